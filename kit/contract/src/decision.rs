@@ -1,0 +1,338 @@
+//! The access decision (gateway document, "Access decision"): its request, its reasons, its answer.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::fields::{Fields, FromBody, Text};
+use crate::id::CompanyId;
+
+/// The only platform role there is.
+pub const SUPERADMIN: &str = "platform-superadmin";
+
+/// Longest feature key, relation, type, role or object id in a request.
+pub const MAX_NAME: usize = 200;
+
+/// Most items of one batch.
+pub const MAX_BATCH_ITEMS: usize = 100;
+
+/// Whether a decision is asked about the platform or about one company.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// The platform role is the rule.
+    Global,
+    /// Membership in one company is the rule.
+    Company,
+}
+
+/// The object of a relation check.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ObjectRef {
+    /// Object type, as `company_module`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Object id; of a `company_module`: `<company_id>/<module_key>`.
+    pub id: String,
+}
+
+impl ObjectRef {
+    /// The object that stands for one module in one company.
+    #[must_use]
+    pub fn company_module(company: CompanyId, module_key: &str) -> Self {
+        Self { kind: "company_module".to_owned(), id: format!("{company}/{module_key}") }
+    }
+}
+
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.kind, self.id)
+    }
+}
+
+impl FromBody for ObjectRef {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        let kind = fields.text("type", Text::line(MAX_NAME));
+        let id = fields.text("id", Text::line(MAX_NAME));
+        Some(Self { kind: kind?, id: id? })
+    }
+}
+
+/// `EffectiveAccessRequest`. The bearer is the subject; `actorId` may only repeat it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AccessRequest {
+    /// Evidence, and the denial's audit row.
+    pub feature_key: String,
+    /// Platform or company.
+    pub scope: Scope,
+    /// Module that must be installed and enabled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub module_key: Option<String>,
+    /// Needed for company scope.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub company_id: Option<CompanyId>,
+    /// For global scope, or for the operator exception.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub required_platform_role: Option<String>,
+    /// A holder of the role passes the membership step.
+    pub allow_platform_operator_company_scope: bool,
+    /// A relation of `company:<companyId>`, asked after membership.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub required_company_role: Option<String>,
+    /// Object of the relation check.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectRef>,
+    /// Absent: no relation check.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relation: Option<String>,
+    /// Goes to the audit row in place of the header's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<String>,
+    /// Must be absent or the bearer's subject.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actor_id: Option<String>,
+}
+
+impl AccessRequest {
+    /// A module's question about one of its features in one company (module contract, "Internal endpoints").
+    #[must_use]
+    pub fn of_module(module_key: &str, company: CompanyId, feature_key: &str, relation: &str) -> Self {
+        Self {
+            feature_key: feature_key.to_owned(),
+            scope: Scope::Company,
+            module_key: Some(module_key.to_owned()),
+            company_id: Some(company),
+            required_platform_role: None,
+            allow_platform_operator_company_scope: false,
+            required_company_role: None,
+            object: Some(ObjectRef::company_module(company, module_key)),
+            relation: Some(relation.to_owned()),
+            correlation_id: None,
+            actor_id: None,
+        }
+    }
+
+    /// The same question, passed by a platform operator without membership too.
+    #[must_use]
+    pub fn or_operator(mut self) -> Self {
+        self.required_platform_role = Some(SUPERADMIN.to_owned());
+        self.allow_platform_operator_company_scope = true;
+        self
+    }
+}
+
+impl FromBody for AccessRequest {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        let feature_key = fields.text("featureKey", Text::line(MAX_NAME));
+        let scope = fields.word("scope", &[("global", Scope::Global), ("company", Scope::Company)]);
+        let module_key = optional_name(fields, "moduleKey");
+        let company_id = fields.optional_uuid::<Uuid>("companyId");
+        let required_platform_role = optional_name(fields, "requiredPlatformRole");
+        let operator = fields.optional_bool("allowPlatformOperatorCompanyScope");
+        let required_company_role = optional_name(fields, "requiredCompanyRole");
+        let object = fields.optional_object("object");
+        let relation = optional_name(fields, "relation");
+        let correlation_id = fields.optional_text("correlationId", Text::line(MAX_NAME));
+        let actor_id = fields.optional_text("actorId", Text::line(crate::Subject::MAX_LENGTH));
+        if fields.optional_bool("requiresEligibility")? == Some(true) {
+            return fields.refuse("requiresEligibility", "reserved", "must be absent or false");
+        }
+        let request = Self {
+            feature_key: feature_key?,
+            scope: scope?,
+            module_key: module_key?,
+            company_id: company_id?.map(CompanyId::from),
+            required_platform_role: required_platform_role?,
+            allow_platform_operator_company_scope: operator?.unwrap_or(false),
+            required_company_role: required_company_role?,
+            object: object?,
+            relation: relation?,
+            correlation_id: correlation_id?,
+            actor_id: actor_id?,
+        };
+        request.checked(fields)
+    }
+}
+
+impl AccessRequest {
+    /// The rules between fields (gateway document, rules 2 and 3).
+    fn checked(self, fields: &mut Fields<'_>) -> Option<Self> {
+        if self.scope == Scope::Global && self.required_platform_role.is_none() {
+            return fields.refuse("requiredPlatformRole", "required", "required for scope global");
+        }
+        if self.scope == Scope::Company && self.company_id.is_none() {
+            return fields.refuse("companyId", "required", "required for scope company");
+        }
+        if self.relation.is_some() && self.object.is_none() {
+            return fields.refuse("object", "required", "required with relation");
+        }
+        Some(self)
+    }
+}
+
+/// An empty string means "none", as the specification says of `relation`.
+#[expect(clippy::option_option, reason = "outer: problem recorded; inner: absent")]
+fn optional_name(fields: &mut Fields<'_>, name: &str) -> Option<Option<String>> {
+    match fields.raw(name).and_then(serde_json::Value::as_str) {
+        Some("") => Some(None),
+        _ => fields.optional_text(name, Text::line(MAX_NAME)),
+    }
+}
+
+/// Why a decision came out as it did (gateway document, rule 8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Reason {
+    /// Every step passed.
+    Allowed,
+    /// No identity record.
+    AuthUserNotFound,
+    /// Disabled or gone at the identity provider.
+    IdpDisabled,
+    /// Identity not active.
+    UserLifecycleDisabled,
+    /// Company inactive or unknown.
+    CompanyInactive,
+    /// No member row.
+    CompanyMembershipRequired,
+    /// Member row inactive.
+    CompanyAccessBlocked,
+    /// Module not installed or not enabled.
+    ModuleDisabled,
+    /// Platform role not held.
+    PlatformRoleRequired,
+    /// Company role not held.
+    CompanyRoleRequired,
+    /// The relation is not held.
+    EngineDenied,
+    /// Reserved.
+    BusinessEligibilityDenied,
+    /// Could not be decided; only in the details of a 503 and in the counter.
+    DependencyUnavailable,
+}
+
+impl Reason {
+    /// All thirteen, in the specification's order.
+    pub const ALL: [Self; 13] = [
+        Self::Allowed,
+        Self::AuthUserNotFound,
+        Self::IdpDisabled,
+        Self::UserLifecycleDisabled,
+        Self::CompanyInactive,
+        Self::CompanyMembershipRequired,
+        Self::CompanyAccessBlocked,
+        Self::ModuleDisabled,
+        Self::PlatformRoleRequired,
+        Self::CompanyRoleRequired,
+        Self::EngineDenied,
+        Self::BusinessEligibilityDenied,
+        Self::DependencyUnavailable,
+    ];
+
+    /// The word of the specification.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "ALLOWED",
+            Self::AuthUserNotFound => "AUTH_USER_NOT_FOUND",
+            Self::IdpDisabled => "IDP_DISABLED",
+            Self::UserLifecycleDisabled => "USER_LIFECYCLE_DISABLED",
+            Self::CompanyInactive => "COMPANY_INACTIVE",
+            Self::CompanyMembershipRequired => "COMPANY_MEMBERSHIP_REQUIRED",
+            Self::CompanyAccessBlocked => "COMPANY_ACCESS_BLOCKED",
+            Self::ModuleDisabled => "MODULE_DISABLED",
+            Self::PlatformRoleRequired => "PLATFORM_ROLE_REQUIRED",
+            Self::CompanyRoleRequired => "COMPANY_ROLE_REQUIRED",
+            Self::EngineDenied => "ENGINE_DENIED",
+            Self::BusinessEligibilityDenied => "BUSINESS_ELIGIBILITY_DENIED",
+            Self::DependencyUnavailable => "DEPENDENCY_UNAVAILABLE",
+        }
+    }
+}
+
+/// One fact a decision rests on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// What kind of fact (`step`, `membership`, `relation`, …).
+    pub key: String,
+    /// The fact.
+    pub value: String,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decision {
+    /// True only with [`Reason::Allowed`].
+    pub allowed: bool,
+    /// Why.
+    pub reason: Reason,
+    /// What was looked at, in the order of `decisions.md`.
+    pub evidence: Vec<Evidence>,
+}
+
+/// What a caller reads of a decision. A reason it does not know stays text, and `allowed` must still be true: an
+/// answer that cannot be read whole is no answer.
+#[derive(Clone, Debug, Deserialize)]
+pub struct DecisionAnswer {
+    /// The decision itself.
+    pub allowed: bool,
+    /// Why, as text.
+    pub reason: String,
+}
+
+impl DecisionAnswer {
+    /// An allow is believed only when both members say so.
+    #[must_use]
+    pub fn is_allowed(&self) -> bool {
+        self.allowed && self.reason == Reason::Allowed.as_str()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::fields::parse;
+
+    #[test]
+    fn words_and_serde_agree() {
+        for reason in Reason::ALL {
+            assert_eq!(json!(reason), json!(reason.as_str()));
+        }
+    }
+
+    #[test]
+    fn an_allow_needs_both_members() {
+        let answer = |allowed, reason: &str| DecisionAnswer { allowed, reason: reason.to_owned() };
+        assert!(answer(true, "ALLOWED").is_allowed());
+        assert!(!answer(true, "ENGINE_DENIED").is_allowed());
+        assert!(!answer(false, "ALLOWED").is_allowed());
+    }
+
+    #[test]
+    fn a_modules_question_reads_back_as_it_was_sent() {
+        let company = CompanyId::mint();
+        let sent = AccessRequest::of_module("timesheet", company, "timesheet.projects.read", "member").or_operator();
+        assert_eq!(parse::<AccessRequest>(&json!(sent)), Ok(sent));
+    }
+
+    #[test]
+    fn rules_between_fields() {
+        let paths = |value| -> Vec<String> {
+            parse::<AccessRequest>(&value).expect_err("refused").into_iter().map(|problem| problem.path).collect()
+        };
+        assert_eq!(paths(json!({"featureKey": "a", "scope": "global"})), ["requiredPlatformRole"]);
+        assert_eq!(paths(json!({"featureKey": "a", "scope": "company"})), ["companyId"]);
+        let company = "01890a5d-ac96-774b-bcce-b302099a8057";
+        assert_eq!(paths(json!({"featureKey": "a", "scope": "company", "companyId": company, "relation": "r"})), ["object"]);
+        assert_eq!(
+            paths(json!({"featureKey": "a", "scope": "company", "companyId": company, "requiresEligibility": true})),
+            ["requiresEligibility"]
+        );
+        let empty = json!({"featureKey": "a", "scope": "company", "companyId": company, "relation": "", "requiresEligibility": false});
+        assert_eq!(parse::<AccessRequest>(&empty).expect("an empty relation is none").relation, None);
+    }
+}

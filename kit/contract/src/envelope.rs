@@ -1,0 +1,128 @@
+//! The two envelopes of every answer: `{"data": …}` and `{"error": {code, message, details}}` (gateway document,
+//! "Errors"). Codes are constants here so that a code is spelled once; who may answer which status is decided by
+//! `ApiError` in services and by `Refusal` in the edge.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Error codes that more than one crate uses; a code of one module stands in that module.
+pub mod code {
+    /// 400: cannot be parsed (JSON, path id, framing, `x-user-*`).
+    pub const BAD_REQUEST: &str = "BAD_REQUEST";
+    /// 400: parsed, but a field is missing, of the wrong type or out of range; `details.fields`.
+    pub const VALIDATION_ERROR: &str = "VALIDATION_ERROR";
+    /// 401: no bearer.
+    pub const AUTH_TOKEN_MISSING: &str = "AUTH_TOKEN_MISSING";
+    /// 401: a bearer that does not verify.
+    pub const AUTH_TOKEN_INVALID: &str = "AUTH_TOKEN_INVALID";
+    /// 403: a guard of the edge refused.
+    pub const FORBIDDEN: &str = "FORBIDDEN";
+    /// 403: a decision refused; `details.reason`.
+    pub const AUTHORIZATION_DENIED: &str = "AUTHORIZATION_DENIED";
+    /// 403: the superadmin role is not held.
+    pub const PLATFORM_ROLE_REQUIRED: &str = "PLATFORM_ROLE_REQUIRED";
+    /// 403 at the catalog gate; 409 when enabling.
+    pub const MODULE_NOT_INSTALLED: &str = "MODULE_NOT_INSTALLED";
+    /// 403: installed, not enabled.
+    pub const MODULE_DISABLED: &str = "MODULE_DISABLED";
+    /// 403: a required dependency is not enabled.
+    pub const MODULE_DEPENDENCY_MISSING: &str = "MODULE_DEPENDENCY_MISSING";
+    /// 404.
+    pub const NOT_FOUND: &str = "NOT_FOUND";
+    /// 405, with `Allow`.
+    pub const METHOD_NOT_ALLOWED: &str = "METHOD_NOT_ALLOWED";
+    /// 409 when nothing more specific fits.
+    pub const CONFLICT: &str = "CONFLICT";
+    /// 409: the assignment's `validTo` is set already.
+    pub const ASSIGNMENT_ALREADY_ENDED: &str = "ASSIGNMENT_ALREADY_ENDED";
+    /// 409: the group's `source` is not `platform`.
+    pub const GROUP_NOT_PLATFORM_MANAGED: &str = "GROUP_NOT_PLATFORM_MANAGED";
+    /// 413.
+    pub const PAYLOAD_TOO_LARGE: &str = "PAYLOAD_TOO_LARGE";
+    /// 414.
+    pub const URI_TOO_LONG: &str = "URI_TOO_LONG";
+    /// 422: well-formed, breaks a business rule.
+    pub const VALIDATION_FAILED: &str = "VALIDATION_FAILED";
+    /// 429.
+    pub const RATE_LIMITED: &str = "RATE_LIMITED";
+    /// 431.
+    pub const HEADERS_TOO_LARGE: &str = "HEADERS_TOO_LARGE";
+    /// 500, and 503 of `/ready`.
+    pub const INTERNAL_ERROR: &str = "INTERNAL_ERROR";
+    /// 501: a route that a later version brings.
+    pub const NOT_IMPLEMENTED: &str = "NOT_IMPLEMENTED";
+    /// 503: authorization or something it depends on cannot answer.
+    pub const AUTHORIZATION_UNAVAILABLE: &str = "AUTHORIZATION_UNAVAILABLE";
+    /// 503: the module cannot be reached.
+    pub const MODULE_UNAVAILABLE: &str = "MODULE_UNAVAILABLE";
+}
+
+/// `{"data": …}`.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+pub struct DataBody<T> {
+    /// The success value.
+    pub data: T,
+}
+
+/// `{"error": {code, message, details}}`; `details` is always present, `null` when there is nothing to say.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+pub struct ErrorBody {
+    /// The failure.
+    pub error: ErrorContent,
+}
+
+/// The inside of [`ErrorBody`].
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+pub struct ErrorContent {
+    /// A stable machine word.
+    pub code: Cow<'static, str>,
+    /// A sentence for a person; may change.
+    pub message: Cow<'static, str>,
+    /// Free-form.
+    pub details: Value,
+}
+
+impl ErrorBody {
+    /// The envelope of one failure.
+    pub fn new(
+        code: impl Into<Cow<'static, str>>,
+        message: impl Into<Cow<'static, str>>,
+        details: Value,
+    ) -> Self {
+        Self { error: ErrorContent { code: code.into(), message: message.into(), details } }
+    }
+
+    /// The envelope as JSON bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        // Strings and a JSON value always serialise; the fallback keeps the function total.
+        serde_json::to_vec(self)
+            .unwrap_or_else(|_| br#"{"error":{"code":"INTERNAL_ERROR","message":"","details":null}}"#.to_vec())
+    }
+}
+
+/// One wrong field: `details.fields[]` of `VALIDATION_ERROR` and `VALIDATION_FAILED`.
+#[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
+pub struct FieldProblem {
+    /// Where, as `a.b[1].c`.
+    pub path: String,
+    /// Which rule, a stable machine word (`required`, `type`, `length`, `pattern`, `unique`, …).
+    pub rule: Cow<'static, str>,
+    /// What would be right.
+    pub message: String,
+}
+
+impl FieldProblem {
+    /// One wrong field.
+    pub fn new(path: impl Into<String>, rule: &'static str, message: impl Into<String>) -> Self {
+        Self { path: path.into(), rule: Cow::Borrowed(rule), message: message.into() }
+    }
+}
+
+/// `{"fields": […]}`, the `details` of the two validation codes.
+#[must_use]
+pub fn field_details(problems: &[FieldProblem]) -> Value {
+    serde_json::json!({ "fields": problems })
+}

@@ -1,0 +1,331 @@
+//! Reading a JSON body field by field, so that one answer names every wrong field (`details.fields`), not only the
+//! first. Each reader returns `None` after it has recorded a problem; a body's parser reads all its fields, then
+//! unwraps them with `?`, and [`parse`] turns the recorded problems into the error.
+
+use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::FieldProblem;
+use crate::id::{Subject, parse_uuid};
+
+/// A body that can be read from JSON. Unknown members are ignored.
+pub trait FromBody: Sized {
+    /// Reads every field; `None` when one of them recorded a problem.
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self>;
+}
+
+/// Parses a JSON object into `T`.
+///
+/// # Errors
+/// All field problems at once; a value that is not an object is one problem with an empty path.
+pub fn parse<T: FromBody>(value: &Value) -> Result<T, Vec<FieldProblem>> {
+    let Value::Object(object) = value else {
+        return Err(vec![FieldProblem::new("", "type", "a JSON object")]);
+    };
+    let mut problems = Vec::new();
+    refuse_nul(value, "", &mut problems);
+    let mut fields = Fields { object, prefix: String::new(), problems };
+    let body = T::from_body(&mut fields);
+    match body {
+        Some(body) if fields.problems.is_empty() => Ok(body),
+        _ => Err(fields.problems),
+    }
+}
+
+/// What a member that may be absent, `null` or a value says about a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Patch<T> {
+    /// Leave it as it is.
+    Absent,
+    /// Clear it.
+    Null,
+    /// Set it.
+    Value(T),
+}
+
+impl<T> Patch<T> {
+    /// The value after the change, given the one before.
+    pub fn apply(self, before: Option<T>) -> Option<T> {
+        match self {
+            Self::Absent => before,
+            Self::Null => None,
+            Self::Value(value) => Some(value),
+        }
+    }
+}
+
+/// What a text may be.
+#[derive(Clone, Copy, Debug)]
+pub struct Text {
+    min: usize,
+    max: usize,
+    control: bool,
+}
+
+impl Text {
+    /// A title, label, name or code: no control characters, not blank; `max` in Unicode scalars.
+    #[must_use]
+    pub const fn line(max: usize) -> Self {
+        Self { min: 1, max, control: false }
+    }
+
+    /// Running text: control characters are allowed; at least `min` characters (0: may be blank).
+    #[must_use]
+    pub const fn prose(min: usize, max: usize) -> Self {
+        Self { min, max, control: true }
+    }
+
+    fn problem(self, text: &str) -> Option<(&'static str, String)> {
+        let length = text.chars().count();
+        if !(self.min..=self.max).contains(&length) {
+            return Some(("length", format!("{} to {} characters", self.min, self.max)));
+        }
+        if self.min > 0 && text.chars().all(char::is_whitespace) {
+            return Some(("blank", "not only white space".to_owned()));
+        }
+        if !self.control && text.chars().any(char::is_control) {
+            return Some(("control", "no control characters".to_owned()));
+        }
+        None
+    }
+}
+
+/// The members of one JSON object and the problems found so far.
+#[derive(Debug)]
+pub struct Fields<'a> {
+    object: &'a Map<String, Value>,
+    prefix: String,
+    problems: Vec<FieldProblem>,
+}
+
+impl<'a> Fields<'a> {
+    /// Records a problem with a field; returns `None` so that a rule can end in it.
+    pub fn refuse<T>(&mut self, name: &str, rule: &'static str, message: impl Into<String>) -> Option<T> {
+        self.problems.push(FieldProblem::new(format!("{}{name}", self.prefix), rule, message));
+        None
+    }
+
+    /// The raw member; `null` counts as absent.
+    #[must_use]
+    pub fn raw(&self, name: &str) -> Option<&'a Value> {
+        self.object.get(name).filter(|value| !value.is_null())
+    }
+
+    /// A text that must be there.
+    pub fn text(&mut self, name: &str, rule: Text) -> Option<String> {
+        let found = self.optional_text(name, rule)?;
+        self.required(name, found)
+    }
+
+    /// A text that may be absent or `null`.
+    #[expect(clippy::option_option, reason = "outer: problem recorded; inner: absent")]
+    pub fn optional_text(&mut self, name: &str, rule: Text) -> Option<Option<String>> {
+        let Some(value) = self.raw(name) else { return Some(None) };
+        let Value::String(text) = value else { return self.refuse(name, "type", "a string") };
+        match rule.problem(text) {
+            None => Some(Some(text.clone())),
+            Some((rule, message)) => self.refuse(name, rule, message),
+        }
+    }
+
+    /// A text that may be absent (leave), `null` (clear) or a value (set).
+    pub fn patch_text(&mut self, name: &str, rule: Text) -> Option<Patch<String>> {
+        if self.object.get(name) == Some(&Value::Null) {
+            return Some(Patch::Null);
+        }
+        Some(self.optional_text(name, rule)?.map_or(Patch::Absent, Patch::Value))
+    }
+
+    /// One word of a closed list that must be there.
+    pub fn word<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Option<T> {
+        let found = self.optional_word(name, words)?;
+        self.required(name, found)
+    }
+
+    /// One word of a closed list, or absent.
+    #[expect(clippy::option_option, reason = "outer: problem recorded; inner: absent")]
+    pub fn optional_word<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Option<Option<T>> {
+        let Some(value) = self.raw(name) else { return Some(None) };
+        let Value::String(text) = value else { return self.refuse(name, "type", "a string") };
+        match words.iter().find(|(word, _)| word == text) {
+            Some((_, meaning)) => Some(Some(*meaning)),
+            None => {
+                let list: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+                self.refuse(name, "enum", format!("one of {}", list.join(", ")))
+            }
+        }
+    }
+
+    /// A UUID that must be there.
+    pub fn uuid<T: From<Uuid>>(&mut self, name: &str) -> Option<T> {
+        let found = self.optional_uuid(name)?;
+        self.required(name, found)
+    }
+
+    /// A UUID that may be absent or `null`.
+    #[expect(clippy::option_option, reason = "outer: problem recorded; inner: absent")]
+    pub fn optional_uuid<T: From<Uuid>>(&mut self, name: &str) -> Option<Option<T>> {
+        let Some(value) = self.raw(name) else { return Some(None) };
+        match value.as_str().and_then(parse_uuid) {
+            Some(uuid) => Some(Some(uuid.into())),
+            None => self.refuse(name, "uuid", "a UUID"),
+        }
+    }
+
+    /// A subject of the identity provider that must be there.
+    pub fn subject(&mut self, name: &str) -> Option<Subject> {
+        let Some(value) = self.raw(name) else { return self.refuse(name, "required", "required") };
+        match value.as_str().and_then(Subject::parse) {
+            Some(subject) => Some(subject),
+            None => self.refuse(name, "length", "a subject of 1 to 255 characters without control characters"),
+        }
+    }
+
+    /// `true` or `false`, or absent.
+    #[expect(clippy::option_option, reason = "outer: problem recorded; inner: absent")]
+    pub fn optional_bool(&mut self, name: &str) -> Option<Option<bool>> {
+        match self.raw(name) {
+            None => Some(None),
+            Some(Value::Bool(flag)) => Some(Some(*flag)),
+            Some(_) => self.refuse(name, "type", "true or false"),
+        }
+    }
+
+    /// An integer in a range, or absent.
+    #[expect(clippy::option_option, reason = "outer: problem recorded; inner: absent")]
+    pub fn optional_integer(&mut self, name: &str, range: RangeInclusive<i64>) -> Option<Option<i64>> {
+        let Some(value) = self.raw(name) else { return Some(None) };
+        match value.as_i64() {
+            None => self.refuse(name, "type", "an integer"),
+            Some(number) if range.contains(&number) => Some(Some(number)),
+            Some(_) => self.refuse(name, "range", format!("from {} to {}", range.start(), range.end())),
+        }
+    }
+
+    /// An object of its own shape, or absent; its problems are reported under its path.
+    #[expect(clippy::option_option, reason = "outer: problem recorded; inner: absent")]
+    pub fn optional_object<T: FromBody>(&mut self, name: &str) -> Option<Option<T>> {
+        let Some(value) = self.raw(name) else { return Some(None) };
+        self.nested(name, value).map(Some)
+    }
+
+    /// A list of objects that must be there, at most `max` of them.
+    pub fn objects<T: FromBody>(&mut self, name: &str, max: usize) -> Option<Vec<T>> {
+        let Some(value) = self.raw(name) else { return self.refuse(name, "required", "required") };
+        let Value::Array(items) = value else { return self.refuse(name, "type", "a list") };
+        if items.len() > max {
+            return self.refuse(name, "length", format!("at most {max} items"));
+        }
+        let read: Vec<Option<T>> =
+            items.iter().enumerate().map(|(index, item)| self.nested(&format!("{name}[{index}]"), item)).collect();
+        read.into_iter().collect()
+    }
+
+    /// Turns "absent" into a problem.
+    pub fn required<T>(&mut self, name: &str, found: Option<T>) -> Option<T> {
+        if found.is_none() {
+            return self.refuse(name, "required", "required");
+        }
+        found
+    }
+
+    fn nested<T: FromBody>(&mut self, name: &str, value: &'a Value) -> Option<T> {
+        let Value::Object(object) = value else { return self.refuse(name, "type", "a JSON object") };
+        let prefix = format!("{}{name}.", self.prefix);
+        let mut inner = Fields { object, prefix, problems: std::mem::take(&mut self.problems) };
+        let body = T::from_body(&mut inner);
+        self.problems = inner.problems;
+        body
+    }
+}
+
+/// PostgreSQL cannot store U+0000, so no string of any body may hold one.
+fn refuse_nul(value: &Value, path: &str, problems: &mut Vec<FieldProblem>) {
+    match value {
+        Value::String(text) if text.contains('\0') => {
+            problems.push(FieldProblem::new(path, "control", "no U+0000"));
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                refuse_nul(item, &format!("{path}[{index}]"), problems);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                if name.contains('\0') {
+                    problems.push(FieldProblem::new(path, "control", "no U+0000 in a member's name"));
+                }
+                let dot = if path.is_empty() { "" } else { "." };
+                refuse_nul(member, &format!("{path}{dot}{name}"), problems);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Eq)]
+    struct Thing {
+        name: String,
+        owner: Option<Uuid>,
+        count: Option<i64>,
+        parts: Vec<Part>,
+    }
+
+    #[derive(Debug, PartialEq, Eq)]
+    struct Part(String);
+
+    impl FromBody for Thing {
+        fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+            let name = fields.text("name", Text::line(5));
+            let owner = fields.optional_uuid("owner");
+            let count = fields.optional_integer("count", 0..=9);
+            let parts = fields.objects("parts", 2);
+            Some(Self { name: name?, owner: owner?, count: count?, parts: parts? })
+        }
+    }
+
+    impl FromBody for Part {
+        fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+            Some(Self(fields.text("key", Text::line(3))?))
+        }
+    }
+
+    fn rules(value: &Value) -> Vec<(String, String)> {
+        let problems = parse::<Thing>(value).expect_err("refused");
+        problems.into_iter().map(|problem| (problem.path, problem.rule.into_owned())).collect()
+    }
+
+    #[test]
+    fn every_wrong_field_is_named_at_once() {
+        let found = rules(&json!({"name": 7, "owner": "x", "count": 10, "parts": [{"key": "abc"}, {}]}));
+        let expected = [("name", "type"), ("owner", "uuid"), ("count", "range"), ("parts[1].key", "required")];
+        assert_eq!(found, expected.map(|(path, rule)| (path.to_owned(), rule.to_owned())));
+    }
+
+    #[test]
+    fn limits_hold_at_and_one_past() {
+        let thing = |name: &str, parts: usize| json!({"name": name, "parts": vec![json!({"key": "k"}); parts]});
+        assert!(parse::<Thing>(&thing("ääääß", 2)).is_ok());
+        assert_eq!(rules(&thing("sixsix", 2)), [("name".to_owned(), "length".to_owned())]);
+        assert_eq!(rules(&thing("five5", 3)), [("parts".to_owned(), "length".to_owned())]);
+        assert_eq!(rules(&thing("  ", 0)), [("name".to_owned(), "blank".to_owned())]);
+        assert_eq!(rules(&thing("a\nb", 0)), [("name".to_owned(), "control".to_owned())]);
+    }
+
+    #[test]
+    fn nul_is_refused_anywhere_and_a_body_is_an_object() {
+        let found = rules(&json!({"name": "a", "parts": [], "extra": {"deep": ["\0"]}}));
+        assert_eq!(found, [("extra.deep[0]".to_owned(), "control".to_owned())]);
+        for bad in [json!([]), json!(null), json!("x"), json!(1)] {
+            assert_eq!(rules(&bad), [(String::new(), "type".to_owned())]);
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! platform
+fn main() {}

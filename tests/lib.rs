@@ -1,0 +1,1 @@
+//! The package of the end-to-end tests; everything is in `e2e/`.
