@@ -1,1 +1,21 @@
-//! bearer
+//! Bearer verification for the edge and every service: the token of a request, checked against the provider's signing
+//! keys, becomes [`Claims`] or a [`Refused`]. The way of a token: [`token_of`] (headers) → [`Verifier::verify`]
+//! (`verifier.rs`) → key by `kid` (`keys.rs`, fetched by `fetch.rs`, kept fresh by `refresh.rs`) → signature
+//! (`crypto.rs`) → claims (`claims.rs`). It knows nothing of routes or status codes, and decides nothing about rights:
+//! a token's roles and groups are never read.
+
+mod claims;
+mod config;
+mod crypto;
+mod fetch;
+mod headers;
+mod keys;
+mod refresh;
+mod refused;
+mod verifier;
+
+pub use claims::Claims;
+pub use config::{AUDIENCE, BearerConfig, ISSUER_URL, JWKS_URL, REFRESH_INTERVAL, VARIABLES};
+pub use headers::token_of;
+pub use refused::Refused;
+pub use verifier::Verifier;

@@ -1,0 +1,18 @@
+//! Every way a bearer is refused. The edge and the service chassis render it; nothing is rendered here.
+
+/// Why there are no [`Claims`](crate::Claims). The text of `Invalid` is for logs and never quotes the token.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// No `Authorization` header, or one of another scheme: 401 `AUTH_TOKEN_MISSING`.
+    #[error("no bearer token")]
+    Missing,
+    /// A bearer that does not verify: 401 `AUTH_TOKEN_INVALID`.
+    #[error("bearer token refused: {0}")]
+    Invalid(&'static str),
+    /// Two `Authorization` headers: 400, because the next hop may read the other one.
+    #[error("more than one Authorization header")]
+    Ambiguous,
+    /// The provider's keys have not been read yet: 503, because the token may well be good.
+    #[error("the identity provider's signing keys are not known yet")]
+    KeysUnavailable,
+}

@@ -1,0 +1,112 @@
+//! [`Verifier`]: a token's text in, [`Claims`] or [`Refused`] out. The order of checks stands in `verify`.
+
+use std::sync::Arc;
+
+use contract::Clock;
+use jsonwebtoken::{Header, Validation};
+use tokio_util::sync::CancellationToken;
+
+use crate::claims::{self, Expected, RawClaims};
+use crate::fetch::Fetcher;
+use crate::keys::SigningKey;
+use crate::refresh::KeyStore;
+use crate::{BearerConfig, Claims, Refused, crypto};
+
+/// Some ten times a real token.
+const MAX_TOKEN_BYTES: usize = 16 << 10;
+/// Key ids are compared and remembered, so they have a limit of their own.
+const MAX_KID_BYTES: usize = 256;
+
+/// Verifies tokens of one provider. Cheap to clone; clones share the key set.
+#[derive(Clone, Debug)]
+pub struct Verifier(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    issuer: String,
+    audience: String,
+    clock: Clock,
+    store: Arc<KeyStore>,
+}
+
+impl Verifier {
+    /// A verifier, and the task that keeps its keys fresh until `stop`. Call it on a tokio runtime.
+    #[must_use]
+    pub fn start(config: BearerConfig, clock: Clock, stop: CancellationToken) -> Self {
+        crypto::install();
+        let store = Arc::new(KeyStore::new(Fetcher::new(config.jwks_url)));
+        tokio::spawn(Arc::clone(&store).keep_fresh(config.refresh_interval, stop));
+        Self(Arc::new(Inner { issuer: config.issuer, audience: config.audience, clock, store }))
+    }
+
+    /// The claims of a token that this provider signed for this platform and that is valid now. A token with an
+    /// unknown key id makes the keys be read again, together with all others of that moment.
+    ///
+    /// # Errors
+    /// [`Refused::Invalid`] for a token that does not verify, [`Refused::KeysUnavailable`] before the first keys.
+    pub async fn verify(&self, token: &str) -> Result<Claims, Refused> {
+        let header = header_of(token)?;
+        let kid = kid_of(&header)?;
+        let known = self.0.store.keys().ok_or(Refused::KeysUnavailable)?;
+        if let Some(key) = known.find(kid) {
+            return self.check(token, &header, key);
+        }
+        let asked = self.0.store.keys_for_unknown(kid).await.ok_or(Refused::KeysUnavailable)?;
+        let key = asked.find(kid).ok_or(Refused::Invalid("unknown signing key"))?;
+        self.check(token, &header, key)
+    }
+
+    /// Whether the provider's keys have been read at least once.
+    #[must_use]
+    pub fn keys_loaded(&self) -> bool {
+        self.0.store.keys().is_some()
+    }
+
+    /// Rises when the key set loses a key: whoever keeps verified tokens drops them all.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.0.store.generation()
+    }
+
+    fn check(&self, token: &str, header: &Header, key: &SigningKey) -> Result<Claims, Refused> {
+        if !key.algorithms.contains(&header.alg) {
+            return Err(Refused::Invalid("the algorithm is not the key's"));
+        }
+        let signature_only = signature_only(header);
+        let decoded = jsonwebtoken::decode::<RawClaims>(token, &key.key, &signature_only)
+            .map_err(|_| Refused::Invalid("bad signature or malformed claims"))?;
+        let expected =
+            Expected { issuer: &self.0.issuer, audience: &self.0.audience, now: self.0.clock.unix_seconds() };
+        claims::accept(decoded.claims, expected)
+    }
+}
+
+fn header_of(token: &str) -> Result<Header, Refused> {
+    if token.len() > MAX_TOKEN_BYTES {
+        return Err(Refused::Invalid("too long"));
+    }
+    let header = jsonwebtoken::decode_header(token).map_err(|_| Refused::Invalid("not a signed JWT"))?;
+    if !crypto::ACCEPTED.contains(&header.alg) {
+        return Err(Refused::Invalid("the algorithm is not accepted"));
+    }
+    if header.crit.is_some() {
+        return Err(Refused::Invalid("critical extensions are not supported"));
+    }
+    Ok(header)
+}
+
+fn kid_of(header: &Header) -> Result<&str, Refused> {
+    let kid = header.kid.as_deref().ok_or(Refused::Invalid("no key id"))?;
+    if kid.len() > MAX_KID_BYTES { Err(Refused::Invalid("the key id is too long")) } else { Ok(kid) }
+}
+
+/// jsonwebtoken checks the signature alone: its claim checks read the machine's clock and accept an array of issuers, so
+/// `claims.rs` does them.
+fn signature_only(header: &Header) -> Validation {
+    let mut validation = Validation::new(header.alg);
+    validation.required_spec_claims.clear();
+    validation.validate_exp = false;
+    validation.validate_nbf = false;
+    validation.validate_aud = false;
+    validation
+}
