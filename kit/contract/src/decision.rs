@@ -315,21 +315,31 @@ mod tests {
     #[test]
     fn a_modules_question_reads_back_as_it_was_sent() {
         let company = CompanyId::mint();
-        let sent = AccessRequest::of_module("timesheet", company, "timesheet.projects.read", "member").or_operator();
+        let sent =
+            AccessRequest::of_module("timesheet", company, "timesheet.projects.read", "member").or_operator();
         assert_eq!(parse::<AccessRequest>(&json!(sent)), Ok(sent));
     }
 
     #[test]
     fn rules_between_fields() {
         let paths = |value| -> Vec<String> {
-            parse::<AccessRequest>(&value).expect_err("refused").into_iter().map(|problem| problem.path).collect()
+            parse::<AccessRequest>(&value)
+                .expect_err("refused")
+                .into_iter()
+                .map(|problem| problem.path)
+                .collect()
         };
         assert_eq!(paths(json!({"featureKey": "a", "scope": "global"})), ["requiredPlatformRole"]);
         assert_eq!(paths(json!({"featureKey": "a", "scope": "company"})), ["companyId"]);
         let company = "01890a5d-ac96-774b-bcce-b302099a8057";
-        assert_eq!(paths(json!({"featureKey": "a", "scope": "company", "companyId": company, "relation": "r"})), ["object"]);
         assert_eq!(
-            paths(json!({"featureKey": "a", "scope": "company", "companyId": company, "requiresEligibility": true})),
+            paths(json!({"featureKey": "a", "scope": "company", "companyId": company, "relation": "r"})),
+            ["object"]
+        );
+        assert_eq!(
+            paths(
+                json!({"featureKey": "a", "scope": "company", "companyId": company, "requiresEligibility": true})
+            ),
             ["requiresEligibility"]
         );
         let empty = json!({"featureKey": "a", "scope": "company", "companyId": company, "relation": "", "requiresEligibility": false});

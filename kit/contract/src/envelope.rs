@@ -98,8 +98,9 @@ impl ErrorBody {
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         // Strings and a JSON value always serialise; the fallback keeps the function total.
-        serde_json::to_vec(self)
-            .unwrap_or_else(|_| br#"{"error":{"code":"INTERNAL_ERROR","message":"","details":null}}"#.to_vec())
+        serde_json::to_vec(self).unwrap_or_else(|_| {
+            br#"{"error":{"code":"INTERNAL_ERROR","message":"","details":null}}"#.to_vec()
+        })
     }
 }
 

@@ -120,7 +120,6 @@ impl<'a> Fields<'a> {
     }
 
     /// A text that may be absent or `null`.
-    #[expect(clippy::option_option, reason = "outer: problem recorded; inner: absent")]
     pub fn optional_text(&mut self, name: &str, rule: Text) -> Option<Option<String>> {
         let Some(value) = self.raw(name) else { return Some(None) };
         let Value::String(text) = value else { return self.refuse(name, "type", "a string") };
@@ -145,17 +144,14 @@ impl<'a> Fields<'a> {
     }
 
     /// One word of a closed list, or absent.
-    #[expect(clippy::option_option, reason = "outer: problem recorded; inner: absent")]
     pub fn optional_word<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Option<Option<T>> {
         let Some(value) = self.raw(name) else { return Some(None) };
         let Value::String(text) = value else { return self.refuse(name, "type", "a string") };
-        match words.iter().find(|(word, _)| word == text) {
-            Some((_, meaning)) => Some(Some(*meaning)),
-            None => {
-                let list: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-                self.refuse(name, "enum", format!("one of {}", list.join(", ")))
-            }
+        if let Some((_, meaning)) = words.iter().find(|(word, _)| word == text) {
+            return Some(Some(*meaning));
         }
+        let list: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        self.refuse(name, "enum", format!("one of {}", list.join(", ")))
     }
 
     /// A UUID that must be there.
@@ -165,7 +161,6 @@ impl<'a> Fields<'a> {
     }
 
     /// A UUID that may be absent or `null`.
-    #[expect(clippy::option_option, reason = "outer: problem recorded; inner: absent")]
     pub fn optional_uuid<T: From<Uuid>>(&mut self, name: &str) -> Option<Option<T>> {
         let Some(value) = self.raw(name) else { return Some(None) };
         match value.as_str().and_then(parse_uuid) {
@@ -179,12 +174,13 @@ impl<'a> Fields<'a> {
         let Some(value) = self.raw(name) else { return self.refuse(name, "required", "required") };
         match value.as_str().and_then(Subject::parse) {
             Some(subject) => Some(subject),
-            None => self.refuse(name, "length", "a subject of 1 to 255 characters without control characters"),
+            None => {
+                self.refuse(name, "length", "a subject of 1 to 255 characters without control characters")
+            }
         }
     }
 
     /// `true` or `false`, or absent.
-    #[expect(clippy::option_option, reason = "outer: problem recorded; inner: absent")]
     pub fn optional_bool(&mut self, name: &str) -> Option<Option<bool>> {
         match self.raw(name) {
             None => Some(None),
@@ -194,7 +190,6 @@ impl<'a> Fields<'a> {
     }
 
     /// An integer in a range, or absent.
-    #[expect(clippy::option_option, reason = "outer: problem recorded; inner: absent")]
     pub fn optional_integer(&mut self, name: &str, range: RangeInclusive<i64>) -> Option<Option<i64>> {
         let Some(value) = self.raw(name) else { return Some(None) };
         match value.as_i64() {
@@ -205,7 +200,6 @@ impl<'a> Fields<'a> {
     }
 
     /// An object of its own shape, or absent; its problems are reported under its path.
-    #[expect(clippy::option_option, reason = "outer: problem recorded; inner: absent")]
     pub fn optional_object<T: FromBody>(&mut self, name: &str) -> Option<Option<T>> {
         let Some(value) = self.raw(name) else { return Some(None) };
         self.nested(name, value).map(Some)
@@ -218,8 +212,11 @@ impl<'a> Fields<'a> {
         if items.len() > max {
             return self.refuse(name, "length", format!("at most {max} items"));
         }
-        let read: Vec<Option<T>> =
-            items.iter().enumerate().map(|(index, item)| self.nested(&format!("{name}[{index}]"), item)).collect();
+        let read: Vec<Option<T>> = items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| self.nested(&format!("{name}[{index}]"), item))
+            .collect();
         read.into_iter().collect()
     }
 
@@ -306,13 +303,15 @@ mod tests {
     #[test]
     fn every_wrong_field_is_named_at_once() {
         let found = rules(&json!({"name": 7, "owner": "x", "count": 10, "parts": [{"key": "abc"}, {}]}));
-        let expected = [("name", "type"), ("owner", "uuid"), ("count", "range"), ("parts[1].key", "required")];
+        let expected =
+            [("name", "type"), ("owner", "uuid"), ("count", "range"), ("parts[1].key", "required")];
         assert_eq!(found, expected.map(|(path, rule)| (path.to_owned(), rule.to_owned())));
     }
 
     #[test]
     fn limits_hold_at_and_one_past() {
-        let thing = |name: &str, parts: usize| json!({"name": name, "parts": vec![json!({"key": "k"}); parts]});
+        let thing =
+            |name: &str, parts: usize| json!({"name": name, "parts": vec![json!({"key": "k"}); parts]});
         assert!(parse::<Thing>(&thing("ääääß", 2)).is_ok());
         assert_eq!(rules(&thing("sixsix", 2)), [("name".to_owned(), "length".to_owned())]);
         assert_eq!(rules(&thing("five5", 3)), [("parts".to_owned(), "length".to_owned())]);

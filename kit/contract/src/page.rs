@@ -92,7 +92,9 @@ mod tests {
     fn defaults_limits_and_one_past_them() {
         assert_eq!(PageRequest::parse(None, None), Ok(PageRequest { page: 1, page_size: 25 }));
         assert_eq!(PageRequest::parse(Some("7"), Some("100")), Ok(PageRequest { page: 7, page_size: 100 }));
-        for (page, size) in [("0", "1"), ("1", "0"), ("1", "101"), ("-1", "1"), ("1.0", "1"), ("+1", "1"), ("", "1")] {
+        for (page, size) in
+            [("0", "1"), ("1", "0"), ("1", "101"), ("-1", "1"), ("1.0", "1"), ("+1", "1"), ("", "1")]
+        {
             let problems = PageRequest::parse(Some(page), Some(size)).expect_err("out of range");
             assert_eq!(problems.len(), 1, "{page} {size}");
         }

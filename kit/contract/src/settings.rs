@@ -65,7 +65,12 @@ pub struct Variable {
 impl Variable {
     /// Declares a variable.
     #[must_use]
-    pub const fn new(name: &'static str, kind: Kind, default: Option<&'static str>, meaning: &'static str) -> Self {
+    pub const fn new(
+        name: &'static str,
+        kind: Kind,
+        default: Option<&'static str>,
+        meaning: &'static str,
+    ) -> Self {
         Self { name, default, kind, meaning }
     }
 }
@@ -308,13 +313,16 @@ mod tests {
 
     #[test]
     fn durations_and_sizes() {
-        for (text, millis) in [("250ms", 250), ("2s", 2_000), ("10m", 600_000), ("1h", 3_600_000), ("0s", 0)] {
+        for (text, millis) in [("250ms", 250), ("2s", 2_000), ("10m", 600_000), ("1h", 3_600_000), ("0s", 0)]
+        {
             assert_eq!(parse_duration(text), Some(Duration::from_millis(millis)), "{text}");
         }
         for bad in ["", "2", "s", "2 s", "-1s", "2d", "1.5s", "99999999999999999999s"] {
             assert_eq!(parse_duration(bad), None, "{bad}");
         }
-        for (text, bytes) in [("512", 512), ("1B", 1), ("64KiB", 65_536), ("8MiB", 8_388_608), ("1GiB", 1 << 30)] {
+        for (text, bytes) in
+            [("512", 512), ("1B", 1), ("64KiB", 65_536), ("8MiB", 8_388_608), ("1GiB", 1 << 30)]
+        {
             assert_eq!(parse_size(text), Some(bytes), "{text}");
         }
         for bad in ["", "KiB", "1kb", "1 MiB", "99999999999GiB"] {

@@ -1,1 +1,43 @@
-//! service
+//! The chassis of the axum services. A request's way through a service:
+//!
+//! ```text
+//! serve -> layers (correlation, meter, limits, timeout, panic) -> the crate's routes.rs
+//!   -> extractors Caller, PathParams, RawBody -> <resource>/http.rs
+//!   -> modules: permits.ask(&caller, company, &FEATURE) -> Permit      (decision first; no Permit, no store call)
+//!   -> rules.rs (pure) -> store.rs(tx.conn(), …)                       (schema-qualified SQL)
+//!   -> tx.commit(AuditEvent) -> Data<T>            errors: ApiError, rendered only in reply.rs
+//! ```
+//!
+//! The edge never imports this crate.
+
+pub mod audit;
+pub mod body;
+pub mod bundle;
+pub mod caller;
+pub mod client;
+pub mod clients;
+pub mod config;
+pub mod core;
+pub mod db;
+pub mod error;
+pub mod layers;
+pub mod path;
+pub mod permit;
+pub mod probes;
+pub mod query;
+pub mod reply;
+pub mod serve;
+
+pub use audit::{AuditEvent, AuditedTx};
+pub use body::RawBody;
+pub use bundle::Bundle;
+pub use caller::{Caller, Correlation};
+pub use client::{Client, Unavailable};
+pub use config::ServiceConfig;
+pub use core::Core;
+pub use error::ApiError;
+pub use path::PathParams;
+pub use permit::{Feature, Permit, Permits};
+pub use query::Query;
+pub use reply::{Created, Data};
+pub use serve::{ServeError, serve};

@@ -1,0 +1,103 @@
+//! Every mutation and its audit row commit together: a transaction that wrote something can only be committed with
+//! the event that says what.
+
+use contract::id::CompanyId;
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, PgConnection, PgTransaction};
+
+use crate::ApiError;
+
+/// One row of `audit.<service>__events`; the actor and the correlation id are the transaction's.
+#[derive(Clone, Debug)]
+pub struct AuditEvent {
+    /// The company it happened in, when there is one.
+    pub company: Option<CompanyId>,
+    /// `<noun>.<verb in the past>`, as `member.created`.
+    pub action: &'static str,
+    /// `<type>:<id>`.
+    pub subject: String,
+    /// Changed fields as `{from, to}`; never secrets or bodies.
+    pub payload: Value,
+}
+
+/// A transaction that is committed with its audit row, or not at all (dropped: rolled back).
+#[must_use = "a transaction that is not committed is rolled back"]
+pub struct AuditedTx {
+    tx: PgTransaction<'static>,
+    service: &'static str,
+    actor: String,
+    correlation: Option<String>,
+}
+
+impl AuditedTx {
+    pub(crate) fn new(
+        tx: PgTransaction<'static>,
+        service: &'static str,
+        actor: &str,
+        correlation: Option<&str>,
+    ) -> Self {
+        Self { tx, service, actor: actor.to_owned(), correlation: correlation.map(ToOwned::to_owned) }
+    }
+
+    /// The connection, for `store.rs`.
+    pub fn conn(&mut self) -> &mut PgConnection {
+        &mut self.tx
+    }
+
+    /// Who is acting.
+    #[must_use]
+    pub fn actor(&self) -> &str {
+        &self.actor
+    }
+
+    /// Writes an audit row; for a transaction that makes more than one change.
+    ///
+    /// # Errors
+    /// The row could not be written; the transaction must be given up.
+    pub async fn record(&mut self, event: &AuditEvent) -> Result<(), ApiError> {
+        // The table's name is a constant of the crate that opened the transaction, so this text holds no input; it
+        // cannot be a checked query because the name differs by service.
+        let sql = format!(
+            "INSERT INTO audit.{}__events(company_id, actor, action, subject, correlation_id, payload) \
+             VALUES ($1, $2, $3, $4, $5, $6)",
+            self.service
+        );
+        sqlx::query(AssertSqlSafe(sql))
+            .bind(event.company.map(CompanyId::as_uuid))
+            .bind(&self.actor)
+            .bind(event.action)
+            .bind(&event.subject)
+            .bind(self.correlation.as_deref())
+            .bind(&event.payload)
+            .execute(&mut *self.tx)
+            .await?;
+        Ok(())
+    }
+
+    /// Writes the audit row and commits.
+    ///
+    /// # Errors
+    /// Nothing was committed, or (a connection lost during `COMMIT`) it is not known whether it was: never a success.
+    pub async fn commit(mut self, event: &AuditEvent) -> Result<(), ApiError> {
+        self.record(event).await?;
+        self.commit_recorded().await
+    }
+
+    /// Commits a transaction whose rows were written by [`Self::record`].
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub async fn commit_recorded(self) -> Result<(), ApiError> {
+        self.tx.commit().await?;
+        Ok(())
+    }
+
+    /// Ends a transaction that turned out to change nothing: no change, no audit row.
+    ///
+    /// # Errors
+    /// 503 when the database cannot be asked.
+    pub async fn unchanged(self) -> Result<(), ApiError> {
+        self.tx.rollback().await?;
+        Ok(())
+    }
+}

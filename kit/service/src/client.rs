@@ -1,0 +1,232 @@
+//! Calls from one service to another: pooled HTTP/1.1, a budget for the whole exchange, a limit on the answer, no
+//! redirects, no retries. Whatever is not a whole answer is [`Unavailable`].
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use contract::CorrelationId;
+use contract::correlation;
+use contract::envelope::DataBody;
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Largest answer that is read.
+const ANSWER_LIMIT: usize = 4 << 20;
+/// Idle connections are closed before the other side (75 s) closes them.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The named dependency did not give a whole answer.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{dependency} cannot answer: {reason}")]
+pub struct Unavailable {
+    /// Which service.
+    pub dependency: &'static str,
+    /// What happened, for the log.
+    pub reason: String,
+}
+
+/// A request to be sent.
+#[derive(Debug)]
+pub struct Call {
+    method: Method,
+    path: String,
+    bearer: Option<String>,
+    correlation: Option<String>,
+    content_type: &'static str,
+    body: Vec<u8>,
+}
+
+impl Call {
+    /// A request without a body.
+    pub fn new(method: Method, path: impl Into<String>) -> Self {
+        let path = path.into();
+        Self { method, path, bearer: None, correlation: None, content_type: "", body: Vec::new() }
+    }
+
+    /// With a bearer token.
+    #[must_use]
+    pub fn bearer(mut self, token: &str) -> Self {
+        self.bearer = Some(token.to_owned());
+        self
+    }
+
+    /// With the request's name.
+    #[must_use]
+    pub fn correlation(mut self, id: &CorrelationId) -> Self {
+        self.correlation = Some(id.as_str().to_owned());
+        self
+    }
+
+    /// With a JSON body. A value that cannot be written sends an empty body, which the other side refuses.
+    #[must_use]
+    pub fn json(mut self, body: &impl Serialize) -> Self {
+        self.content_type = "application/json";
+        self.body = serde_json::to_vec(body).unwrap_or_default();
+        self
+    }
+
+    /// With a form body.
+    #[must_use]
+    pub fn form(mut self, fields: &[(&str, &str)]) -> Self {
+        self.content_type = "application/x-www-form-urlencoded";
+        self.body = serde_urlencoded::to_string(fields).unwrap_or_default().into_bytes();
+        self
+    }
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub struct Answer {
+    /// HTTP status.
+    pub status: StatusCode,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// Body, at most 4 MiB.
+    pub body: Bytes,
+}
+
+/// A client of one other service. Cheap to clone.
+#[derive(Clone)]
+pub struct Client {
+    dependency: &'static str,
+    base_url: String,
+    budget: Duration,
+    http: hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+}
+
+impl Client {
+    /// For the service `dependency` at `base_url`, each exchange within `budget`.
+    #[must_use]
+    pub fn new(dependency: &'static str, base_url: &str, budget: Duration) -> Self {
+        let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+            .pool_idle_timeout(IDLE_TIMEOUT)
+            .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new())
+            .build(connector());
+        Self { dependency, base_url: base_url.trim_end_matches('/').to_owned(), budget, http }
+    }
+
+    /// Sends a request and reads the whole answer.
+    ///
+    /// # Errors
+    /// Not connected, not answered within the budget, cut off, or larger than the limit.
+    pub async fn send(&self, call: Call) -> Result<Answer, Unavailable> {
+        let request = self.request(call)?;
+        let exchange = async {
+            let response =
+                self.http.request(request).await.map_err(|error| self.unavailable(chain(&error)))?;
+            let (parts, body) = response.into_parts();
+            let body = Limited::new(body, ANSWER_LIMIT).collect().await;
+            let body = body.map_err(|error| self.unavailable(error.to_string()))?.to_bytes();
+            Ok(Answer { status: parts.status, headers: parts.headers, body })
+        };
+        let in_time = tokio::time::timeout(self.budget, exchange).await;
+        in_time.unwrap_or_else(|_| Err(self.unavailable(format!("no answer within {:?}", self.budget))))
+    }
+
+    /// The `data` of an answer's envelope.
+    ///
+    /// # Errors
+    /// A body that is not this envelope with this content.
+    pub fn data<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, Unavailable> {
+        self.json::<DataBody<T>>(answer).map(|body| body.data)
+    }
+
+    /// The answer's body as JSON.
+    ///
+    /// # Errors
+    /// A body that is not this JSON.
+    pub fn json<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, Unavailable> {
+        serde_json::from_slice(&answer.body)
+            .map_err(|error| self.unavailable(format!("unreadable answer: {error}")))
+    }
+
+    /// This dependency's failure, for a reason of the caller's own.
+    #[must_use]
+    pub const fn unavailable(&self, reason: String) -> Unavailable {
+        Unavailable { dependency: self.dependency, reason }
+    }
+
+    fn request(&self, call: Call) -> Result<Request<Full<Bytes>>, Unavailable> {
+        let mut builder =
+            Request::builder().method(call.method).uri(format!("{}{}", self.base_url, call.path));
+        if let Some(token) = &call.bearer {
+            builder = builder.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        if let Some(id) = &call.correlation {
+            builder = builder.header(correlation::HEADER, id);
+        }
+        if !call.content_type.is_empty() {
+            builder = builder.header(CONTENT_TYPE, call.content_type);
+        }
+        builder.body(Full::new(Bytes::from(call.body))).map_err(|error| self.unavailable(error.to_string()))
+    }
+}
+
+/// Percent-encodes everything but unreserved characters, for one path segment or query value.
+#[must_use]
+pub fn encode_segment(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push('%');
+            for nibble in [byte >> 4, byte & 15] {
+                encoded
+                    .extend(char::from_digit(u32::from(nibble), 16).map(|digit| digit.to_ascii_uppercase()));
+            }
+        }
+    }
+    encoded
+}
+
+/// Plain addresses, and TLS with the system's roots. Without any root TLS addresses fail, each with its own reason.
+fn connector() -> HttpsConnector<HttpConnector> {
+    let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map(|builder| builder.with_root_certificates(roots).with_no_client_auth());
+    let mut plain = HttpConnector::new();
+    plain.enforce_http(false);
+    plain.set_nodelay(true);
+    HttpsConnectorBuilder::new()
+        .with_tls_config(tls_or_none(config))
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(plain)
+}
+
+#[expect(clippy::expect_used, reason = "the provider and the versions are constants of this crate")]
+fn tls_or_none(config: Result<rustls::ClientConfig, rustls::Error>) -> rustls::ClientConfig {
+    config.expect("aws-lc-rs speaks TLS 1.2 and 1.3")
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text = format!("{text}: {inner}");
+        cause = inner.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_cannot_leave_its_place() {
+        assert_eq!(encode_segment("a/../b?c#d%é"), "a%2F..%2Fb%3Fc%23d%25%C3%A9");
+        assert_eq!(encode_segment("018f-A_z.~"), "018f-A_z.~");
+    }
+}

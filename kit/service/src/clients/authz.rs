@@ -1,0 +1,49 @@
+//! The decision, asked with the user's bearer (module contract, "Internal endpoints used by modules").
+
+use std::time::Duration;
+
+use contract::CorrelationId;
+use contract::decision::{AccessRequest, Decision, Reason};
+use http::{Method, StatusCode};
+
+use crate::client::{Call, Client, Unavailable};
+
+/// How long a decision may take.
+const DECISION_BUDGET: Duration = Duration::from_millis(1_500);
+
+/// Asks authz.
+#[derive(Clone)]
+pub struct AuthzClient(Client);
+
+impl AuthzClient {
+    /// For authz at `base_url`.
+    #[must_use]
+    pub fn new(base_url: &str) -> Self {
+        Self(Client::new("authz", base_url, DECISION_BUDGET))
+    }
+
+    /// One decision.
+    ///
+    /// # Errors
+    /// Anything but a 200 with a whole decision: the caller must refuse.
+    pub async fn can(
+        &self,
+        token: &str,
+        question: &AccessRequest,
+        correlation: &CorrelationId,
+    ) -> Result<Decision, Unavailable> {
+        let call = Call::new(Method::POST, "/internal/authz/effective-access/can")
+            .bearer(token)
+            .correlation(correlation)
+            .json(question);
+        let answer = self.0.send(call).await?;
+        if answer.status != StatusCode::OK {
+            return Err(self.0.unavailable(format!("status {}", answer.status)));
+        }
+        let decision: Decision = self.0.data(&answer)?;
+        if decision.allowed != (decision.reason == Reason::Allowed) {
+            return Err(self.0.unavailable("a decision that contradicts itself".to_owned()));
+        }
+        Ok(decision)
+    }
+}

@@ -1,0 +1,177 @@
+//! The configuration that every service shares (module contract, "Authentication" 4; `operating.md`).
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bearer::BearerConfig;
+use contract::settings::Kind;
+use contract::{Reader, Settings, Variable};
+
+use crate::layers::Limits;
+
+const LISTEN_ADDR: Variable = Variable::new(
+    "PLATFORM_LISTEN_ADDR",
+    Kind::Text,
+    Some("127.0.0.1"),
+    "Address (host only) that internal listeners bind",
+);
+const PORT_OFFSET: Variable = Variable::new(
+    "PLATFORM_PORT_OFFSET",
+    Kind::Integer,
+    Some("0"),
+    "Added to every port, so that copies run side by side",
+);
+const DB_HOST: Variable = Variable::new(
+    "PLATFORM_<SERVICE>_DB_HOST",
+    Kind::Text,
+    Some("127.0.0.1"),
+    "Database host of one service or module",
+);
+const DB_PORT: Variable = Variable::new(
+    "PLATFORM_<SERVICE>_DB_PORT",
+    Kind::Integer,
+    None,
+    "Database port of one service or module",
+);
+const DB_NAME: Variable =
+    Variable::new("PLATFORM_<SERVICE>_DB_NAME", Kind::Text, None, "Database name of one service or module");
+const DB_PASSWORD: Variable = Variable::new(
+    "PLATFORM_<SERVICE>_DB_PASSWORD",
+    Kind::Secret,
+    None,
+    "Password of the role platform_<service>",
+);
+const DB_POOL: Variable = Variable::new(
+    "PLATFORM_DB_POOL_MAX",
+    Kind::Integer,
+    Some("5"),
+    "Most database connections of one service",
+);
+const DRAIN_TIMEOUT: Variable = Variable::new(
+    "PLATFORM_DRAIN_TIMEOUT",
+    Kind::Duration,
+    Some("10s"),
+    "How long requests in flight may finish at a stop",
+);
+const COMMIT: Variable =
+    Variable::new("PLATFORM_COMMIT", Kind::Text, Some("unknown"), "Commit shown in platform_build_info");
+
+/// The variables of every service.
+pub const VARIABLES: &[Variable] =
+    &[LISTEN_ADDR, PORT_OFFSET, DB_HOST, DB_PORT, DB_NAME, DB_PASSWORD, DB_POOL, DRAIN_TIMEOUT, COMMIT];
+
+/// Where a service's data is.
+#[derive(Clone, Debug)]
+pub struct DatabaseConfig {
+    /// Host name or address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// Database.
+    pub name: String,
+    /// `platform_<service>`, fixed.
+    pub role: String,
+    /// Its password.
+    pub password: String,
+    /// Largest pool.
+    pub max_connections: u32,
+}
+
+impl DatabaseConfig {
+    /// A database on this machine is reached without TLS.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+}
+
+/// What every service reads.
+#[derive(Clone, Debug)]
+pub struct ServiceConfig {
+    /// `org`, `timesheet`, …
+    pub name: &'static str,
+    /// Where it listens: `PLATFORM_LISTEN_ADDR` and its fixed port plus the offset.
+    pub listen: (String, u16),
+    /// Its database.
+    pub database: DatabaseConfig,
+    /// How bearers are verified.
+    pub bearer: BearerConfig,
+    /// Body limit and time-outs.
+    pub limits: Limits,
+    /// How long a drain may take.
+    pub drain_timeout: Duration,
+    /// For `platform_build_info`.
+    pub commit: String,
+}
+
+impl ServiceConfig {
+    /// Reads the shared variables of the service `name` that listens on `port`.
+    pub fn read(reader: &mut Reader<'_>, name: &'static str, port: u16, limits: Limits) -> Self {
+        Self {
+            name,
+            listen: (reader.text(&LISTEN_ADDR), offset_port(reader, port)),
+            database: read_database(reader, name),
+            bearer: BearerConfig::read(reader),
+            limits,
+            drain_timeout: reader.duration(&DRAIN_TIMEOUT),
+            commit: reader.text(&COMMIT),
+        }
+    }
+}
+
+/// The port that a listener of fixed port `port` has under `PLATFORM_PORT_OFFSET`.
+pub fn offset_port(reader: &mut Reader<'_>, port: u16) -> u16 {
+    let offset = reader.integer(&PORT_OFFSET, 0);
+    let shifted = u16::try_from(offset).ok().and_then(|offset| port.checked_add(offset));
+    shifted.unwrap_or_else(|| {
+        reader.refuse(PORT_OFFSET.name, format!("\"{offset}\" moves port {port} past 65535"));
+        port
+    })
+}
+
+/// The base address of a foundation service: `PLATFORM_<NAME>_BASE_URL`, else its port on this machine.
+pub fn base_url(reader: &mut Reader<'_>, name: &str, port: u16) -> String {
+    let variable = format!("PLATFORM_{}_BASE_URL", env_name(name));
+    let set = reader.settings().raw(&variable).map(ToOwned::to_owned);
+    let url = set.unwrap_or_else(|| format!("http://127.0.0.1:{}", offset_port(reader, port)));
+    if !(url.starts_with("http://") || url.starts_with("https://")) || url.parse::<http::Uri>().is_err() {
+        reader.refuse(&variable, format!("\"{url}\" is not an http:// or https:// address"));
+    }
+    url.trim_end_matches('/').to_owned()
+}
+
+/// `crm-backend` → `CRM_BACKEND`, as variables spell keys.
+#[must_use]
+pub fn env_name(key: &str) -> String {
+    key.replace('-', "_").to_ascii_uppercase()
+}
+
+fn read_database(reader: &mut Reader<'_>, name: &str) -> DatabaseConfig {
+    let prefix = format!("PLATFORM_{}_DB_", env_name(name));
+    let mut required = |what: &str| {
+        let variable = format!("{prefix}{what}");
+        let found = reader.settings().raw(&variable).map(ToOwned::to_owned);
+        found.unwrap_or_else(|| {
+            reader.refuse(&variable, "is required");
+            String::new()
+        })
+    };
+    let (port, name_, password) = (required("PORT"), required("NAME"), required("PASSWORD"));
+    let port = port.parse().unwrap_or_else(|_| {
+        if !port.is_empty() {
+            reader.refuse(&format!("{prefix}PORT"), format!("\"{port}\" is not a port from 1 to 65535"));
+        }
+        0
+    });
+    let host: &Settings = reader.settings();
+    let host = host.raw(&format!("{prefix}HOST")).unwrap_or("127.0.0.1").to_owned();
+    let max = reader.integer(&DB_POOL, 1);
+    DatabaseConfig {
+        host,
+        port,
+        name: name_,
+        role: format!("platform_{name}"),
+        password,
+        max_connections: u32::try_from(max).unwrap_or(u32::MAX),
+    }
+}

@@ -1,0 +1,66 @@
+//! What every service holds: its name, its pool, the bearer verifier, its metrics, the clock.
+
+use bearer::Verifier;
+use contract::{Clock, CorrelationId, Subject};
+use sqlx::PgPool;
+use telemetry::Metrics;
+use tokio_util::sync::CancellationToken;
+
+use crate::db::PoolGauges;
+use crate::{ApiError, AuditedTx, ServeError, ServiceConfig};
+
+/// The shared parts of one service. Cheap to clone; `App` of each service holds one and gives it to the extractors
+/// through `FromRef`.
+#[derive(Clone)]
+pub struct Core {
+    /// `org`, `timesheet`, …: names the schema, the role, the audit table and the `service` label.
+    pub name: &'static str,
+    /// Connections as `platform_<name>`.
+    pub pool: PgPool,
+    /// Verifies bearers.
+    pub verifier: Verifier,
+    /// This service's metrics.
+    pub metrics: Metrics,
+    /// The time.
+    pub clock: Clock,
+    pub(crate) gauges: PoolGauges,
+    pub(crate) limits: crate::layers::Limits,
+}
+
+impl Core {
+    /// Connects lazily: a database that is down when the service starts is a dependency that cannot answer yet, not a
+    /// reason to die.
+    ///
+    /// # Errors
+    /// A metric family registered twice.
+    pub fn start(config: &ServiceConfig, clock: Clock, stop: &CancellationToken) -> Result<Self, ServeError> {
+        let metrics = Metrics::new(config.name, env!("CARGO_PKG_VERSION"), &config.commit)?;
+        let gauges = PoolGauges::register(&metrics)?;
+        Ok(Self {
+            name: config.name,
+            pool: crate::db::pool(&config.database),
+            verifier: Verifier::start(config.bearer.clone(), clock.clone(), stop.clone()),
+            metrics,
+            clock,
+            gauges,
+            limits: config.limits,
+        })
+    }
+
+    /// Opens a transaction whose every change is audited with `actor`.
+    ///
+    /// # Errors
+    /// 503 when the database cannot be asked.
+    pub async fn begin(&self, actor: &Subject, correlation: &CorrelationId) -> Result<AuditedTx, ApiError> {
+        self.begin_as(actor.as_str(), Some(correlation.as_str())).await
+    }
+
+    /// The same for work that no bearer asked for (`system:<worker>`, an operator's account name).
+    ///
+    /// # Errors
+    /// 503 when the database cannot be asked.
+    pub async fn begin_as(&self, actor: &str, correlation: Option<&str>) -> Result<AuditedTx, ApiError> {
+        let tx = self.pool.begin().await?;
+        Ok(AuditedTx::new(tx, self.name, actor, correlation))
+    }
+}

@@ -1,0 +1,112 @@
+//! The pool of a service, its metrics, and what a database error means.
+
+use std::time::Duration;
+
+use prometheus::IntGauge;
+use sqlx::PgPool;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
+use telemetry::Metrics;
+
+use crate::ApiError;
+use crate::config::DatabaseConfig;
+
+/// How long a request waits for a connection before it is told that the database cannot answer.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
+/// A connection that nobody used for so long is closed.
+const IDLE_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// Makes the pool; connections are opened when they are needed.
+#[must_use]
+pub fn pool(config: &DatabaseConfig) -> PgPool {
+    let options = PgConnectOptions::new_without_pgpass()
+        .host(&config.host)
+        .port(config.port)
+        .database(&config.name)
+        .username(&config.role)
+        .password(&config.password)
+        .application_name(&config.role)
+        .ssl_mode(if config.is_local() { PgSslMode::Disable } else { PgSslMode::Prefer });
+    PgPoolOptions::new()
+        .max_connections(config.max_connections)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .idle_timeout(IDLE_TIMEOUT)
+        .connect_lazy_with(options)
+}
+
+/// The three pool families (module contract, "Metrics").
+#[derive(Clone)]
+pub(crate) struct PoolGauges {
+    acquired: IntGauge,
+    idle: IntGauge,
+    max: IntGauge,
+}
+
+impl PoolGauges {
+    pub(crate) fn register(metrics: &Metrics) -> prometheus::Result<Self> {
+        let gauge = |name: &str, help: &str| metrics.register(IntGauge::new(name, help)?);
+        Ok(Self {
+            acquired: gauge("platform_db_pool_acquired_conns", "Acquired pool connections.")?,
+            idle: gauge("platform_db_pool_idle_conns", "Idle pool connections.")?,
+            max: gauge("platform_db_pool_max_conns", "Configured pool maximum.")?,
+        })
+    }
+
+    /// Reads the pool; called at each scrape.
+    pub(crate) fn read(&self, pool: &PgPool) {
+        let size = i64::from(pool.size());
+        let idle = i64::try_from(pool.num_idle()).unwrap_or(i64::MAX);
+        self.acquired.set((size - idle).max(0));
+        self.idle.set(idle);
+        self.max.set(i64::from(pool.options().get_max_connections()));
+    }
+}
+
+/// Whether the error says that the database cannot be asked now, rather than that the question was wrong.
+#[must_use]
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a new kind of error is a bug until it is known to be an outage"
+)]
+pub fn is_outage(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed
+        | sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::Protocol(_) => true,
+        sqlx::Error::Database(cause) => cause.code().is_some_and(|state| is_outage_state(&state)),
+        _ => false,
+    }
+}
+
+/// SQLSTATE classes of a server that is not able: connection (08), resources (53), operator intervention such as a
+/// shutdown or a cancelled statement (57), system (58), a lock not had in time (55P03), read-only after a fail-over
+/// (25006), idle-in-transaction time-out (25P03), no such database or role yet (3D000, 28000, 28P01).
+fn is_outage_state(state: &str) -> bool {
+    let class = state.get(..2).unwrap_or_default();
+    matches!(class, "08" | "53" | "57" | "58" | "28")
+        || matches!(state, "55P03" | "25006" | "25P03" | "3D000")
+}
+
+/// Turns the violation of a named constraint into its own refusal; any other error stays what it is.
+pub fn on_constraint(error: sqlx::Error, constraint: &str, refusal: impl FnOnce() -> ApiError) -> ApiError {
+    let named =
+        error.as_database_error().and_then(sqlx::error::DatabaseError::constraint) == Some(constraint);
+    if named { refusal() } else { error.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_of_a_server_that_is_not_able() {
+        for state in ["08006", "53300", "57P01", "57014", "58030", "55P03", "25006", "28P01", "3D000"] {
+            assert!(is_outage_state(state), "{state}");
+        }
+        for state in ["23505", "42601", "22P05", "40001", ""] {
+            assert!(!is_outage_state(state), "{state}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Every way a service says no. A refusal is a value that handlers return with `?`; `reply.rs` renders it.
+
+use std::borrow::Cow;
+
+use contract::FieldProblem;
+use contract::envelope::{code, field_details};
+use http::StatusCode;
+use serde_json::{Value, json};
+
+/// A refusal. Adding a case forces its status, code and details to be decided in [`ApiError::parts`].
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// 400: cannot be parsed.
+    #[error("{0}")]
+    BadRequest(Cow<'static, str>),
+    /// 400: parsed, but fields are missing, of the wrong type or out of range.
+    #[error("the request has wrong fields")]
+    Validation(Vec<FieldProblem>),
+    /// 401: no bearer.
+    #[error("a bearer token is needed")]
+    TokenMissing,
+    /// 401: the bearer does not verify; why is logged, not told.
+    #[error("the bearer token is not valid")]
+    TokenInvalid(&'static str),
+    /// 403: a decision or a rule refused.
+    #[error("{message}")]
+    Forbidden {
+        /// `AUTHORIZATION_DENIED` or `FORBIDDEN`.
+        code: &'static str,
+        /// For a person.
+        message: Cow<'static, str>,
+        /// Holds `reason`.
+        details: Value,
+    },
+    /// 404.
+    #[error("{0} not found")]
+    NotFound(Cow<'static, str>),
+    /// 405; the router adds `Allow`.
+    #[error("this path does not take this method")]
+    MethodNotAllowed,
+    /// 409.
+    #[error("{message}")]
+    Conflict {
+        /// `CONFLICT` or something more specific.
+        code: &'static str,
+        /// For a person.
+        message: Cow<'static, str>,
+        /// Free-form.
+        details: Value,
+    },
+    /// 413.
+    #[error("the body is larger than {limit} bytes")]
+    TooLarge {
+        /// Bytes that would have been taken.
+        limit: usize,
+    },
+    /// 422: breaks a business rule.
+    #[error("{message}")]
+    Unprocessable {
+        /// For a person.
+        message: Cow<'static, str>,
+        /// Holds `fields` or `reason`.
+        details: Value,
+    },
+    /// 501: a route that a later version brings.
+    #[error("this operation is not there yet")]
+    NotImplemented,
+    /// 503: something this answer depends on cannot answer.
+    #[error("{dependency} cannot answer")]
+    Unavailable {
+        /// Which one: `postgres`, `authz`, `org`, `idp`, …
+        dependency: Cow<'static, str>,
+        /// More for `details`, an object; `dependency` is added to it.
+        details: Value,
+    },
+    /// 500: a bug; the cause is logged, never told.
+    #[error("an internal error")]
+    Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// What goes on the wire.
+pub struct Parts {
+    /// HTTP status.
+    pub status: StatusCode,
+    /// Envelope code.
+    pub code: &'static str,
+    /// Envelope details.
+    pub details: Value,
+}
+
+impl ApiError {
+    /// 409 `CONFLICT`.
+    pub fn conflict(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::Conflict { code: code::CONFLICT, message: message.into(), details: Value::Null }
+    }
+
+    /// 422 naming the wrong fields.
+    #[must_use]
+    pub fn unprocessable(problems: &[FieldProblem]) -> Self {
+        let message = "the request breaks a rule".into();
+        Self::Unprocessable { message, details: field_details(problems) }
+    }
+
+    /// 422 for one field.
+    pub fn unprocessable_field(
+        path: impl Into<String>,
+        rule: &'static str,
+        message: impl Into<String>,
+    ) -> Self {
+        Self::unprocessable(&[FieldProblem::new(path, rule, message)])
+    }
+
+    /// 400 for one field.
+    pub fn validation_field(path: impl Into<String>, rule: &'static str, message: impl Into<String>) -> Self {
+        Self::Validation(vec![FieldProblem::new(path, rule, message)])
+    }
+
+    /// 503 that names only the dependency.
+    pub fn unavailable(dependency: impl Into<Cow<'static, str>>) -> Self {
+        Self::Unavailable { dependency: dependency.into(), details: json!({}) }
+    }
+
+    /// 500 with its cause.
+    pub fn internal(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Internal(cause.into())
+    }
+
+    /// Status, code and details of this refusal.
+    #[must_use]
+    pub fn parts(&self) -> Parts {
+        let (status, code, details) = match self {
+            Self::BadRequest(_) => (StatusCode::BAD_REQUEST, code::BAD_REQUEST, Value::Null),
+            Self::Validation(problems) => {
+                (StatusCode::BAD_REQUEST, code::VALIDATION_ERROR, field_details(problems))
+            }
+            Self::TokenMissing => (StatusCode::UNAUTHORIZED, code::AUTH_TOKEN_MISSING, Value::Null),
+            Self::TokenInvalid(_) => (StatusCode::UNAUTHORIZED, code::AUTH_TOKEN_INVALID, Value::Null),
+            Self::Forbidden { code, details, .. } => (StatusCode::FORBIDDEN, *code, details.clone()),
+            Self::NotFound(_) => (StatusCode::NOT_FOUND, code::NOT_FOUND, Value::Null),
+            Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, code::METHOD_NOT_ALLOWED, Value::Null),
+            Self::Conflict { code, details, .. } => (StatusCode::CONFLICT, *code, details.clone()),
+            Self::TooLarge { limit } => {
+                (StatusCode::PAYLOAD_TOO_LARGE, code::PAYLOAD_TOO_LARGE, json!({ "limit": limit }))
+            }
+            Self::Unprocessable { details, .. } => {
+                (StatusCode::UNPROCESSABLE_ENTITY, code::VALIDATION_FAILED, details.clone())
+            }
+            Self::NotImplemented => (StatusCode::NOT_IMPLEMENTED, code::NOT_IMPLEMENTED, Value::Null),
+            Self::Unavailable { dependency, details } => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                code::AUTHORIZATION_UNAVAILABLE,
+                with_dependency(details, dependency),
+            ),
+            Self::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, code::INTERNAL_ERROR, Value::Null),
+        };
+        Parts { status, code, details }
+    }
+}
+
+fn with_dependency(details: &Value, dependency: &str) -> Value {
+    let mut object = details.as_object().cloned().unwrap_or_default();
+    object.insert("dependency".to_owned(), Value::from(dependency));
+    Value::Object(object)
+}
+
+impl From<sqlx::Error> for ApiError {
+    /// A database that cannot be asked is a dependency that cannot answer; everything else is a bug. Constraint
+    /// violations that mean something are turned into their own refusal at the query ([`crate::db::on_constraint`]).
+    fn from(error: sqlx::Error) -> Self {
+        if crate::db::is_outage(&error) {
+            tracing::warn!(%error, "the database cannot answer");
+            return Self::unavailable("postgres");
+        }
+        Self::internal(error)
+    }
+}
+
+impl From<crate::client::Unavailable> for ApiError {
+    fn from(cause: crate::client::Unavailable) -> Self {
+        tracing::warn!(dependency = cause.dependency, reason = %cause.reason, "a dependency cannot answer");
+        Self::unavailable(cause.dependency)
+    }
+}

@@ -1,0 +1,102 @@
+//! What happens around every handler, outermost first: correlation id, meter, time limit, panic. The order is fixed
+//! in [`around`]; nothing else may add a layer.
+
+use std::any::Any;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use contract::CorrelationId;
+use contract::correlation;
+use http::HeaderValue;
+use telemetry::{HttpMeter, UNMATCHED};
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::{ApiError, Core};
+
+/// Largest body of a foundation service.
+pub const FOUNDATION_BODY_LIMIT: usize = 1 << 20;
+/// Largest body of a module's operation.
+pub const MODULE_BODY_LIMIT: usize = 256 << 10;
+/// Longest a request may take: under the edge's 5 s for the first byte, so that the service's own refusal is seen.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_millis(4_500);
+
+/// The limits of one service.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of a request's body.
+    pub body: usize,
+    /// Whole request.
+    pub request: Duration,
+}
+
+impl Limits {
+    /// Of identity, org, registry, authz and the built-in provider.
+    pub const FOUNDATION: Self = Self { body: FOUNDATION_BODY_LIMIT, request: REQUEST_TIMEOUT };
+    /// Of the modules.
+    pub const MODULE: Self = Self { body: MODULE_BODY_LIMIT, request: REQUEST_TIMEOUT };
+}
+
+/// Largest body in bytes, carried to the body extractor.
+#[derive(Clone, Copy, Debug)]
+pub struct BodyLimit(pub usize);
+
+impl Default for BodyLimit {
+    fn default() -> Self {
+        Self(MODULE_BODY_LIMIT)
+    }
+}
+
+/// Puts the layers around a service's routes, unknown paths included.
+pub fn around(core: &Core, routes: Router) -> Router {
+    routes
+        .fallback(|| async { ApiError::NotFound("path".into()) })
+        .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed })
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn_with_state(core.limits, limit))
+        .layer(from_fn_with_state(core.metrics.http().clone(), meter))
+        .layer(from_fn(correlate))
+}
+
+async fn correlate(mut request: Request, next: Next) -> Response {
+    let sent = request.headers().get(correlation::HEADER).map(HeaderValue::as_bytes);
+    let id = CorrelationId::accept(sent);
+    let value = HeaderValue::from_str(id.as_str());
+    request.extensions_mut().insert(id);
+    let mut response = next.run(request).await;
+    if let Ok(value) = value {
+        response.headers_mut().insert(correlation::HEADER, value);
+    }
+    response
+}
+
+async fn meter(State(meter): State<HttpMeter>, request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    let busy = meter.in_flight();
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let response = next.run(request).await;
+    let label = route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
+    meter.observe(label, method.as_str(), response.status().as_u16(), begun.elapsed());
+    drop(busy);
+    response
+}
+
+/// A request that takes too long is given up: its future is dropped, and with it its transaction.
+async fn limit(State(limits): State<Limits>, mut request: Request, next: Next) -> Response {
+    request.extensions_mut().insert(BodyLimit(limits.body));
+    let answer = tokio::time::timeout(limits.request, next.run(request)).await;
+    answer.unwrap_or_else(|_| ApiError::unavailable("request_budget").into_response())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the layer calls it with the owned cause")]
+fn panicked(cause: Box<dyn Any + Send>) -> Response {
+    let message = cause
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| cause.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned());
+    ApiError::internal(message).into_response()
+}

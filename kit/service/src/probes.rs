@@ -1,0 +1,46 @@
+//! `/health`, `/ready`, `/metrics` at the root of every internal listener, without a bearer (module contract,
+//! "Forwarding and probes").
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use contract::ErrorBody;
+use contract::envelope::code;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use serde_json::json;
+
+use crate::{ApiError, Core, Data};
+
+pub(crate) fn routes(core: Core) -> Router {
+    Router::new()
+        .route("/health", get(|| async { Data(json!({ "status": "ok" })) }))
+        .route("/ready", get(ready))
+        .route("/metrics", get(metrics))
+        .with_state(core)
+}
+
+async fn ready(State(core): State<Core>) -> Response {
+    match sqlx::query("SELECT 1").execute(&core.pool).await {
+        Ok(_) => Data(json!({ "status": "ready" })).into_response(),
+        Err(error) => {
+            tracing::warn!(%error, "not ready: the database does not answer");
+            let body = ErrorBody::new(
+                code::INTERNAL_ERROR,
+                "the database does not answer",
+                json!({ "dependency": "postgres" }),
+            );
+            (StatusCode::SERVICE_UNAVAILABLE, [(CONTENT_TYPE, "application/json")], body.to_bytes())
+                .into_response()
+        }
+    }
+}
+
+async fn metrics(State(core): State<Core>) -> Response {
+    core.gauges.read(&core.pool);
+    match core.metrics.render() {
+        Ok(text) => ([(CONTENT_TYPE, telemetry::EXPOSITION_TYPE)], text).into_response(),
+        Err(error) => ApiError::internal(error).into_response(),
+    }
+}

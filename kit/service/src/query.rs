@@ -1,0 +1,91 @@
+//! Query values. A malformed value is 400 `VALIDATION_ERROR` naming it; unknown names are ignored; of a repeated name
+//! the first counts.
+
+use axum::extract::FromRequestParts;
+use contract::FieldProblem;
+use contract::id::parse_uuid;
+use contract::page::PageRequest;
+use http::request::Parts;
+use uuid::Uuid;
+
+use crate::ApiError;
+
+/// The decoded query.
+#[derive(Debug, Default)]
+pub struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// A value, when there is one.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// `page` and `pageSize`.
+    ///
+    /// # Errors
+    /// 400 naming each value that is out of range.
+    pub fn page(&self) -> Result<PageRequest, ApiError> {
+        PageRequest::parse(self.get("page"), self.get("pageSize")).map_err(ApiError::Validation)
+    }
+
+    /// An id that may be absent.
+    ///
+    /// # Errors
+    /// 400 when it is malformed.
+    pub fn optional_id<T: From<Uuid>>(&self, name: &str) -> Result<Option<T>, ApiError> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        match parse_uuid(text) {
+            Some(uuid) => Ok(Some(uuid.into())),
+            None => Err(ApiError::validation_field(name, "uuid", "a UUID")),
+        }
+    }
+
+    /// An id that must be there.
+    ///
+    /// # Errors
+    /// 400 when it is absent or malformed.
+    pub fn id<T: From<Uuid>>(&self, name: &str) -> Result<T, ApiError> {
+        self.optional_id(name)?.ok_or_else(|| ApiError::validation_field(name, "required", "required"))
+    }
+
+    /// One word of a closed list, or `default`.
+    ///
+    /// # Errors
+    /// 400 for any other word.
+    pub fn word<T: Copy>(&self, name: &str, words: &[(&str, T)], default: T) -> Result<T, ApiError> {
+        let Some(text) = self.get(name) else { return Ok(default) };
+        let list = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+        match words.iter().find(|(word, _)| *word == text) {
+            Some((_, meaning)) => Ok(*meaning),
+            None => Err(ApiError::validation_field(name, "enum", format!("one of {}", list()))),
+        }
+    }
+
+    /// A text of at most `max` characters, or `None`.
+    ///
+    /// # Errors
+    /// 400 when it is longer or holds U+0000.
+    pub fn text(&self, name: &str, max: usize) -> Result<Option<&str>, ApiError> {
+        let Some(text) = self.get(name) else { return Ok(None) };
+        if text.chars().count() > max {
+            return Err(ApiError::validation_field(name, "length", format!("at most {max} characters")));
+        }
+        if text.contains('\0') {
+            return Err(ApiError::validation_field(name, "control", "no U+0000"));
+        }
+        Ok(Some(text))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Query {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
+        let text = parts.uri.query().unwrap_or_default();
+        let pairs: Vec<(String, String)> = serde_urlencoded::from_str(text).map_err(|_| {
+            ApiError::Validation(vec![FieldProblem::new("", "encoding", "the query is not UTF-8 form data")])
+        })?;
+        Ok(Self(pairs))
+    }
+}
