@@ -7,6 +7,7 @@ use telemetry::Metrics;
 use tokio_util::sync::CancellationToken;
 
 use crate::db::PoolGauges;
+use crate::readiness::Readiness;
 use crate::{ApiError, AuditedTx, ServeError, ServiceConfig};
 
 /// The shared parts of one service. Cheap to clone; `App` of each service holds one and gives it to the extractors
@@ -23,6 +24,8 @@ pub struct Core {
     pub metrics: Metrics,
     /// The time.
     pub clock: Clock,
+    /// Start-up passes that `/ready` waits for.
+    pub readiness: Readiness,
     pub(crate) gauges: PoolGauges,
     pub(crate) limits: crate::layers::Limits,
 }
@@ -42,6 +45,7 @@ impl Core {
             verifier: Verifier::start(config.bearer.clone(), clock.clone(), stop.clone()),
             metrics,
             clock,
+            readiness: Readiness::default(),
             gauges,
             limits: config.limits,
         })

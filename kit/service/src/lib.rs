@@ -25,6 +25,7 @@ pub mod path;
 pub mod permit;
 pub mod probes;
 pub mod query;
+pub mod readiness;
 pub mod reply;
 pub mod serve;
 

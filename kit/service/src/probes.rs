@@ -9,7 +9,7 @@ use contract::ErrorBody;
 use contract::envelope::code;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{ApiError, Core, Data};
 
@@ -22,19 +22,20 @@ pub(crate) fn routes(core: Core) -> Router {
 }
 
 async fn ready(State(core): State<Core>) -> Response {
-    match sqlx::query("SELECT 1").execute(&core.pool).await {
-        Ok(_) => Data(json!({ "status": "ready" })).into_response(),
-        Err(error) => {
-            tracing::warn!(%error, "not ready: the database does not answer");
-            let body = ErrorBody::new(
-                code::INTERNAL_ERROR,
-                "the database does not answer",
-                json!({ "dependency": "postgres" }),
-            );
-            (StatusCode::SERVICE_UNAVAILABLE, [(CONTENT_TYPE, "application/json")], body.to_bytes())
-                .into_response()
-        }
+    if let Err(error) = sqlx::query("SELECT 1").execute(&core.pool).await {
+        tracing::warn!(%error, "not ready: the database does not answer");
+        return not_ready("the database does not answer", json!({ "dependency": "postgres" }));
     }
+    let waiting = core.readiness.waiting();
+    if !waiting.is_empty() {
+        return not_ready("start-up is not over", json!({ "waitingFor": waiting }));
+    }
+    Data(json!({ "status": "ready" })).into_response()
+}
+
+fn not_ready(message: &'static str, details: Value) -> Response {
+    let body = ErrorBody::new(code::INTERNAL_ERROR, message, details).to_bytes();
+    (StatusCode::SERVICE_UNAVAILABLE, [(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 async fn metrics(State(core): State<Core>) -> Response {
