@@ -82,7 +82,7 @@ mod tests {
     fn problems(settings: &Settings) -> String {
         let mut reader = settings.reader();
         let config = BearerConfig::read(&mut reader);
-        reader.finish(config).map(|_| String::new()).unwrap_or_else(|problems| problems.to_string())
+        reader.finish(config).map_or_else(|problems| problems.to_string(), |_| String::new())
     }
 
     #[test]

@@ -65,8 +65,8 @@ async fn forged_key_ids_cannot_flood_the_provider() {
     let (verifier, _stop) = verifier(&provider);
     loaded(&verifier).await;
     for number in 0..100 {
-        let verified = verifier.verify(&token(&key, &format!("forged-{number}"))).await;
-        assert_eq!(verified, Err(Refused::Invalid("unknown signing key")));
+        let outcome = verifier.verify(&token(&key, &format!("forged-{number}"))).await;
+        assert_eq!(outcome, Err(Refused::Invalid("unknown signing key")));
     }
     assert_eq!(provider.fetches(), 2, "the first read and one for all forged ids");
     assert!(verifier.verify(&token(&key, "a")).await.is_ok());
