@@ -1,2 +1,64 @@
-//! Developer tasks.
-fn main() {}
+//! Developer tasks, run as `cargo xtask TASK`: `arch` (who may import whom), `tidy` (sizes and headers),
+//! `sqlx-prepare` (query data for offline builds). Each prints every problem it finds and fails when there is one.
+
+mod arch;
+mod sqlx_prepare;
+mod tidy;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+
+fn main() -> ExitCode {
+    let task = std::env::args().nth(1).unwrap_or_default();
+    match run(&task) {
+        Ok(problems) if problems.is_empty() => {
+            say(&format!("{task}: in order"));
+            ExitCode::SUCCESS
+        }
+        Ok(problems) => {
+            for problem in &problems {
+                say(problem);
+            }
+            say(&format!("{task}: {} problems", problems.len()));
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            say(&format!("{task}: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: &str) -> anyhow::Result<Vec<String>> {
+    match task {
+        "arch" => arch::check(&root()?),
+        "tidy" => tidy::check(&root()?),
+        "sqlx-prepare" => sqlx_prepare::run(&root()?),
+        _ => bail!("usage: cargo xtask arch | tidy | sqlx-prepare"),
+    }
+}
+
+fn root() -> anyhow::Result<PathBuf> {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map(ToOwned::to_owned).context("xtask lies in the workspace")
+}
+
+/// Runs a command in the workspace and gives what it printed.
+fn output(root: &std::path::Path, program: &str, arguments: &[&str]) -> anyhow::Result<String> {
+    let done = std::process::Command::new(program).args(arguments).current_dir(root).output();
+    let done = done.with_context(|| format!("{program} does not start"))?;
+    if !done.status.success() {
+        bail!("{program} {}: {}", arguments.join(" "), String::from_utf8_lossy(&done.stderr));
+    }
+    Ok(String::from_utf8(done.stdout)?)
+}
+
+fn say(line: &str) {
+    // A closed standard output is the reader's choice, not a failure of the task.
+    if writeln!(std::io::stdout(), "{line}").is_err() {
+        std::process::exit(0);
+    }
+}

@@ -1,0 +1,87 @@
+//! Who may import whom (ARCHITECTURE.md): thin crates never see thick ones, services and modules never see each other,
+//! and the edge never sees axum, sqlx or tower-http, not even through a dependency.
+
+#![expect(clippy::indexing_slicing, reason = "only JSON is indexed, where what is not there is null")]
+
+use std::path::Path;
+
+use anyhow::Context;
+use serde_json::Value;
+
+const PURE: &[&str] = &["contract"];
+const THIN: &[&str] = &["contract", "bearer", "telemetry"];
+const CHASSIS: &[&str] = &["contract", "bearer", "telemetry", "service"];
+const EVERYTHING: &[&str] = &[
+    "contract",
+    "bearer",
+    "telemetry",
+    "service",
+    "edge",
+    "authz",
+    "org",
+    "registry",
+    "identity",
+    "idp",
+    "timesheet",
+    "notification",
+    "helpdesk",
+    "docs",
+];
+
+/// Libraries that never come under the edge.
+const FOREIGN_TO_EDGE: &[&str] = &["axum", "axum-core", "tower-http", "sqlx", "sqlx-core"];
+
+/// What a crate of ours may depend on, among our own.
+fn allowed(package: &str) -> Option<&'static [&'static str]> {
+    match package {
+        "contract" | "xtask" => Some(&[]),
+        "bearer" | "telemetry" => Some(PURE),
+        "service" | "edge" => Some(THIN),
+        "testkit" | "authz" | "org" | "registry" | "identity" | "idp" | "timesheet" | "notification"
+        | "helpdesk" | "docs" => Some(CHASSIS),
+        "platform" => Some(EVERYTHING),
+        "e2e" => Some(&["platform", "contract"]),
+        _ => None,
+    }
+}
+
+pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
+    let mut problems = workspace_edges(root)?;
+    problems.extend(foreign_to_edge(root)?);
+    Ok(problems)
+}
+
+fn workspace_edges(root: &Path) -> anyhow::Result<Vec<String>> {
+    let text =
+        crate::output(root, "cargo", &["metadata", "--no-deps", "--format-version", "1", "--offline"])?;
+    let metadata: Value = serde_json::from_str(&text)?;
+    let packages = metadata["packages"].as_array().context("packages")?;
+    let names: Vec<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
+    let mut problems = Vec::new();
+    for package in packages {
+        let name = package["name"].as_str().context("a name")?;
+        let Some(allowed) = allowed(name) else {
+            problems.push(format!("{name}: not in the table of `xtask arch`; give it a place"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().context("dependencies")? {
+            let to = dependency["name"].as_str().context("a name")?;
+            let test_only = dependency["kind"] == "dev";
+            let fits = allowed.contains(&to) || (test_only && to == "testkit");
+            if names.contains(&to) && !fits {
+                problems.push(format!("{name} must not import {to}"));
+            }
+        }
+    }
+    Ok(problems)
+}
+
+fn foreign_to_edge(root: &Path) -> anyhow::Result<Vec<String>> {
+    let arguments = ["tree", "--package", "edge", "--edges", "normal", "--prefix", "none", "--offline"];
+    let tree = crate::output(root, "cargo", &arguments)?;
+    let names = tree.lines().filter_map(|line| line.split(' ').next());
+    let mut found: Vec<&str> = names.filter(|name| FOREIGN_TO_EDGE.contains(name)).collect();
+    found.sort_unstable();
+    found.dedup();
+    Ok(found.into_iter().map(|name| format!("edge must not reach {name}")).collect())
+}
