@@ -1,0 +1,140 @@
+//! The section `relations` of a module's fragment, which is the whole of an app's `authzFragment`: object type, then
+//! relation, then one expression. The only section that is loaded into the authorization engine.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::base::is_base_type;
+use super::expression::{self, Expression};
+use crate::FieldProblem;
+use crate::manifest::strict::{Findings, Node};
+
+/// Object type, then relation, then who holds it.
+pub type Relations = BTreeMap<String, BTreeMap<String, Expression>>;
+
+/// Most object types of one module or app.
+pub const MAX_TYPES: usize = 64;
+/// Most relations of one object type.
+pub const MAX_RELATIONS: usize = 64;
+/// Longest name of a type or relation.
+pub const MAX_NAME: usize = 64;
+/// The relation that ties an object to its module in one company; every declared type has it, as direct tuples.
+pub const ANCHOR: &str = "company_module";
+
+/// Reads a relations section that stands at `path` in its file (`relations`, `authzFragment`).
+///
+/// # Errors
+/// Every rule of the grammar that it breaks, each with its path.
+pub fn parse_relations(value: &Value, path: &str) -> Result<Relations, Vec<FieldProblem>> {
+    let mut found = Findings::default();
+    let relations = read(&Node::root(path, value), &mut found);
+    found.finish(relations)
+}
+
+/// Every tuple-to-userset whose target relation is on no type of `model`, which must hold `relations` and the base
+/// types too.
+#[must_use]
+pub fn missing_targets(relations: &Relations, path: &str, model: &[&Relations]) -> Vec<FieldProblem> {
+    let exists = |relation: &str| model.iter().any(|part| part.values().any(|of_type| of_type.contains_key(relation)));
+    let mut problems = Vec::new();
+    for (type_name, of_type) in relations {
+        for (relation, expression) in of_type {
+            expression.visit(&mut |part| {
+                if let Expression::TupleTo { computed, .. } = part
+                    && !exists(computed)
+                {
+                    let message = format!("\"{computed}\" is a relation of no type that an object can lead to");
+                    problems.push(FieldProblem::new(format!("{path}.{type_name}.{relation}"), "target", message));
+                }
+            });
+        }
+    }
+    problems
+}
+
+pub(super) fn read(node: &Node<'_>, found: &mut Findings) -> Option<Relations> {
+    let types: Vec<_> = node.open(found)?.entries().collect();
+    if types.len() > MAX_TYPES {
+        return found.refuse(&node.path, "limit", format!("at most {MAX_TYPES} object types"));
+    }
+    let mut relations = Relations::new();
+    for (name, node) in types {
+        check_type_name(name, &node, found);
+        if let Some(of_type) = read_type(&node, found) {
+            relations.insert(name.to_owned(), of_type);
+        }
+    }
+    Some(relations)
+}
+
+fn check_type_name(name: &str, node: &Node<'_>, found: &mut Findings) {
+    if !is_name(name) {
+        found.refuse::<()>(&node.path, "name", NAME_RULE);
+    }
+    if is_base_type(name) {
+        found.refuse::<()>(&node.path, "base_type", format!("\"{name}\" is a type of the platform's own"));
+    }
+}
+
+fn read_type(node: &Node<'_>, found: &mut Findings) -> Option<BTreeMap<String, Expression>> {
+    let entries: Vec<_> = node.open(found)?.entries().collect();
+    if entries.len() > MAX_RELATIONS {
+        return found.refuse(&node.path, "limit", format!("at most {MAX_RELATIONS} relations"));
+    }
+    let mut of_type = BTreeMap::new();
+    for (name, node) in &entries {
+        if !is_name(name) {
+            found.refuse::<()>(&node.path, "name", NAME_RULE);
+        }
+        if let Some(expression) = expression::read(node, 1, found) {
+            of_type.insert((*name).to_owned(), expression);
+        }
+    }
+    let declared: Vec<&str> = entries.iter().map(|(name, _)| *name).collect();
+    for (name, expression) in &of_type {
+        check_references(&format!("{}.{name}", node.path), expression, &declared, found);
+    }
+    check_anchor(node, &of_type, &declared, found);
+    Some(of_type)
+}
+
+/// A relation that could not be read counts as declared, so that one mistake is not reported twice.
+fn check_references(path: &str, expression: &Expression, declared: &[&str], found: &mut Findings) {
+    match expression {
+        Expression::This => {}
+        Expression::Computed(relation) => {
+            check_declared(&format!("{path}.computedUserset"), relation, declared, found);
+        }
+        Expression::TupleTo { tupleset, .. } => {
+            check_declared(&format!("{path}.tupleToUserset.tupleset"), tupleset, declared, found);
+        }
+        Expression::Union(children) => {
+            for (index, child) in children.iter().enumerate() {
+                check_references(&format!("{path}.union[{index}]"), child, declared, found);
+            }
+        }
+    }
+}
+
+fn check_declared(path: &str, relation: &str, declared: &[&str], found: &mut Findings) {
+    if !declared.contains(&relation) {
+        found.refuse::<()>(path, "relation", format!("\"{relation}\" is no relation of this type"));
+    }
+}
+
+fn check_anchor(node: &Node<'_>, of_type: &BTreeMap<String, Expression>, declared: &[&str], found: &mut Findings) {
+    let unreadable = declared.contains(&ANCHOR) && !of_type.contains_key(ANCHOR);
+    if !unreadable && of_type.get(ANCHOR) != Some(&Expression::This) {
+        found.refuse::<()>(&format!("{}.{ANCHOR}", node.path), "anchor", "{\"this\": true}");
+    }
+}
+
+const NAME_RULE: &str = "a letter, then letters, digits, _ or -, at most 64 characters";
+
+/// Names stand in tuples (`type:id#relation`), so the separators of a tuple are not part of them.
+fn is_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    let first = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic());
+    first && text.len() <= MAX_NAME && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
