@@ -15,6 +15,7 @@ pub mod manifest;
 pub mod page;
 pub mod ports;
 pub mod settings;
+pub mod timestamp;
 
 pub use clock::Clock;
 pub use correlation::CorrelationId;
@@ -22,3 +23,4 @@ pub use envelope::{ErrorBody, FieldProblem};
 pub use fields::Fields;
 pub use id::Subject;
 pub use settings::{Problem, Reader, Settings, Variable};
+pub use timestamp::Timestamp;

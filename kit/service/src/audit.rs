@@ -2,7 +2,8 @@
 //! the event that says what.
 
 use contract::id::CompanyId;
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 use sqlx::{AssertSqlSafe, PgConnection, PgTransaction};
 
 use crate::ApiError;
@@ -99,5 +100,41 @@ impl AuditedTx {
     pub async fn unchanged(self) -> Result<(), ApiError> {
         self.tx.rollback().await?;
         Ok(())
+    }
+}
+
+/// The payload of a change: every member of `after` that `before` does not hold with the same value, as `{from, to}`.
+/// An empty map says that nothing changed; without `before` everything is new.
+///
+/// # Errors
+/// One of the two cannot be written as a JSON object, which is a bug of its type.
+pub fn changes<T: Serialize>(before: Option<&T>, after: &T) -> Result<Map<String, Value>, ApiError> {
+    let before = before.map_or(Ok(Map::new()), members)?;
+    let changed = members(after)?.into_iter().filter_map(|(name, to)| {
+        let from = before.get(&name).cloned().unwrap_or_default();
+        (from != to).then(|| (name, json!({ "from": from, "to": to })))
+    });
+    Ok(changed.collect())
+}
+
+fn members<T: Serialize>(value: &T) -> Result<Map<String, Value>, ApiError> {
+    match serde_json::to_value(value).map_err(ApiError::internal)? {
+        Value::Object(members) => Ok(members),
+        other => Err(ApiError::internal(format!("{other} is no object to compare"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_changed_is_told_and_everything_is_new_without_a_before() {
+        let before = json!({"name": "a", "open": true, "note": null});
+        let after = json!({"name": "b", "open": true, "note": null});
+        let told = |before: Option<&Value>, after: &Value| changes(before, after).expect("objects");
+        assert_eq!(Value::Object(told(Some(&before), &after)), json!({"name": {"from": "a", "to": "b"}}));
+        assert!(told(Some(&after), &after).is_empty());
+        assert_eq!(told(None, &after).len(), 2, "a null that was nothing before is no change");
     }
 }

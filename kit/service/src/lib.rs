@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! serve -> layers (correlation, meter, limits, timeout, panic) -> the crate's routes.rs
-//!   -> extractors Caller, PathParams, RawBody -> <resource>/http.rs
-//!   -> modules: permits.ask(&caller, company, &FEATURE) -> Permit      (decision first; no Permit, no store call)
+//!   -> extractors Caller, PathParams, RawBody; of modules: CompanyCall -> <resource>/http.rs
+//!   -> modules: call.permit(&permits, &FEATURE) -> Permit              (decision first; no Permit, no store call)
 //!   -> rules.rs (pure) -> store.rs(tx.conn(), …)                       (schema-qualified SQL)
 //!   -> tx.commit(AuditEvent) -> Data<T>            errors: ApiError, rendered only in reply.rs
 //! ```
@@ -16,11 +16,13 @@ pub mod bundle;
 pub mod caller;
 pub mod client;
 pub mod clients;
+pub mod company;
 pub mod config;
 pub mod core;
 pub mod db;
 pub mod error;
 pub mod layers;
+pub mod module;
 pub mod path;
 pub mod permit;
 pub mod probes;
@@ -29,14 +31,16 @@ pub mod readiness;
 pub mod reply;
 pub mod serve;
 
-pub use audit::{AuditEvent, AuditedTx};
+pub use audit::{AuditEvent, AuditedTx, changes};
 pub use body::RawBody;
 pub use bundle::Bundle;
 pub use caller::{Caller, Correlation};
 pub use client::{Client, Unavailable};
+pub use company::CompanyCall;
 pub use config::ServiceConfig;
 pub use core::Core;
 pub use error::ApiError;
+pub use module::ModuleConfig;
 pub use path::PathParams;
 pub use permit::{Feature, Permit, Permits};
 pub use query::Query;

@@ -21,8 +21,10 @@ pub struct Feature {
     pub operator: bool,
 }
 
-/// Proof that authz allowed a caller a feature in a company, for this request only; never kept.
+/// Proof that authz allowed a caller a feature in a company, for this request only; never kept, and never made outside
+/// this crate.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Permit {
     /// Who was allowed.
     pub subject: Subject,
@@ -58,13 +60,39 @@ impl Permits {
         feature: &Feature,
         correlation: &CorrelationId,
     ) -> Result<Permit, ApiError> {
-        let question = AccessRequest::of_module(self.module, company, feature.key, feature.relation);
-        let question = if feature.operator { question.or_operator() } else { question };
-        let decision = self.authz.can(&caller.token, &question, correlation).await?;
+        let decision = self.decide(caller, company, feature, correlation).await?;
         if decision.allowed {
             return Ok(Permit { subject: caller.subject.clone(), company, correlation: correlation.clone() });
         }
         Err(denied(&decision, feature))
+    }
+
+    /// Asks a second decision of an operation that has its permit already: a no narrows the answer (a field that is
+    /// hidden, a lower tier) instead of refusing the call.
+    ///
+    /// # Errors
+    /// 503 when authz cannot answer.
+    pub async fn holds(
+        &self,
+        caller: &Caller,
+        company: CompanyId,
+        feature: &Feature,
+        correlation: &CorrelationId,
+    ) -> Result<bool, ApiError> {
+        Ok(self.decide(caller, company, feature, correlation).await?.allowed)
+    }
+
+    async fn decide(
+        &self,
+        caller: &Caller,
+        company: CompanyId,
+        feature: &Feature,
+        correlation: &CorrelationId,
+    ) -> Result<Decision, ApiError> {
+        let question = AccessRequest::of_module(self.module, company, feature.key, feature.relation);
+        let mut question = if feature.operator { question.or_operator() } else { question };
+        question.correlation_id = Some(correlation.to_string());
+        Ok(self.authz.can(&caller.token, &question, correlation).await?)
     }
 }
 

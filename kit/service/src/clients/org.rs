@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use contract::decision::Reason;
 use contract::envelope::code;
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
 use contract::{CorrelationId, Subject};
@@ -57,6 +58,29 @@ impl OrgClient {
         subject: &Subject,
         correlation: &CorrelationId,
     ) -> Result<MemberContext, ApiError> {
+        self.standing(company, subject, correlation).await?.map_err(refused)
+    }
+
+    /// The same for an operation that an operator without a member row may call: `None` for whoever is no active member.
+    ///
+    /// # Errors
+    /// 503 when org cannot answer.
+    pub async fn member_context_if_any(
+        &self,
+        company: CompanyId,
+        subject: &Subject,
+        correlation: &CorrelationId,
+    ) -> Result<Option<MemberContext>, ApiError> {
+        Ok(self.standing(company, subject, correlation).await?.ok())
+    }
+
+    /// The context of an active member, or the reason why there is none.
+    async fn standing(
+        &self,
+        company: CompanyId,
+        subject: &Subject,
+        correlation: &CorrelationId,
+    ) -> Result<Result<MemberContext, Reason>, ApiError> {
         let subject = encode_segment(subject.as_str());
         let path = format!("/internal/org/companies/{company}/members/by-kcsub/{subject}/context");
         let answer = self.0.send(Call::new(Method::GET, path).correlation(correlation)).await?;
@@ -64,17 +88,17 @@ impl OrgClient {
             return Err(self.0.unavailable(format!("status {}", answer.status)).into());
         }
         let found: Answer = self.0.data(&answer)?;
-        match found.member_id {
+        Ok(match found.member_id {
             Some(member) if found.is_member && found.is_active => {
                 Ok(MemberContext { member, positions: found.position_ids, groups: found.group_ids })
             }
-            Some(_) if found.is_member => Err(refused("COMPANY_ACCESS_BLOCKED")),
-            _ => Err(refused("COMPANY_MEMBERSHIP_REQUIRED")),
-        }
+            Some(_) if found.is_member => Err(Reason::CompanyAccessBlocked),
+            _ => Err(Reason::CompanyMembershipRequired),
+        })
     }
 }
 
-fn refused(reason: &'static str) -> ApiError {
+fn refused(reason: Reason) -> ApiError {
     ApiError::Forbidden {
         code: code::AUTHORIZATION_DENIED,
         message: "the caller is no active member of the company".into(),

@@ -1,0 +1,30 @@
+//! The configuration that every module reads (module contract, "Authentication" 4): the service's own part, and where
+//! the decision endpoint and the organization are.
+
+use contract::{Reader, ports};
+
+use crate::ServiceConfig;
+use crate::config::base_url;
+use crate::layers::Limits;
+
+/// What every module reads.
+#[derive(Clone, Debug)]
+pub struct ModuleConfig {
+    /// As of every service.
+    pub service: ServiceConfig,
+    /// `PLATFORM_AUTHZ_BASE_URL`.
+    pub authz_base_url: String,
+    /// `PLATFORM_ORG_BASE_URL`.
+    pub org_base_url: String,
+}
+
+impl ModuleConfig {
+    /// Reads the configuration of the module `key` that listens on its manifest's `port`.
+    pub fn read(reader: &mut Reader<'_>, key: &'static str, port: u16) -> Self {
+        Self {
+            service: ServiceConfig::read(reader, key, port, Limits::MODULE),
+            authz_base_url: base_url(reader, "authz", ports::AUTHZ),
+            org_base_url: base_url(reader, "org", ports::ORG),
+        }
+    }
+}
