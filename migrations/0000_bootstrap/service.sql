@@ -1,26 +1,5 @@
--- The fence around one service or module: run once per {key}, by a login that may create roles and schemas, under the
--- advisory lock of the runner. Idempotent. The password of a role that exists is never changed: roles belong to the
--- cluster, and another database of it may be in use.
-DO $bootstrap$
-BEGIN
-  IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'platform_owner') THEN
-    CREATE ROLE platform_owner NOLOGIN;
-  END IF;
-  IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'platform_{key}') THEN
-    CREATE ROLE platform_{key} LOGIN PASSWORD '{password}'
-      NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION NOBYPASSRLS CONNECTION LIMIT 50;
-    ALTER ROLE platform_{key} SET search_path = '';
-    ALTER ROLE platform_{key} SET idle_in_transaction_session_timeout = '5s';
-    ALTER ROLE platform_{key} SET statement_timeout = '2500ms';
-    ALTER ROLE platform_{key} SET lock_timeout = '2s';
-    ALTER ROLE platform_{key} SET timezone = 'UTC';
-  END IF;
-  IF NOT pg_catalog.pg_has_role(current_user, 'platform_owner', 'MEMBER') THEN
-    GRANT platform_owner TO CURRENT_USER;
-  END IF;
-END
-$bootstrap$;
-
+-- The fence around one service or module: run once per {key} in the platform's database, after roles.sql, under the
+-- advisory lock of the runner. Idempotent.
 REVOKE ALL ON SCHEMA public FROM PUBLIC;
 CREATE SCHEMA IF NOT EXISTS audit AUTHORIZATION platform_owner;
 CREATE SCHEMA IF NOT EXISTS {key} AUTHORIZATION platform_owner;

@@ -1,1 +1,2 @@
 //! testkit
+pub mod cluster;

@@ -1,0 +1,89 @@
+//! PostgreSQL as a part of the platform: finding the server's programs on this machine, making a cluster, starting,
+//! adopting and stopping it, as an unprivileged account where we are root (PostgreSQL refuses root). Used by
+//! `platform up` and by the test harness; a service never sees how its database is run.
+
+mod account;
+mod binaries;
+mod place;
+mod server;
+
+use std::path::PathBuf;
+
+pub use account::Account;
+pub use binaries::{Binaries, PG_BIN};
+pub use place::Place;
+pub use server::{Launch, Server, Status};
+
+/// The superuser of an embedded cluster.
+pub const SUPERUSER: &str = "postgres";
+
+/// Why there is no database. Each text says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum EmbeddedError {
+    /// The programs are not on this machine.
+    #[error(
+        "PostgreSQL's programs (initdb, postgres) were not found in {searched}: install PostgreSQL 14 or newer, set PLATFORM_PG_BIN to the folder that holds them, or set PLATFORM_DATABASE_URL to use a running server"
+    )]
+    NotFound {
+        /// Where we looked.
+        searched: String,
+    },
+    /// There are programs, but not of the cluster's version.
+    #[error(
+        "{folder} holds a database of PostgreSQL {cluster}, and this machine has only {found}: install PostgreSQL {cluster} (or set PLATFORM_PG_BIN to its folder), or move the data with pg_upgrade"
+    )]
+    WrongVersion {
+        /// The cluster.
+        folder: PathBuf,
+        /// Its major version.
+        cluster: u32,
+        /// Major versions found.
+        found: String,
+    },
+    /// We are root, and there is no account to run the database as.
+    #[error(
+        "PostgreSQL does not run as root, and this machine has neither an account \"postgres\" nor \"nobody\": create one, or start as an ordinary user"
+    )]
+    NoAccount,
+    /// A folder or file could not be made, read or changed.
+    #[error("{path}: {source}")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The link to the cluster leads nowhere.
+    #[error(
+        "{link} leads to {target}, which is gone: restore that folder, or remove the link to start with an empty database"
+    )]
+    LostData {
+        /// The link.
+        link: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
+    },
+    /// A program could not be started or ended badly.
+    #[error("{program} failed: {output}")]
+    Program {
+        /// Which.
+        program: String,
+        /// What it said.
+        output: String,
+    },
+    /// The server did not become ready.
+    #[error("PostgreSQL did not become ready within {seconds} s; its log is {log}")]
+    NotReady {
+        /// The patience.
+        seconds: u64,
+        /// The log.
+        log: PathBuf,
+    },
+}
+
+impl EmbeddedError {
+    fn file(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File { path, source }
+    }
+}

@@ -1,0 +1,248 @@
+//! Brings a database to the shipped state: roles, schemas and audit tables (`bootstrap`), then the migrations of every
+//! service and module (`apply`). `platform up`, `platform migrate` and the test harness use it; services never do:
+//! they log in as roles that own nothing.
+//!
+//! Both steps are idempotent and hold one advisory lock each on a connection of their own, so that any number of them
+//! may start at once.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use sqlx::migrate::{MigrateError as RunError, Migration, Migrator};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
+
+/// The statements that make one login; `{key}` and `{password}` are filled in.
+const ROLES: &str = include_str!("../../../migrations/0000_bootstrap/roles.sql");
+/// The statements that fence one schema; `{key}` is filled in.
+const SCHEMAS: &str = include_str!("../../../migrations/0000_bootstrap/service.sql");
+/// Name of the advisory locks: any number that nobody else in the database uses ("platform" in ASCII).
+const LOCK: i64 = 0x706c_6174_666f_726d;
+/// How long a run waits for another run, and a statement for a table that is in use.
+const LOCK_TIMEOUT: &str = "30s";
+/// Roles are named `platform_<key>`, and PostgreSQL cuts names at 63 bytes.
+const MAX_KEY_BYTES: usize = 40;
+
+/// The login of one service or module.
+#[derive(Clone, Debug)]
+pub struct Login {
+    /// `org`, `timesheet`, …: names the role `platform_<key>` and the schema `<key>`.
+    pub key: String,
+    /// Its password, set when the role is made and never changed.
+    pub password: String,
+}
+
+/// The migrations of one schema.
+#[derive(Clone, Debug)]
+pub struct MigrationSet {
+    /// The schema; its version table is `<key>.schema_version`.
+    pub key: String,
+    /// The migrations.
+    pub migrations: Cow<'static, [Migration]>,
+}
+
+impl MigrationSet {
+    /// Migrations compiled into the program.
+    #[must_use]
+    pub fn shipped(key: &str, migrator: &'static Migrator) -> Self {
+        Self { key: key.to_owned(), migrations: Cow::Borrowed(&migrator.migrations) }
+    }
+
+    /// Migrations read from a folder.
+    ///
+    /// # Errors
+    /// The folder or one of its files cannot be read or is not named like a migration.
+    pub async fn from_folder(key: &str, folder: &Path) -> Result<Self, MigrateError> {
+        let failed = |source| MigrateError::Migration { key: key.to_owned(), source };
+        let read = Migrator::new(folder).await.map_err(failed)?;
+        Ok(Self { key: key.to_owned(), migrations: read.migrations })
+    }
+
+    fn migrator(&self) -> Migrator {
+        let mut migrator =
+            Migrator { migrations: self.migrations.clone(), locking: false, ..Migrator::DEFAULT };
+        migrator.dangerous_set_table_name(format!("{}.schema_version", self.key));
+        migrator
+    }
+}
+
+/// Why a database is not in the shipped state.
+#[derive(Debug, thiserror::Error)]
+pub enum MigrateError {
+    /// No connection as the owner.
+    #[error("the database does not accept the owner's connection: {0}")]
+    Connect(#[source] sqlx::Error),
+    /// Another run holds the lock.
+    #[error(
+        "another migration run holds the lock for {LOCK_TIMEOUT} already: wait until it has ended, then try again"
+    )]
+    Locked,
+    /// A key that cannot name a schema.
+    #[error(
+        "\"{0}\" cannot name a schema: a lower-case letter, then letters, digits and _, at most {MAX_KEY_BYTES}"
+    )]
+    BadKey(String),
+    /// A password that cannot be written into the statement.
+    #[error(
+        "the database password of {0} is empty, or holds a NUL or the text $bootstrap$: choose another one"
+    )]
+    BadPassword(String),
+    /// Roles or schemas could not be made.
+    #[error("roles, schemas and audit tables could not be made: {0}")]
+    Bootstrap(#[source] sqlx::Error),
+    /// An applied migration differs from the shipped one.
+    #[error(
+        "migration {version} of {key} was applied to this database with another content: a shipped migration never changes, so run the version of the platform that made this database, or restore the file"
+    )]
+    Changed {
+        /// The schema.
+        key: String,
+        /// The migration.
+        version: i64,
+    },
+    /// An applied migration is not shipped.
+    #[error(
+        "this database has migration {version} of {key}, which this version of the platform does not know: it was migrated by a newer version, so run that one"
+    )]
+    Newer {
+        /// The schema.
+        key: String,
+        /// The migration.
+        version: i64,
+    },
+    /// A migration could not be read or failed.
+    #[error("migrations of {key}: {source}")]
+    Migration {
+        /// The schema.
+        key: String,
+        /// What happened.
+        source: RunError,
+    },
+}
+
+/// Makes the roles, schemas and audit tables of all `logins`. `owner` names the platform's database and a login that may
+/// create roles and schemas.
+///
+/// # Errors
+/// No connection, a lock not had in time, a bad key or password, or missing privileges.
+pub async fn bootstrap(owner: &PgConnectOptions, logins: &[Login]) -> Result<(), MigrateError> {
+    let roles = logins.iter().map(role_statements).collect::<Result<String, _>>()?;
+    let schemas: String = logins.iter().map(|login| SCHEMAS.replace("{key}", &login.key)).collect();
+    run_locked(&owner.clone().database("postgres"), roles).await?;
+    run_locked(owner, schemas).await
+}
+
+/// Applies what is missing of every set, in order, as the role `platform_owner`.
+///
+/// # Errors
+/// No connection, a lock not had in time, a shipped file that changed, a database of a newer version, or a migration
+/// that fails; the sets before it stay applied.
+pub async fn apply(owner: &PgConnectOptions, sets: &[MigrationSet]) -> Result<(), MigrateError> {
+    let mut connection = connect(owner).await?;
+    for set in sets {
+        check_key(&set.key)?;
+        become_owner(&mut connection).await?;
+        let run = set.migrator().run_direct(None, &mut connection, false).await;
+        run.map_err(|error| explain(&set.key, error))?;
+    }
+    connection.close().await.map_err(MigrateError::Connect)
+}
+
+async fn run_locked(owner: &PgConnectOptions, statements: String) -> Result<(), MigrateError> {
+    let mut connection = connect(owner).await?;
+    // Not a prepared query: several statements, whose keys and passwords `role_statements` has checked.
+    let run = sqlx::raw_sql(AssertSqlSafe(statements)).execute(&mut connection).await;
+    run.map_err(MigrateError::Bootstrap)?;
+    connection.close().await.map_err(MigrateError::Connect)
+}
+
+/// A connection of its own that holds the lock until it is closed or lost.
+async fn connect(owner: &PgConnectOptions) -> Result<PgConnection, MigrateError> {
+    let quiet = owner.clone().application_name("platform-migrate").options([
+        ("lock_timeout", LOCK_TIMEOUT),
+        ("search_path", ""),
+        ("client_min_messages", "warning"),
+    ]);
+    let mut connection = quiet.connect().await.map_err(MigrateError::Connect)?;
+    let lock =
+        sqlx::query("SELECT pg_catalog.pg_advisory_lock($1)").bind(LOCK).execute(&mut connection).await;
+    lock.map_err(
+        |error| if is_lock_timeout(&error) { MigrateError::Locked } else { MigrateError::Connect(error) },
+    )?;
+    Ok(connection)
+}
+
+async fn become_owner(connection: &mut PgConnection) -> Result<(), MigrateError> {
+    let set = sqlx::query("SET ROLE platform_owner").execute(connection).await;
+    set.map(|_| ()).map_err(MigrateError::Bootstrap)
+}
+
+fn role_statements(login: &Login) -> Result<String, MigrateError> {
+    check_key(&login.key)?;
+    let password = &login.password;
+    if password.is_empty() || password.contains('\0') || password.contains("$bootstrap$") {
+        return Err(MigrateError::BadPassword(login.key.clone()));
+    }
+    // The key first: what a password holds is never read as a placeholder.
+    let named = ROLES.replace("{key}", &login.key);
+    Ok(named.replace("{password}", &password.replace('\'', "''")))
+}
+
+fn check_key(key: &str) -> Result<(), MigrateError> {
+    let starts = key.starts_with(|first: char| first.is_ascii_lowercase());
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    if starts && key.len() <= MAX_KEY_BYTES && key.bytes().all(plain) {
+        Ok(())
+    } else {
+        Err(MigrateError::BadKey(key.to_owned()))
+    }
+}
+
+fn is_lock_timeout(error: &sqlx::Error) -> bool {
+    error.as_database_error().and_then(|cause| cause.code()).is_some_and(|state| state == "55P03")
+}
+
+fn explain(key: &str, error: RunError) -> MigrateError {
+    let key = key.to_owned();
+    if let RunError::VersionMismatch(version) = error {
+        MigrateError::Changed { key, version }
+    } else if let RunError::VersionMissing(version) = error {
+        MigrateError::Newer { key, version }
+    } else {
+        MigrateError::Migration { key, source: error }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn login(key: &str, password: &str) -> Login {
+        Login { key: key.to_owned(), password: password.to_owned() }
+    }
+
+    #[test]
+    fn a_password_is_a_literal_whatever_it_holds() {
+        let text = role_statements(&login("org", "it's {key} \\ $1")).expect("a fine password");
+        assert!(text.contains("PASSWORD 'it''s {key} \\ $1'"), "{text}");
+        assert!(text.contains("CREATE ROLE platform_org LOGIN"), "{text}");
+    }
+
+    #[test]
+    fn a_password_that_would_end_the_statement_is_refused() {
+        for bad in ["", "a\0b", "x$bootstrap$; DROP ROLE platform_owner"] {
+            assert!(
+                matches!(role_statements(&login("org", bad)), Err(MigrateError::BadPassword(_))),
+                "{bad:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_a_plain_name_becomes_a_schema() {
+        for bad in ["", "Org", "a-b", "1a", "a;b", "a b", &"a".repeat(41)] {
+            assert!(matches!(check_key(bad), Err(MigrateError::BadKey(_))), "{bad:?}");
+        }
+        assert!(check_key("timesheet").is_ok());
+    }
+}

@@ -1,0 +1,94 @@
+//! One PostgreSQL cluster for all test processes of a workspace, and a fresh database for each test.
+//!
+//! The cluster lives in `<target>/pg-test`. The first test process starts it with an empty data folder, the others use
+//! it, and a watcher process stops it a while after the last one has gone; the kernel closes what a killed process held,
+//! so nothing is left over. Databases are copies of a template that holds all migrations, and are never dropped one by
+//! one: the next cluster starts empty.
+
+mod database;
+mod entry;
+mod template;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use service::embedded::SUPERUSER;
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
+use tokio::sync::OnceCell;
+
+pub use database::TestDatabase;
+
+/// Password of every login of the test cluster. Only this machine reaches it, and it holds nothing.
+pub const PASSWORD: &str = "platform-test";
+
+/// A fresh database that holds all migrations, in the cluster that all test processes share.
+///
+/// # Panics
+/// PostgreSQL cannot be started here: the test cannot run.
+pub async fn database() -> TestDatabase {
+    match TestDatabase::create(cluster().await).await {
+        Ok(database) => database,
+        Err(error) => refuse(&error),
+    }
+}
+
+/// A fresh database without roles' schemas or migrations, for tests of the migration runner itself.
+///
+/// # Panics
+/// PostgreSQL cannot be started here: the test cannot run.
+pub async fn empty_database() -> TestDatabase {
+    match TestDatabase::create_empty(cluster().await).await {
+        Ok(database) => database,
+        Err(error) => refuse(&error),
+    }
+}
+
+/// The cluster as this process uses it: entered once, left when the process ends.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    pub(crate) port: u16,
+    /// Closed by the kernel when this process ends; the watcher waits for that.
+    _entry: entry::Held,
+}
+
+impl Cluster {
+    /// The superuser's connection to one database.
+    pub(crate) fn superuser(&self, database: &str) -> PgConnectOptions {
+        PgConnectOptions::new_without_pgpass()
+            .host("127.0.0.1")
+            .port(self.port)
+            .username(SUPERUSER)
+            .password(PASSWORD)
+            .database(database)
+            .ssl_mode(PgSslMode::Disable)
+    }
+}
+
+async fn cluster() -> &'static Cluster {
+    static CLUSTER: OnceCell<Cluster> = OnceCell::const_new();
+    match CLUSTER.get_or_try_init(enter).await {
+        Ok(cluster) => cluster,
+        Err(error) => refuse(&error),
+    }
+}
+
+async fn enter() -> Result<Cluster> {
+    let folder = target_folder().join("pg-test");
+    let (port, held) = entry::enter(&folder).await.context("starting the test cluster")?;
+    Ok(Cluster { port, _entry: held })
+}
+
+/// The root of the workspace that this crate was built in.
+pub(crate) fn workspace() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_owned()
+}
+
+fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from)
+}
+
+#[expect(clippy::panic, reason = "a test that has no database has failed, and this says why")]
+fn refuse(error: &anyhow::Error) -> ! {
+    panic!("no test database: {error:#}")
+}

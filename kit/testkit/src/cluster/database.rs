@@ -1,0 +1,119 @@
+//! One test's database.
+
+use anyhow::Result;
+use contract::Settings;
+use service::migrate;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions, Connection, PgPool};
+use uuid::Uuid;
+
+use super::template::{self, run};
+use super::{Cluster, PASSWORD};
+
+/// Connections of one pool: as many as a service has.
+const POOL: u32 = 5;
+
+/// A database of its own for one test. It is not dropped at the end: the whole cluster goes when nobody uses it.
+#[derive(Clone, Debug)]
+pub struct TestDatabase {
+    cluster: &'static Cluster,
+    name: String,
+}
+
+impl TestDatabase {
+    pub(super) async fn create(cluster: &'static Cluster) -> Result<Self> {
+        let template = template::template(cluster).await?;
+        Self::copy(cluster, &template).await
+    }
+
+    pub(super) async fn create_empty(cluster: &'static Cluster) -> Result<Self> {
+        Self::copy(cluster, "template0").await
+    }
+
+    async fn copy(cluster: &'static Cluster, template: &str) -> Result<Self> {
+        let name = format!("test_{}", Uuid::now_v7().simple());
+        let mut connection = cluster.superuser("postgres").connect().await?;
+        run(&mut connection, format!("CREATE DATABASE {name} TEMPLATE {template}")).await?;
+        connection.close().await?;
+        Ok(Self { cluster, name })
+    }
+
+    /// `127.0.0.1`.
+    #[must_use]
+    pub const fn host(&self) -> &'static str {
+        "127.0.0.1"
+    }
+
+    /// TCP port of the cluster.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.cluster.port
+    }
+
+    /// Name of the database.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Password of every login.
+    #[must_use]
+    pub const fn password(&self) -> &'static str {
+        PASSWORD
+    }
+
+    /// The four `PLATFORM_<KEY>_DB_*` variables of one service or module.
+    #[must_use]
+    pub fn settings(&self, key: &str) -> Settings {
+        let key = key.to_ascii_uppercase();
+        Settings::default()
+            .with(format!("PLATFORM_{key}_DB_HOST"), self.host())
+            .with(format!("PLATFORM_{key}_DB_PORT"), self.port().to_string())
+            .with(format!("PLATFORM_{key}_DB_NAME"), self.name())
+            .with(format!("PLATFORM_{key}_DB_PASSWORD"), self.password())
+    }
+
+    /// Options of the superuser, who may look at everything and prepare what a service could not.
+    #[must_use]
+    pub fn owner_options(&self) -> PgConnectOptions {
+        self.cluster.superuser(&self.name)
+    }
+
+    /// A pool of the superuser.
+    #[must_use]
+    pub fn owner_pool(&self) -> PgPool {
+        PgPoolOptions::new().max_connections(POOL).connect_lazy_with(self.owner_options())
+    }
+
+    /// A pool as the role `platform_<key>`, with exactly the privileges that the service has.
+    #[must_use]
+    pub fn pool_as(&self, key: &str) -> PgPool {
+        let options = self.owner_options().username(&format!("platform_{key}"));
+        PgPoolOptions::new().max_connections(POOL).connect_lazy_with(options)
+    }
+
+    /// The same as an address.
+    #[must_use]
+    pub fn url_as(&self, key: &str) -> String {
+        self.url(&format!("platform_{key}"))
+    }
+
+    /// The superuser's address.
+    #[must_use]
+    pub fn owner_url(&self) -> String {
+        self.url(service::embedded::SUPERUSER)
+    }
+
+    /// Makes the roles, schemas and audit tables of all services, without migrations; for an empty database.
+    ///
+    /// # Errors
+    /// As [`migrate::bootstrap`].
+    pub async fn bootstrap(&self) -> Result<()> {
+        let logins = template::logins(&template::sources()?);
+        Ok(migrate::bootstrap(&self.owner_options(), &logins).await?)
+    }
+
+    fn url(&self, role: &str) -> String {
+        format!("postgres://{role}:{PASSWORD}@{}:{}/{}?sslmode=disable", self.host(), self.port(), self.name)
+    }
+}

@@ -1,0 +1,3 @@
+//! The harness itself: what tests of other crates rely on.
+
+mod cluster;
