@@ -29,18 +29,6 @@ pub enum Expression {
     Union(Vec<Self>),
 }
 
-impl Expression {
-    /// Visits this expression and every one below it.
-    pub fn visit<'a>(&'a self, visitor: &mut impl FnMut(&'a Self)) {
-        visitor(self);
-        if let Self::Union(children) = self {
-            for child in children {
-                child.visit(visitor);
-            }
-        }
-    }
-}
-
 /// Reads one expression that stands `level` deep (the relation's own is level 1).
 pub(super) fn read(node: &Node<'_>, level: usize, found: &mut Findings) -> Option<Expression> {
     if level > MAX_NESTING {
@@ -77,10 +65,10 @@ fn only_operator<'a>(
 }
 
 fn read_this(operand: &Node<'_>, found: &mut Findings) -> Option<Expression> {
-    match operand.value {
-        Value::Bool(true) => Some(Expression::This),
-        _ => found.refuse(&operand.path, "this", "true"),
+    if *operand.value == Value::Bool(true) {
+        return Some(Expression::This);
     }
+    found.refuse(&operand.path, "this", "true")
 }
 
 fn read_tuple_to(operand: &Node<'_>, found: &mut Findings) -> Option<Expression> {

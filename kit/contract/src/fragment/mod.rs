@@ -4,7 +4,110 @@
 pub mod base;
 mod expression;
 mod relations;
+mod sections;
+
+use serde_json::Value;
+
+use crate::FieldProblem;
+use crate::manifest::strict::{self, Findings, Members, Node};
 
 pub use base::{BASE_TYPES, base_model, is_base_type};
 pub use expression::{Expression, MAX_NESTING};
-pub use relations::{ANCHOR, MAX_NAME, MAX_RELATIONS, MAX_TYPES, Relations, missing_targets, parse_relations};
+pub use relations::{
+    ANCHOR, MAX_NAME, MAX_RELATIONS, MAX_TYPES, Relations, missing_targets, parse_relations,
+};
+pub use sections::{AccessRule, AccessRuleKind, Feature, ObjectType, Role, RowScope, ScopeKind};
+
+/// Name of the file.
+pub const FILE: &str = "authz.fragment.json";
+
+const KEYS: [&str; 9] = [
+    "moduleKey",
+    "roles",
+    "objects",
+    "relations",
+    "features",
+    "fieldCatalog",
+    "fieldSets",
+    "rowScopes",
+    "bootstrapPolicy",
+];
+
+/// A module's fragment. The sections that nothing interprets (`fieldCatalog`, `fieldSets`, the rules of `rowScopes`)
+/// are kept as they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fragment {
+    /// Equals the manifest's.
+    pub module_key: String,
+    /// Flags of roles; they drive no grant.
+    pub roles: Vec<Role>,
+    /// How object types are shown where permissions are given.
+    pub objects: Vec<ObjectType>,
+    /// What the authorization engine evaluates.
+    pub relations: Relations,
+    /// Feature keys and the rule of each.
+    pub features: Vec<Feature>,
+    /// Uninterpreted.
+    pub field_catalog: Vec<Value>,
+    /// Uninterpreted.
+    pub field_sets: Vec<Value>,
+    /// Row scopes of declared types.
+    pub row_scopes: Vec<RowScope>,
+}
+
+/// Reads the fragment of the module `module_key`.
+///
+/// # Errors
+/// Every rule that it breaks, each with its path.
+pub fn parse(text: &str, module_key: &str) -> Result<Fragment, Vec<FieldProblem>> {
+    let value = strict::read_json(text)?;
+    let mut found = Findings::default();
+    let fragment = read(&value, module_key, &mut found);
+    found.finish(fragment)
+}
+
+/// The feature key that every module and app has without declaring it: whether one may enter at all.
+#[must_use]
+pub fn access_feature(key: &str) -> String {
+    format!("{key}.access")
+}
+
+fn read(value: &Value, module_key: &str, found: &mut Findings) -> Option<Fragment> {
+    let file = Node::root("", value).members(&KEYS, found)?;
+    check_module_key(&file, module_key, found);
+    sections::check_bootstrap_policy(&file, found);
+    let relations = file.need("relations", found).and_then(|node| relations::read(&node, found));
+    // Sections that name types are read against what could be read, so that they are checked in the same pass.
+    let declared = relations.clone().unwrap_or_default();
+    let roles = sections::read_roles(&file, found);
+    let objects = sections::read_objects(&file, &declared, found);
+    let features = sections::read_features(&file, module_key, &declared, found);
+    let row_scopes = sections::read_row_scopes(&file, &declared, found);
+    let field_catalog = read_opaque(&file, "fieldCatalog", found);
+    let field_sets = read_opaque(&file, "fieldSets", found);
+    Some(Fragment {
+        module_key: module_key.to_owned(),
+        roles: roles?,
+        objects: objects?,
+        relations: relations?,
+        features: features?,
+        field_catalog: field_catalog?,
+        field_sets: field_sets?,
+        row_scopes: row_scopes?,
+    })
+}
+
+fn check_module_key(file: &Members<'_>, module_key: &str, found: &mut Findings) {
+    let text = file.text("moduleKey", found);
+    if text.is_some_and(|text| text != module_key) {
+        found.refuse::<()>("moduleKey", "fixed", format!("exactly {module_key}, the manifest's key"));
+    }
+}
+
+fn read_opaque(file: &Members<'_>, name: &str, found: &mut Findings) -> Option<Vec<Value>> {
+    let items = file.items(name, found)?;
+    Some(items.into_iter().map(|item| item.value.clone()).collect())
+}
+
+#[cfg(test)]
+mod tests;

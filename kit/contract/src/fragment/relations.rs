@@ -1,7 +1,7 @@
 //! The section `relations` of a module's fragment, which is the whole of an app's `authzFragment`: object type, then
 //! relation, then one expression. The only section that is loaded into the authorization engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -36,21 +36,32 @@ pub fn parse_relations(value: &Value, path: &str) -> Result<Relations, Vec<Field
 /// types too.
 #[must_use]
 pub fn missing_targets(relations: &Relations, path: &str, model: &[&Relations]) -> Vec<FieldProblem> {
-    let exists = |relation: &str| model.iter().any(|part| part.values().any(|of_type| of_type.contains_key(relation)));
-    let mut problems = Vec::new();
+    let known: BTreeSet<&str> =
+        model.iter().flat_map(|part| part.values()).flat_map(BTreeMap::keys).map(String::as_str).collect();
+    let mut found = Findings::default();
     for (type_name, of_type) in relations {
         for (relation, expression) in of_type {
-            expression.visit(&mut |part| {
-                if let Expression::TupleTo { computed, .. } = part
-                    && !exists(computed)
-                {
-                    let message = format!("\"{computed}\" is a relation of no type that an object can lead to");
-                    problems.push(FieldProblem::new(format!("{path}.{type_name}.{relation}"), "target", message));
-                }
-            });
+            check_targets(&format!("{path}.{type_name}.{relation}"), expression, &known, &mut found);
         }
     }
-    problems
+    found.into_problems()
+}
+
+fn check_targets(path: &str, expression: &Expression, known: &BTreeSet<&str>, found: &mut Findings) {
+    match expression {
+        Expression::This | Expression::Computed(_) => {}
+        Expression::TupleTo { computed, .. } => {
+            if !known.contains(computed.as_str()) {
+                let message = format!("\"{computed}\" is a relation of no type");
+                found.refuse::<()>(&format!("{path}.tupleToUserset.computedUserset"), "target", message);
+            }
+        }
+        Expression::Union(children) => {
+            for (index, child) in children.iter().enumerate() {
+                check_targets(&format!("{path}.union[{index}]"), child, known, found);
+            }
+        }
+    }
 }
 
 pub(super) fn read(node: &Node<'_>, found: &mut Findings) -> Option<Relations> {
@@ -123,7 +134,12 @@ fn check_declared(path: &str, relation: &str, declared: &[&str], found: &mut Fin
     }
 }
 
-fn check_anchor(node: &Node<'_>, of_type: &BTreeMap<String, Expression>, declared: &[&str], found: &mut Findings) {
+fn check_anchor(
+    node: &Node<'_>,
+    of_type: &BTreeMap<String, Expression>,
+    declared: &[&str],
+    found: &mut Findings,
+) {
     let unreadable = declared.contains(&ANCHOR) && !of_type.contains_key(ANCHOR);
     if !unreadable && of_type.get(ANCHOR) != Some(&Expression::This) {
         found.refuse::<()>(&format!("{}.{ANCHOR}", node.path), "anchor", "{\"this\": true}");
@@ -136,5 +152,7 @@ const NAME_RULE: &str = "a letter, then letters, digits, _ or -, at most 64 char
 fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     let first = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic());
-    first && text.len() <= MAX_NAME && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+    first
+        && text.len() <= MAX_NAME
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }

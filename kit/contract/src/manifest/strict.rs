@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 use crate::FieldProblem;
 
 /// Longest contract file that is read, in bytes.
-pub const MAX_FILE_BYTES: usize = 1 << 20;
+pub(crate) const MAX_FILE_BYTES: usize = 1 << 20;
 /// Longest label, name or title of a contract file, in characters.
-pub const MAX_LABEL: usize = 200;
+pub(crate) const MAX_LABEL: usize = 200;
 
 /// The problems found so far.
 #[derive(Debug, Default)]
@@ -16,14 +16,19 @@ pub(crate) struct Findings(Vec<FieldProblem>);
 
 impl Findings {
     /// Records a problem; returns `None` so that a rule can end in it.
-    pub(crate) fn refuse<T>(&mut self, path: &str, rule: &'static str, message: impl Into<String>) -> Option<T> {
+    pub(crate) fn refuse<T>(
+        &mut self,
+        path: &str,
+        rule: &'static str,
+        message: impl Into<String>,
+    ) -> Option<T> {
         self.0.push(FieldProblem::new(path, rule, message));
         None
     }
 
-    /// Takes over the problems of another check.
-    pub(crate) fn extend(&mut self, problems: Vec<FieldProblem>) {
-        self.0.extend(problems);
+    /// What was recorded.
+    pub(crate) fn into_problems(self) -> Vec<FieldProblem> {
+        self.0
     }
 
     /// The value when nothing was recorded.
@@ -40,7 +45,8 @@ pub(crate) fn read_json(text: &str) -> Result<Value, Vec<FieldProblem>> {
     if text.len() > MAX_FILE_BYTES {
         return Err(vec![FieldProblem::new("", "size", format!("at most {MAX_FILE_BYTES} bytes"))]);
     }
-    serde_json::from_str(text).map_err(|error| vec![FieldProblem::new("", "json", format!("not JSON: {error}"))])
+    serde_json::from_str(text)
+        .map_err(|error| vec![FieldProblem::new("", "json", format!("not JSON: {error}"))])
 }
 
 /// A value and where it stands in its file.
@@ -60,7 +66,11 @@ impl<'a> Node<'a> {
         let members = self.open(found)?;
         for (name, _) in members.entries() {
             if !known.contains(&name) {
-                found.refuse::<()>(&members.path_of(name), "unknown_key", format!("one of {}", known.join(", ")));
+                found.refuse::<()>(
+                    &members.path_of(name),
+                    "unknown_key",
+                    format!("one of {}", known.join(", ")),
+                );
             }
         }
         Some(members)
@@ -68,10 +78,8 @@ impl<'a> Node<'a> {
 
     /// The value as an object whose member names are the author's own.
     pub(crate) fn open(&self, found: &mut Findings) -> Option<Members<'a>> {
-        match self.value {
-            Value::Object(map) => Some(Members { path: self.path.clone(), map }),
-            _ => found.refuse(&self.path, "type", "a JSON object"),
-        }
+        let Value::Object(map) = self.value else { return found.refuse(&self.path, "type", "a JSON object") };
+        Some(Members { path: self.path.clone(), map })
     }
 
     /// The value as a list.
@@ -83,10 +91,8 @@ impl<'a> Node<'a> {
 
     /// The value as a text.
     pub(crate) fn text(&self, found: &mut Findings) -> Option<&'a str> {
-        match self.value {
-            Value::String(text) => Some(text),
-            _ => found.refuse(&self.path, "type", "a string"),
-        }
+        let Value::String(text) = self.value else { return found.refuse(&self.path, "type", "a string") };
+        Some(text)
     }
 }
 
@@ -128,14 +134,16 @@ impl<'a> Members<'a> {
         if fits && !text.chars().any(char::is_control) {
             return Some(text.to_owned());
         }
-        found.refuse(&self.path_of(name), "label", format!("1 to {MAX_LABEL} characters, not blank, no control characters"))
+        found.refuse(
+            &self.path_of(name),
+            "label",
+            format!("1 to {MAX_LABEL} characters, not blank, no control characters"),
+        )
     }
 
     pub(crate) fn flag(&self, name: &str, found: &mut Findings) -> Option<bool> {
-        match self.need(name, found)?.value {
-            Value::Bool(flag) => Some(*flag),
-            _ => found.refuse(&self.path_of(name), "type", "true or false"),
-        }
+        let node = self.need(name, found)?;
+        node.value.as_bool().or_else(|| found.refuse(&node.path, "type", "true or false"))
     }
 
     pub(crate) fn integer(&self, name: &str, found: &mut Findings) -> Option<i64> {
@@ -159,9 +167,7 @@ impl<'a> Members<'a> {
 
     /// A member that must be `null`: its name is reserved.
     pub(crate) fn null(&self, name: &str, found: &mut Findings) -> Option<()> {
-        match self.need(name, found)?.value {
-            Value::Null => Some(()),
-            _ => found.refuse(&self.path_of(name), "reserved", "null"),
-        }
+        let node = self.need(name, found)?;
+        if node.value.is_null() { Some(()) } else { found.refuse(&node.path, "reserved", "null") }
     }
 }
