@@ -1,2 +1,59 @@
-//! testkit
+//! The test harness: what an API test needs besides the service under test. A development dependency only.
+//!
+//! ```no_run
+//! use contract::Settings;
+//! use serde_json::json;
+//! use testkit::{Api, OpenApi, Stub, TokenIssuer};
+//!
+//! # async fn example() {
+//! // A fresh database with all migrations, in one cluster that all test processes share.
+//! let database = testkit::database().await;
+//! let rows = database.pool_as("org");             // with exactly the privileges of the role platform_org
+//! let everything = database.owner_pool();         // the superuser, to prepare and to look
+//!
+//! // Tokens as the identity provider would issue them, and wrong ones.
+//! let issuer = TokenIssuer::start().await;
+//! let alice = issuer.issue("alice-subject");
+//! let expired = issuer.token("alice-subject").expires_in(-600).sign();
+//! let app = issuer.service_account("crm-subject", "crm-backend");
+//!
+//! // Other services, scripted.
+//! let authz = Stub::start().await;
+//! authz.answer("POST", "/internal/authz/can", 200, json!({ "data": { "allowed": true } }));
+//! authz.hang("GET", "/internal/authz/slow");
+//!
+//! // The settings of the service under test: hand them to its `Config::read`, bind a listener on port 0, spawn `serve`.
+//! let settings: Settings = testkit::settings("org", &database, &issuer).with("PLATFORM_AUTHZ_BASE_URL", authz.url());
+//! let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+//! let api = Api::at(listener.local_addr().expect("bound"));
+//!
+//! // Ask, and check every answer against the service's document.
+//! let reply = api.post("/internal/org/companies").bearer(&alice).json(json!({ "code": "ACME" })).send().await;
+//! assert_eq!((reply.status, reply.code()), (403, "PLATFORM_ROLE_REQUIRED"), "{}", reply.text);
+//! let document = OpenApi::parse(r#"{"openapi":"3.1.0","paths":{}}"#); // OpenApi::parse(org::OPENAPI)
+//! document.check("POST", "/internal/org/companies", &reply);
+//! assert_eq!(authz.requests().len(), 1);
+//! # }
+//! ```
+
+pub mod client;
 pub mod cluster;
+pub mod openapi;
+pub mod stub;
+pub mod tokens;
+
+use contract::Settings;
+
+pub use client::{Api, Call, Reply};
+pub use cluster::{TestDatabase, database, empty_database};
+pub use openapi::OpenApi;
+pub use stub::{Recorded, Stub};
+pub use tokens::{TokenBuilder, TokenIssuer};
+
+/// The settings that every service needs: its database and the token issuer.
+#[must_use]
+pub fn settings(key: &str, database: &TestDatabase, issuer: &TokenIssuer) -> Settings {
+    let issuer = issuer.settings();
+    let pairs = issuer.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+    pairs.fold(database.settings(key), |settings, (name, value)| settings.with(name, value))
+}

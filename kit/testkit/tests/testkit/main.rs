@@ -1,3 +1,4 @@
 //! The harness itself: what tests of other crates rely on.
 
 mod cluster;
+mod upstream;

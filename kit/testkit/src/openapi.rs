@@ -1,0 +1,169 @@
+//! Checks answers against a service's OpenAPI document: an undocumented path, method, status or shape fails the test.
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use serde_json::{Value, json};
+
+use crate::client::Reply;
+
+/// A parsed OpenAPI 3.1 document.
+#[derive(Clone, Debug)]
+pub struct OpenApi(Value);
+
+impl OpenApi {
+    /// Reads a document.
+    ///
+    /// # Panics
+    /// It is not JSON or not OpenAPI 3.1.
+    #[must_use]
+    #[expect(clippy::panic, reason = "the test whose document is no document has failed")]
+    pub fn parse(text: &str) -> Self {
+        match serde_json::from_str::<Value>(text) {
+            Ok(document)
+                if document["openapi"].as_str().is_some_and(|version| version.starts_with("3.1.")) =>
+            {
+                Self(document)
+            }
+            Ok(_) => panic!("the document does not say openapi 3.1"),
+            Err(error) => panic!("the OpenAPI document is not JSON: {error}"),
+        }
+    }
+
+    /// Checks an answer to `method path` (the concrete path; a query is ignored).
+    ///
+    /// # Panics
+    /// The document does not allow this answer.
+    #[expect(clippy::panic, reason = "the test whose answer is undocumented has failed")]
+    pub fn check(&self, method: &str, path: &str, reply: &Reply) {
+        if let Err(error) = self.check_response(method, path, reply.status, &reply.body) {
+            panic!("{method} {path} -> {}: {error:#}\n{}", reply.status, reply.text);
+        }
+    }
+
+    /// The same as a value.
+    ///
+    /// # Errors
+    /// The document does not allow this answer.
+    pub fn check_response(&self, method: &str, path: &str, status: u16, body: &Value) -> Result<()> {
+        let operation = self.operation(method, path)?;
+        let response = self.response(operation, status)?;
+        let Some(schema) = response.pointer("/content/application~1json/schema") else {
+            ensure!(body.is_null(), "the document has no JSON body for this answer");
+            return Ok(());
+        };
+        self.validate(schema, body)
+    }
+
+    /// Every `METHOD /path/{template}` of the document, in its order.
+    #[must_use]
+    pub fn operations(&self) -> Vec<String> {
+        let paths = self.0["paths"].as_object().into_iter().flatten();
+        let methods = |item: &Value| -> Vec<String> {
+            let names = item.as_object().into_iter().flatten().map(|(name, _)| name.to_ascii_uppercase());
+            names.filter(|name| METHODS.contains(&name.as_str())).collect()
+        };
+        paths
+            .flat_map(|(path, item)| methods(item).into_iter().map(move |method| format!("{method} {path}")))
+            .collect()
+    }
+
+    fn operation(&self, method: &str, path: &str) -> Result<&Value> {
+        let path = path.split('?').next().unwrap_or_default();
+        let paths = self.0["paths"].as_object().context("the document has no paths")?;
+        let mut templates: Vec<&String> = paths.keys().filter(|template| fits(template, path)).collect();
+        // A literal segment wins over a parameter, as the specification of OpenAPI says.
+        templates.sort_by_key(|template| template.matches('{').count());
+        let template = templates.first().with_context(|| format!("the document has no path for {path}"))?;
+        let operation = paths.get(*template).and_then(|item| item.get(method.to_ascii_lowercase()));
+        operation.with_context(|| format!("the document has no {method} on {template}"))
+    }
+
+    fn response<'a>(&'a self, operation: &'a Value, status: u16) -> Result<&'a Value> {
+        let responses = &operation["responses"];
+        let exact = responses.get(status.to_string());
+        let found = exact.with_context(|| format!("status {status} is not documented"))?;
+        let Some(reference) = found["$ref"].as_str() else { return Ok(found) };
+        let pointer =
+            reference.strip_prefix('#').with_context(|| format!("{reference} is not in this document"))?;
+        self.0.pointer(pointer).with_context(|| format!("{reference} leads nowhere"))
+    }
+
+    /// References to `#/components/…` are resolved in a schema that carries the document's components.
+    fn validate(&self, schema: &Value, body: &Value) -> Result<()> {
+        let whole = json!({ "allOf": [schema], "components": self.0["components"] });
+        let validator = jsonschema::draft202012::options().should_validate_formats(true).build(&whole);
+        let validator = validator.map_err(|error| anyhow!("the document's schema is wrong: {error}"))?;
+        let problems: Vec<String> =
+            validator.iter_errors(body).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        if problems.is_empty() { Ok(()) } else { bail!("the body does not fit: {}", problems.join("; ")) }
+    }
+}
+
+const METHODS: [&str; 7] = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH"];
+
+/// Whether a path is one of a template's: the same number of segments, equal or a parameter.
+fn fits(template: &str, path: &str) -> bool {
+    let (mut expected, mut given) = (template.split('/'), path.split('/'));
+    loop {
+        match (expected.next(), given.next()) {
+            (None, None) => return true,
+            (Some(part), Some(segment)) if part == segment => {}
+            (Some(part), Some(segment)) if part.starts_with('{') && !segment.is_empty() => {}
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document() -> OpenApi {
+        OpenApi::parse(
+            r##"{"openapi":"3.1.0","paths":{
+              "/things/{id}":{"get":{"responses":{
+                "200":{"description":"","content":{"application/json":{"schema":{"$ref":"#/components/schemas/Thing"}}}},
+                "404":{"$ref":"#/components/responses/NotFound"}}}},
+              "/things/special":{"get":{"responses":{"204":{"description":""}}}}},
+             "components":{
+              "schemas":{"Thing":{"type":"object","required":["id"],"properties":{"id":{"$ref":"#/components/schemas/Id"}}},
+                         "Id":{"type":"string","format":"uuid"}},
+              "responses":{"NotFound":{"description":"","content":{"application/json":{"schema":{"type":"object"}}}}}}}"##,
+        )
+    }
+
+    fn verdict(path: &str, status: u16, body: &Value) -> String {
+        document()
+            .check_response("GET", path, status, body)
+            .map_or_else(|error| error.to_string(), |()| String::new())
+    }
+
+    #[test]
+    fn what_is_documented_passes() {
+        let id = "018f0000-0000-7000-8000-000000000000";
+        assert_eq!(verdict("/things/a?x=1", 200, &json!({ "id": id })), "");
+        assert_eq!(verdict("/things/a", 404, &json!({})), "");
+        assert_eq!(verdict("/things/special", 204, &Value::Null), "", "a literal wins over a parameter");
+    }
+
+    #[test]
+    fn what_is_not_documented_fails() {
+        for (path, status, body, why) in [
+            ("/things", 200, json!({}), "no path"),
+            ("/things/a/b", 200, json!({}), "no path"),
+            ("/things/a", 500, json!({}), "status 500 is not documented"),
+            ("/things/a", 200, json!({ "id": 7 }), "/id"),
+            ("/things/a", 200, json!({ "id": "x" }), "uuid"),
+            ("/things/a", 200, json!({}), "required"),
+            ("/things/special", 204, json!({}), "no JSON body"),
+        ] {
+            let found = verdict(path, status, &body);
+            assert!(found.contains(why), "{path} {status} {body}: {found:?}");
+        }
+        assert!(document().check_response("POST", "/things/a", 200, &json!({})).is_err());
+    }
+
+    #[test]
+    fn operations_are_listed() {
+        assert_eq!(document().operations(), ["GET /things/special", "GET /things/{id}"]);
+    }
+}
