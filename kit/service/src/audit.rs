@@ -118,10 +118,10 @@ pub fn changes<T: Serialize>(before: Option<&T>, after: &T) -> Result<Map<String
 }
 
 fn members<T: Serialize>(value: &T) -> Result<Map<String, Value>, ApiError> {
-    match serde_json::to_value(value).map_err(ApiError::internal)? {
-        Value::Object(members) => Ok(members),
-        other => Err(ApiError::internal(format!("{other} is no object to compare"))),
-    }
+    let Value::Object(members) = serde_json::to_value(value).map_err(ApiError::internal)? else {
+        return Err(ApiError::internal("only an object has members to compare"));
+    };
+    Ok(members)
 }
 
 #[cfg(test)]

@@ -1,11 +1,28 @@
 //! The configuration that every module reads (module contract, "Authentication" 4): the service's own part, and where
 //! the decision endpoint and the organization are.
 
-use contract::{Reader, ports};
+use contract::settings::Kind;
+use contract::{Reader, Variable, ports};
 
 use crate::ServiceConfig;
 use crate::config::base_url;
 use crate::layers::Limits;
+
+/// The variables of every module, beside those of every service.
+pub const VARIABLES: &[Variable] = &[
+    Variable::new(
+        "PLATFORM_AUTHZ_BASE_URL",
+        Kind::Url,
+        None,
+        "Address of authz; without it, authz's port on this machine",
+    ),
+    Variable::new(
+        "PLATFORM_ORG_BASE_URL",
+        Kind::Url,
+        None,
+        "Address of org; without it, org's port on this machine",
+    ),
+];
 
 /// What every module reads.
 #[derive(Clone, Debug)]

@@ -89,3 +89,37 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
         Ok(Self(pairs))
     }
 }
+
+/// Two readings of one query: what is wrong with either is told at once.
+///
+/// # Errors
+/// The problems of both, or the first error of another kind.
+pub fn both<A, B>(left: Result<A, ApiError>, right: Result<B, ApiError>) -> Result<(A, B), ApiError> {
+    match (left, right) {
+        (Ok(left), Ok(right)) => Ok((left, right)),
+        (Err(ApiError::Validation(mut problems)), Err(ApiError::Validation(more))) => {
+            problems.extend(more);
+            Err(ApiError::Validation(problems))
+        }
+        (Err(error), _) | (_, Err(error)) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_tells_every_wrong_value() {
+        let wrong = |name: &str| Err::<(), _>(ApiError::validation_field(name, "enum", ""));
+        let Err(ApiError::Validation(problems)) = both(wrong("view"), wrong("status")) else {
+            panic!("two wrong values are a validation error");
+        };
+        assert_eq!(
+            problems.iter().map(|problem| problem.path.as_str()).collect::<Vec<_>>(),
+            ["view", "status"]
+        );
+        assert!(both(Ok(1), wrong("status")).is_err());
+        assert!(both(Ok(1), Ok(2)).is_ok_and(|read| read == (1, 2)));
+    }
+}
