@@ -1,0 +1,56 @@
+//! `PUT /internal/identity/users/{kcSub}/lifecycle`, which only the operator's tool calls.
+
+use axum::extract::State;
+use contract::{CorrelationId, Subject};
+use serde_json::json;
+use service::{ApiError, AuditEvent, AuditedTx, Correlation, Data, PathParams, RawBody};
+
+use super::rules::{Lifecycle, LifecycleChange};
+use super::store;
+use crate::App;
+use crate::users::rules::User;
+
+/// Moves a subject to another state.
+pub(crate) async fn change(
+    State(app): State<App>,
+    path: PathParams,
+    Correlation(id): Correlation,
+    body: RawBody,
+) -> Result<Data<User>, ApiError> {
+    let unknown = || ApiError::NotFound("user".into());
+    let subject = path.subject("kcSub").ok_or_else(unknown)?;
+    let change: LifecycleChange = body.parse()?;
+    apply(&app, &id, &subject, &change).await?;
+    crate::users::store::find(&app.core.pool, &subject).await?.map(Data).ok_or_else(unknown)
+}
+
+async fn apply(
+    app: &App,
+    id: &CorrelationId,
+    subject: &Subject,
+    change: &LifecycleChange,
+) -> Result<(), ApiError> {
+    let mut tx = app.core.begin_as(&change.actor(), Some(id.as_str())).await?;
+    let last = change.state != Lifecycle::Active && store::is_last_superadmin(tx.conn(), subject).await?;
+    let from = locked(&mut tx, subject).await?;
+    from.move_to(change.state)?;
+    if last && from == Lifecycle::Active {
+        return Err(ApiError::conflict("the subject is the last active superadmin"));
+    }
+    store::update(tx.conn(), subject, change.state, &change.reason).await?;
+    tx.commit(&event(subject, from, change)).await
+}
+
+async fn locked(tx: &mut AuditedTx, subject: &Subject) -> Result<Lifecycle, ApiError> {
+    let word = store::lock(tx.conn(), subject).await?.ok_or(ApiError::NotFound("user".into()))?;
+    Lifecycle::parse(&word).ok_or_else(|| ApiError::internal(format!("lifecycle {word} in the database")))
+}
+
+fn event(subject: &Subject, from: Lifecycle, change: &LifecycleChange) -> AuditEvent {
+    AuditEvent {
+        company: None,
+        action: "user.lifecycle_changed",
+        subject: format!("user:{subject}"),
+        payload: json!({ "lifecycle": { "from": from, "to": change.state }, "reason": change.reason }),
+    }
+}

@@ -1,0 +1,5 @@
+//! A subject's lifecycle on this platform, whatever the provider says of its account.
+
+pub(crate) mod http;
+pub(crate) mod rules;
+mod store;

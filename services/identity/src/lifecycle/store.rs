@@ -1,0 +1,57 @@
+//! The lifecycle columns of `identity.users`, and the question about the last superadmin.
+
+use contract::Subject;
+use sqlx::PgConnection;
+
+use super::rules::Lifecycle;
+
+/// Whether the platform would be without a superadmin who can act if this subject could not. Holds the guard row until
+/// the transaction ends, as the revoking of the role does: asked before any row of this schema is held. Two statements,
+/// so that the second sees what was committed while the first waited.
+pub(super) async fn is_last_superadmin(conn: &mut PgConnection, subject: &Subject) -> sqlx::Result<bool> {
+    let holders =
+        sqlx::query_scalar!(r#"SELECT holder AS "holder!" FROM authz.superadmin_guard() AS holder"#)
+            .fetch_all(&mut *conn)
+            .await?;
+    if !holders.iter().any(|holder| holder == subject.as_str()) {
+        return Ok(false);
+    }
+    let another = sqlx::query_scalar!(
+        r#"SELECT EXISTS(SELECT FROM identity.users
+            WHERE kc_sub = ANY($1) AND kc_sub <> $2 AND lifecycle = 'active' AND idp_enabled) AS "another!""#,
+        &holders,
+        subject.as_str(),
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(!another)
+}
+
+/// Where the subject stands, its row held until the transaction ends.
+pub(super) async fn lock(conn: &mut PgConnection, subject: &Subject) -> sqlx::Result<Option<String>> {
+    sqlx::query_scalar!("SELECT lifecycle FROM identity.users WHERE kc_sub = $1 FOR UPDATE", subject.as_str())
+        .fetch_optional(conn)
+        .await
+}
+
+/// Stores the new state; closing forgets the display data.
+pub(super) async fn update(
+    conn: &mut PgConnection,
+    subject: &Subject,
+    state: Lifecycle,
+    reason: &str,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "UPDATE identity.users SET lifecycle = $2, lifecycle_reason = $3,
+                email = CASE WHEN $2 <> 'closed' THEN email END,
+                display_name = CASE WHEN $2 <> 'closed' THEN display_name END,
+                preferred_username = CASE WHEN $2 <> 'closed' THEN preferred_username END
+          WHERE kc_sub = $1",
+        subject.as_str(),
+        state.as_str(),
+        reason,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! An account and a deletion, as the provider writes them.
+
+use serde::Deserialize;
+
+/// How the provider names the users that stand for service clients.
+const SERVICE_PREFIX: &str = "service-account-";
+
+/// One account of the provider. An answer without `id` or `enabled` is no answer.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Account {
+    /// The subject of its tokens.
+    pub id: String,
+    /// Whether it may log in.
+    pub enabled: bool,
+    /// Its login name.
+    #[serde(default)]
+    pub username: String,
+    /// Display data.
+    pub email: Option<String>,
+    /// Display data.
+    pub first_name: Option<String>,
+    /// Display data.
+    pub last_name: Option<String>,
+}
+
+impl Account {
+    /// First and last name in one line, when there is any.
+    #[must_use]
+    pub fn display_name(&self) -> Option<String> {
+        let names = [self.first_name.as_deref(), self.last_name.as_deref()];
+        let names: Vec<&str> =
+            names.into_iter().flatten().map(str::trim).filter(|name| !name.is_empty()).collect();
+        (!names.is_empty()).then(|| names.join(" "))
+    }
+
+    /// Whether it is a service client's.
+    #[must_use]
+    pub fn is_service(&self) -> bool {
+        self.username.starts_with(SERVICE_PREFIX)
+    }
+}
+
+/// One admin event of type `DELETE` on a user.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Deletion {
+    resource_path: Option<String>,
+}
+
+impl Deletion {
+    /// The deleted account's id: `users/<id>`.
+    pub(super) fn account_id(&self) -> Option<&str> {
+        let id = self.resource_path.as_deref()?.strip_prefix("users/")?;
+        (!id.is_empty() && !id.contains('/')).then_some(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deletion_names_an_account_or_nothing() {
+        let deletion = |path: &str| Deletion { resource_path: Some(path.to_owned()) };
+        assert_eq!(deletion("users/42").account_id(), Some("42"));
+        for other in ["users/", "users/42/role-mappings/realm", "groups/42", ""] {
+            assert_eq!(deletion(other).account_id(), None, "{other}");
+        }
+    }
+}

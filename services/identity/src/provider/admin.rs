@@ -1,0 +1,143 @@
+//! The questions: one account, accounts by name, all or the disabled ones, those deleted since.
+
+use std::time::Duration;
+
+use contract::Clock;
+use http::{Method, StatusCode};
+use serde::de::DeserializeOwned;
+use service::client::{Answer, Call, Client, Unavailable, encode_segment};
+
+use super::account::{Account, Deletion};
+use super::token::AdminToken;
+
+/// One exchange with the provider; under the budget of the request that waits for it.
+const EXCHANGE_BUDGET: Duration = Duration::from_secs(2);
+/// Rows a page: some 200 KB, so that a page is far from the largest answer that is read.
+const PAGE: usize = 500;
+/// Most pages of one list, a million rows: more is taken for a list that does not end.
+const MAX_PAGES: usize = 2_000;
+
+/// How the provider is asked.
+#[derive(Clone, Debug)]
+pub struct ProviderConfig {
+    /// Its internal address.
+    pub base_url: String,
+    /// Its realm.
+    pub realm: String,
+    /// A client that may read users and admin events.
+    pub client_id: String,
+    /// Its secret.
+    pub client_secret: String,
+}
+
+/// Asks the provider. Cheap to clone; clones share the connection pool and the token.
+#[derive(Clone)]
+pub struct Provider {
+    client: Client,
+    admin: String,
+    token: AdminToken,
+}
+
+impl Provider {
+    /// A client of one provider.
+    #[must_use]
+    pub fn new(config: ProviderConfig, clock: Clock) -> Self {
+        let client = Client::new("idp", &config.base_url, EXCHANGE_BUDGET);
+        let realm = encode_segment(&config.realm);
+        let path = format!("/realms/{realm}/protocol/openid-connect/token");
+        let token = AdminToken::new(client.clone(), path, config.client_id, config.client_secret, clock);
+        Self { client, admin: format!("/admin/realms/{realm}"), token }
+    }
+
+    /// The account of this id; `None` when there is none.
+    ///
+    /// # Errors
+    /// Anything but a yes or a no.
+    pub async fn account(&self, id: &str) -> Result<Option<Account>, Unavailable> {
+        let answer = self.ask(&format!("/users/{}", encode_segment(id))).await?;
+        if answer.status == StatusCode::NOT_FOUND {
+            return Ok(None);
+        }
+        self.read(&answer).map(Some)
+    }
+
+    /// The account with this login name, whatever its case, as the provider compares them.
+    ///
+    /// # Errors
+    /// The provider did not answer.
+    pub async fn account_named(&self, name: &str) -> Result<Option<Account>, Unavailable> {
+        let path = format!("/users?username={}&exact=true", encode_segment(name));
+        let found: Vec<Account> = self.read(&self.ask(&path).await?)?;
+        Ok(found.into_iter().find(|account| account.username.to_lowercase() == name.to_lowercase()))
+    }
+
+    /// All accounts, service accounts left out.
+    ///
+    /// # Errors
+    /// A page did not come, so the list is not complete.
+    pub async fn accounts(&self) -> Result<Vec<Account>, Unavailable> {
+        self.pages("/users?briefRepresentation=true").await
+    }
+
+    /// The disabled accounts, service accounts left out.
+    ///
+    /// # Errors
+    /// As [`Self::accounts`].
+    pub async fn disabled_accounts(&self) -> Result<Vec<Account>, Unavailable> {
+        let listed: Vec<Account> = self.pages("/users?enabled=false&briefRepresentation=true").await?;
+        if listed.iter().any(|account| account.enabled) {
+            return Err(self
+                .client
+                .unavailable("the list of disabled accounts holds an enabled one".to_owned()));
+        }
+        Ok(listed)
+    }
+
+    /// Ids of the accounts deleted since `unix_millis`, by the provider's clock.
+    ///
+    /// # Errors
+    /// As [`Self::accounts`].
+    pub async fn deleted_since(&self, unix_millis: i64) -> Result<Vec<String>, Unavailable> {
+        let path = format!("/admin-events?operationTypes=DELETE&resourceTypes=USER&dateFrom={unix_millis}");
+        let events: Vec<Deletion> = self.pages(&path).await?;
+        Ok(events.iter().filter_map(Deletion::account_id).map(ToOwned::to_owned).collect())
+    }
+
+    async fn pages<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, Unavailable> {
+        let mut all = Vec::new();
+        for page in 0..MAX_PAGES {
+            let first = page * PAGE;
+            let rows: Vec<T> = self.read(&self.ask(&format!("{path}&first={first}&max={PAGE}")).await?)?;
+            let is_last = rows.len() < PAGE;
+            all.extend(rows);
+            if is_last {
+                return Ok(all);
+            }
+        }
+        Err(self.client.unavailable(format!("more than {MAX_PAGES} pages of {path}")))
+    }
+
+    /// Asks an admin route; a token that is refused is fetched anew once (the provider's keys or sessions changed).
+    async fn ask(&self, path: &str) -> Result<Answer, Unavailable> {
+        let token = self.token.current().await?;
+        let answer = self.ask_with(&token, path).await?;
+        if answer.status != StatusCode::UNAUTHORIZED {
+            return Ok(answer);
+        }
+        self.token.forget(&token).await;
+        let token = self.token.current().await?;
+        self.ask_with(&token, path).await
+    }
+
+    async fn ask_with(&self, token: &str, path: &str) -> Result<Answer, Unavailable> {
+        let call = Call::new(Method::GET, format!("{}{path}", self.admin)).bearer(token);
+        self.client.send(call).await
+    }
+
+    fn read<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, Unavailable> {
+        if answer.status != StatusCode::OK {
+            return Err(self.client.unavailable(format!("status {}", answer.status)));
+        }
+        self.client.json(answer)
+    }
+}

@@ -1,0 +1,85 @@
+//! The record of a subject: made at its first request, its display data kept up to date at later ones.
+
+pub(crate) mod http;
+pub(crate) mod rules;
+mod store;
+
+use contract::{CorrelationId, Subject};
+use serde_json::Value;
+use service::{ApiError, AuditEvent, changes};
+
+use crate::App;
+use rules::{AccountState, NewUser};
+
+/// Makes the record unless there is one, in which case its display data is brought up to date. Whoever of many parallel
+/// calls makes it writes the one audit row. `true`: this call made it.
+///
+/// # Errors
+/// 503 when the database or, for a new record, the provider cannot answer.
+pub(crate) async fn provision(
+    app: &App,
+    actor: &str,
+    correlation: &CorrelationId,
+    user: &NewUser,
+) -> Result<bool, ApiError> {
+    if store::exists(&app.core.pool, &user.subject).await? {
+        refresh(app, actor, correlation, user).await?;
+        return Ok(false);
+    }
+    let state = account_state(app, &user.subject).await?;
+    provision_known(app, actor, correlation, user, state).await
+}
+
+/// The same with an account state that was read just now.
+///
+/// # Errors
+/// 503 when the database cannot answer.
+pub(crate) async fn provision_known(
+    app: &App,
+    actor: &str,
+    correlation: &CorrelationId,
+    user: &NewUser,
+    state: AccountState,
+) -> Result<bool, ApiError> {
+    let mut tx = app.core.begin_as(actor, Some(correlation.as_str())).await?;
+    if !store::insert(tx.conn(), user, state).await? {
+        tx.unchanged().await?;
+        return Ok(false);
+    }
+    let mut payload = changes(None, user)?;
+    payload.insert("idpEnabled".to_owned(), serde_json::json!({ "from": null, "to": state.is_enabled() }));
+    tx.commit(&event(&user.subject, "user.provisioned", Value::Object(payload))).await?;
+    Ok(true)
+}
+
+/// A record is written at most once in some minutes unless its display data changed: it must not become a hot row.
+async fn refresh(
+    app: &App,
+    actor: &str,
+    correlation: &CorrelationId,
+    user: &NewUser,
+) -> Result<(), ApiError> {
+    if !store::needs_refresh(&app.core.pool, user).await? {
+        return Ok(());
+    }
+    let mut tx = app.core.begin_as(actor, Some(correlation.as_str())).await?;
+    let Some(before) = store::lock_profile(tx.conn(), &user.subject).await? else {
+        return tx.unchanged().await;
+    };
+    let after = before.clone().updated_by(&user.profile);
+    store::touch(tx.conn(), &user.subject, &after).await?;
+    let changed = changes(Some(&before), &after)?;
+    if changed.is_empty() {
+        return tx.commit_recorded().await;
+    }
+    tx.commit(&event(&user.subject, "user.profile_changed", Value::Object(changed))).await
+}
+
+async fn account_state(app: &App, subject: &Subject) -> Result<AccountState, ApiError> {
+    let account = app.provider.account(subject.as_str()).await?;
+    Ok(AccountState::of(account.as_ref()))
+}
+
+fn event(subject: &Subject, action: &'static str, payload: Value) -> AuditEvent {
+    AuditEvent { company: None, action, subject: format!("user:{subject}"), payload }
+}

@@ -1,0 +1,18 @@
+//! The whole route table of identity. All of it is internal: no public path leads here.
+
+use axum::Router;
+use axum::routing::{get, post, put};
+
+use crate::{App, lifecycle, provision, users};
+
+/// Every route of identity.
+pub fn router(app: App) -> Router {
+    Router::new()
+        .route("/internal/identity/provision", post(provision::http::provision))
+        .route("/internal/identity/users/lookup", post(users::http::lookup))
+        .route("/internal/identity/users/resolve", post(users::resolve::resolve))
+        .route("/internal/identity/users/{kcSub}", get(users::http::one))
+        .route("/internal/identity/users/{kcSub}/state", get(users::http::state))
+        .route("/internal/identity/users/{kcSub}/lifecycle", put(lifecycle::http::change))
+        .with_state(app)
+}

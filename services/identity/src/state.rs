@@ -1,0 +1,29 @@
+//! What every handler of identity holds.
+
+use axum::extract::FromRef;
+use service::Core;
+
+use crate::Config;
+use crate::provider::Provider;
+
+/// The shared parts of identity. Cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    pub(crate) core: Core,
+    pub(crate) provider: Provider,
+}
+
+impl App {
+    /// Of one process.
+    #[must_use]
+    pub fn new(core: Core, config: &Config) -> Self {
+        let provider = Provider::new(config.provider.clone(), core.clock.clone());
+        Self { core, provider }
+    }
+}
+
+impl FromRef<App> for Core {
+    fn from_ref(app: &App) -> Self {
+        app.core.clone()
+    }
+}

@@ -1,0 +1,32 @@
+//! `/internal/identity/users…`, the reads.
+
+use axum::extract::State;
+use service::{ApiError, Data, PathParams, RawBody};
+
+use super::rules::{DisplayEntry, LookupRequest, MAX_LOOK_AGE_SECONDS, SubjectState, User};
+use super::store;
+use crate::App;
+
+/// One record.
+pub(crate) async fn one(State(app): State<App>, path: PathParams) -> Result<Data<User>, ApiError> {
+    let unknown = || ApiError::NotFound("user".into());
+    let subject = path.subject("kcSub").ok_or_else(unknown)?;
+    store::find(&app.core.pool, &subject).await?.map(Data).ok_or_else(unknown)
+}
+
+/// A subject's state, for operators. authz reads the facts view instead, by the same rule: without a recent look at the
+/// provider there is no answer.
+pub(crate) async fn state(State(app): State<App>, path: PathParams) -> Result<Data<SubjectState>, ApiError> {
+    let subject = path.subject("kcSub").ok_or(ApiError::NotFound("user".into()))?;
+    let state = store::state(&app.core.pool, &subject, MAX_LOOK_AGE_SECONDS).await?;
+    state.map(Data).ok_or_else(|| ApiError::unavailable("idp"))
+}
+
+/// Display data of many subjects; unknown ones are left out.
+pub(crate) async fn lookup(
+    State(app): State<App>,
+    body: RawBody,
+) -> Result<Data<Vec<DisplayEntry>>, ApiError> {
+    let LookupRequest(subjects) = body.parse()?;
+    Ok(Data(store::display(&app.core.pool, &subjects).await?))
+}

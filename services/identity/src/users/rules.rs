@@ -1,0 +1,77 @@
+//! Shapes of what is read, and the bodies that ask for it. Pure.
+
+use contract::Subject;
+use contract::fields::{Fields, FromBody};
+use contract::timestamp::Timestamp;
+use serde::Serialize;
+
+use crate::texts::texts;
+
+/// Most subjects of one lookup.
+pub(crate) const MAX_LOOKUP: usize = 200;
+/// Most names of one resolve: each may cost two questions to the provider.
+pub(crate) const MAX_RESOLVE: usize = 100;
+/// A look at the provider older than this says nothing any more: as long as an access token lives.
+pub(crate) const MAX_LOOK_AGE_SECONDS: f64 = 300.0;
+
+/// A record.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct User {
+    pub(crate) kc_sub: String,
+    pub(crate) kind: String,
+    pub(crate) email: Option<String>,
+    pub(crate) display_name: Option<String>,
+    pub(crate) preferred_username: Option<String>,
+    pub(crate) idp_enabled: bool,
+    pub(crate) lifecycle: String,
+    pub(crate) first_seen_at: Timestamp,
+    pub(crate) last_seen_at: Timestamp,
+}
+
+/// A subject's state; for an unknown subject nothing is enabled.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SubjectState {
+    pub(crate) exists: bool,
+    pub(crate) idp_enabled: bool,
+    pub(crate) lifecycle: Option<String>,
+    pub(crate) checked_at: Timestamp,
+}
+
+/// Display data of one subject.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DisplayEntry {
+    pub(crate) kc_sub: String,
+    pub(crate) display_name: Option<String>,
+    pub(crate) email: Option<String>,
+}
+
+/// Body of lookup.
+#[derive(Debug)]
+pub(crate) struct LookupRequest(pub(crate) Vec<Subject>);
+
+impl FromBody for LookupRequest {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        texts(fields, "kcSubs", MAX_LOOKUP, Subject::parse).map(Self)
+    }
+}
+
+/// Body of resolve: login names or subjects, which have the same limit.
+#[derive(Debug)]
+pub(crate) struct ResolveRequest(pub(crate) Vec<Subject>);
+
+impl FromBody for ResolveRequest {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        texts(fields, "names", MAX_RESOLVE, Subject::parse).map(Self)
+    }
+}
+
+/// What one name turned out to be.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Resolved {
+    pub(crate) name: String,
+    pub(crate) kc_sub: Option<Subject>,
+}

@@ -1,0 +1,20 @@
+//! `/internal/org/me/companies?kcSub=`: the edge writes the bearer's own subject into the query.
+
+use axum::extract::State;
+use contract::Subject;
+use service::{ApiError, Data, Query};
+
+use super::store::{self, OrgMeCompany};
+use crate::App;
+
+/// The active companies in which the subject is an active member.
+pub(crate) async fn mine(State(app): State<App>, query: Query) -> Result<Data<Vec<OrgMeCompany>>, ApiError> {
+    let subject = query.get("kcSub").and_then(Subject::parse).ok_or_else(|| {
+        ApiError::validation_field(
+            "kcSub",
+            "length",
+            "a subject of 1 to 255 characters without control characters",
+        )
+    })?;
+    Ok(Data(store::of_subject(&app.core.pool, &subject).await?))
+}

@@ -1,0 +1,4 @@
+//! The companies of one subject.
+
+pub mod http;
+mod store;

@@ -1,0 +1,38 @@
+//! Reads the companies of one subject.
+
+use contract::Subject;
+use contract::id::CompanyId;
+use serde::Serialize;
+use sqlx::PgPool;
+
+/// `OrgMeCompany` of the specification.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OrgMeCompany {
+    id: CompanyId,
+    code: String,
+    name: String,
+    is_active: bool,
+}
+
+/// Active companies with an active membership, in order of code.
+pub(super) async fn of_subject(pool: &PgPool, subject: &Subject) -> sqlx::Result<Vec<OrgMeCompany>> {
+    let rows = sqlx::query!(
+        r#"SELECT c.id, c.code, c.name, c.is_active
+             FROM org.members m JOIN org.units c ON c.id = m.company_id
+            WHERE m.user_id = $1 AND m.is_active AND c.is_active
+            ORDER BY c.code COLLATE "C", c.id"#,
+        subject.as_str()
+    )
+    .fetch_all(pool)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| OrgMeCompany {
+            id: row.id.into(),
+            code: row.code,
+            name: row.name,
+            is_active: row.is_active,
+        })
+        .collect())
+}

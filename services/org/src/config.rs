@@ -1,0 +1,39 @@
+//! What org reads from the environment beside the variables of every service.
+
+use contract::settings::{Kind, Problems};
+use contract::{Settings, Variable, ports};
+use service::ServiceConfig;
+use service::config::base_url;
+use service::layers::Limits;
+
+/// The variables that org reads and that are not every service's.
+pub const VARIABLES: &[Variable] = &[Variable::new(
+    "PLATFORM_IDENTITY_BASE_URL",
+    Kind::Url,
+    None,
+    "Address of identity; without it, identity's port on this machine",
+)];
+
+/// The configuration of one org process.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What every service reads.
+    pub service: ServiceConfig,
+    /// Where identity answers.
+    pub identity_url: String,
+}
+
+impl Config {
+    /// Reads the settings.
+    ///
+    /// # Errors
+    /// Every bad value.
+    pub fn read(settings: &Settings) -> Result<Self, Problems> {
+        let mut reader = settings.reader();
+        let config = Self {
+            service: ServiceConfig::read(&mut reader, "org", ports::ORG, Limits::FOUNDATION),
+            identity_url: base_url(&mut reader, "identity", ports::IDENTITY),
+        };
+        reader.finish(config)
+    }
+}

@@ -1,0 +1,43 @@
+//! `/internal/org/companies/{companyId}/members…`.
+
+use axum::extract::State;
+use contract::id::CompanyId;
+use contract::page::Page;
+use service::{ApiError, Data, PathParams, Query};
+
+use super::rules::{MAX_SEARCH, MemberContext, MemberDirectoryEntry, Membership, contains};
+use super::store;
+use crate::App;
+
+/// A page of the company's active members, searched by name, address and code.
+pub(crate) async fn members(
+    State(app): State<App>,
+    path: PathParams,
+    query: Query,
+) -> Result<Data<Page<MemberDirectoryEntry>>, ApiError> {
+    let company = path.id("companyId")?;
+    let page = query.page()?;
+    let pattern = contains(query.text("q", MAX_SEARCH)?.unwrap_or_default());
+    Ok(Data(store::page(&app.core.pool, company, &pattern, page).await?))
+}
+
+/// Whether one subject is a member.
+pub(crate) async fn membership(
+    State(app): State<App>,
+    path: PathParams,
+) -> Result<Data<Membership>, ApiError> {
+    let company: CompanyId = path.id("companyId")?;
+    // What cannot be a subject is the subject of no member.
+    let Some(subject) = path.subject("kcSub") else { return Ok(Data(Membership::default())) };
+    Ok(Data(store::membership(&app.core.pool, company, &subject).await?))
+}
+
+/// One subject's place in the company, for a module that the subject calls.
+pub(crate) async fn context(
+    State(app): State<App>,
+    path: PathParams,
+) -> Result<Data<MemberContext>, ApiError> {
+    let company: CompanyId = path.id("companyId")?;
+    let Some(subject) = path.subject("kcSub") else { return Ok(Data(MemberContext::default())) };
+    Ok(Data(store::context(&app.core.pool, company, &subject).await?))
+}

@@ -1,0 +1,102 @@
+//! Reads of `org.members` for others.
+
+use contract::Subject;
+use contract::id::{CompanyId, GroupId, MemberId, PositionId};
+use contract::page::{Page, PageRequest};
+use sqlx::PgPool;
+
+use super::rules::{MemberContext, MemberDirectoryEntry, Membership};
+
+/// One page of a company's active members that match `pattern`.
+pub(super) async fn page(
+    pool: &PgPool,
+    company: CompanyId,
+    pattern: &str,
+    request: PageRequest,
+) -> sqlx::Result<Page<MemberDirectoryEntry>> {
+    let rows = sqlx::query!(
+        r#"SELECT id, display_name, email, user_id IS NOT NULL AS "has_linked_user!", count(*) OVER () AS "total!"
+             FROM org.members
+            WHERE company_id = $1 AND is_active
+              AND (display_name ILIKE $2 OR email ILIKE $2 OR code ILIKE $2)
+            ORDER BY display_name COLLATE "C", id LIMIT $3 OFFSET $4"#,
+        company.as_uuid(),
+        pattern,
+        request.limit(),
+        request.offset(),
+    )
+    .fetch_all(pool)
+    .await?;
+    let total = match rows.first() {
+        Some(row) => row.total,
+        None => count(pool, company, pattern).await?,
+    };
+    let items = rows.into_iter().map(|row| MemberDirectoryEntry {
+        id: row.id.into(),
+        display_name: row.display_name,
+        email: row.email,
+        has_linked_user: row.has_linked_user,
+    });
+    Ok(Page::new(request, items.collect(), total))
+}
+
+/// For a page past the end, whose rows cannot carry the total.
+async fn count(pool: &PgPool, company: CompanyId, pattern: &str) -> sqlx::Result<i64> {
+    sqlx::query_scalar!(
+        r#"SELECT count(*) AS "total!" FROM org.members
+            WHERE company_id = $1 AND is_active AND (display_name ILIKE $2 OR email ILIKE $2 OR code ILIKE $2)"#,
+        company.as_uuid(),
+        pattern,
+    )
+    .fetch_one(pool)
+    .await
+}
+
+/// The subject's member row in the company.
+pub(super) async fn membership(
+    pool: &PgPool,
+    company: CompanyId,
+    subject: &Subject,
+) -> sqlx::Result<Membership> {
+    let row = sqlx::query!(
+        "SELECT id, is_active FROM org.members WHERE company_id = $1 AND user_id = $2",
+        company.as_uuid(),
+        subject.as_str(),
+    )
+    .fetch_optional(pool)
+    .await?;
+    Ok(row.map(|row| member(row.id, row.is_active)).unwrap_or_default())
+}
+
+/// The subject's member row with the positions it holds and the active groups it is in, read at one moment.
+pub(super) async fn context(
+    pool: &PgPool,
+    company: CompanyId,
+    subject: &Subject,
+) -> sqlx::Result<MemberContext> {
+    let row = sqlx::query!(
+        r#"SELECT m.id, m.is_active, m.display_name, m.email,
+                  ARRAY(SELECT a.position_id FROM org.assignments a
+                         WHERE a.member_id = m.id AND a.valid_to IS NULL AND m.is_active
+                         ORDER BY a.position_id) AS "position_ids!",
+                  ARRAY(SELECT g.id FROM org.group_members gm JOIN org.groups g ON g.id = gm.group_id
+                         WHERE gm.member_id = m.id AND g.is_active AND m.is_active ORDER BY g.id) AS "group_ids!"
+             FROM org.members m WHERE m.company_id = $1 AND m.user_id = $2"#,
+        company.as_uuid(),
+        subject.as_str(),
+    )
+    .fetch_optional(pool)
+    .await?;
+    let Some(row) = row else { return Ok(MemberContext::default()) };
+    Ok(MemberContext {
+        membership: member(row.id, row.is_active),
+        display_name: Some(row.display_name),
+        email: row.email,
+        position_ids: row.position_ids.into_iter().map(PositionId::from).collect(),
+        group_ids: row.group_ids.into_iter().map(GroupId::from).collect(),
+    })
+}
+
+fn member(id: impl Into<MemberId>, is_active: bool) -> Membership {
+    Membership { is_member: true, is_active, member_id: Some(id.into()) }
+}

@@ -1,0 +1,82 @@
+//! `/internal/org/admin/members`.
+
+use axum::extract::State;
+use contract::id::MemberId;
+use contract::page::Page;
+use service::caller::Correlation;
+use service::{ApiError, AuditEvent, AuditedTx, Caller, Created, Data, PathParams, Query, RawBody, changes};
+
+use super::rules::{MemberChange, NewMember, OrgMember};
+use super::store;
+use crate::App;
+use crate::events::event;
+use crate::tuples;
+use crate::units::store::share_company;
+
+/// Creates a member, who has no login until linked.
+pub(crate) async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    Correlation(id): Correlation,
+    body: RawBody,
+) -> Result<Created<OrgMember>, ApiError> {
+    let member = body.parse::<NewMember>()?.member();
+    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    if !store::insert(tx.conn(), &member).await? {
+        return Err(ApiError::unprocessable_field("companyId", "unknown", "no such company"));
+    }
+    tx.commit(&created(&member)?).await?;
+    Ok(Created(member))
+}
+
+/// A page of a company's members.
+pub(crate) async fn list(
+    State(app): State<App>,
+    _caller: Caller,
+    query: Query,
+) -> Result<Data<Page<OrgMember>>, ApiError> {
+    let company = query.id("companyId")?;
+    let page = query.page()?;
+    Ok(Data(store::page(&app.core.pool, company, page).await?))
+}
+
+/// Changes what the body names.
+pub(crate) async fn update(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathParams,
+    Correlation(id): Correlation,
+    body: RawBody,
+) -> Result<Data<OrgMember>, ApiError> {
+    let member = path.id("id")?;
+    let change: MemberChange = body.parse()?;
+    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    let before = held(&mut tx, member).await?;
+    let after = change.applied_to(&before);
+    let changed = changes(Some(&before), &after)?;
+    if changed.is_empty() {
+        tx.unchanged().await?;
+        return Ok(Data(after));
+    }
+    store::update(tx.conn(), &after).await?;
+    if let Some(subject) = &after.user_id {
+        tuples::store::rewrite(tx.conn(), after.company_id, Some(subject)).await?;
+    }
+    tx.commit(&event(after.company_id, "member.updated", "member", after.id, changed)).await?;
+    Ok(Data(after))
+}
+
+/// The member with its row and its company's held, in the order that every writer keeps.
+///
+/// # Errors
+/// 404 when there is no such member.
+pub(crate) async fn held(tx: &mut AuditedTx, id: MemberId) -> Result<OrgMember, ApiError> {
+    let unknown = || ApiError::NotFound("member".into());
+    let found = store::find(&mut *tx.conn(), id).await?.ok_or_else(unknown)?;
+    share_company(tx.conn(), found.company_id).await?;
+    store::lock(tx.conn(), id).await?.ok_or_else(unknown)
+}
+
+fn created(member: &OrgMember) -> Result<AuditEvent, ApiError> {
+    Ok(event(member.company_id, "member.created", "member", member.id, changes(None, member)?))
+}

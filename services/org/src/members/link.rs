@@ -1,0 +1,74 @@
+//! `/internal/org/admin/members/{id}/link-user`: a member becomes a subject's place in the company, or ceases to be.
+
+use axum::extract::State;
+use contract::id::MemberId;
+use service::caller::Correlation;
+use service::{ApiError, AuditedTx, Caller, Data, PathParams, RawBody, changes};
+
+use super::http::held;
+use super::rules::{LinkRequest, OrgMember, is_new_link};
+use super::store;
+use crate::App;
+use crate::events::event;
+use crate::tuples;
+
+/// Links a member to a subject that identity knows. The same subject again changes nothing.
+pub(crate) async fn link(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathParams,
+    Correlation(id): Correlation,
+    body: RawBody,
+) -> Result<Data<OrgMember>, ApiError> {
+    let member: MemberId = path.id("id")?;
+    let LinkRequest(subject) = body.parse()?;
+    if store::find(&app.core.pool, member).await?.is_none() {
+        return Err(ApiError::NotFound("member".into()));
+    }
+    if !app.identity.knows(&subject, &id).await? {
+        return Err(ApiError::NotFound("user".into()));
+    }
+    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    let before = held(&mut tx, member).await?;
+    if !is_new_link(&before, &subject)? {
+        tx.unchanged().await?;
+        return Ok(Data(before));
+    }
+    store::link(tx.conn(), member, Some(&subject)).await?;
+    let after = OrgMember { user_id: Some(subject.to_string()), ..before.clone() };
+    commit(tx, &before, after, "member.linked").await
+}
+
+/// Takes the link away; a member without one stays as it is.
+pub(crate) async fn unlink(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathParams,
+    Correlation(id): Correlation,
+) -> Result<Data<OrgMember>, ApiError> {
+    let member: MemberId = path.id("id")?;
+    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    let before = held(&mut tx, member).await?;
+    if before.user_id.is_none() {
+        tx.unchanged().await?;
+        return Ok(Data(before));
+    }
+    store::link(tx.conn(), member, None).await?;
+    let after = OrgMember { user_id: None, ..before.clone() };
+    commit(tx, &before, after, "member.unlinked").await
+}
+
+async fn commit(
+    mut tx: AuditedTx,
+    before: &OrgMember,
+    after: OrgMember,
+    action: &'static str,
+) -> Result<Data<OrgMember>, ApiError> {
+    let subject = before.user_id.as_ref().or(after.user_id.as_ref());
+    if let Some(subject) = subject {
+        tuples::store::rewrite(tx.conn(), after.company_id, Some(subject)).await?;
+    }
+    let changed = changes(Some(before), &after)?;
+    tx.commit(&event(after.company_id, action, "member", after.id, changed)).await?;
+    Ok(Data(after))
+}

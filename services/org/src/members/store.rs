@@ -1,0 +1,166 @@
+//! Rows of `org.members`.
+
+use contract::Subject;
+use contract::id::{CompanyId, MemberId};
+use contract::page::{Page, PageRequest};
+use service::ApiError;
+use sqlx::{PgConnection, PgExecutor, PgPool};
+use uuid::Uuid;
+
+use super::rules::OrgMember;
+
+struct Row {
+    id: Uuid,
+    company_id: Uuid,
+    code: String,
+    display_name: String,
+    email: Option<String>,
+    user_id: Option<String>,
+    is_active: bool,
+}
+
+impl From<Row> for OrgMember {
+    fn from(row: Row) -> Self {
+        Self {
+            id: row.id.into(),
+            company_id: row.company_id.into(),
+            code: row.code,
+            display_name: row.display_name,
+            email: row.email,
+            user_id: row.user_id,
+            is_active: row.is_active,
+        }
+    }
+}
+
+/// The member of this id.
+pub(crate) async fn find(db: impl PgExecutor<'_>, id: MemberId) -> sqlx::Result<Option<OrgMember>> {
+    let row = sqlx::query_as!(
+        Row,
+        "SELECT id, company_id, code, display_name, email, user_id, is_active FROM org.members WHERE id = $1",
+        id.as_uuid()
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(row.map(OrgMember::from))
+}
+
+/// The member of this id, its row held until the transaction ends.
+pub(crate) async fn lock(conn: &mut PgConnection, id: MemberId) -> sqlx::Result<Option<OrgMember>> {
+    let row = sqlx::query_as!(
+        Row,
+        "SELECT id, company_id, code, display_name, email, user_id, is_active FROM org.members WHERE id = $1
+            FOR UPDATE",
+        id.as_uuid()
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(row.map(OrgMember::from))
+}
+
+/// Adds a member; false when there is no such company.
+///
+/// # Errors
+/// 409 when the code is taken in the company.
+pub(crate) async fn insert(conn: &mut PgConnection, member: &OrgMember) -> Result<bool, ApiError> {
+    let added = sqlx::query!(
+        "INSERT INTO org.members(id, company_id, code, display_name, email)
+         SELECT $1, id, $3, $4, $5 FROM org.units WHERE id = $2 AND type_key = 'company'",
+        member.id.as_uuid(),
+        member.company_id.as_uuid(),
+        member.code,
+        member.display_name,
+        member.email,
+    )
+    .execute(conn)
+    .await;
+    added.map(|done| done.rows_affected() == 1).map_err(refusal)
+}
+
+/// Stores a changed member.
+///
+/// # Errors
+/// 409 when its address is that of another linked member of the company.
+pub(crate) async fn update(conn: &mut PgConnection, member: &OrgMember) -> Result<(), ApiError> {
+    let changed = sqlx::query!(
+        "UPDATE org.members SET display_name = $2, email = $3, is_active = $4, updated_at = now() WHERE id = $1",
+        member.id.as_uuid(),
+        member.display_name,
+        member.email,
+        member.is_active,
+    )
+    .execute(conn)
+    .await;
+    changed.map(|_| ()).map_err(refusal)
+}
+
+/// Links a member to a subject, or unlinks it.
+///
+/// # Errors
+/// 409 when the subject is linked to another member of the company, or the address is that of another linked one.
+pub(crate) async fn link(
+    conn: &mut PgConnection,
+    id: MemberId,
+    subject: Option<&Subject>,
+) -> Result<(), ApiError> {
+    let changed = sqlx::query!(
+        "UPDATE org.members SET user_id = $2, updated_at = now() WHERE id = $1",
+        id.as_uuid(),
+        subject.map(Subject::as_str),
+    )
+    .execute(conn)
+    .await;
+    changed.map(|_| ()).map_err(refusal)
+}
+
+fn refusal(error: sqlx::Error) -> ApiError {
+    let constraint = error.as_database_error().and_then(sqlx::error::DatabaseError::constraint);
+    match constraint {
+        Some("members_code") => ApiError::conflict("another member of this company has this code"),
+        Some("members_email") => ApiError::conflict("another linked member of this company has this address"),
+        Some("members_user") => ApiError::conflict("the user is linked to another member of this company"),
+        _ => error.into(),
+    }
+}
+
+/// One page of a company's members, inactive ones included; empty for an unknown company.
+pub(crate) async fn page(
+    pool: &PgPool,
+    company: CompanyId,
+    request: PageRequest,
+) -> sqlx::Result<Page<OrgMember>> {
+    let rows = sqlx::query!(
+        r#"SELECT id, company_id, code, display_name, email, user_id, is_active, count(*) OVER () AS "total!"
+             FROM org.members WHERE company_id = $1
+            ORDER BY display_name COLLATE "C", id LIMIT $2 OFFSET $3"#,
+        company.as_uuid(),
+        request.limit(),
+        request.offset(),
+    )
+    .fetch_all(pool)
+    .await?;
+    let total = match rows.first() {
+        Some(row) => row.total,
+        None => count(pool, company).await?,
+    };
+    let items = rows.into_iter().map(|row| OrgMember {
+        id: row.id.into(),
+        company_id: row.company_id.into(),
+        code: row.code,
+        display_name: row.display_name,
+        email: row.email,
+        user_id: row.user_id,
+        is_active: row.is_active,
+    });
+    Ok(Page::new(request, items.collect(), total))
+}
+
+/// For a page past the end, whose rows cannot carry the total.
+async fn count(pool: &PgPool, company: CompanyId) -> sqlx::Result<i64> {
+    sqlx::query_scalar!(
+        r#"SELECT count(*) AS "total!" FROM org.members WHERE company_id = $1"#,
+        company.as_uuid()
+    )
+    .fetch_one(pool)
+    .await
+}
