@@ -1,0 +1,107 @@
+//! SQL of the catalog: reading it whole, and the revision that every change raises.
+
+use contract::manifest::version;
+use serde::Deserialize;
+use service::ApiError;
+use sqlx::types::Json;
+use sqlx::{PgConnection, PgPool};
+
+use super::rules::{Catalog, Dependency, Kind, Module, Registered};
+
+/// Reads modules, apps and the revision in one statement, so that they belong together.
+pub(crate) async fn load(pool: &PgPool) -> Result<Catalog, ApiError> {
+    let found = sqlx::query!(
+        r#"SELECT r.revision,
+             coalesce((
+               SELECT jsonb_agg(jsonb_build_object(
+                 'key', m.key, 'displayName', m.display_name, 'version', m.version, 'installed', m.installed,
+                 'enabled', m.enabled, 'scopeType', m.scope_type, 'mandatory', m.mandatory, 'basePath', m.base_path,
+                 'healthPath', m.health_path, 'port', m.port, 'licenseClass', m.license_class,
+                 'clientId', m.service_client_id, 'dependencies', coalesce(m.manifest -> 'dependencies', '[]'))
+                 ORDER BY m.key COLLATE "C")
+               FROM registry.modules m), '[]') AS "rows!: Json<Vec<Row>>"
+           FROM registry.model_revision r"#
+    )
+    .fetch_one(pool)
+    .await?;
+    let registered = found.rows.0.into_iter().map(Registered::try_from).collect::<Result<Vec<_>, _>>()?;
+    Ok(Catalog { revision: found.revision, registered })
+}
+
+/// The present revision.
+pub(crate) async fn revision(pool: &PgPool) -> sqlx::Result<i64> {
+    sqlx::query_scalar!("SELECT revision FROM registry.model_revision").fetch_one(pool).await
+}
+
+/// Waits until no other change is under way, and keeps others out until this transaction ends: whoever changes the
+/// catalog does this before it reads what it decides by.
+pub(crate) async fn lock(conn: &mut PgConnection) -> sqlx::Result<i64> {
+    sqlx::query_scalar!("SELECT revision FROM registry.model_revision FOR UPDATE").fetch_one(conn).await
+}
+
+/// Raises the revision.
+pub(crate) async fn bump(conn: &mut PgConnection) -> sqlx::Result<i64> {
+    sqlx::query_scalar!("UPDATE registry.model_revision SET revision = revision + 1 RETURNING revision")
+        .fetch_one(conn)
+        .await
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    key: String,
+    display_name: String,
+    version: String,
+    installed: bool,
+    enabled: bool,
+    scope_type: String,
+    mandatory: bool,
+    base_path: String,
+    health_path: String,
+    port: Option<u16>,
+    license_class: String,
+    client_id: Option<String>,
+    dependencies: Vec<DependencyRow>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DependencyRow {
+    module_key: String,
+    version_range: String,
+}
+
+/// What is stored was checked when it was written; a row that cannot be read is a bug, never a default.
+impl TryFrom<Row> for Registered {
+    type Error = ApiError;
+
+    fn try_from(row: Row) -> Result<Self, ApiError> {
+        let unreadable =
+            |what: &str| ApiError::internal(format!("the catalog's row {} has no readable {what}", row.key));
+        let version = version::parse(&row.version).ok_or_else(|| unreadable("version"))?;
+        let kind = match (row.client_id, row.port) {
+            (Some(client_id), _) => Kind::App { client_id },
+            (None, Some(port)) => Kind::Module(Module {
+                scope_type: row.scope_type,
+                mandatory: row.mandatory,
+                base_path: row.base_path,
+                health_path: row.health_path,
+                port,
+                license_class: row.license_class,
+                dependencies: dependencies(row.dependencies)
+                    .ok_or_else(|| unreadable("range of a dependency"))?,
+            }),
+            (None, None) => return Err(unreadable("kind")),
+        };
+        let Row { key, display_name, installed, enabled, .. } = row;
+        Ok(Self { key, display_name, version, installed, enabled, kind })
+    }
+}
+
+fn dependencies(rows: Vec<DependencyRow>) -> Option<Vec<Dependency>> {
+    let read = |row: DependencyRow| {
+        let range = version::parse_range(&row.version_range)?;
+        Some(Dependency { module_key: row.module_key, range })
+    };
+    rows.into_iter().map(read).collect()
+}

@@ -1,0 +1,49 @@
+//! What registry reads from the environment beside the variables of every service.
+
+use contract::settings::{Kind, Problems};
+use contract::{Settings, Variable, ports};
+use service::ServiceConfig;
+use service::layers::Limits;
+
+const INSTALLED_MODULES: Variable = Variable::new(
+    "PLATFORM_INSTALLED_MODULES",
+    Kind::List,
+    None,
+    "Built-in modules to install and enable at a start that finds them not installed",
+);
+const IDP_ADMIN_CLIENT_ID: Variable = Variable::new(
+    "PLATFORM_IDP_ADMIN_CLIENT_ID",
+    Kind::Text,
+    None,
+    "Client that administers the identity provider; no app may register it as its own",
+);
+
+/// The variables that registry reads and that are not every service's.
+pub const VARIABLES: &[Variable] = &[INSTALLED_MODULES, IDP_ADMIN_CLIENT_ID];
+
+/// The configuration of one registry process.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What every service reads.
+    pub service: ServiceConfig,
+    /// The install list as it was written; [`crate::check_install_list`] reads it.
+    pub installed_modules: String,
+    /// A client of the identity provider that no app may claim.
+    pub idp_admin_client: Option<String>,
+}
+
+impl Config {
+    /// Reads the settings.
+    ///
+    /// # Errors
+    /// Every bad value.
+    pub fn read(settings: &Settings) -> Result<Self, Problems> {
+        let mut reader = settings.reader();
+        let config = Self {
+            service: ServiceConfig::read(&mut reader, "registry", ports::REGISTRY, Limits::FOUNDATION),
+            installed_modules: reader.text(&INSTALLED_MODULES),
+            idp_admin_client: reader.optional(&IDP_ADMIN_CLIENT_ID),
+        };
+        reader.finish(config)
+    }
+}

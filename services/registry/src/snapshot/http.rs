@@ -1,0 +1,84 @@
+//! The stream: a line a change, each a whole snapshot; an empty line when a second passed without one. It ends when the
+//! service drains, or when the catalog went back to an older revision (a restored database): whoever follows then asks
+//! again and is told at once.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use contract::catalog::CatalogSnapshot;
+use futures_util::stream::unfold;
+use http::header::CONTENT_TYPE;
+use service::{ApiError, Query};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::follower::Latest;
+use crate::App;
+use crate::catalog::store;
+
+/// How long a stream may be silent.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// Follows the catalog from the revision `after`, or from nothing.
+pub(crate) async fn follow(State(app): State<App>, query: Query) -> Result<Response, ApiError> {
+    let after = after(&query)?;
+    let mut changes = app.follower.subscribe();
+    changes.mark_unchanged();
+    let now = store::load(&app.core.pool).await?.snapshot();
+    let first = if after == Some(now.revision) { None } else { Some(line(&now)?) };
+    let stream = Stream { first, sent: now.revision, changes, stop: app.stop.clone() };
+    let lines = unfold(stream, |mut stream| async { stream.next().await.map(|line| (line, stream)) });
+    Ok(([(CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(lines)).into_response())
+}
+
+fn after(query: &Query) -> Result<Option<i64>, ApiError> {
+    let Some(text) = query.get("after") else { return Ok(None) };
+    let revision = text.parse::<i64>().ok().filter(|revision| *revision >= 0);
+    revision.map(Some).ok_or_else(|| ApiError::validation_field("after", "type", "a revision"))
+}
+
+struct Stream {
+    first: Option<Bytes>,
+    sent: i64,
+    changes: watch::Receiver<Latest>,
+    stop: CancellationToken,
+}
+
+impl Stream {
+    async fn next(&mut self) -> Option<Result<Bytes, ApiError>> {
+        if let Some(first) = self.first.take() {
+            return Some(Ok(first));
+        }
+        let stop = self.stop.clone();
+        tokio::select! {
+            () = stop.cancelled() => None,
+            change = tokio::time::timeout(HEARTBEAT, self.change()) => {
+                change.unwrap_or_else(|_| Some(Ok(Bytes::from_static(b"\n"))))
+            }
+        }
+    }
+
+    /// The next snapshot that is newer than what was sent; `None` when it is older.
+    async fn change(&mut self) -> Option<Result<Bytes, ApiError>> {
+        loop {
+            self.changes.changed().await.ok()?;
+            let Some(snapshot) = self.changes.borrow_and_update().clone() else { continue };
+            if snapshot.revision < self.sent {
+                return None;
+            }
+            if snapshot.revision > self.sent {
+                self.sent = snapshot.revision;
+                return Some(line(&snapshot));
+            }
+        }
+    }
+}
+
+fn line(snapshot: &CatalogSnapshot) -> Result<Bytes, ApiError> {
+    let mut text = serde_json::to_vec(snapshot).map_err(ApiError::internal)?;
+    text.push(b'\n');
+    Ok(Bytes::from(text))
+}

@@ -1,0 +1,170 @@
+//! The start-up pass: brings the tables to what this program ships and to what the install list says, and ensures the
+//! default grants. One transaction, tried again until the database lets it; `/ready` waits for it.
+
+mod store;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use service::readiness::ReadinessHold;
+use service::{ApiError, AuditEvent, AuditedTx, ServeError};
+use tokio_util::sync::CancellationToken;
+
+use crate::App;
+use crate::bundles::ShippedModule;
+use crate::catalog::store::{bump, lock};
+use crate::default_grants;
+use store::{Existing, Taken};
+
+/// Actor of the audit rows.
+const ACTOR: &str = "system:registry";
+/// Between two tries while the database does not answer.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// What a pass works with.
+pub(crate) struct Pass {
+    pub(crate) app: App,
+    pub(crate) shipped: Vec<ShippedModule>,
+    pub(crate) install: Vec<String>,
+}
+
+/// Why a pass did not end well.
+enum Failed {
+    /// May go better the next time.
+    Now(ApiError),
+    /// Will never: what is shipped does not fit what is registered.
+    ForGood(String),
+}
+
+impl From<ApiError> for Failed {
+    fn from(error: ApiError) -> Self {
+        Self::Now(error)
+    }
+}
+
+impl From<sqlx::Error> for Failed {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Now(error.into())
+    }
+}
+
+impl Pass {
+    /// Runs until a pass has succeeded. One that never can stops the service.
+    pub(crate) async fn at_start(
+        self,
+        hold: ReadinessHold,
+        stop: CancellationToken,
+    ) -> Result<(), ServeError> {
+        loop {
+            match self.once().await {
+                Ok(()) => {
+                    hold.release();
+                    return Ok(());
+                }
+                Err(Failed::ForGood(why)) => {
+                    stop.cancel();
+                    return Err(ServeError::Unfit(why));
+                }
+                Err(Failed::Now(error)) => tracing::warn!(%error, "the catalog could not be prepared yet"),
+            }
+            tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                () = tokio::time::sleep(RETRY) => {}
+            }
+        }
+    }
+
+    async fn once(&self) -> Result<(), Failed> {
+        let mut tx = self.app.core.begin_as(ACTOR, None).await?;
+        store::take_time(tx.conn()).await?;
+        default_grants::store::lock(tx.conn()).await?;
+        lock(tx.conn()).await?;
+        let mut changed = self.write_modules(&mut tx).await?;
+        changed |= self.write_claims(&mut tx).await?;
+        changed |= self.install(&mut tx).await?;
+        let granted = ensure_default_grants(&mut tx).await?;
+        if changed {
+            bump(tx.conn()).await?;
+        }
+        if !changed && !granted {
+            return Ok(tx.unchanged().await?);
+        }
+        tx.commit_recorded().await?;
+        self.app.follower.look();
+        Ok(())
+    }
+
+    /// New modules get a row, changed ones their new manifest and version.
+    async fn write_modules(&self, tx: &mut AuditedTx) -> Result<bool, Failed> {
+        let mut changed = false;
+        for module in &self.shipped {
+            let key = &module.contract.manifest.key;
+            let existing = store::find(tx.conn(), key).await?;
+            let action = match &existing {
+                Some(existing) if existing.kind == "app" => {
+                    return Err(Failed::ForGood(format!(
+                        "the built-in module {key}: an app is registered under this key"
+                    )));
+                }
+                Some(existing) if existing.content_hash == module.content_hash => continue,
+                Some(_) => "module.updated",
+                None => "module.registered",
+            };
+            store::write(tx.conn(), module).await?;
+            store::write_version(tx.conn(), module, ACTOR).await?;
+            tx.record(&event(action, key, version_change(existing.as_ref(), module))).await?;
+            changed = true;
+        }
+        Ok(changed)
+    }
+
+    /// Object types and feature keys: first everything is given up that no module has any more, so that a type may move
+    /// from one module to another.
+    async fn write_claims(&self, tx: &mut AuditedTx) -> Result<bool, Failed> {
+        let mut changed = 0;
+        for module in &self.shipped {
+            changed += store::give_up_claims(tx.conn(), module).await?;
+        }
+        for module in &self.shipped {
+            changed += store::take_claims(tx.conn(), module).await?;
+            if let Some(Taken { what, owner }) = store::foreign_claim(tx.conn(), module).await? {
+                let key = &module.contract.manifest.key;
+                return Err(Failed::ForGood(format!(
+                    "the built-in module {key}: \"{what}\" belongs to {owner} already"
+                )));
+            }
+        }
+        Ok(changed > 0)
+    }
+
+    /// What is listed and not installed becomes installed and enabled; what is installed keeps its flag.
+    async fn install(&self, tx: &mut AuditedTx) -> Result<bool, Failed> {
+        let installed = store::install(tx.conn(), &self.install).await?;
+        for key in &installed {
+            tx.record(&event("module.installed", key, json!({ "enabled": { "from": false, "to": true } })))
+                .await?;
+        }
+        Ok(!installed.is_empty())
+    }
+}
+
+async fn ensure_default_grants(tx: &mut AuditedTx) -> Result<bool, Failed> {
+    let keys = store::enabled_keys(tx.conn()).await?;
+    let written = default_grants::ensure(tx.conn(), &keys).await?;
+    if written.is_nothing() {
+        return Ok(false);
+    }
+    let payload = json!({ "anchors": written.anchors, "system": written.system });
+    let subject = "catalog:default_grants".to_owned();
+    tx.record(&AuditEvent { company: None, action: "default_grants.written", subject, payload }).await?;
+    Ok(true)
+}
+
+fn version_change(existing: Option<&Existing>, module: &ShippedModule) -> Value {
+    let from = existing.map(|existing| existing.version.as_str());
+    json!({ "version": { "from": from, "to": module.contract.manifest.version.to_string() } })
+}
+
+fn event(action: &'static str, key: &str, payload: Value) -> AuditEvent {
+    AuditEvent { company: None, action, subject: format!("module:{key}"), payload }
+}

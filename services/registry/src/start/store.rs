@@ -1,0 +1,163 @@
+//! SQL of the start-up pass. The caller holds the lock of the default grants and the catalog's.
+
+use sqlx::PgConnection;
+
+use crate::bundles::ShippedModule;
+
+/// A row as it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Existing {
+    pub(super) kind: String,
+    pub(super) version: String,
+    pub(super) content_hash: Vec<u8>,
+}
+
+/// A claim of somebody else.
+#[derive(Clone, Debug)]
+pub(super) struct Taken {
+    pub(super) what: String,
+    pub(super) owner: String,
+}
+
+/// A pass over every company may take longer than a request may.
+pub(super) async fn take_time(conn: &mut PgConnection) -> sqlx::Result<()> {
+    sqlx::query!("SET LOCAL statement_timeout = '60s'").execute(conn).await?;
+    Ok(())
+}
+
+pub(super) async fn find(conn: &mut PgConnection, key: &str) -> sqlx::Result<Option<Existing>> {
+    sqlx::query_as!(Existing, "SELECT kind, version, content_hash FROM registry.modules WHERE key = $1", key)
+        .fetch_optional(conn)
+        .await
+}
+
+/// Adds or replaces what the files say; installed and enabled stay, save that a mandatory module cannot stay disabled.
+pub(super) async fn write(conn: &mut PgConnection, module: &ShippedModule) -> sqlx::Result<()> {
+    let manifest = &module.contract.manifest;
+    sqlx::query!(
+        "INSERT INTO registry.modules(key, kind, display_name, version, scope_type, mandatory, base_path, health_path, port,
+                                      license_class, manifest, fragment, content_hash)
+         VALUES ($1, 'module', $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+         ON CONFLICT (key) DO UPDATE SET
+           display_name = EXCLUDED.display_name, version = EXCLUDED.version, scope_type = EXCLUDED.scope_type,
+           mandatory = EXCLUDED.mandatory, base_path = EXCLUDED.base_path, health_path = EXCLUDED.health_path,
+           port = EXCLUDED.port, license_class = EXCLUDED.license_class, manifest = EXCLUDED.manifest,
+           fragment = EXCLUDED.fragment, content_hash = EXCLUDED.content_hash, updated_at = now(),
+           enabled = registry.modules.enabled OR (EXCLUDED.mandatory AND registry.modules.installed)",
+        manifest.key,
+        manifest.display_name,
+        manifest.version.to_string(),
+        manifest.scope_type.as_str(),
+        manifest.mandatory,
+        manifest.base_path(),
+        manifest.service.health_path,
+        i32::from(manifest.service.port),
+        manifest.license.class.as_str(),
+        module.manifest,
+        module.fragment,
+        module.content_hash,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The history keeps the first content that a version was shipped with.
+pub(super) async fn write_version(
+    conn: &mut PgConnection,
+    module: &ShippedModule,
+    actor: &str,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "INSERT INTO registry.module_versions(key, version, manifest, content_hash, actor) VALUES ($1, $2, $3, $4, $5)
+         ON CONFLICT (key, version) DO NOTHING",
+        module.contract.manifest.key,
+        module.contract.manifest.version.to_string(),
+        module.manifest,
+        module.content_hash,
+        actor,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Removes what the module claimed and does not claim any more.
+pub(super) async fn give_up_claims(conn: &mut PgConnection, module: &ShippedModule) -> sqlx::Result<u64> {
+    let key = &module.contract.manifest.key;
+    let types = sqlx::query!(
+        "DELETE FROM registry.object_types WHERE key = $1 AND NOT (object_type = ANY($2))",
+        key,
+        &module.object_types()
+    )
+    .execute(&mut *conn)
+    .await?;
+    let features = sqlx::query!(
+        "DELETE FROM registry.feature_keys WHERE key = $1 AND NOT (feature_key = ANY($2))",
+        key,
+        &module.feature_keys()
+    )
+    .execute(conn)
+    .await?;
+    Ok(types.rows_affected() + features.rows_affected())
+}
+
+/// Adds what it claims and nobody has yet.
+pub(super) async fn take_claims(conn: &mut PgConnection, module: &ShippedModule) -> sqlx::Result<u64> {
+    let key = &module.contract.manifest.key;
+    let types = sqlx::query!(
+        "INSERT INTO registry.object_types(object_type, key) SELECT claimed, $1 FROM unnest($2::text[]) AS claimed
+         ON CONFLICT (object_type) DO NOTHING",
+        key,
+        &module.object_types()
+    )
+    .execute(&mut *conn)
+    .await?;
+    let features = sqlx::query!(
+        "INSERT INTO registry.feature_keys(feature_key, key) SELECT claimed, $1 FROM unnest($2::text[]) AS claimed
+         ON CONFLICT (feature_key) DO NOTHING",
+        key,
+        &module.feature_keys()
+    )
+    .execute(conn)
+    .await?;
+    Ok(types.rows_affected() + features.rows_affected())
+}
+
+/// Something that the module claims and another one has.
+pub(super) async fn foreign_claim(
+    conn: &mut PgConnection,
+    module: &ShippedModule,
+) -> sqlx::Result<Option<Taken>> {
+    sqlx::query_as!(
+        Taken,
+        r#"SELECT object_type AS "what!", key AS "owner!" FROM registry.object_types
+            WHERE object_type = ANY($2) AND key <> $1
+           UNION ALL
+           SELECT feature_key, key FROM registry.feature_keys WHERE feature_key = ANY($3) AND key <> $1
+           LIMIT 1"#,
+        module.contract.manifest.key,
+        &module.object_types(),
+        &module.feature_keys(),
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+/// Installs and enables those of `keys` that are not installed; gives their keys.
+pub(super) async fn install(conn: &mut PgConnection, keys: &[String]) -> sqlx::Result<Vec<String>> {
+    sqlx::query_scalar!(
+        "UPDATE registry.modules SET installed = true, enabled = true, updated_at = now()
+          WHERE key = ANY($1) AND kind = 'module' AND NOT installed RETURNING key",
+        keys
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// Everything that gets default grants, apps too.
+pub(super) async fn enabled_keys(conn: &mut PgConnection) -> sqlx::Result<Vec<String>> {
+    sqlx::query_scalar!("SELECT key FROM registry.modules WHERE installed AND enabled ORDER BY key")
+        .fetch_all(conn)
+        .await
+}

@@ -1,0 +1,38 @@
+//! What every handler of registry holds.
+
+use std::sync::Arc;
+
+use axum::extract::FromRef;
+use service::Core;
+use tokio_util::sync::CancellationToken;
+
+use crate::Config;
+use crate::apps::rules::Reserved;
+use crate::bundles::ShippedModule;
+use crate::snapshot::Follower;
+
+/// The shared parts of registry. Cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    pub(crate) core: Core,
+    pub(crate) reserved: Arc<Reserved>,
+    pub(crate) follower: Follower,
+    pub(crate) stop: CancellationToken,
+}
+
+impl App {
+    /// Of one process; follows the catalog until `stop` is cancelled.
+    #[must_use]
+    pub fn new(core: Core, config: &Config, shipped: &[ShippedModule], stop: &CancellationToken) -> Self {
+        let module_keys = shipped.iter().map(|module| module.contract.manifest.key.clone()).collect();
+        let reserved = Reserved { module_keys, idp_admin_client: config.idp_admin_client.clone() };
+        let follower = Follower::start(core.pool.clone(), stop.clone());
+        Self { core, reserved: Arc::new(reserved), follower, stop: stop.clone() }
+    }
+}
+
+impl FromRef<App> for Core {
+    fn from_ref(app: &App) -> Self {
+        app.core.clone()
+    }
+}
