@@ -8,17 +8,20 @@
 //! The edge guards these routes; org verifies the bearer of administration routes again, for the audit row's actor,
 //! and decides no rights. Other services read org's facts through the views of its migration, never its tables.
 
-pub mod companies;
+mod assignments;
+mod companies;
 pub mod config;
 mod default_grants;
-pub mod directory;
+mod directory;
 mod events;
+mod groups;
 mod identity;
-pub mod members;
+mod members;
+mod positions;
 pub mod routes;
 mod state;
 pub mod tuples;
-pub mod units;
+mod units;
 
 use service::{Core, ServeError};
 use tokio::net::TcpListener;

@@ -2,27 +2,20 @@
 //! them to, and what modules call.
 
 use axum::Router;
-use axum::routing::{MethodRouter, delete, get, post, put};
-use service::{ApiError, Caller};
+use axum::routing::{delete, get, post, put};
 
-use crate::{App, companies, directory, members, units};
+use crate::{App, assignments, companies, directory, groups, members, positions, units};
 
-/// The routes that a later version brings; each answers 501 to a verified bearer.
-pub const NOT_YET: &[&str] = &[
-    "GET /internal/org/admin/companies/{companyId}/positions",
-    "POST /internal/org/admin/companies/{companyId}/positions",
-    "POST /internal/org/admin/positions/{id}/assignments",
-    "POST /internal/org/admin/assignments/{id}/end",
-    "GET /internal/org/admin/companies/{companyId}/groups",
-    "POST /internal/org/admin/companies/{companyId}/groups",
-    "GET /internal/org/admin/groups/{id}/members",
-    "POST /internal/org/admin/groups/{id}/members",
-    "DELETE /internal/org/admin/groups/{id}/members/{memberId}",
-];
+/// The routes of the specification that a later version brings: none.
+pub const NOT_YET: &[&str] = &[];
 
 /// Every route of org.
 pub fn router(app: App) -> Router {
-    Router::new().merge(self_scoped()).merge(admin()).merge(not_yet()).with_state(app)
+    Router::new()
+        .merge(self_scoped())
+        .merge(units_and_members())
+        .merge(positions_and_groups())
+        .with_state(app)
 }
 
 fn self_scoped() -> Router<App> {
@@ -39,7 +32,7 @@ fn self_scoped() -> Router<App> {
         )
 }
 
-fn admin() -> Router<App> {
+fn units_and_members() -> Router<App> {
     Router::new()
         .route("/internal/org/admin/units", post(units::http::create))
         .route("/internal/org/admin/units/{id}", get(units::http::one))
@@ -52,21 +45,21 @@ fn admin() -> Router<App> {
         )
 }
 
-fn not_yet() -> Router<App> {
-    NOT_YET.iter().fold(Router::new(), |router, route| match route.split_once(' ') {
-        Some((method, path)) => router.route(path, refusing(method)),
-        None => router,
-    })
-}
-
-fn refusing(method: &str) -> MethodRouter<App> {
-    match method {
-        "GET" => get(later),
-        "POST" => post(later),
-        _ => delete(later),
-    }
-}
-
-async fn later(_caller: Caller) -> ApiError {
-    ApiError::NotImplemented
+fn positions_and_groups() -> Router<App> {
+    Router::new()
+        .route(
+            "/internal/org/admin/companies/{companyId}/positions",
+            get(positions::http::list).post(positions::http::create),
+        )
+        .route("/internal/org/admin/positions/{id}/assignments", post(assignments::http::create))
+        .route("/internal/org/admin/assignments/{id}/end", post(assignments::http::finish))
+        .route(
+            "/internal/org/admin/companies/{companyId}/groups",
+            get(groups::http::list).post(groups::http::create),
+        )
+        .route(
+            "/internal/org/admin/groups/{id}/members",
+            get(groups::members::list).post(groups::members::add),
+        )
+        .route("/internal/org/admin/groups/{id}/members/{memberId}", delete(groups::members::remove))
 }

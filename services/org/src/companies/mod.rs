@@ -1,4 +1,4 @@
 //! The companies of one subject.
 
-pub mod http;
+pub(crate) mod http;
 mod store;

@@ -1,7 +1,7 @@
 //! Members of companies, and their link to a subject of the identity provider.
 
 mod email;
-pub mod http;
-pub mod link;
+pub(crate) mod http;
+pub(crate) mod link;
 pub(crate) mod rules;
 pub(crate) mod store;

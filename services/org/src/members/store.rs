@@ -58,6 +58,25 @@ pub(crate) async fn lock(conn: &mut PgConnection, id: MemberId) -> sqlx::Result<
     Ok(row.map(OrgMember::from))
 }
 
+/// The members of these ids in one company, their rows held until the transaction ends, in the order of their ids.
+pub(crate) async fn lock_all(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    ids: &[MemberId],
+) -> sqlx::Result<Vec<OrgMember>> {
+    let ids: Vec<Uuid> = ids.iter().map(|id| id.as_uuid()).collect();
+    let rows = sqlx::query_as!(
+        Row,
+        "SELECT id, company_id, code, display_name, email, user_id, is_active FROM org.members
+          WHERE company_id = $1 AND id = ANY($2) ORDER BY id FOR UPDATE",
+        company.as_uuid(),
+        &ids,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(OrgMember::from).collect())
+}
+
 /// Adds a member; false when there is no such company.
 ///
 /// # Errors

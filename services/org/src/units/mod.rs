@@ -1,5 +1,5 @@
 //! Units: companies and everything below them.
 
-pub mod http;
+pub(crate) mod http;
 pub(crate) mod rules;
 pub(crate) mod store;

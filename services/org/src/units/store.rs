@@ -114,6 +114,16 @@ fn refusal(error: sqlx::Error) -> ApiError {
     }
 }
 
+/// Whether this is a company.
+pub(crate) async fn company_exists(conn: &mut PgConnection, id: CompanyId) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS(SELECT FROM org.units WHERE id = $1 AND type_key = 'company') AS "exists!""#,
+        id.as_uuid()
+    )
+    .fetch_one(conn)
+    .await
+}
+
 /// Holds the company's row until the transaction ends: writes below it share the row, the repair of its derived tuples
 /// has it alone.
 pub(crate) async fn share_company(conn: &mut PgConnection, company: CompanyId) -> sqlx::Result<()> {

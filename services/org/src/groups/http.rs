@@ -1,0 +1,44 @@
+//! `/internal/org/admin/companies/{companyId}/groups`.
+
+use axum::extract::State;
+use contract::id::CompanyId;
+use contract::page::Page;
+use service::{ApiError, Caller, Correlation, Created, Data, PathParams, Query, RawBody, changes};
+
+use super::rules::{NewGroup, OrgGroup, OrgGroupWithMemberCount};
+use super::store;
+use crate::App;
+use crate::events::event;
+use crate::units::store::company_exists;
+
+/// A page of a company's groups.
+pub(crate) async fn list(
+    State(app): State<App>,
+    _caller: Caller,
+    path: PathParams,
+    query: Query,
+) -> Result<Data<Page<OrgGroupWithMemberCount>>, ApiError> {
+    let company = path.id("companyId")?;
+    Ok(Data(store::page(&app.core.pool, company, query.page()?).await?))
+}
+
+/// Creates an empty group that the platform manages. The only refusal of this route's row that fits a taken code or an
+/// unknown company is 400.
+pub(crate) async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathParams,
+    Correlation(id): Correlation,
+    body: RawBody,
+) -> Result<Created<OrgGroup>, ApiError> {
+    let company: CompanyId = path.id("companyId")?;
+    let group = body.parse::<NewGroup>()?.of(company);
+    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    if !company_exists(tx.conn(), company).await? {
+        return Err(ApiError::validation_field("companyId", "unknown", "no such company"));
+    }
+    store::insert(tx.conn(), &group).await?;
+    let created = changes(None, &group)?;
+    tx.commit(&event(company, "group.created", "group", group.id, created)).await?;
+    Ok(Created(group))
+}

@@ -1,0 +1,106 @@
+//! `/internal/org/admin/groups/{id}/members`.
+
+use axum::extract::State;
+use contract::id::{GroupId, MemberId};
+use serde_json::{Map, json};
+use service::{ApiError, AuditEvent, AuditedTx, Caller, Correlation, Created, Data, PathParams, RawBody};
+
+use super::rules::{NewGroupMember, OrgGroup, OrgGroupMember, RemovedMember};
+use super::store;
+use crate::App;
+use crate::events::event;
+use crate::members::rules::OrgMember;
+use crate::members::store::lock_all;
+use crate::tuples;
+use crate::units::store::share_company;
+
+/// Everybody in a group. The route lists neither 400 nor 404: an id that is none has no members.
+pub(crate) async fn list(
+    State(app): State<App>,
+    _caller: Caller,
+    path: PathParams,
+) -> Result<Data<Vec<OrgGroupMember>>, ApiError> {
+    let Some(group) = path.parsed::<GroupId>("id") else { return Ok(Data(Vec::new())) };
+    Ok(Data(store::members(&app.core.pool, group).await?))
+}
+
+/// Puts a member into a group.
+pub(crate) async fn add(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathParams,
+    Correlation(id): Correlation,
+    body: RawBody,
+) -> Result<Created<OrgGroupMember>, ApiError> {
+    let group: GroupId = path.id("id")?;
+    let NewGroupMember(member) = body.parse()?;
+    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    let (group, member) = held(&mut tx, group, member).await?;
+    group.managed_here()?;
+    let added_at = store::add(tx.conn(), &group, member.id, caller.subject.as_str()).await?;
+    commit(tx, &group, &member, "group.member_added").await?;
+    Ok(Created(OrgGroupMember {
+        group_id: group.id,
+        member_id: member.id,
+        added_by: caller.subject.to_string(),
+        added_at,
+        member_display_name: member.display_name,
+        member_email: member.email,
+    }))
+}
+
+/// Takes a member out of a group.
+pub(crate) async fn remove(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathParams,
+    Correlation(id): Correlation,
+) -> Result<Data<RemovedMember>, ApiError> {
+    let group: GroupId = path.id_or_not_found("id", "group")?;
+    let member: MemberId = path.id_or_not_found("memberId", "member")?;
+    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    let (group, member) = held(&mut tx, group, member).await?;
+    group.managed_here()?;
+    if !store::remove(tx.conn(), group.id, member.id).await? {
+        return Err(ApiError::NotFound("group member".into()));
+    }
+    let removed = RemovedMember { group_id: group.id, member_id: member.id };
+    commit(tx, &group, &member, "group.member_removed").await?;
+    Ok(Data(removed))
+}
+
+/// The group and the member of its company, their rows held in the order that every writer keeps.
+///
+/// # Errors
+/// 404 when there is no such group, or no such member in its company.
+async fn held(
+    tx: &mut AuditedTx,
+    group: GroupId,
+    member: MemberId,
+) -> Result<(OrgGroup, OrgMember), ApiError> {
+    let found = store::find(tx.conn(), group).await?.ok_or(ApiError::NotFound("group".into()))?;
+    share_company(tx.conn(), found.company_id).await?;
+    store::share(tx.conn(), group).await?;
+    let members = lock_all(tx.conn(), found.company_id, &[member]).await?;
+    let member = members.into_iter().next().ok_or(ApiError::NotFound("member".into()))?;
+    Ok((found, member))
+}
+
+async fn commit(
+    mut tx: AuditedTx,
+    group: &OrgGroup,
+    member: &OrgMember,
+    action: &'static str,
+) -> Result<(), ApiError> {
+    if let Some(subject) = &member.user_id {
+        tuples::store::rewrite(tx.conn(), group.company_id, Some(subject)).await?;
+    }
+    tx.commit(&changed(group, member, action)).await
+}
+
+fn changed(group: &OrgGroup, member: &OrgMember, action: &'static str) -> AuditEvent {
+    let is_added = action == "group.member_added";
+    let (from, to) = if is_added { (None, Some(member.id)) } else { (Some(member.id), None) };
+    let payload = Map::from_iter([("memberId".to_owned(), json!({ "from": from, "to": to }))]);
+    event(group.company_id, action, "group", group.id, payload)
+}

@@ -1,0 +1,45 @@
+//! `/internal/org/admin/companies/{companyId}/positions`.
+
+use axum::extract::State;
+use contract::id::CompanyId;
+use contract::page::Page;
+use service::{ApiError, Caller, Correlation, Created, Data, PathParams, Query, RawBody, changes};
+
+use super::rules::{NewPosition, OrgPosition, OrgPositionWithHolder};
+use super::store;
+use crate::App;
+use crate::events::event;
+use crate::units::store::company_exists;
+
+/// A page of a company's positions.
+pub(crate) async fn list(
+    State(app): State<App>,
+    _caller: Caller,
+    path: PathParams,
+    query: Query,
+) -> Result<Data<Page<OrgPositionWithHolder>>, ApiError> {
+    let company = path.id("companyId")?;
+    Ok(Data(store::page(&app.core.pool, company, query.page()?).await?))
+}
+
+/// Creates a vacant position.
+pub(crate) async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    path: PathParams,
+    Correlation(id): Correlation,
+    body: RawBody,
+) -> Result<Created<OrgPosition>, ApiError> {
+    let company: CompanyId = path.id("companyId")?;
+    let position = body.parse::<NewPosition>()?.of(company);
+    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    if !company_exists(tx.conn(), company).await? {
+        return Err(ApiError::unprocessable_field("companyId", "unknown", "no such company"));
+    }
+    if !store::insert(tx.conn(), &position).await? {
+        return Err(ApiError::unprocessable_field("orgUnitId", "unknown", "no such unit in this company"));
+    }
+    let created = changes(None, &position)?;
+    tx.commit(&event(company, "position.created", "position", position.id, created)).await?;
+    Ok(Created(position))
+}

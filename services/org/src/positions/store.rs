@@ -1,0 +1,80 @@
+//! Rows of `org.positions`.
+
+use contract::id::{AssignmentId, CompanyId, MemberId};
+use contract::page::{Page, PageRequest};
+use service::ApiError;
+use service::db::on_constraint;
+use sqlx::{PgConnection, PgPool};
+
+use super::rules::{OrgPosition, OrgPositionWithHolder};
+
+/// Adds a position; false when its unit is not one of its company.
+///
+/// # Errors
+/// 422 when the code is taken in the company: the route lists no 409.
+pub(super) async fn insert(conn: &mut PgConnection, position: &OrgPosition) -> Result<bool, ApiError> {
+    let added = sqlx::query!(
+        "INSERT INTO org.positions(id, company_id, code, title, org_unit_id)
+         SELECT $1, company_id, $3, $4, id FROM org.units WHERE company_id = $2 AND id = $5",
+        position.id.as_uuid(),
+        position.company_id.as_uuid(),
+        position.code,
+        position.title,
+        position.org_unit_id.as_uuid(),
+    )
+    .execute(conn)
+    .await;
+    let taken = || {
+        let message = "another position of this company has this code";
+        ApiError::unprocessable_field("code", "unique", message)
+    };
+    added.map(|done| done.rows_affected() == 1).map_err(|error| on_constraint(error, "positions_code", taken))
+}
+
+/// One page of a company's positions with who holds them; empty for an unknown company.
+pub(super) async fn page(
+    pool: &PgPool,
+    company: CompanyId,
+    request: PageRequest,
+) -> sqlx::Result<Page<OrgPositionWithHolder>> {
+    let rows = sqlx::query!(
+        r#"SELECT p.id, p.company_id, p.code, p.title, p.org_unit_id, a.id AS "assignment_id?", m.id AS "member_id?",
+                  m.display_name AS "holder?", count(*) OVER () AS "total!"
+             FROM org.positions p
+             LEFT JOIN org.assignments a ON a.position_id = p.id AND a.valid_to IS NULL
+             LEFT JOIN org.members m ON m.id = a.member_id
+            WHERE p.company_id = $1 ORDER BY p.code COLLATE "C", p.id LIMIT $2 OFFSET $3"#,
+        company.as_uuid(),
+        request.limit(),
+        request.offset(),
+    )
+    .fetch_all(pool)
+    .await?;
+    let total = match rows.first() {
+        Some(row) => row.total,
+        None => count(pool, company).await?,
+    };
+    let items = rows.into_iter().map(|row| OrgPositionWithHolder {
+        position: OrgPosition {
+            id: row.id.into(),
+            company_id: row.company_id.into(),
+            code: row.code,
+            title: row.title,
+            org_unit_id: row.org_unit_id.into(),
+        },
+        assignment_id: row.assignment_id.map(AssignmentId::from),
+        member_id: row.member_id.map(MemberId::from),
+        holder_display_name: row.holder,
+    });
+    Ok(Page::new(request, items.collect(), total))
+}
+
+/// For a page past the end, whose rows cannot carry the total.
+async fn count(pool: &PgPool, company: CompanyId) -> sqlx::Result<i64> {
+    sqlx::query_scalar!(
+        r#"SELECT count(*) AS "total!" FROM org.positions WHERE company_id = $1"#,
+        company.as_uuid()
+    )
+    .fetch_one(pool)
+    .await
+}
