@@ -1,1 +1,183 @@
-//! edge
+//! The gateway: the single public edge. One request's way, step by step (the types change at each, so a step cannot be
+//! skipped or swapped):
+//!
+//! | step | file | takes, gives |
+//! |---|---|---|
+//! | accept | `wire/listen.rs` | socket, `Accepted` |
+//! | handshake | `wire/tls.rs` | `Accepted`, `Secured` |
+//! | serve | `wire/connection.rs`, `h1.rs`, `h2.rs` | `Secured`, many requests; the edge's timers in `activity.rs` |
+//! | run | `way/exchange.rs` | request, response: the whole way on one screen |
+//! | guard | `way/guard.rs` | request, `Framed`, (preflight: `cors.rs`), `Guarded` |
+//! | resolve | `way/route.rs`, table `routes.rs`, paths `path.rs` | `&Guarded`, `Route` |
+//! | authenticate, ensure | `way/bearer.rs`, `provision.rs` | `&Guarded`, `Caller` |
+//! | clear | `way/clearance.rs`, questions `ask.rs` | `Route`, `&Caller`, `Cleared` |
+//! | build | `way/outbound.rs`, `forwarded.rs` | `Guarded`, `Cleared`, `Outbound` |
+//! | send | `wire/upstream.rs`, `pool.rs`, `upload.rs` | `Outbound`, the upstream's answer |
+//! | answer | `way/inbound.rs`, `trace.rs`, `wire/body.rs` | the answer, streamed, marked, counted, logged |
+//!
+//! Every "no" on this way is a `way/refusal.rs`. Snapshots come from `watch/`. The crate must not see axum, sqlx or
+//! kit/service: what it adds to a request is measured in microseconds.
+
+mod config;
+mod meter;
+mod watch;
+mod way;
+mod wire;
+
+use std::sync::Arc;
+
+use bearer::Verifier;
+use contract::Clock;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use config::{EdgeConfig, TLS_CERT, TLS_KEY, VARIABLES};
+pub use watch::certificates::CertificateError;
+
+use meter::Meter;
+use watch::catalog::CatalogWatch;
+use watch::certificates::Certificates;
+use way::provision::Provisioned;
+use way::route::RouteTable;
+use way::routes::Service;
+use wire::Authority;
+use wire::listen::Listener;
+use wire::tls::{Handshakes, plain};
+use wire::upstream::Upstreams;
+
+/// The gateway document as OpenAPI 3.1.
+pub const OPENAPI: &str = include_str!("../openapi.json");
+
+/// Why the edge cannot serve.
+#[derive(Debug, thiserror::Error)]
+pub enum EdgeError {
+    /// The TLS files cannot be used.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// A metric family was registered twice.
+    #[error("cannot set up metrics: {0}")]
+    Metrics(#[from] prometheus::Error),
+}
+
+/// What every request's way reads.
+pub(crate) struct Edge {
+    pub(crate) config: EdgeConfig,
+    pub(crate) routes: RouteTable,
+    pub(crate) verifier: Verifier,
+    pub(crate) provisioned: Provisioned,
+    pub(crate) catalog: CatalogWatch,
+    pub(crate) upstreams: Upstreams,
+    pub(crate) meter: Meter,
+    /// Tasks that outlive the request that began them.
+    pub(crate) tasks: TaskTracker,
+    /// Cancelled when no new work is taken.
+    pub(crate) drain: CancellationToken,
+    /// Cancelled when the drain is over: whatever still runs is dropped.
+    pub(crate) end: CancellationToken,
+}
+
+impl Edge {
+    fn start(config: EdgeConfig, drain: CancellationToken) -> Result<Self, EdgeError> {
+        let end = CancellationToken::new();
+        Ok(Self {
+            routes: RouteTable::new(),
+            verifier: Verifier::start(config.bearer.clone(), Clock::system(), end.clone()),
+            provisioned: Provisioned::default(),
+            catalog: CatalogWatch::new(),
+            upstreams: Upstreams::new(config.budgets),
+            meter: Meter::new(&config.commit)?,
+            tasks: TaskTracker::new(),
+            drain,
+            end,
+            config,
+        })
+    }
+
+    pub(crate) const fn authority(&self, service: Service) -> &Authority {
+        let addresses = &self.config.addresses;
+        match service {
+            Service::Authz => &addresses.authz,
+            Service::Org => &addresses.org,
+            Service::Registry => &addresses.registry,
+            Service::Identity => &addresses.identity,
+            Service::Idp => &addresses.idp,
+        }
+    }
+}
+
+/// Serves both listeners until `stop`, then drains: no new connections, a goodbye on the open ones, and requests in
+/// flight finish within `PLATFORM_DRAIN_TIMEOUT`.
+///
+/// # Errors
+/// TLS files that cannot be used.
+pub async fn serve(
+    config: EdgeConfig,
+    tls: TcpListener,
+    plain: Option<TcpListener>,
+    stop: CancellationToken,
+) -> Result<(), EdgeError> {
+    let certificates = Arc::new(Certificates::read(config.certificate.clone(), config.key.clone())?);
+    let edge = Arc::new(Edge::start(config, stop)?);
+    let watchers = watch(&edge, &certificates);
+    let places = Arc::new(Semaphore::new(edge.config.limits.connections));
+    let handshakes = Arc::new(Handshakes::new(certificates, &edge.config.limits, edge.config.timers));
+    let connections = TaskTracker::new();
+    tokio::join!(
+        accept_tls(&edge, Listener::new(tls, Arc::clone(&places)), &handshakes, &connections),
+        accept_plain(&edge, plain.map(|socket| Listener::new(socket, places)), &connections),
+    );
+    drain(&edge, &connections).await;
+    drop(watchers);
+    Ok(())
+}
+
+/// The background tasks; they end when the set is dropped.
+fn watch(edge: &Arc<Edge>, certificates: &Arc<Certificates>) -> JoinSet<()> {
+    let mut watchers = JoinSet::new();
+    let (follower, sweeper, certificates) = (Arc::clone(edge), Arc::clone(edge), Arc::clone(certificates));
+    watchers.spawn(async move {
+        follower.catalog.follow(&follower.upstreams, &follower.config.addresses.registry).await;
+    });
+    watchers.spawn(async move { sweeper.upstreams.sweep_for_ever().await });
+    watchers.spawn(async move { certificates.follow().await });
+    watchers
+}
+
+async fn accept_tls(
+    edge: &Arc<Edge>,
+    listener: Listener,
+    handshakes: &Arc<Handshakes>,
+    connections: &TaskTracker,
+) {
+    while let Some(Some(accepted)) = edge.drain.run_until_cancelled(listener.accept()).await {
+        let (edge, handshakes) = (Arc::clone(edge), Arc::clone(handshakes));
+        connections.spawn(async move {
+            match edge.end.run_until_cancelled(handshakes.handshake(accepted)).await {
+                Some(Ok(secured)) => wire::connection::serve(edge, secured).await,
+                Some(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                None => {}
+            }
+        });
+    }
+}
+
+async fn accept_plain(edge: &Arc<Edge>, listener: Option<Listener>, connections: &TaskTracker) {
+    let Some(listener) = listener else { return };
+    while let Some(Some(accepted)) = edge.drain.run_until_cancelled(listener.accept()).await {
+        connections.spawn(wire::connection::serve(Arc::clone(edge), plain(accepted)));
+    }
+}
+
+async fn drain(edge: &Edge, connections: &TaskTracker) {
+    connections.close();
+    if timeout(edge.config.drain_timeout, connections.wait()).await.is_err() {
+        tracing::warn!(open = connections.len(), "the drain ran out of time; open connections are dropped");
+    }
+    edge.end.cancel();
+    edge.tasks.close();
+    connections.wait().await;
+}

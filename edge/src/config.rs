@@ -1,0 +1,511 @@
+//! The edge's configuration: one struct, every variable declared here with its default and the reason for it.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bearer::BearerConfig;
+use contract::settings::{Kind, Problems};
+use contract::{Reader, Settings, Variable, ports};
+
+use crate::wire::Authority;
+use crate::wire::trust::TrustedProxies;
+
+/// PEM file of the certificate chain.
+pub const TLS_CERT: Variable =
+    Variable::new("PLATFORM_TLS_CERT", Kind::Path, None, "PEM file of the edge's certificate chain");
+/// PEM file of the private key.
+pub const TLS_KEY: Variable =
+    Variable::new("PLATFORM_TLS_KEY", Kind::Path, None, "PEM file of the edge's private key");
+const DOMAIN: Variable = Variable::new(
+    "PLATFORM_DOMAIN",
+    Kind::Text,
+    None,
+    "Public host or host:port; default localhost and the edge's port",
+);
+const EXTRA_ORIGINS: Variable = Variable::new(
+    "PLATFORM_EXTRA_ORIGINS",
+    Kind::List,
+    None,
+    "Further web origins that may call the API and log in",
+);
+const TRUSTED_PROXIES: Variable = Variable::new(
+    "PLATFORM_TRUSTED_PROXIES",
+    Kind::List,
+    None,
+    "Networks (CIDR) whose X-Forwarded headers are believed",
+);
+const PORT_OFFSET: Variable = Variable::new(
+    "PLATFORM_PORT_OFFSET",
+    Kind::Integer,
+    Some("0"),
+    "Added to every port, so that copies run side by side",
+);
+const COMMIT: Variable =
+    Variable::new("PLATFORM_COMMIT", Kind::Text, Some("unknown"), "Commit shown in platform_build_info");
+const DRAIN_TIMEOUT: Variable = Variable::new(
+    "PLATFORM_DRAIN_TIMEOUT",
+    Kind::Duration,
+    Some("10s"),
+    "How long requests in flight may finish at a stop",
+);
+
+const REGISTRY_URL: Variable = Variable::new(
+    "PLATFORM_REGISTRY_BASE_URL",
+    Kind::Url,
+    None,
+    "Address of registry; default its port on loopback",
+);
+const IDENTITY_URL: Variable = Variable::new(
+    "PLATFORM_IDENTITY_BASE_URL",
+    Kind::Url,
+    None,
+    "Address of identity; default its port on loopback",
+);
+const ORG_URL: Variable =
+    Variable::new("PLATFORM_ORG_BASE_URL", Kind::Url, None, "Address of org; default its port on loopback");
+const AUTHZ_URL: Variable = Variable::new(
+    "PLATFORM_AUTHZ_BASE_URL",
+    Kind::Url,
+    None,
+    "Address of authz; default its port on loopback",
+);
+const IDP_URL: Variable = Variable::new(
+    "PLATFORM_IDP_URL",
+    Kind::Url,
+    None,
+    "Address of the identity provider; default the built-in one's port",
+);
+const MODULE_HOST: Variable = Variable::new(
+    "PLATFORM_MODULE_HOST_<KEY>",
+    Kind::Text,
+    None,
+    "Host, or host:port, of one module; default loopback",
+);
+/// Beginning of [`MODULE_HOST`]'s family.
+const MODULE_HOST_PREFIX: &str = "PLATFORM_MODULE_HOST_";
+
+const DIAL_TIMEOUT: Variable = Variable::new(
+    "PLATFORM_MODULE_DIAL_TIMEOUT",
+    Kind::Duration,
+    Some("2s"),
+    "Longest wait for a connection to an upstream",
+);
+const RESPONSE_HEADER_TIMEOUT: Variable = Variable::new(
+    "PLATFORM_MODULE_RESPONSE_HEADER_TIMEOUT",
+    Kind::Duration,
+    Some("5s"),
+    "Longest wait for the first byte of an answer once the request is sent",
+);
+// A client or upstream that moves nothing for this long before the first byte has gone away.
+const BODY_IDLE: Variable = Variable::new(
+    "PLATFORM_GATEWAY_BODY_IDLE",
+    Kind::Duration,
+    Some("30s"),
+    "Longest pause in a request body",
+);
+// Long enough for server-sent events that send a heartbeat every few minutes.
+const STREAM_IDLE: Variable = Variable::new(
+    "PLATFORM_GATEWAY_STREAM_IDLE",
+    Kind::Duration,
+    Some("300s"),
+    "Longest pause in an answer's body",
+);
+// Less than the 75 s of the services, so that the pool gives up first and no request meets a closing connection.
+const POOL_IDLE: Variable = Variable::new(
+    "PLATFORM_GATEWAY_POOL_IDLE",
+    Kind::Duration,
+    Some("30s"),
+    "How long an idle upstream connection is kept",
+);
+const UPSTREAM_CONCURRENCY: Variable = Variable::new(
+    "PLATFORM_GATEWAY_UPSTREAM_CONCURRENCY",
+    Kind::Integer,
+    Some("1024"),
+    "Most requests in flight to one upstream, and most that wait for their turn",
+);
+
+// Far above an honest head (a cookie jar and a token), small enough to hold for every connection.
+const MAX_HEADER_BYTES: Variable =
+    Variable::new("PLATFORM_GATEWAY_MAX_HEADER_BYTES", Kind::Size, Some("60KiB"), "Largest header block");
+const MAX_HEADERS: Variable =
+    Variable::new("PLATFORM_GATEWAY_MAX_HEADERS", Kind::Integer, Some("100"), "Most headers of a request");
+const MAX_URI: Variable =
+    Variable::new("PLATFORM_GATEWAY_MAX_URI", Kind::Size, Some("16KiB"), "Longest path and query");
+const MAX_BODY: Variable = Variable::new(
+    "PLATFORM_GATEWAY_MAX_BODY",
+    Kind::Size,
+    Some("1MiB"),
+    "Largest body to a foundation route",
+);
+const MODULE_MAX_BODY: Variable = Variable::new(
+    "PLATFORM_MODULE_MAX_BODY",
+    Kind::Size,
+    None,
+    "Largest body to a module; unset: the modules' own limits",
+);
+const HEADER_TIMEOUT: Variable = Variable::new(
+    "PLATFORM_GATEWAY_HEADER_TIMEOUT",
+    Kind::Duration,
+    Some("10s"),
+    "Longest wait for a connection's first byte and for a whole request head",
+);
+const TLS_TIMEOUT: Variable =
+    Variable::new("PLATFORM_GATEWAY_TLS_TIMEOUT", Kind::Duration, Some("10s"), "Longest TLS handshake");
+const KEEP_ALIVE: Variable = Variable::new(
+    "PLATFORM_GATEWAY_KEEP_ALIVE",
+    Kind::Duration,
+    Some("75s"),
+    "How long a connection without a request is kept",
+);
+const MAX_STREAMS: Variable = Variable::new(
+    "PLATFORM_GATEWAY_MAX_STREAMS",
+    Kind::Integer,
+    Some("256"),
+    "Most streams of one HTTP/2 connection",
+);
+const MAX_CONNECTIONS: Variable = Variable::new(
+    "PLATFORM_GATEWAY_MAX_CONNECTIONS",
+    Kind::Integer,
+    Some("10000"),
+    "Most connections; past it accepting waits",
+);
+const MAX_HANDSHAKES: Variable = Variable::new(
+    "PLATFORM_GATEWAY_MAX_HANDSHAKES",
+    Kind::Integer,
+    Some("256"),
+    "Most TLS handshakes at once",
+);
+
+/// The edge's own variables; those of token verification are in [`bearer::VARIABLES`].
+pub const VARIABLES: &[Variable] = &[
+    TLS_CERT,
+    TLS_KEY,
+    DOMAIN,
+    EXTRA_ORIGINS,
+    TRUSTED_PROXIES,
+    PORT_OFFSET,
+    COMMIT,
+    DRAIN_TIMEOUT,
+    REGISTRY_URL,
+    IDENTITY_URL,
+    ORG_URL,
+    AUTHZ_URL,
+    IDP_URL,
+    MODULE_HOST,
+    DIAL_TIMEOUT,
+    RESPONSE_HEADER_TIMEOUT,
+    BODY_IDLE,
+    STREAM_IDLE,
+    POOL_IDLE,
+    UPSTREAM_CONCURRENCY,
+    MAX_HEADER_BYTES,
+    MAX_HEADERS,
+    MAX_URI,
+    MAX_BODY,
+    MODULE_MAX_BODY,
+    HEADER_TIMEOUT,
+    TLS_TIMEOUT,
+    KEEP_ALIVE,
+    MAX_STREAMS,
+    MAX_CONNECTIONS,
+    MAX_HANDSHAKES,
+];
+
+/// Everything the edge is told.
+#[derive(Clone, Debug)]
+pub struct EdgeConfig {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+    pub(crate) bearer: BearerConfig,
+    pub(crate) origins: Vec<String>,
+    pub(crate) trusted: TrustedProxies,
+    pub(crate) commit: String,
+    pub(crate) drain_timeout: Duration,
+    pub(crate) addresses: Addresses,
+    pub(crate) budgets: Budgets,
+    pub(crate) limits: Limits,
+    pub(crate) timers: Timers,
+}
+
+/// Where the upstreams are.
+#[derive(Clone, Debug)]
+pub(crate) struct Addresses {
+    pub(crate) registry: Authority,
+    pub(crate) identity: Authority,
+    pub(crate) org: Authority,
+    pub(crate) authz: Authority,
+    pub(crate) idp: Authority,
+    pub(crate) modules: HashMap<String, ModuleHost>,
+    pub(crate) port_offset: u16,
+}
+
+/// Host of one module; without a port, the manifest's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ModuleHost {
+    pub(crate) host: String,
+    pub(crate) port: Option<u16>,
+}
+
+/// What an upstream may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Budgets {
+    pub(crate) dial: Duration,
+    pub(crate) first_byte: Duration,
+    pub(crate) body_idle: Duration,
+    pub(crate) stream_idle: Duration,
+    pub(crate) pool_idle: Duration,
+    pub(crate) concurrency: usize,
+}
+
+/// What a client may send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) header_bytes: usize,
+    pub(crate) headers: usize,
+    pub(crate) uri: usize,
+    pub(crate) body: usize,
+    pub(crate) module_body: Option<usize>,
+    pub(crate) streams: u32,
+    pub(crate) connections: usize,
+    pub(crate) handshakes: usize,
+}
+
+/// What a client's connection may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timers {
+    pub(crate) head: Duration,
+    pub(crate) tls: Duration,
+    pub(crate) keep_alive: Duration,
+    pub(crate) stream_idle: Duration,
+}
+
+impl EdgeConfig {
+    /// Reads every variable of the edge.
+    ///
+    /// # Errors
+    /// Every bad or missing value, not only the first.
+    pub fn read(settings: &Settings) -> Result<Self, Problems> {
+        let mut reader = settings.reader();
+        let offset = port_offset(&mut reader);
+        let config = Self {
+            certificate: PathBuf::from(reader.required(&TLS_CERT)),
+            key: PathBuf::from(reader.required(&TLS_KEY)),
+            bearer: BearerConfig::read(&mut reader),
+            origins: origins(&mut reader, offset),
+            trusted: trusted(&mut reader),
+            commit: reader.text(&COMMIT),
+            drain_timeout: reader.duration(&DRAIN_TIMEOUT),
+            addresses: addresses(&mut reader, offset),
+            budgets: budgets(&mut reader),
+            limits: limits(&mut reader),
+            timers: timers(&mut reader),
+        };
+        reader.finish(config)
+    }
+}
+
+impl Addresses {
+    /// Where a module is: its own variable, else loopback and the manifest's port with the offset.
+    pub(crate) fn module(&self, key: &str, manifest_port: u16) -> Authority {
+        let shifted = manifest_port.saturating_add(self.port_offset);
+        match self.modules.get(key) {
+            Some(ModuleHost { host, port }) => Authority::new(host.clone(), port.unwrap_or(shifted)),
+            None => Authority::new("127.0.0.1".to_owned(), shifted),
+        }
+    }
+}
+
+fn port_offset(reader: &mut Reader<'_>) -> u16 {
+    let highest = ports::POSTGRES.max(ports::EDGE);
+    let fits = |offset: &u16| highest.checked_add(*offset).is_some();
+    u16::try_from(reader.integer(&PORT_OFFSET, 0)).ok().filter(fits).unwrap_or_else(|| {
+        reader.refuse(PORT_OFFSET.name, "is too large: every port must stay below 65536");
+        0
+    })
+}
+
+/// The origin of the public address, and the extra ones.
+fn origins(reader: &mut Reader<'_>, offset: u16) -> Vec<String> {
+    let domain = reader.optional(&DOMAIN).unwrap_or_else(|| format!("localhost:{}", ports::EDGE + offset));
+    let mut origins = vec![format!("https://{}", domain.to_ascii_lowercase())];
+    for origin in reader.list(&EXTRA_ORIGINS) {
+        match web_origin(&origin) {
+            Some(origin) => origins.push(origin),
+            None => reader.refuse(
+                EXTRA_ORIGINS.name,
+                format!("\"{origin}\" is not an origin such as https://app.example"),
+            ),
+        }
+    }
+    origins
+}
+
+/// `scheme://host[:port]` without a path, as browsers write it in `Origin`.
+fn web_origin(text: &str) -> Option<String> {
+    let uri: http::Uri = text.parse().ok()?;
+    let bare = uri.path_and_query().is_none_or(|path| path.as_str() == "/");
+    let scheme = uri.scheme_str().filter(|scheme| matches!(*scheme, "http" | "https"))?;
+    let authority = uri.authority().filter(|authority| bare && !authority.as_str().contains('@'))?;
+    Some(format!("{scheme}://{}", authority.as_str().to_ascii_lowercase()))
+}
+
+fn trusted(reader: &mut Reader<'_>) -> TrustedProxies {
+    let mut networks = TrustedProxies::default();
+    for text in reader.list(&TRUSTED_PROXIES) {
+        if !networks.add(&text) {
+            reader.refuse(TRUSTED_PROXIES.name, format!("\"{text}\" is not a network such as 10.0.0.0/8"));
+        }
+    }
+    networks
+}
+
+fn addresses(reader: &mut Reader<'_>, offset: u16) -> Addresses {
+    Addresses {
+        registry: base_url(reader, &REGISTRY_URL, ports::REGISTRY + offset),
+        identity: base_url(reader, &IDENTITY_URL, ports::IDENTITY + offset),
+        org: base_url(reader, &ORG_URL, ports::ORG + offset),
+        authz: base_url(reader, &AUTHZ_URL, ports::AUTHZ + offset),
+        idp: base_url(reader, &IDP_URL, ports::IDP + offset),
+        modules: module_hosts(reader),
+        port_offset: offset,
+    }
+}
+
+fn base_url(reader: &mut Reader<'_>, variable: &Variable, default_port: u16) -> Authority {
+    let right = "an address such as http://127.0.0.1:8110 (http, no path)";
+    let parse = |text: &str| {
+        let uri: http::Uri = text.parse().ok()?;
+        let plain =
+            uri.scheme_str() == Some("http") && matches!(uri.path(), "" | "/") && uri.query().is_none();
+        let authority = uri.authority().filter(|authority| plain && !authority.as_str().contains('@'))?;
+        Some(Authority::new(authority.host().to_owned(), authority.port_u16().unwrap_or(80)))
+    };
+    let loopback = || Authority::new("127.0.0.1".to_owned(), default_port);
+    reader.parsed(variable, parse, right).unwrap_or_else(loopback)
+}
+
+fn module_hosts(reader: &mut Reader<'_>) -> HashMap<String, ModuleHost> {
+    let given: Vec<(String, String)> = reader
+        .settings()
+        .iter()
+        .filter_map(|(name, value)| {
+            Some((name.strip_prefix(MODULE_HOST_PREFIX)?.to_owned(), value.to_owned()))
+        })
+        .filter(|(_, value)| !value.is_empty())
+        .collect();
+    let mut hosts = HashMap::new();
+    for (key, value) in given {
+        match module_host(&value) {
+            Some(host) => drop(hosts.insert(key.to_ascii_lowercase(), host)),
+            None => reader.refuse(
+                &format!("{MODULE_HOST_PREFIX}{key}"),
+                format!("\"{value}\" is not host or host:port"),
+            ),
+        }
+    }
+    hosts
+}
+
+fn module_host(text: &str) -> Option<ModuleHost> {
+    let authority: http::uri::Authority = text.parse().ok()?;
+    let clean = !authority.as_str().contains('@') && !authority.host().is_empty();
+    clean.then(|| ModuleHost { host: authority.host().to_owned(), port: authority.port_u16() })
+}
+
+fn budgets(reader: &mut Reader<'_>) -> Budgets {
+    Budgets {
+        dial: reader.duration(&DIAL_TIMEOUT),
+        first_byte: reader.duration(&RESPONSE_HEADER_TIMEOUT),
+        body_idle: reader.duration(&BODY_IDLE),
+        stream_idle: reader.duration(&STREAM_IDLE),
+        pool_idle: reader.duration(&POOL_IDLE),
+        concurrency: count(reader, &UPSTREAM_CONCURRENCY),
+    }
+}
+
+fn limits(reader: &mut Reader<'_>) -> Limits {
+    Limits {
+        header_bytes: reader.size(&MAX_HEADER_BYTES),
+        headers: count(reader, &MAX_HEADERS),
+        uri: reader.size(&MAX_URI),
+        body: reader.size(&MAX_BODY),
+        module_body: reader.optional_size(&MODULE_MAX_BODY),
+        streams: u32::try_from(reader.integer(&MAX_STREAMS, 1)).unwrap_or(u32::MAX),
+        connections: count(reader, &MAX_CONNECTIONS),
+        handshakes: count(reader, &MAX_HANDSHAKES),
+    }
+}
+
+fn timers(reader: &mut Reader<'_>) -> Timers {
+    Timers {
+        head: reader.duration(&HEADER_TIMEOUT),
+        tls: reader.duration(&TLS_TIMEOUT),
+        keep_alive: reader.duration(&KEEP_ALIVE),
+        stream_idle: reader.duration(&STREAM_IDLE),
+    }
+}
+
+/// A number of things, at least one, and no more than a semaphore can count.
+fn count(reader: &mut Reader<'_>, variable: &Variable) -> usize {
+    usize::try_from(reader.integer(variable, 1))
+        .unwrap_or(usize::MAX)
+        .min(tokio::sync::Semaphore::MAX_PERMITS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> Settings {
+        Settings::default()
+            .with("PLATFORM_TLS_CERT", "edge.pem")
+            .with("PLATFORM_TLS_KEY", "edge.key")
+            .with("IDP_JWKS_URL", "http://127.0.0.1:8190/certs")
+            .with("IDP_ISSUER_URL", "https://localhost:8443/realms/platform")
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_specification_and_follow_the_port_offset() {
+        let config =
+            EdgeConfig::read(&settings().with("PLATFORM_PORT_OFFSET", "100")).expect("good settings");
+        assert_eq!(config.budgets.dial, Duration::from_secs(2));
+        assert_eq!(config.budgets.first_byte, Duration::from_secs(5));
+        assert_eq!(config.limits.body, 1 << 20);
+        assert_eq!(config.limits.module_body, None);
+        assert_eq!(config.origins, ["https://localhost:8543"]);
+        assert_eq!(config.addresses.authz, Authority::new("127.0.0.1".to_owned(), 8240));
+        assert_eq!(config.addresses.module("timesheet", 8160), Authority::new("127.0.0.1".to_owned(), 8260));
+    }
+
+    #[test]
+    fn a_module_host_wins_over_the_default_and_its_port_over_the_manifest() {
+        let config = EdgeConfig::read(
+            &settings()
+                .with("PLATFORM_MODULE_HOST_DOCS", "docs.internal")
+                .with("PLATFORM_MODULE_HOST_HELPDESK", "[::1]:9000"),
+        )
+        .expect("good settings");
+        assert_eq!(config.addresses.module("docs", 8170), Authority::new("docs.internal".to_owned(), 8170));
+        assert_eq!(config.addresses.module("helpdesk", 8180), Authority::new("::1".to_owned(), 9000));
+    }
+
+    #[test]
+    fn every_bad_value_is_named() {
+        for (name, value) in [
+            ("PLATFORM_ORG_BASE_URL", "https://org.internal"),
+            ("PLATFORM_ORG_BASE_URL", "http://org.internal/base"),
+            ("PLATFORM_EXTRA_ORIGINS", "https://a.example/path"),
+            ("PLATFORM_EXTRA_ORIGINS", "a.example"),
+            ("PLATFORM_TRUSTED_PROXIES", "10.0.0.0/33"),
+            ("PLATFORM_MODULE_HOST_DOCS", "http://docs"),
+            ("PLATFORM_PORT_OFFSET", "60000"),
+            ("PLATFORM_MODULE_DIAL_TIMEOUT", "2"),
+            ("PLATFORM_GATEWAY_MAX_STREAMS", "0"),
+        ] {
+            let problems = EdgeConfig::read(&settings().with(name, value)).expect_err(value);
+            assert_eq!(problems.0.len(), 1, "{problems}");
+            assert_eq!(problems.0[0].name, name, "{problems}");
+        }
+    }
+}

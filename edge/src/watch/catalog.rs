@@ -1,0 +1,182 @@
+//! The catalog as registry streams it: whole snapshots, one line a change, an empty line as heartbeat. A stream that
+//! falls silent for 3 s is opened anew; while registry is away the last snapshot serves on.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use contract::catalog::{CatalogSnapshot, ModuleEntry};
+use http::{HeaderValue, Request, StatusCode, header};
+use http_body_util::BodyExt;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::wire::Authority;
+use crate::wire::body::EdgeBody;
+use crate::wire::upload::Upload;
+use crate::wire::upstream::{Failure, Outgoing, Upstreams};
+
+/// Registry's stream. `-1` is below every revision, so that each connection begins with a whole snapshot and a registry
+/// that was set up anew is believed.
+const STREAM_PATH: &str = "/internal/platform/snapshot?after=-1";
+/// Registry sends a line every second; three missing ones are an outage.
+const LONGEST_SILENCE: Duration = Duration::from_secs(3);
+/// A catalog of thousands of modules is smaller.
+const MAX_LINE_BYTES: usize = 1 << 20;
+/// First wait after a lost stream; doubled up to the longest.
+const FIRST_BACK_OFF: Duration = Duration::from_millis(50);
+/// A registry that comes back is noticed within a second.
+const LONGEST_BACK_OFF: Duration = Duration::from_secs(1);
+/// How long an answer waits for the snapshot that shows its own change.
+const LONGEST_SETTLING: Duration = Duration::from_secs(2);
+
+/// One snapshot, indexed for the way's questions.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    revision: i64,
+    modules: HashMap<String, ModuleEntry>,
+    apps: HashSet<String>,
+    app_clients: HashSet<String>,
+}
+
+impl Catalog {
+    fn of(snapshot: CatalogSnapshot) -> Self {
+        let (apps, app_clients) = snapshot.apps.into_iter().map(|app| (app.key, app.client_id)).unzip();
+        let modules = snapshot.modules.into_iter().map(|module| (module.key.clone(), module)).collect();
+        Self { revision: snapshot.revision, modules, apps, app_clients }
+    }
+
+    pub(crate) fn module(&self, key: &str) -> Option<&ModuleEntry> {
+        self.modules.get(key)
+    }
+
+    pub(crate) fn is_app(&self, key: &str) -> bool {
+        self.apps.contains(key)
+    }
+
+    /// Whether `client` is the service client of a registered app, enabled or not.
+    pub(crate) fn is_app_client(&self, client: &str) -> bool {
+        self.app_clients.contains(client)
+    }
+}
+
+/// The present catalog; `None` until registry was heard once.
+#[derive(Debug)]
+pub(crate) struct CatalogWatch(watch::Sender<Option<Arc<Catalog>>>);
+
+#[derive(Debug, thiserror::Error)]
+enum StreamEnd {
+    #[error("registry does not answer: {0}")]
+    Unreachable(Failure),
+    #[error("registry answered {0}")]
+    Status(StatusCode),
+    #[error("the stream broke off")]
+    Broken,
+    #[error("nothing came for 3 s")]
+    Silent,
+    #[error("a line is longer than 1 MiB")]
+    TooLong,
+    #[error("a line is no snapshot: {0}")]
+    Malformed(#[from] serde_json::Error),
+}
+
+impl CatalogWatch {
+    pub(crate) fn new() -> Self {
+        Self(watch::Sender::new(None))
+    }
+
+    pub(crate) fn present(&self) -> Option<Arc<Catalog>> {
+        self.0.borrow().clone()
+    }
+
+    /// Waits until the snapshot holds `revision`; `false` when it does not within 2 s.
+    pub(crate) async fn settled(&self, revision: i64) -> bool {
+        let mut snapshots = self.0.subscribe();
+        let holds = |catalog: &Option<Arc<Catalog>>| {
+            catalog.as_ref().is_some_and(|catalog| catalog.revision >= revision)
+        };
+        timeout(LONGEST_SETTLING, snapshots.wait_for(holds)).await.is_ok_and(|found| found.is_ok())
+    }
+
+    /// Follows registry for ever; ends when its task is dropped.
+    pub(crate) async fn follow(&self, upstreams: &Upstreams, registry: &Authority) {
+        let mut back_off = FIRST_BACK_OFF;
+        let mut away = false;
+        loop {
+            let mut heard = false;
+            let end = match self.follow_one(upstreams, registry, &mut heard).await {
+                Ok(never) => match never {},
+                Err(end) => end,
+            };
+            if heard {
+                back_off = FIRST_BACK_OFF;
+                away = false;
+            }
+            if away {
+                tracing::debug!(%end, "still no catalog from registry");
+            } else {
+                tracing::warn!(%end, "lost registry's catalog stream; the last snapshot serves on");
+            }
+            away = true;
+            tokio::time::sleep(back_off).await;
+            back_off = (back_off * 2).min(LONGEST_BACK_OFF);
+        }
+    }
+
+    async fn follow_one(
+        &self,
+        upstreams: &Upstreams,
+        registry: &Authority,
+        heard: &mut bool,
+    ) -> Result<std::convert::Infallible, StreamEnd> {
+        let mut lines = Lines::open(upstreams, registry).await?;
+        loop {
+            let line = timeout(LONGEST_SILENCE, lines.next()).await.map_err(|_| StreamEnd::Silent)??;
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let catalog = Catalog::of(serde_json::from_slice(&line)?);
+            *heard = true;
+            tracing::debug!(revision = catalog.revision, "a new catalog snapshot");
+            self.0.send_replace(Some(Arc::new(catalog)));
+        }
+    }
+}
+
+/// The lines of one stream.
+struct Lines {
+    body: EdgeBody,
+    rest: BytesMut,
+}
+
+impl Lines {
+    async fn open(upstreams: &Upstreams, registry: &Authority) -> Result<Self, StreamEnd> {
+        let mut request = Request::new(Upload::empty());
+        *request.uri_mut() = http::Uri::from_static(STREAM_PATH);
+        if let Ok(host) = HeaderValue::from_str(&registry.host_header()) {
+            request.headers_mut().insert(header::HOST, host);
+        }
+        let outgoing = Outgoing { authority: registry.clone(), request, upload: None };
+        let response = upstreams.send(outgoing).await.map_err(StreamEnd::Unreachable)?;
+        match response.status() {
+            StatusCode::OK => Ok(Self { body: response.into_body(), rest: BytesMut::new() }),
+            other => Err(StreamEnd::Status(other)),
+        }
+    }
+
+    async fn next(&mut self) -> Result<Bytes, StreamEnd> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                return Ok(self.rest.split_to(end + 1).freeze());
+            }
+            if self.rest.len() > MAX_LINE_BYTES {
+                return Err(StreamEnd::TooLong);
+            }
+            let frame = self.body.frame().await.ok_or(StreamEnd::Broken)?.map_err(|_| StreamEnd::Broken)?;
+            if let Ok(data) = frame.into_data() {
+                self.rest.extend_from_slice(&data);
+            }
+        }
+    }
+}

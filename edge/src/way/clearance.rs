@@ -1,0 +1,208 @@
+//! The route's guard and the catalog gate: [`Cleared`] exists only when they have said yes. They fail closed.
+
+use contract::catalog::ModuleState;
+use contract::id::parse_uuid;
+
+use super::ask;
+use super::bearer::Caller;
+use super::guard::Guarded;
+use super::path::encode;
+use super::refusal::{Denial, Refusal};
+use super::route::{Match, To};
+use super::routes::{Guard, Query, Service, Target, Then};
+use crate::Edge;
+use crate::wire::Authority;
+
+/// A request that may go on, and where to.
+#[derive(Debug)]
+pub(crate) struct Cleared {
+    pub(crate) target: Destination,
+    pub(crate) authority: Authority,
+    /// Path and query as the upstream gets them.
+    pub(crate) path_and_query: String,
+    pub(crate) body_limit: Option<usize>,
+    pub(crate) then: Then,
+}
+
+/// Who answers a cleared request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    Service(Service),
+    Module(String),
+}
+
+/// Asks the guard of a fixed route, or the catalog for a module.
+pub(crate) async fn clear(
+    edge: &Edge,
+    guarded: &Guarded,
+    to: To,
+    caller: &Caller,
+) -> Result<Cleared, Refusal> {
+    match to {
+        To::Fixed(found) => {
+            pass(edge, guarded, &found, caller).await?;
+            fixed(edge, guarded, &found, caller)
+        }
+        To::Module(key) => module(edge, guarded, key),
+        To::Provider(path) => Ok(provider(edge, guarded, &path)),
+        To::Probe(_) => Err(Refusal::Internal("a probe is not forwarded")),
+    }
+}
+
+/// The identity provider needs no bearer: this is where bearers come from.
+pub(crate) fn provider(edge: &Edge, guarded: &Guarded, path: &str) -> Cleared {
+    Cleared {
+        target: Destination::Service(Service::Idp),
+        authority: edge.authority(Service::Idp).clone(),
+        path_and_query: with_query(path, guarded.request.uri().query()),
+        body_limit: Some(edge.config.limits.body),
+        then: Then::Answer,
+    }
+}
+
+async fn pass(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Caller) -> Result<(), Refusal> {
+    match found.row.guard {
+        Guard::Bearer | Guard::BearerAtOnce => Ok(()),
+        Guard::Superadmin => {
+            let answer = ask::superadmin(edge, &caller.claims.subject, &guarded.correlation).await?;
+            let ask::Superadmin { held, reason, evidence } = answer;
+            if held { Ok(()) } else { Err(Refusal::Denied(Denial::NotSuperadmin { reason, evidence })) }
+        }
+        Guard::Directory => directory(edge, guarded, found, caller).await,
+        Guard::AppBackend => app_backend(edge, guarded, caller).await,
+    }
+}
+
+async fn directory(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Caller) -> Result<(), Refusal> {
+    let company = found.parameter("companyId");
+    if parse_uuid(company).is_none() {
+        return Err(Refusal::PathId("companyId"));
+    }
+    let membership = ask::membership(edge, company, &caller.claims.subject, &guarded.correlation).await?;
+    match (membership.is_member, membership.is_active) {
+        (true, true) => Ok(()),
+        (true, false) => or_superadmin(edge, guarded, caller, Some("COMPANY_ACCESS_BLOCKED")).await,
+        (false, _) => or_superadmin(edge, guarded, caller, Some("COMPANY_MEMBERSHIP_REQUIRED")).await,
+    }
+}
+
+async fn app_backend(edge: &Edge, guarded: &Guarded, caller: &Caller) -> Result<(), Refusal> {
+    let catalog = edge.catalog.present();
+    let client = caller.claims.authorized_party.as_deref();
+    let is_app = catalog.as_ref().zip(client).is_some_and(|(catalog, client)| catalog.is_app_client(client));
+    if is_app {
+        return Ok(());
+    }
+    match or_superadmin(edge, guarded, caller, None).await {
+        // Without a catalog nobody knows whether this is an app, so this is no denial.
+        Err(Refusal::Denied(_)) if catalog.is_none() => {
+            Err(Refusal::Unavailable { dependency: Service::Registry, reason: "no_catalog" })
+        }
+        passed_or_not => passed_or_not,
+    }
+}
+
+/// The way round the other guards; a denial names their reason, or the decision's own.
+async fn or_superadmin(
+    edge: &Edge,
+    guarded: &Guarded,
+    caller: &Caller,
+    denial: Option<&'static str>,
+) -> Result<(), Refusal> {
+    let answer = ask::superadmin(edge, &caller.claims.subject, &guarded.correlation).await?;
+    if answer.held {
+        return Ok(());
+    }
+    Err(Refusal::Denied(Denial::Forbidden { reason: denial.map_or(answer.reason, ToOwned::to_owned) }))
+}
+
+fn fixed(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Caller) -> Result<Cleared, Refusal> {
+    let Target::Internal(service, pattern) = found.row.target else { return Err(Refusal::NotImplemented) };
+    let path = found
+        .parameters
+        .iter()
+        .fold(pattern.to_owned(), |path, (name, value)| path.replace(&format!("{{{name}}}"), value));
+    let query = guarded.request.uri().query();
+    let query = match found.row.query {
+        Query::AsIs => query.map(ToOwned::to_owned),
+        Query::OwnSubject => Some(own_subject(query, caller.claims.subject.as_str())),
+    };
+    Ok(Cleared {
+        target: Destination::Service(service),
+        authority: edge.authority(service).clone(),
+        path_and_query: with_query(&path, query.as_deref()),
+        body_limit: Some(edge.config.limits.body),
+        then: found.row.then,
+    })
+}
+
+fn module(edge: &Edge, guarded: &Guarded, key: String) -> Result<Cleared, Refusal> {
+    let catalog = edge.catalog.present().ok_or(Refusal::NoCatalog)?;
+    if catalog.is_app(&key) {
+        return Err(Refusal::Denied(Denial::AppIsNotProxied { key }));
+    }
+    let Some(module) = catalog.module(&key) else {
+        return Err(Refusal::Denied(Denial::Gate {
+            key,
+            state: ModuleState::ModuleNotInstalled,
+            missing: Vec::new(),
+        }));
+    };
+    if module.state != ModuleState::Ok {
+        return Err(Refusal::Denied(Denial::Gate {
+            key,
+            state: module.state,
+            missing: module.missing.clone(),
+        }));
+    }
+    let uri = guarded.request.uri();
+    Ok(Cleared {
+        authority: edge.config.addresses.module(&key, module.port),
+        target: Destination::Module(key),
+        path_and_query: with_query(uri.path(), uri.query()),
+        body_limit: edge.config.limits.module_body,
+        then: Then::Answer,
+    })
+}
+
+fn with_query(path: &str, query: Option<&str>) -> String {
+    query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"))
+}
+
+/// The query with the bearer's own subject as the only `kcSub`, however the client spelled its own.
+fn own_subject(query: Option<&str>, subject: &str) -> String {
+    let is_subject = |pair: &&str| !names_subject(pair.split('=').next().unwrap_or_default());
+    let mut pairs: Vec<&str> =
+        query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()).filter(is_subject).collect();
+    let own = format!("kcSub={}", encode(subject));
+    pairs.push(&own);
+    pairs.join("&")
+}
+
+/// Whether a query name, once decoded, is `kcSub`; case is ignored, because a lenient reader might.
+fn names_subject(name: &str) -> bool {
+    super::path::decode_text(name).is_none_or(|name| name.trim_ascii().eq_ignore_ascii_case(b"kcSub"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_subject_of_a_query_is_always_the_bearers_own() {
+        for (query, rewritten) in [
+            (None, "kcSub=me"),
+            (Some(""), "kcSub=me"),
+            (Some("kcSub=root"), "kcSub=me"),
+            (Some("companyId=1&kcSub=root&x"), "companyId=1&x&kcSub=me"),
+            (Some("kc%53ub=root&%6BcSub=root"), "kcSub=me"),
+            (Some("kcsub=root&kcSub"), "kcSub=me"),
+            (Some("+kcSub=root"), "kcSub=me"),
+            (Some("%zz=1&a=1"), "a=1&kcSub=me"),
+            (Some("kcSubject=1"), "kcSubject=1&kcSub=me"),
+        ] {
+            assert_eq!(own_subject(query, "me"), rewritten, "{query:?}");
+        }
+        assert_eq!(own_subject(None, "a&b=c/ü"), "kcSub=a%26b%3Dc%2F%C3%BC");
+    }
+}

@@ -1,0 +1,68 @@
+//! CORS: which origins may read the answers. A preflight is answered before anything else; headers go on every answer,
+//! refusals included; any other origin gets none.
+
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HeaderName,
+    HeaderValue, ORIGIN, VARY,
+};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+
+use crate::wire::body::EdgeBody;
+
+const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
+const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
+    "authorization, content-type, idempotency-key, if-match, traceparent, x-correlation-id",
+);
+const EXPOSED_HEADERS: HeaderValue =
+    HeaderValue::from_static("x-correlation-id, etag, idempotency-replayed, location, retry-after");
+/// Ten minutes: long enough to spare most preflights, short enough for a changed list to arrive.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
+/// Beginning of the headers that only the edge writes.
+const FAMILY: &str = "access-control-";
+
+/// The request's origin, where it is one that may read answers.
+pub(crate) fn allowed_origin(headers: &HeaderMap, allowed: &[String]) -> Option<HeaderValue> {
+    let origin = headers.get(ORIGIN)?;
+    let text = origin.to_str().ok()?.to_ascii_lowercase();
+    allowed.contains(&text).then(|| origin.clone())
+}
+
+/// Whether a browser asks for permission.
+pub(crate) fn is_preflight<B>(request: &Request<B>) -> bool {
+    let headers = request.headers();
+    request.method() == Method::OPTIONS
+        && headers.contains_key(ORIGIN)
+        && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// The answer to a preflight; [`mark`] adds the origin where it is allowed.
+pub(crate) fn preflight(origin: Option<&HeaderValue>) -> Response<EdgeBody> {
+    let mut response = Response::new(EdgeBody::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    if origin.is_some() {
+        let headers = response.headers_mut();
+        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, ALLOWED_METHODS);
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS);
+        headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+    }
+    response
+}
+
+/// Removes what an upstream says of origins: its list is not the platform's.
+pub(crate) fn unmark(headers: &mut HeaderMap) {
+    let family: Vec<HeaderName> =
+        headers.keys().filter(|name| name.as_str().starts_with(FAMILY)).cloned().collect();
+    for name in family {
+        headers.remove(name);
+    }
+}
+
+/// Marks an answer for its origin.
+pub(crate) fn mark(headers: &mut HeaderMap, origin: Option<HeaderValue>) {
+    headers.append(VARY, HeaderValue::from_static("Origin"));
+    if let Some(origin) = origin {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED_HEADERS);
+    }
+}

@@ -1,0 +1,86 @@
+//! The whole way of one request on one screen; the only file that knows the order. `run` renders and counts around
+//! `attempt`, whose every `?` is a refusal.
+
+use std::sync::Arc;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use tokio::time::Instant;
+
+use super::bearer::authenticate;
+use super::clearance::{self, Destination};
+use super::outbound::Outbound;
+use super::refusal::Refusal;
+use super::route::To;
+use super::routes::Then;
+use super::trace::Trace;
+use super::{cors, guard, inbound, local, provision};
+use crate::Edge;
+use crate::wire::body::EdgeBody;
+use crate::wire::connection::Peer;
+use crate::wire::upstream::Failure;
+
+/// One request, answered.
+pub(crate) async fn run(edge: &Arc<Edge>, peer: Peer, request: Request<Incoming>) -> Response<EdgeBody> {
+    let mut trace = Trace::begin(edge, &request);
+    let answered = attempt(edge, peer, request, &mut trace).await;
+    trace.finish(edge, answered)
+}
+
+async fn attempt(
+    edge: &Arc<Edge>,
+    peer: Peer,
+    request: Request<Incoming>,
+    trace: &mut Trace,
+) -> Result<Response<EdgeBody>, Refusal> {
+    let framed = guard::frame(&edge.config.limits, request)?;
+    if cors::is_preflight(&framed.request) {
+        return Ok(cors::preflight(trace.origin.as_ref()));
+    }
+    let guarded = guard::guard(&edge.config, peer, &trace.correlation, framed)?;
+    let route = edge.routes.resolve(&guarded)?;
+    trace.matched(&route);
+    let cleared = match route.to {
+        To::Probe(probe) => return Ok(local::probe(edge, probe)),
+        To::Provider(path) => clearance::provider(edge, &guarded, &path),
+        to @ (To::Fixed(_) | To::Module(_)) => {
+            let caller = authenticate(&edge.verifier, &guarded).await?;
+            trace.called_by(&caller);
+            provision::ensure(edge, &caller, to.guard(), &guarded.correlation).await?;
+            clearance::clear(edge, &guarded, to, &caller).await?
+        }
+    };
+    let outbound = Outbound::build(guarded, cleared)?;
+    forward(edge, outbound, trace).await
+}
+
+async fn forward(edge: &Edge, outbound: Outbound, trace: &mut Trace) -> Result<Response<EdgeBody>, Refusal> {
+    let Outbound { outgoing, to, method, body_limit, then } = outbound;
+    let sent = Instant::now();
+    let answered = edge.upstreams.send(outgoing).await;
+    trace.forwarded(&to, sent.elapsed());
+    let mut response = answered.map_err(|failure| refused(failure, to, body_limit))?;
+    let revision = inbound::clean(&method, &mut response);
+    if let (Then::SettleCatalog, Some(revision)) = (then, revision) {
+        settle(edge, revision).await;
+    }
+    Ok(response)
+}
+
+/// The client's next request must see its own change; an edge that cannot see it in time answers all the same, because
+/// the change is made.
+async fn settle(edge: &Edge, revision: i64) {
+    if !edge.catalog.settled(revision).await {
+        tracing::warn!(revision, "the catalog snapshot did not reach a change in time");
+    }
+}
+
+fn refused(failure: Failure, to: Destination, limit: Option<usize>) -> Refusal {
+    match (failure, to) {
+        (Failure::Client(fault), _) => Refusal::Body { fault, limit },
+        (failure, Destination::Module(key)) => Refusal::ModuleUnavailable { key, reason: failure.reason() },
+        (failure, Destination::Service(dependency)) => {
+            Refusal::Unavailable { dependency, reason: failure.reason() }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The first step: what holds for every request whatever it means. Framing and limits, then (after the preflight) the
+//! headers that claim an identity. [`Framed`] and [`Guarded`] exist only through these checks.
+
+use contract::CorrelationId;
+use http::{Request, Version, header, uri};
+use hyper::body::Incoming;
+
+use super::refusal::Refusal;
+use crate::config::{EdgeConfig, Limits};
+use crate::wire::connection::Peer;
+use crate::wire::headers::claims_identity;
+
+/// What a header costs beyond its name and value (RFC 9113 counts so).
+const HEADER_OVERHEAD: usize = 32;
+
+/// A request within the limits, for one known host.
+#[derive(Debug)]
+pub(crate) struct Framed {
+    pub(crate) request: Request<Incoming>,
+    host: String,
+}
+
+/// A request that claims nothing it may not claim.
+#[derive(Debug)]
+pub(crate) struct Guarded {
+    pub(crate) request: Request<Incoming>,
+    pub(crate) host: String,
+    pub(crate) peer: Peer,
+    pub(crate) behind_trusted_proxy: bool,
+    pub(crate) correlation: CorrelationId,
+}
+
+/// Checks limits and host.
+pub(crate) fn frame(limits: &Limits, request: Request<Incoming>) -> Result<Framed, Refusal> {
+    check_limits(limits, &request)?;
+    let host = host_of(&request).map_err(Refusal::Host)?;
+    Ok(Framed { request, host })
+}
+
+/// Refuses headers that claim an identity.
+pub(crate) fn guard(
+    config: &EdgeConfig,
+    peer: Peer,
+    correlation: &CorrelationId,
+    framed: Framed,
+) -> Result<Guarded, Refusal> {
+    let Framed { request, host } = framed;
+    if let Some(name) = request.headers().keys().find(|name| claims_identity(name)) {
+        return Err(Refusal::IdentityHeader(name.to_string()));
+    }
+    let behind_trusted_proxy = config.trusted.contain(peer.address.ip());
+    Ok(Guarded { request, host, peer, behind_trusted_proxy, correlation: correlation.clone() })
+}
+
+fn check_limits<B>(limits: &Limits, request: &Request<B>) -> Result<(), Refusal> {
+    let uri = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
+    if uri > limits.uri {
+        return Err(Refusal::UriTooLong);
+    }
+    let headers = request.headers();
+    let size: usize =
+        headers.iter().map(|(name, value)| name.as_str().len() + value.len() + HEADER_OVERHEAD).sum();
+    if headers.len() > limits.headers || size > limits.header_bytes {
+        Err(Refusal::HeadersTooLarge)
+    } else {
+        Ok(())
+    }
+}
+
+/// The one host the request is for: the target's own, or exactly one `Host`; both, where both are there, the same.
+fn host_of<B>(request: &Request<B>) -> Result<String, &'static str> {
+    let mut values = request.headers().get_all(header::HOST).iter();
+    let header = values.next();
+    if values.next().is_some() {
+        return Err("There is more than one Host header.");
+    }
+    let header =
+        header.map(|value| value.to_str().map_err(|_| "The Host header is not text.")).transpose()?;
+    let target = request.uri().authority().map(uri::Authority::as_str);
+    let host = match (target, header) {
+        (Some(target), Some(header)) if !target.eq_ignore_ascii_case(header) => {
+            return Err("The Host header is not the target's host.");
+        }
+        (Some(host), _) | (None, Some(host)) => host,
+        (None, None) if request.version() == Version::HTTP_2 => return Err("There is no authority."),
+        (None, None) => return Err("There is no Host header."),
+    };
+    let parsed = host.parse::<uri::Authority>().map_err(|_| "The host is not well formed.")?;
+    let clean = !parsed.host().is_empty() && !parsed.as_str().contains('@');
+    if clean { Ok(host.to_owned()) } else { Err("The host is not well formed.") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(uri: &str, hosts: &[&'static str]) -> Request<()> {
+        let mut request = Request::builder().uri(uri);
+        for host in hosts {
+            request = request.header(header::HOST, *host);
+        }
+        request.body(()).expect("a request")
+    }
+
+    #[test]
+    fn a_request_is_for_exactly_one_host() {
+        for (uri, hosts, host) in [
+            ("/x", vec!["a.example:8443"], "a.example:8443"),
+            ("https://a.example/x", vec![], "a.example"),
+            ("https://a.example/x", vec!["A.example"], "a.example"),
+            ("/x", vec!["[::1]:8443"], "[::1]:8443"),
+        ] {
+            assert_eq!(host_of(&request(uri, &hosts)), Ok(host.to_owned()));
+        }
+        for (uri, hosts) in [
+            ("/x", vec![]),
+            ("/x", vec!["a", "a"]),
+            ("https://a.example/x", vec!["b.example"]),
+            ("/x", vec!["u@a"]),
+            ("/x", vec![""]),
+            ("/x", vec!["a b"]),
+            ("/x", vec!["a/b"]),
+        ] {
+            assert!(host_of(&request(uri, &hosts)).is_err(), "{uri} {hosts:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_at_the_limits_passes_and_one_past_them_does_not() {
+        let limits = Limits {
+            header_bytes: 2 * (1 + 1 + HEADER_OVERHEAD),
+            headers: 2,
+            uri: 4,
+            body: 0,
+            module_body: None,
+            streams: 1,
+            connections: 1,
+            handshakes: 1,
+        };
+        let with = |uri: &str, headers: &[(&'static str, &'static str)]| {
+            let mut request = Request::builder().uri(uri);
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            check_limits(&limits, &request.body(()).expect("a request"))
+        };
+        assert!(with("/abc", &[("a", "1"), ("b", "2")]).is_ok());
+        assert!(matches!(with("/abcd", &[]), Err(Refusal::UriTooLong)));
+        assert!(matches!(with("/abc", &[("a", "1"), ("b", "22")]), Err(Refusal::HeadersTooLarge)));
+        assert!(matches!(with("/", &[("a", ""), ("b", ""), ("c", "")]), Err(Refusal::HeadersTooLarge)));
+    }
+}

@@ -1,0 +1,29 @@
+//! The answer as the client gets it: what belongs to the inner hop, to the upstream's idea of origins, or to the edge
+//! alone is removed; framing is rebuilt from the body.
+
+use contract::catalog::REVISION_HEADER;
+use http::header::{CONTENT_LENGTH, HeaderValue};
+use http::{HeaderMap, Method, Response, StatusCode};
+
+use super::cors;
+use crate::wire::body::EdgeBody;
+use crate::wire::headers::strip_hop_by_hop;
+
+/// Cleans an upstream's answer to a request of `method`, and yields the catalog revision it names.
+pub(crate) fn clean(method: &Method, response: &mut Response<EdgeBody>) -> Option<i64> {
+    let without_body = *method == Method::HEAD || response.status() == StatusCode::NOT_MODIFIED;
+    let headers = response.headers_mut();
+    let length = announced_length(headers).filter(|_| without_body);
+    let revision = headers.remove(REVISION_HEADER);
+    strip_hop_by_hop(headers);
+    cors::unmark(headers);
+    if let Some(length) = length {
+        // Nothing follows, so the length is the only thing that says how long the body would be.
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    revision?.to_str().ok()?.parse().ok()
+}
+
+fn announced_length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}

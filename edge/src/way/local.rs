@@ -1,0 +1,34 @@
+//! The edge's own health for balancers: alive, and ready to take requests.
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::{Response, StatusCode};
+use serde_json::json;
+
+use super::route::Probe;
+use crate::Edge;
+use crate::wire::body::EdgeBody;
+
+/// Answers a probe; nothing beyond the status is told.
+pub(crate) fn probe(edge: &Edge, probe: Probe) -> Response<EdgeBody> {
+    let (status, word) = match probe {
+        Probe::Alive => (StatusCode::OK, "ok"),
+        Probe::Ready => readiness(edge),
+    };
+    let body = json!({"data": {"status": word}}).to_string();
+    let mut response = Response::new(EdgeBody::full(Bytes::from(body)));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn readiness(edge: &Edge) -> (StatusCode, &'static str) {
+    if edge.drain.is_cancelled() {
+        (StatusCode::SERVICE_UNAVAILABLE, "draining")
+    } else if edge.verifier.keys_loaded() && edge.catalog.present().is_some() {
+        (StatusCode::OK, "ready")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "starting")
+    }
+}

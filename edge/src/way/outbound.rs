@@ -1,0 +1,72 @@
+//! The request as the upstream gets it: the only file that writes request headers and paths. The client's bytes stay
+//! unless a rule changes them; framing is rebuilt from the body.
+
+use http::header::{HOST, HeaderName, HeaderValue, TE};
+use http::{HeaderMap, Method, Request, Uri, Version};
+use http_body::Body as _;
+
+use super::clearance::{Cleared, Destination};
+use super::forwarded;
+use super::guard::Guarded;
+use super::refusal::Refusal;
+use super::routes::Then;
+use crate::wire::headers::strip_hop_by_hop;
+use crate::wire::upload::{ClientFault, Upload};
+use crate::wire::upstream::Outgoing;
+
+/// A request on its way out, and what has to be known when its answer comes.
+pub(crate) struct Outbound {
+    pub(crate) outgoing: Outgoing,
+    pub(crate) to: Destination,
+    pub(crate) method: Method,
+    pub(crate) body_limit: Option<usize>,
+    pub(crate) then: Then,
+}
+
+impl Outbound {
+    /// Rewrites the client's request.
+    pub(crate) fn build(guarded: Guarded, cleared: Cleared) -> Result<Self, Refusal> {
+        let Guarded { request, host, peer, behind_trusted_proxy, correlation } = guarded;
+        let Cleared { target, authority, path_and_query, body_limit, then } = cleared;
+        let (parts, body) = request.into_parts();
+        let announced = body.size_hint().lower();
+        if body_limit.is_some_and(|limit| u64::try_from(limit).is_ok_and(|limit| announced > limit)) {
+            return Err(Refusal::Body { fault: ClientFault::TooLarge, limit: body_limit });
+        }
+        let mut headers = parts.headers;
+        let trailers = wants_trailers(&headers);
+        strip_hop_by_hop(&mut headers);
+        if trailers {
+            headers.insert(TE, HeaderValue::from_static("trailers"));
+        }
+        set(&mut headers, HOST, &host)?;
+        set(&mut headers, super::CORRELATION, correlation.as_str())?;
+        forwarded::rewrite(&mut headers, peer, behind_trusted_proxy, &host);
+        let (upload, progress) = if body.is_end_stream() {
+            (Upload::empty(), None)
+        } else {
+            let (upload, progress) = Upload::client(body, body_limit);
+            (upload, Some(progress))
+        };
+        let mut request = Request::new(upload);
+        *request.method_mut() = parts.method.clone();
+        *request.uri_mut() =
+            path_and_query.parse::<Uri>().map_err(|_| Refusal::Internal("bad_outbound_path"))?;
+        *request.version_mut() = Version::HTTP_11;
+        *request.headers_mut() = headers;
+        let outgoing = Outgoing { authority, request, upload: progress };
+        Ok(Self { outgoing, to: target, method: parts.method, body_limit, then })
+    }
+}
+
+/// `TE: trailers` is the one thing of `TE` that can be promised on.
+fn wants_trailers(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(TE).iter().filter_map(|value| value.to_str().ok());
+    values.any(|value| value.split(',').any(|item| item.trim().eq_ignore_ascii_case("trailers")))
+}
+
+fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) -> Result<(), Refusal> {
+    let value = HeaderValue::from_str(value).map_err(|_| Refusal::Internal("bad_outbound_header"))?;
+    headers.insert(name, value);
+    Ok(())
+}

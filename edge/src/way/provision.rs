@@ -1,0 +1,188 @@
+//! A subject's first request makes its identity record, once per process: single flight, a failure is never remembered.
+//! Later refreshes of the profile run beside the request.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bearer::Claims;
+use bytes::Bytes;
+use contract::{CorrelationId, Subject};
+use http::Method;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use super::ask::ask;
+use super::bearer::Caller;
+use super::refusal::Refusal;
+use super::routes::{Guard, Service};
+use crate::Edge;
+
+/// How long capabilities and catalog wait: they must answer while identity is away.
+const SHORT_PATIENCE: Duration = Duration::from_millis(250);
+/// A subject's profile is refreshed no more often.
+const REFRESH_AFTER: Duration = Duration::from_mins(5);
+/// Subjects of one generation; two are kept, so the oldest go out half at a time and at most a million are known.
+const GENERATION: usize = 500_000;
+
+/// `None` while identity is being asked.
+type Outcome = Option<Result<(), &'static str>>;
+
+/// The subjects this process has provisioned.
+#[derive(Debug, Default)]
+pub(crate) struct Provisioned(Mutex<Subjects>);
+
+#[derive(Debug, Default)]
+struct Subjects {
+    young: HashMap<Subject, Instant>,
+    old: HashMap<Subject, Instant>,
+    pending: HashMap<Subject, watch::Receiver<Outcome>>,
+}
+
+/// What is known of a subject.
+enum Known {
+    Fresh,
+    Stale,
+    Pending(watch::Receiver<Outcome>),
+    First(watch::Sender<Outcome>, watch::Receiver<Outcome>),
+}
+
+/// Lets the request go on once the caller's identity record is there.
+pub(crate) async fn ensure(
+    edge: &Arc<Edge>,
+    caller: &Caller,
+    guard: Option<Guard>,
+    correlation: &CorrelationId,
+) -> Result<(), Refusal> {
+    let outcome = match edge.provisioned.look(&caller.claims.subject) {
+        Known::Fresh => return Ok(()),
+        Known::Stale => {
+            spawn(edge, caller.claims.clone(), correlation.clone(), None);
+            return Ok(());
+        }
+        Known::Pending(outcome) => outcome,
+        Known::First(tell, outcome) => {
+            spawn(edge, caller.claims.clone(), correlation.clone(), Some(tell));
+            outcome
+        }
+    };
+    if guard == Some(Guard::BearerAtOnce) {
+        // These routes answer whatever comes of it.
+        let waited = timeout(SHORT_PATIENCE, settled(outcome)).await;
+        tracing::trace!(?waited, "went on whatever identity says");
+        return Ok(());
+    }
+    settled(outcome).await.map_err(|reason| Refusal::Unavailable { dependency: Service::Identity, reason })
+}
+
+async fn settled(mut outcome: watch::Receiver<Outcome>) -> Result<(), &'static str> {
+    let settled = outcome.wait_for(Option::is_some).await.map_err(|_| "interrupted")?;
+    settled.unwrap_or(Err("interrupted"))
+}
+
+/// The asking outlives the request that began it: others wait for the same answer.
+fn spawn(edge: &Arc<Edge>, claims: Claims, correlation: CorrelationId, tell: Option<watch::Sender<Outcome>>) {
+    let edge = Arc::clone(edge);
+    edge.tasks.clone().spawn(async move {
+        let outcome = provision(&edge, &claims, &correlation).await;
+        if let Err(reason) = outcome {
+            tracing::warn!(reason, %correlation, "identity did not provision a subject");
+        }
+        edge.provisioned.settle(&claims.subject, outcome.is_ok());
+        if let Some(tell) = tell {
+            tell.send_replace(Some(outcome));
+        }
+    });
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Question<'a> {
+    kc_sub: &'a str,
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    email: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    display_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preferred_username: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    kc_sub: Subject,
+}
+
+async fn provision(edge: &Edge, claims: &Claims, correlation: &CorrelationId) -> Result<(), &'static str> {
+    let question = Question {
+        kc_sub: claims.subject.as_str(),
+        kind: if claims.is_service_account() { "service" } else { "user" },
+        email: claims.email.as_deref(),
+        display_name: claims.name.as_deref(),
+        preferred_username: claims.preferred_username.as_deref(),
+    };
+    let body = serde_json::to_vec(&question).map_err(|_| "bad_question")?;
+    let path = "/internal/identity/provision";
+    let asked =
+        ask::<Answer>(edge, Service::Identity, Method::POST, path, Bytes::from(body), correlation).await;
+    match asked {
+        Ok(answer) if answer.kc_sub == claims.subject => Ok(()),
+        Ok(_) => Err("malformed_answer"),
+        Err(Refusal::Unavailable { reason, .. }) => Err(reason),
+        Err(_) => Err("bad_question"),
+    }
+}
+
+impl Provisioned {
+    fn look(&self, subject: &Subject) -> Known {
+        let mut subjects = self.lock();
+        let now = Instant::now();
+        if let Some(refreshed) = subjects.recall(subject) {
+            if now.duration_since(refreshed) < REFRESH_AFTER {
+                return Known::Fresh;
+            }
+            // Whoever comes next finds it fresh: one refresh at a time, and none sooner than 5 min after a failed one.
+            subjects.remember(subject, now);
+            return Known::Stale;
+        }
+        // A task that ended without an outcome (the runtime is stopping) must not be waited for.
+        if let Some(outcome) = subjects.pending.get(subject).filter(|outcome| outcome.has_changed().is_ok()) {
+            return Known::Pending(outcome.clone());
+        }
+        let (tell, outcome) = watch::channel(None);
+        subjects.pending.insert(subject.clone(), outcome.clone());
+        Known::First(tell, outcome)
+    }
+
+    fn settle(&self, subject: &Subject, provisioned: bool) {
+        let mut subjects = self.lock();
+        subjects.pending.remove(subject);
+        if provisioned {
+            subjects.remember(subject, Instant::now());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Subjects> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Subjects {
+    fn recall(&mut self, subject: &Subject) -> Option<Instant> {
+        if let Some(refreshed) = self.young.get(subject) {
+            return Some(*refreshed);
+        }
+        let refreshed = self.old.remove(subject)?;
+        self.remember(subject, refreshed);
+        Some(refreshed)
+    }
+
+    fn remember(&mut self, subject: &Subject, refreshed: Instant) {
+        if self.young.len() >= GENERATION {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(subject.clone(), refreshed);
+    }
+}

@@ -1,0 +1,277 @@
+//! Every way the edge says no, and the only place where a no becomes an answer: status, code, message, details.
+
+use bearer::Refused;
+use bytes::Bytes;
+use contract::ErrorBody;
+use contract::catalog::ModuleState;
+use contract::envelope::code;
+use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::path::BadPath;
+use super::routes::Service;
+use crate::wire::body::EdgeBody;
+use crate::wire::upload::ClientFault;
+
+/// Why the edge itself answers, and not an upstream.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The header block, or the number of headers, is past its limit.
+    HeadersTooLarge,
+    /// Path and query are past their limit.
+    UriTooLong,
+    /// No `Host`, two, or one that is none.
+    Host(&'static str),
+    /// A header claims an identity.
+    IdentityHeader(String),
+    /// The path cannot be read, or reads two ways.
+    Path(BadPath),
+    /// A path id that is no UUID.
+    PathId(&'static str),
+    /// Nothing is there.
+    NotFound,
+    /// The path is there, the method is not.
+    MethodNotAllowed { label: Option<&'static str>, allow: String },
+    /// No bearer, or a bad one.
+    Bearer(Refused),
+    /// Something that has to agree cannot answer.
+    Unavailable { dependency: Service, reason: &'static str },
+    /// Someone or something may not pass.
+    Denied(Denial),
+    /// The catalog has never been heard.
+    NoCatalog,
+    /// A later version answers this.
+    NotImplemented,
+    /// The client's body is at fault.
+    Body { fault: ClientFault, limit: Option<usize> },
+    /// The module cannot be reached or does not answer.
+    ModuleUnavailable { key: String, reason: &'static str },
+    /// A rule of the edge itself was broken.
+    Internal(&'static str),
+}
+
+/// Who or what may not pass, by a guard or by the catalog.
+#[derive(Debug)]
+pub(crate) enum Denial {
+    /// The platform role is not held, or an earlier step of that decision failed.
+    NotSuperadmin { reason: String, evidence: Value },
+    /// Another guard of the edge refused.
+    Forbidden { reason: String },
+    /// The catalog says no.
+    Gate { key: String, state: ModuleState, missing: Vec<String> },
+    /// Apps are registered, not proxied.
+    AppIsNotProxied { key: String },
+}
+
+/// A refusal in the terms of an answer.
+struct Said {
+    status: StatusCode,
+    code: &'static str,
+    message: &'static str,
+    details: Value,
+}
+
+impl Refusal {
+    /// The pattern that matched before the refusal, where the refusal knows it.
+    pub(crate) const fn label(&self) -> Option<&'static str> {
+        if let Self::MethodNotAllowed { label, .. } = self { *label } else { None }
+    }
+
+    /// A stable word for the access log.
+    pub(crate) fn reason(&self) -> &str {
+        match self {
+            Self::HeadersTooLarge => "headers_too_large",
+            Self::UriTooLong => "uri_too_long",
+            Self::Host(_) => "bad_host",
+            Self::IdentityHeader(_) => "identity_header",
+            Self::Path(_) => "bad_path",
+            Self::PathId(_) => "bad_path_id",
+            Self::NotFound => "no_route",
+            Self::MethodNotAllowed { .. } => "no_method",
+            Self::Bearer(Refused::Missing) => "token_missing",
+            Self::Bearer(Refused::Invalid(_)) => "token_invalid",
+            Self::Bearer(Refused::Ambiguous) => "token_ambiguous",
+            Self::Bearer(Refused::KeysUnavailable) => "no_signing_keys",
+            Self::Unavailable { reason, .. }
+            | Self::ModuleUnavailable { reason, .. }
+            | Self::Internal(reason) => reason,
+            Self::Denied(Denial::NotSuperadmin { reason, .. } | Denial::Forbidden { reason }) => reason,
+            Self::Denied(Denial::Gate { .. }) => "catalog_gate",
+            Self::Denied(Denial::AppIsNotProxied { .. }) => "app_is_not_proxied",
+            Self::NoCatalog => "no_catalog",
+            Self::NotImplemented => "not_implemented",
+            Self::Body { .. } => "client_body",
+        }
+    }
+
+    /// The answer.
+    pub(crate) fn render(self) -> Response<EdgeBody> {
+        let header = self.header();
+        let Said { status, code, message, details } = self.said();
+        let body = ErrorBody::new(code, message, details).to_bytes();
+        let mut response = Response::new(EdgeBody::full(Bytes::from(body)));
+        *response.status_mut() = status;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some((name, value)) = header {
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }
+
+    fn header(&self) -> Option<(http::HeaderName, HeaderValue)> {
+        if let Self::MethodNotAllowed { allow, .. } = self {
+            return Some((ALLOW, HeaderValue::from_str(allow).ok()?));
+        }
+        let challenge = matches!(self, Self::Bearer(Refused::Missing | Refused::Invalid(_)));
+        challenge.then(|| (WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")))
+    }
+
+    fn said(self) -> Said {
+        match self {
+            Self::HeadersTooLarge => Said::bare(
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                code::HEADERS_TOO_LARGE,
+                "The headers are too large.",
+            ),
+            Self::UriTooLong => {
+                Said::bare(StatusCode::URI_TOO_LONG, code::URI_TOO_LONG, "The path and query are too long.")
+            }
+            Self::Host(message) => Said::bad_request(message, json!({"header": "host"})),
+            Self::IdentityHeader(name) => {
+                Said::bad_request("Headers that claim an identity are refused.", json!({ "header": name }))
+            }
+            Self::Path(BadPath::Malformed) => Said::bad_request("The path is not well formed.", Value::Null),
+            Self::Path(BadPath::TwoReadings) => {
+                Said::bad_request("The path can be read in two ways.", Value::Null)
+            }
+            Self::PathId(name) => Said::bad_request("A path id is not a UUID.", json!({ "parameter": name })),
+            Self::NotFound => Said::bare(StatusCode::NOT_FOUND, code::NOT_FOUND, "There is nothing here."),
+            Self::MethodNotAllowed { allow, .. } => Said {
+                status: StatusCode::METHOD_NOT_ALLOWED,
+                code: code::METHOD_NOT_ALLOWED,
+                message: "The method is not allowed here.",
+                details: json!({ "allow": allow }),
+            },
+            Self::Bearer(refused) => Said::of_bearer(&refused),
+            Self::Unavailable { dependency, reason } => Said::unavailable(dependency, reason),
+            Self::Body { fault, limit } => Said::of_body(fault, limit),
+            Self::ModuleUnavailable { key, reason } => Said {
+                status: StatusCode::SERVICE_UNAVAILABLE,
+                code: code::MODULE_UNAVAILABLE,
+                message: "The module cannot answer.",
+                details: json!({"moduleKey": key, "reason": reason}),
+            },
+            Self::NoCatalog => Said {
+                status: StatusCode::SERVICE_UNAVAILABLE,
+                code: code::MODULE_UNAVAILABLE,
+                message: "The catalog of modules is not known yet.",
+                details: json!({"reason": "no_catalog"}),
+            },
+            Self::NotImplemented => Said::bare(
+                StatusCode::NOT_IMPLEMENTED,
+                code::NOT_IMPLEMENTED,
+                "A later version answers this route.",
+            ),
+            Self::Internal(_) => Said::bare(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                code::INTERNAL_ERROR,
+                "The request could not be handled.",
+            ),
+            Self::Denied(denial) => denial.said(),
+        }
+    }
+}
+
+impl Denial {
+    fn said(self) -> Said {
+        match self {
+            Self::NotSuperadmin { reason, evidence } => {
+                let role = reason == code::PLATFORM_ROLE_REQUIRED;
+                let code = if role { code::PLATFORM_ROLE_REQUIRED } else { code::AUTHORIZATION_DENIED };
+                let details = json!({"reason": reason, "evidence": evidence});
+                Said::forbidden(code, "The platform superadmin role is required.", details)
+            }
+            Self::Forbidden { reason } => {
+                Said::forbidden(code::FORBIDDEN, "The caller may not do this.", json!({ "reason": reason }))
+            }
+            Self::Gate { key, state, missing } => {
+                let code = gate_code(state);
+                let details = json!({"reason": code, "moduleKey": key, "missingDependencies": missing});
+                Said::forbidden(code, "The module cannot be used.", details)
+            }
+            Self::AppIsNotProxied { key } => Said {
+                status: StatusCode::NOT_FOUND,
+                code: code::NOT_FOUND,
+                message: "Apps are not reached through the platform.",
+                details: json!({"reason": "APP_IS_NOT_PROXIED", "moduleKey": key}),
+            },
+        }
+    }
+}
+
+const fn gate_code(state: ModuleState) -> &'static str {
+    match state {
+        ModuleState::ModuleDisabled => code::MODULE_DISABLED,
+        ModuleState::ModuleDependencyMissing => code::MODULE_DEPENDENCY_MISSING,
+        // `Ok` never refuses; were it ever asked, not installed is the strictest answer.
+        ModuleState::ModuleNotInstalled | ModuleState::Ok => code::MODULE_NOT_INSTALLED,
+    }
+}
+
+impl Said {
+    const fn bare(status: StatusCode, code: &'static str, message: &'static str) -> Self {
+        Self { status, code, message, details: Value::Null }
+    }
+
+    const fn bad_request(message: &'static str, details: Value) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, code: code::BAD_REQUEST, message, details }
+    }
+
+    const fn forbidden(code: &'static str, message: &'static str, details: Value) -> Self {
+        Self { status: StatusCode::FORBIDDEN, code, message, details }
+    }
+
+    fn of_bearer(refused: &Refused) -> Self {
+        match refused {
+            Refused::Missing => {
+                Self::bare(StatusCode::UNAUTHORIZED, code::AUTH_TOKEN_MISSING, "A bearer token is required.")
+            }
+            Refused::Invalid(_) => Self::bare(
+                StatusCode::UNAUTHORIZED,
+                code::AUTH_TOKEN_INVALID,
+                "The bearer token is not valid.",
+            ),
+            Refused::Ambiguous => Self::bad_request(
+                "There is more than one Authorization header.",
+                json!({"header": "authorization"}),
+            ),
+            Refused::KeysUnavailable => Self::unavailable(Service::Idp, "no_signing_keys"),
+        }
+    }
+
+    fn unavailable(dependency: Service, reason: &'static str) -> Self {
+        Self {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            code: code::AUTHORIZATION_UNAVAILABLE,
+            message: "A part of the platform cannot answer.",
+            details: json!({"dependency": dependency.name(), "reason": reason}),
+        }
+    }
+
+    fn of_body(fault: ClientFault, limit: Option<usize>) -> Self {
+        match fault {
+            ClientFault::TooLarge => Self {
+                status: StatusCode::PAYLOAD_TOO_LARGE,
+                code: code::PAYLOAD_TOO_LARGE,
+                message: "The body is too large.",
+                details: json!({ "limitBytes": limit }),
+            },
+            ClientFault::IdentityTrailer => {
+                Self::bad_request("Trailers that claim an identity are refused.", Value::Null)
+            }
+            ClientFault::Broken => Self::bad_request("The body broke off or is malformed.", Value::Null),
+            ClientFault::Stalled => Self::bad_request("The body stopped arriving.", Value::Null),
+        }
+    }
+}

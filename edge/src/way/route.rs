@@ -1,0 +1,310 @@
+//! Which row, module, provider path or probe a request means: pure, from method and path alone. Also yields the label of
+//! its metrics, so every refusal after this step has one.
+
+use http::Method;
+
+use super::guard::Guarded;
+use super::path::{self, Segment};
+use super::refusal::Refusal;
+use super::routes::{FIXED, Guard, RESERVED_KEYS, Row, Verb};
+
+/// Label of every module request.
+pub(crate) const MODULE_LABEL: &str = "/api/{moduleKey}/{path}";
+/// `Allow` where the edge forwards any method that ends in an answer.
+const FORWARDED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+/// What a request means.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) label: &'static str,
+    pub(crate) to: To,
+}
+
+/// Where it leads.
+#[derive(Debug)]
+pub(crate) enum To {
+    /// A row of the gateway document.
+    Fixed(Match),
+    /// `/api/<key>/…`
+    Module(String),
+    /// The identity provider, at this path.
+    Provider(String),
+    /// The edge's own health.
+    Probe(Probe),
+}
+
+impl To {
+    /// The guard of a fixed row.
+    pub(crate) const fn guard(&self) -> Option<Guard> {
+        if let Self::Fixed(found) = self { Some(found.row.guard) } else { None }
+    }
+}
+
+/// A row, and the client's bytes of its parameters.
+#[derive(Debug)]
+pub(crate) struct Match {
+    pub(crate) row: &'static Row,
+    pub(crate) parameters: Vec<(&'static str, String)>,
+}
+
+impl Match {
+    pub(crate) fn parameter(&self, name: &str) -> &str {
+        self.parameters.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
+    }
+}
+
+/// The health routes for balancers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Probe {
+    Alive,
+    Ready,
+}
+
+/// The fixed rows, taken apart once.
+#[derive(Debug)]
+pub(crate) struct RouteTable {
+    patterns: Vec<(&'static Row, Vec<Part>)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Literal(&'static str),
+    Parameter(&'static str),
+}
+
+impl RouteTable {
+    pub(crate) fn new() -> Self {
+        Self { patterns: FIXED.iter().map(|row| (row, parts(row.pattern))).collect() }
+    }
+
+    /// The route of a request.
+    pub(crate) fn resolve(&self, guarded: &Guarded) -> Result<Route, Refusal> {
+        self.find(guarded.request.method(), guarded.request.uri().path())
+    }
+
+    /// The route of a method and a path.
+    pub(crate) fn find(&self, method: &Method, path: &str) -> Result<Route, Refusal> {
+        if matches!(*method, Method::CONNECT | Method::TRACE) {
+            return Err(Refusal::MethodNotAllowed { label: None, allow: FORWARDED_METHODS.to_owned() });
+        }
+        let segments = path::read(path).map_err(Refusal::Path)?;
+        let provider = provider(&segments)?;
+        path::agrees(path, &segments).map_err(Refusal::Path)?;
+        if let Some(route) = provider {
+            return Ok(route);
+        }
+        if let Some(probe) = probe(method, &segments)? {
+            return Ok(probe);
+        }
+        match segments.as_slice() {
+            [api, key, ..] if api.is("api") => match module_key(key) {
+                Some(key) => Ok(Route { label: MODULE_LABEL, to: To::Module(key) }),
+                None => self.fixed(method, &segments),
+            },
+            _ => Err(Refusal::NotFound),
+        }
+    }
+
+    fn fixed(&self, method: &Method, segments: &[Segment<'_>]) -> Result<Route, Refusal> {
+        let wanted = if *method == Method::HEAD { &Method::GET } else { method };
+        let mut allowed: Vec<&'static Row> = Vec::new();
+        for (row, pattern) in &self.patterns {
+            let Some(parameters) = matched(pattern, segments) else { continue };
+            if row.verb.method() == *wanted {
+                return Ok(Route { label: row.pattern, to: To::Fixed(Match { row, parameters }) });
+            }
+            allowed.push(row);
+        }
+        match allowed.first() {
+            Some(row) => Err(Refusal::MethodNotAllowed { label: Some(row.pattern), allow: allow(&allowed) }),
+            None => Err(Refusal::NotFound),
+        }
+    }
+}
+
+fn parts(pattern: &'static str) -> Vec<Part> {
+    let part = |text: &'static str| {
+        let name = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+        name.map_or(Part::Literal(text), Part::Parameter)
+    };
+    pattern.trim_start_matches('/').split('/').map(part).collect()
+}
+
+fn matched(pattern: &[Part], segments: &[Segment<'_>]) -> Option<Vec<(&'static str, String)>> {
+    if pattern.len() != segments.len() {
+        return None;
+    }
+    let mut parameters = Vec::new();
+    for (part, segment) in pattern.iter().zip(segments) {
+        match part {
+            Part::Literal(literal) if segment.is(literal) => {}
+            Part::Parameter(name) if !segment.raw.is_empty() => {
+                parameters.push((*name, segment.raw.to_owned()));
+            }
+            Part::Literal(_) | Part::Parameter(_) => return None,
+        }
+    }
+    Some(parameters)
+}
+
+/// The methods of a path, for `Allow`; whoever may GET may HEAD.
+fn allow(rows: &[&Row]) -> String {
+    let methods = rows.iter().map(|row| match row.verb {
+        Verb::Get => "GET, HEAD",
+        Verb::Post => "POST",
+        Verb::Put => "PUT",
+        Verb::Delete => "DELETE",
+    });
+    methods.collect::<Vec<_>>().join(", ")
+}
+
+fn module_key(segment: &Segment<'_>) -> Option<String> {
+    let key = std::str::from_utf8(&segment.decoded).ok()?;
+    let (first, rest) = key.as_bytes().split_first()?;
+    let tail = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'_';
+    let shaped = first.is_ascii_lowercase() && (1..=31).contains(&rest.len()) && rest.iter().all(tail);
+    (shaped && !RESERVED_KEYS.contains(&key)).then(|| key.to_owned())
+}
+
+/// The provider's prefixes: `/auth` is removed, `/realms` and `/resources` are its own.
+fn provider(segments: &[Segment<'_>]) -> Result<Option<Route>, Refusal> {
+    let Some((first, rest)) = segments.split_first() else { return Ok(None) };
+    let (label, own) = if first.is("auth") {
+        ("/auth/{path}", rest)
+    } else if first.is("realms") {
+        ("/realms/{path}", segments)
+    } else if first.is("resources") {
+        ("/resources/{path}", segments)
+    } else {
+        return Ok(None);
+    };
+    if path::is_reserved_at_provider(own) {
+        return Err(Refusal::NotFound);
+    }
+    let path = own.iter().fold(String::new(), |path, segment| path + "/" + segment.raw);
+    Ok(Some(Route { label, to: To::Provider(if path.is_empty() { "/".to_owned() } else { path }) }))
+}
+
+fn probe(method: &Method, segments: &[Segment<'_>]) -> Result<Option<Route>, Refusal> {
+    let [only] = segments else { return Ok(None) };
+    let (label, probe) = if only.is("healthz") {
+        ("/healthz", Probe::Alive)
+    } else if only.is("readyz") {
+        ("/readyz", Probe::Ready)
+    } else {
+        return Ok(None);
+    };
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return Err(Refusal::MethodNotAllowed { label: Some(label), allow: "GET, HEAD".to_owned() });
+    }
+    Ok(Some(Route { label, to: To::Probe(probe) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meaning(method: &Method, path: &str) -> String {
+        match RouteTable::new().find(method, path) {
+            Ok(Route { label, to: To::Fixed(found) }) => {
+                let parameters: Vec<_> =
+                    found.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                format!("{label} {}", parameters.join(",")).trim_end().to_owned()
+            }
+            Ok(Route { to: To::Module(key), .. }) => format!("module {key}"),
+            Ok(Route { to: To::Provider(path), .. }) => format!("provider {path}"),
+            Ok(Route { to: To::Probe(probe), .. }) => format!("probe {probe:?}"),
+            Err(Refusal::MethodNotAllowed { allow, .. }) => format!("405 {allow}"),
+            Err(Refusal::NotFound) => "404".to_owned(),
+            Err(Refusal::Path(bad)) => format!("400 {bad:?}"),
+            Err(other) => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_row_is_found_by_its_own_pattern() {
+        for row in &FIXED {
+            let path = row.pattern.replace('{', "x").replace('}', "");
+            let found = RouteTable::new().find(&row.verb.method(), &path).expect("a route");
+            assert_eq!(found.label, row.pattern, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_get_row_answers_head_and_other_methods_are_405_with_what_is_allowed() {
+        assert_eq!(meaning(&Method::HEAD, "/api/platform/catalog"), "/api/platform/catalog");
+        assert_eq!(meaning(&Method::POST, "/api/platform/catalog"), "405 GET, HEAD");
+        assert_eq!(meaning(&Method::PUT, "/api/org/admin/members"), "405 POST, GET, HEAD");
+        assert_eq!(meaning(&Method::GET, "/api/org/admin/members/7/link-user"), "405 POST, DELETE");
+        assert_eq!(meaning(&Method::OPTIONS, "/healthz"), "405 GET, HEAD");
+        for method in [Method::TRACE, Method::CONNECT] {
+            assert_eq!(meaning(&method, "/api/docs/v1/x"), format!("405 {FORWARDED_METHODS}"));
+        }
+    }
+
+    #[test]
+    fn modules_take_every_key_that_is_not_reserved() {
+        assert_eq!(meaning(&Method::PATCH, "/api/timesheet/v1/companies/7"), "module timesheet");
+        assert_eq!(meaning(&Method::GET, "/api/crm_2"), "module crm_2");
+        for path in [
+            "/api",
+            "/api/",
+            "/api//x",
+            "/api/X/v1",
+            "/api/9x/v1",
+            "/api/a/v1",
+            "/api/internal/x",
+            "/api/console/x",
+        ] {
+            assert_eq!(meaning(&Method::GET, path), "404", "{path}");
+        }
+        for path in
+            ["/api/org/nothing", "/api/auth/", "/api/platform/capabilities/", "/api/org/admin/units/7/"]
+        {
+            assert_eq!(meaning(&Method::GET, path), "404", "{path}");
+        }
+    }
+
+    #[test]
+    fn nothing_else_leads_anywhere() {
+        for path in [
+            "/",
+            "/internal/authz/grants",
+            "/metrics",
+            "/health",
+            "/ready",
+            "/index.html",
+            "/API/org/me/companies",
+        ] {
+            assert_eq!(meaning(&Method::GET, path), "404", "{path}");
+        }
+        assert_eq!(meaning(&Method::GET, "/api/docs/../../internal/x"), "400 TwoReadings");
+    }
+
+    #[test]
+    fn the_provider_gets_its_paths_and_not_its_administration() {
+        assert_eq!(
+            meaning(&Method::POST, "/realms/p/protocol/openid-connect/token"),
+            "provider /realms/p/protocol/openid-connect/token"
+        );
+        assert_eq!(meaning(&Method::GET, "/auth/realms/p/x%20y"), "provider /realms/p/x%20y");
+        assert_eq!(meaning(&Method::GET, "/auth"), "provider /");
+        for path in [
+            "/auth/admin/x",
+            "/auth/realms/../admin",
+            "/realms/master/x",
+            "/realms/p/../../auth/admin",
+            "/auth/%61dmin",
+        ] {
+            assert_eq!(meaning(&Method::GET, path), "404", "{path}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_is_the_clients_bytes() {
+        assert_eq!(
+            meaning(&Method::DELETE, "/api/platform/admin/platform-roles/platform-superadmin/f%3A1%2Fx"),
+            "/api/platform/admin/platform-roles/{role}/{subjectId} role=platform-superadmin,subjectId=f%3A1%2Fx"
+        );
+    }
+}

@@ -1,0 +1,38 @@
+//! Bytes to requests and back: listeners, TLS, the HTTP server sides, and the only dialler of upstreams. Nothing here
+//! knows a route, a caller or a code.
+
+pub(crate) mod activity;
+pub(crate) mod body;
+pub(crate) mod connection;
+pub(crate) mod h1;
+pub(crate) mod h2;
+pub(crate) mod headers;
+pub(crate) mod listen;
+pub(crate) mod pool;
+pub(crate) mod tls;
+pub(crate) mod trust;
+pub(crate) mod upload;
+pub(crate) mod upstream;
+
+/// Where an upstream listens. The host is bare, without the brackets of a URL.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Authority {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+impl Authority {
+    pub(crate) fn new(host: String, port: u16) -> Self {
+        let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).map(ToOwned::to_owned);
+        Self { host: bare.unwrap_or(host), port }
+    }
+
+    /// As it stands in a `Host` header.
+    pub(crate) fn host_header(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
+        }
+    }
+}
