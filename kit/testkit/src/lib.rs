@@ -38,6 +38,7 @@
 
 pub mod client;
 pub mod cluster;
+pub mod module;
 pub mod openapi;
 pub mod stub;
 pub mod tokens;
@@ -46,6 +47,7 @@ use contract::Settings;
 
 pub use client::{Api, Call, Reply};
 pub use cluster::{TestDatabase, database, empty_database};
+pub use module::{ModuleApi, Operation};
 pub use openapi::OpenApi;
 pub use stub::{Recorded, Stub};
 pub use tokens::{TokenBuilder, TokenIssuer};

@@ -1,0 +1,17 @@
+//! The decision that each operation asks for: a feature of `authz.fragment.json` and its relation on the company's
+//! module. A platform operator may administer a company's settings and projects without being its member.
+
+use service::Feature;
+
+/// Read the rules of the company.
+pub const SETTINGS_READ: Feature =
+    Feature { key: "timesheet.settings.read", relation: "member", operator: true };
+/// Change the rules of the company.
+pub const SETTINGS_UPDATE: Feature =
+    Feature { key: "timesheet.settings.update", relation: "admin", operator: true };
+/// Read projects.
+pub const PROJECTS_READ: Feature =
+    Feature { key: "timesheet.projects.read", relation: "member", operator: true };
+/// Create and change projects.
+pub const PROJECTS_MANAGE: Feature =
+    Feature { key: "timesheet.projects.manage", relation: "editor", operator: true };

@@ -1,0 +1,111 @@
+//! What a project is and what its body may hold.
+
+use contract::fields::{Fields, FromBody, Text};
+use contract::id::CompanyId;
+use serde::Serialize;
+
+contract::typed_id!(
+    /// A project of one company.
+    ProjectId
+);
+
+/// Longest code.
+const MAX_CODE: usize = 20;
+/// Longest name.
+const MAX_NAME: usize = 100;
+
+/// Whether time may be recorded against a project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// It may.
+    Active,
+    /// What is recorded stays; nothing new.
+    Inactive,
+}
+
+impl Status {
+    const WORDS: &[(&str, Self)] = &[("active", Self::Active), ("inactive", Self::Inactive)];
+
+    /// The status that a stored word means.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(known, _)| *known == word).map(|(_, status)| *status)
+    }
+
+    /// The word that is stored and sent.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Inactive => "inactive",
+        }
+    }
+}
+
+/// A project as clients see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Project {
+    /// Minted here.
+    pub id: ProjectId,
+    /// Whose it is.
+    pub company_id: CompanyId,
+    /// What a client may change.
+    #[serde(flatten)]
+    pub content: ProjectContent,
+}
+
+/// The part of a project that clients write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProjectContent {
+    /// Unique in the company.
+    pub code: String,
+    /// For people.
+    pub name: String,
+    /// Whether time may be recorded against it.
+    pub status: Status,
+}
+
+/// The body of create and update.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectBody {
+    code: String,
+    name: String,
+    status: Option<Status>,
+}
+
+impl ProjectBody {
+    /// The content of a new project: active unless the body says otherwise.
+    #[must_use]
+    pub fn created(self) -> ProjectContent {
+        let status = self.status.unwrap_or(Status::Active);
+        ProjectContent { code: self.code, name: self.name, status }
+    }
+
+    /// The content in place of `before`; a status that is absent stays.
+    #[must_use]
+    pub fn replacing(self, before: &ProjectContent) -> ProjectContent {
+        let status = self.status.unwrap_or(before.status);
+        ProjectContent { code: self.code, name: self.name, status }
+    }
+}
+
+impl FromBody for ProjectBody {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        let code = code(fields);
+        let name = fields.text("name", Text::line(MAX_NAME));
+        let status = fields.optional_word("status", Status::WORDS);
+        Some(Self { code: code?, name: name?, status: status? })
+    }
+}
+
+/// `^[A-Z0-9_-]{1,20}$`. A lower-case code is refused, not raised: what a client sends is what it reads.
+fn code(fields: &mut Fields<'_>) -> Option<String> {
+    let code = fields.text("code", Text::line(MAX_CODE))?;
+    let fits = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+    if code.bytes().all(fits) {
+        return Some(code);
+    }
+    fields.refuse("code", "pattern", "only A to Z, 0 to 9, _ and -")
+}

@@ -1,0 +1,21 @@
+//! Every route of the module, in the order of the module contract.
+
+use axum::Router;
+use axum::routing::{get, put};
+
+use crate::{App, projects, settings};
+
+/// The routes; the probes and the layers are the chassis'.
+pub fn router(app: App) -> Router {
+    Router::new()
+        .route(
+            "/api/timesheet/v1/companies/{companyId}/settings",
+            get(settings::http::read).put(settings::http::update),
+        )
+        .route(
+            "/api/timesheet/v1/companies/{companyId}/projects",
+            get(projects::http::list).post(projects::http::create),
+        )
+        .route("/api/timesheet/v1/companies/{companyId}/projects/{projectId}", put(projects::http::update))
+        .with_state(app)
+}
