@@ -56,6 +56,9 @@ pub async fn serve(
     let app = App::new(core.clone(), &config, &shipped, &stop);
     let pass = start::Pass { app: app.clone(), shipped, install };
     let pass = tokio::spawn(pass.at_start(hold, stop.clone()));
-    service::serve(core, router(app), listener, stop, config.service.drain_timeout).await?;
+    let served =
+        service::serve(core, router(app), listener, stop.clone(), config.service.drain_timeout).await;
+    stop.cancel();
+    served?;
     pass.await.unwrap_or_else(|died| Err(ServeError::Unfit(format!("the start-up pass died: {died}"))))
 }

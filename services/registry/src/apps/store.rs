@@ -20,7 +20,7 @@ pub(super) async fn standing(conn: &mut PgConnection, checked: &Checked) -> Resu
         ..Standing::default()
     };
     let rows = sqlx::query!(
-        r#"SELECT key, kind, version, enabled, service_client_id, content_hash, fragment -> 'relations' AS "relations!"
+        r#"SELECT key, version, installed, enabled, service_client_id, content_hash, fragment -> 'relations' AS "relations!"
              FROM registry.modules ORDER BY key"#
     )
     .fetch_all(conn)
@@ -35,7 +35,9 @@ pub(super) async fn standing(conn: &mut PgConnection, checked: &Checked) -> Resu
             }
             _ => {
                 standing.is_module |= row.key == checked.key;
-                standing.others.push(relations);
+                if row.installed {
+                    standing.others.push(relations);
+                }
             }
         }
     }

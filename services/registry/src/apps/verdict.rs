@@ -24,7 +24,7 @@ pub(super) struct Standing {
     pub(super) type_owners: BTreeMap<String, String>,
     /// Owner of each feature key that is not this app's.
     pub(super) feature_owners: BTreeMap<String, String>,
-    /// The relations of everything else.
+    /// The relations of everything else that is installed: with the base types, the model that authz evaluates.
     pub(super) others: Vec<Relations>,
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct Dependency {
     pub(crate) range: VersionReq,
 }
 
-/// The specification's Capability.
+/// The specification's `Capability`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Capability {
@@ -59,7 +59,7 @@ pub(crate) struct Capability {
     pub(crate) missing_dependencies: Vec<String>,
 }
 
-/// The specification's CatalogEntry.
+/// The specification's `CatalogEntry`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CatalogEntry {

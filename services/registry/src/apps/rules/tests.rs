@@ -29,6 +29,7 @@ fn check_sent(sent: &Value) -> Result<Checked, Vec<FieldProblem>> {
     check(manifest, sent, &reserved())
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a test writes json!(…) here")]
 fn refuses(name: &str, value: Value, path: &str, rule: &str) {
     let problems = check_sent(&with(name, value.clone())).expect_err("refused");
     let found: Vec<_> =

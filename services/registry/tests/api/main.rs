@@ -1,0 +1,17 @@
+//! The API of registry, asked over HTTP as the role `platform_registry`: one file a resource, one [`app::TestApp`].
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that does not find what it needs has failed, in its helpers too"
+)]
+
+mod app;
+mod apps;
+mod bundles;
+mod catalog;
+mod default_grants;
+mod enablement;
+mod snapshot;
+mod start;
