@@ -1,0 +1,325 @@
+//! The list of tickets: whose, in which order, and what each tells its reader.
+
+use serde_json::{Value, json};
+use testkit::ModuleApi;
+use testkit::module::{CAN, gates};
+use uuid::Uuid;
+
+use crate::{start, wrong_fields};
+
+/// The relations that each tier holds.
+const MEMBER: &[&str] = &["member"];
+const EDITOR: &[&str] = &["member", "editor"];
+const ADMIN: &[&str] = &["member", "editor", "admin"];
+
+/// A ticket as opening and assigning one will store it.
+struct Row<'a> {
+    company: Uuid,
+    title: &'a str,
+    status: &'a str,
+    reporter: Uuid,
+    assignee: Option<(&'a str, Uuid)>,
+    minute: u32,
+}
+
+async fn put(module: &ModuleApi, row: &Row<'_>) -> Uuid {
+    let id = Uuid::now_v7();
+    let of = |kind: &str| match row.assignee {
+        Some((known, id)) if known == kind => format!("'{id}'"),
+        _ => "NULL".to_owned(),
+    };
+    let kind = row.assignee.map_or_else(|| "NULL".to_owned(), |(kind, _)| format!("'{kind}'"));
+    let label = row.assignee.map_or_else(|| "NULL".to_owned(), |(kind, _)| format!("'The {kind}'"));
+    module
+        .execute(format!(
+            "INSERT INTO helpdesk.tickets(id, company_id, title, description, status, reporter_member_id, \
+               reporter_kc_sub, assignee_kind, assignee_member_id, assignee_position_id, assignee_group_id, \
+               assignee_label, created_at, updated_at) \
+             VALUES ('{id}', '{}', '{}', 'What happened', '{}', '{}', 'somebody', {kind}, {}, {}, {}, {label}, \
+               '2026-11-22 09:00:00+00', '2026-11-22 10:{:02}:00+00')",
+            row.company, row.title, row.status, row.reporter, of("member"), of("position"), of("group"), row.minute
+        ))
+        .await;
+    id
+}
+
+/// A company with one ticket for every way in which a ticket can be the caller's, and two that are not.
+struct Company {
+    module: ModuleApi,
+    me: Uuid,
+    position: Uuid,
+    group: Uuid,
+}
+
+async fn company() -> Company {
+    let module = start().await;
+    let [me, position, group, other] = [0; 4].map(|_| Uuid::now_v7());
+    module.member(me, &[Uuid::now_v7(), position], &[group]);
+    for (minute, title, reporter, assignee) in [
+        (1, "reported", me, None),
+        (2, "to me", other, Some(("member", me))),
+        (3, "to my position", other, Some(("position", position))),
+        (4, "to my group", other, Some(("group", group))),
+        (5, "not mine", other, Some(("member", other))),
+        (6, "to nobody", other, None),
+    ] {
+        let row = Row { company: module.company, title, status: "open", reporter, assignee, minute };
+        put(&module, &row).await;
+    }
+    Company { module, me, position, group }
+}
+
+fn titles(data: &Value) -> Vec<&str> {
+    let tickets = data.as_array().expect("a list");
+    tickets.iter().map(|ticket| ticket["title"].as_str().expect("a title")).collect()
+}
+
+fn tickets<'a>(data: &'a Value, title: &str) -> &'a Value {
+    let tickets = data.as_array().expect("a list");
+    tickets.iter().find(|ticket| ticket["title"] == title).expect("listed")
+}
+
+#[tokio::test]
+async fn mine_are_those_i_reported_and_those_assigned_to_me_my_position_or_my_group() {
+    let company = company().await;
+    let reply = company.module.ask("GET", "/tickets", None).await;
+    assert_eq!(
+        titles(reply.data()),
+        ["to my group", "to my position", "to me", "reported"],
+        "newest change first"
+    );
+    assert_eq!(reply.header("x-result-truncated"), "");
+    let same = company.module.ask("GET", "/tickets?view=mine", None).await;
+    assert_eq!(same.body, reply.body);
+}
+
+#[tokio::test]
+async fn all_are_the_companys_and_no_others() {
+    let company = company().await;
+    let (me, module) = (company.me, &company.module);
+    let foreign = Row {
+        company: Uuid::now_v7(),
+        title: "theirs",
+        status: "open",
+        reporter: me,
+        assignee: None,
+        minute: 9,
+    };
+    put(module, &foreign).await;
+    let reply = module.ask("GET", "/tickets?view=all", None).await;
+    let all = ["to nobody", "not mine", "to my group", "to my position", "to me", "reported"];
+    assert_eq!(titles(reply.data()), all);
+    assert_eq!(titles(module.ask("GET", "/tickets", None).await.data()), &all[2..]);
+}
+
+#[tokio::test]
+async fn a_ticket_has_every_documented_member() {
+    let company = company().await;
+    company.module.hold(&["member"]);
+    let reply = company.module.ask("GET", "/tickets", None).await;
+    let ticket = tickets(reply.data(), "to my position");
+    let expected = json!({
+        "id": ticket["id"], "companyId": company.module.company, "title": "to my position",
+        "description": "What happened", "status": "open", "reporterMemberId": ticket["reporterMemberId"],
+        "assigneeMemberId": null, "assigneeKind": "position", "assigneePositionId": company.position,
+        "assigneePositionTitle": "The position", "assigneeGroupId": null, "assigneeGroupTitle": null,
+        "assigneeDisplayName": "The position", "myTier": "member", "isReporter": false, "isAssignee": true,
+        "createdAt": "2026-11-22T09:00:00.000Z", "updatedAt": "2026-11-22T10:03:00.000Z",
+    });
+    assert_eq!(ticket, &expected);
+    let group = tickets(reply.data(), "to my group");
+    assert_eq!(
+        [&group["assigneeKind"], &group["assigneeGroupId"], &group["assigneeGroupTitle"]],
+        [&json!("group"), &json!(company.group), &json!("The group")]
+    );
+    let member = tickets(reply.data(), "to me");
+    assert_eq!(
+        [&member["assigneeKind"], &member["assigneeMemberId"], &member["assigneeDisplayName"]],
+        [&json!("member"), &json!(company.me), &json!("The member")]
+    );
+    let mine = tickets(reply.data(), "reported");
+    assert_eq!(
+        [&mine["assigneeKind"], &mine["assigneeDisplayName"], &mine["isReporter"], &mine["isAssignee"]],
+        [&Value::Null, &Value::Null, &json!(true), &json!(false)]
+    );
+}
+
+#[tokio::test]
+async fn the_tier_is_the_highest_that_is_held_asked_from_the_top() {
+    let company = company().await;
+    let module = &company.module;
+    let tier = |relation| module.question("helpdesk.tier.read", relation, true);
+    for (view, relations, expected, probes) in [
+        ("mine", MEMBER, "member", vec![tier("admin"), tier("editor")]),
+        ("mine", EDITOR, "editor", vec![tier("admin"), tier("editor")]),
+        ("mine", ADMIN, "admin", vec![tier("admin")]),
+        ("all", EDITOR, "editor", vec![tier("admin")]),
+        ("all", ADMIN, "admin", vec![tier("admin")]),
+    ] {
+        module.hold(relations);
+        let asked = module.questions().len();
+        let reply = module.ask("GET", &format!("/tickets?view={view}"), None).await;
+        let list = reply.data().as_array().expect("a list");
+        assert!(
+            !list.is_empty() && list.iter().all(|ticket| ticket["myTier"] == expected),
+            "{view} {relations:?}"
+        );
+        assert_eq!(module.questions().split_off(asked + 1), probes, "{view} {relations:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_list_shows_no_tier_and_asks_for_none() {
+    let module = start().await;
+    module.member(Uuid::now_v7(), &[], &[]);
+    let reply = module.ask("GET", "/tickets", None).await;
+    assert_eq!((reply.status, reply.data()), (200, &json!([])));
+    assert_eq!(module.questions(), [module.question("helpdesk.tickets.read", "member", false)]);
+}
+
+#[tokio::test]
+async fn a_tier_that_cannot_be_had_is_503() {
+    let company = company().await;
+    company.module.authz.answer_with("POST", CAN, |request| match request.body["relation"].as_str() {
+        Some("member") => (200, json!({ "data": { "allowed": true, "reason": "ALLOWED", "evidence": [] } })),
+        _ => (500, json!({})),
+    });
+    gates::refused_for(&company.module.ask("GET", "/tickets", None).await, "authz", "the tier");
+}
+
+#[tokio::test]
+async fn all_needs_editor_and_shows_an_operator_without_a_member_row_as_party_to_none() {
+    let company = company().await;
+    let module = &company.module;
+    module.hold(&["member"]);
+    let denied = module.ask("GET", "/tickets?view=all", None).await;
+    assert_eq!((denied.status, denied.code()), (403, "AUTHORIZATION_DENIED"));
+    module.decide(|_| true);
+    let reply = module.ask("GET", "/tickets?view=all", None).await;
+    assert_eq!(tickets(reply.data(), "reported")["isReporter"], true);
+    for (member, active) in [(Value::Null, false), (json!(company.me), false)] {
+        let is_member = !member.is_null();
+        module.answer_context(
+            200,
+            json!({ "data": { "isMember": is_member, "isActive": active, "memberId": member, "displayName": null,
+                "email": null, "positionIds": [company.position], "groupIds": [company.group] } }),
+        );
+        let reply = module.ask("GET", "/tickets?view=all", None).await;
+        let list = reply.data().as_array().expect("a list");
+        let none = |name: &str| list.iter().all(|ticket| ticket[name] == false);
+        assert!(list.len() == 6 && none("isReporter") && none("isAssignee"), "{}", reply.text);
+    }
+}
+
+#[tokio::test]
+async fn mine_needs_an_active_member_row() {
+    let company = company().await;
+    for (member, active, reason) in [
+        (Value::Null, false, "COMPANY_MEMBERSHIP_REQUIRED"),
+        (json!(company.me), false, "COMPANY_ACCESS_BLOCKED"),
+    ] {
+        let is_member = !member.is_null();
+        company.module.answer_context(
+            200,
+            json!({ "data": { "isMember": is_member, "isActive": active, "memberId": member, "displayName": null,
+                "email": null, "positionIds": [], "groupIds": [] } }),
+        );
+        let reply = company.module.ask("GET", "/tickets", None).await;
+        assert_eq!((reply.status, reply.code()), (403, "AUTHORIZATION_DENIED"));
+        assert_eq!(reply.body["error"]["details"]["reason"], reason);
+    }
+}
+
+#[tokio::test]
+async fn without_org_both_views_are_503() {
+    let company = company().await;
+    for (status, body) in [
+        (500, json!({})),
+        (404, json!({})),
+        (200, json!({})),
+        (200, json!({ "data": { "isMember": true, "isActive": true } })),
+        (200, json!("garbage")),
+    ] {
+        let shown = format!("{status} {body}");
+        company.module.answer_context(status, body);
+        for tail in ["/tickets", "/tickets?view=all"] {
+            gates::refused_for(&company.module.ask("GET", tail, None).await, "org", &shown);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_caller_is_asked_for_by_the_tokens_subject_and_without_a_bearer() {
+    let company = company().await;
+    company.module.ask("GET", "/tickets", None).await;
+    let requests = company.module.org.requests();
+    assert_eq!(requests.len(), 1);
+    let path =
+        format!("/internal/org/companies/{}/members/by-kcsub/alice-subject/context", company.module.company);
+    assert_eq!((requests[0].path.as_str(), requests[0].headers.get("authorization")), (path.as_str(), None));
+}
+
+#[tokio::test]
+async fn one_status_or_any() {
+    let company = company().await;
+    let module = &company.module;
+    for (minute, status) in [(10, "in_progress"), (11, "resolved"), (12, "closed")] {
+        let (title, reporter) = (status, company.me);
+        put(module, &Row { company: module.company, title, status, reporter, assignee: None, minute }).await;
+        let reply = module.ask("GET", &format!("/tickets?status={status}"), None).await;
+        assert_eq!(titles(reply.data()), [status]);
+    }
+    let open = module.ask("GET", "/tickets?status=open&view=all", None).await;
+    assert_eq!(open.data().as_array().expect("a list").len(), 6);
+}
+
+#[tokio::test]
+async fn every_wrong_query_value_is_told_after_the_decision() {
+    let module = start().await;
+    for (query, expected) in [
+        ("view=ALL", vec!["view enum"]),
+        ("view=", vec!["view enum"]),
+        ("status=done", vec!["status enum"]),
+        ("view=x&status=%00", vec!["view enum", "status enum"]),
+        ("view=all&status=OPEN", vec!["status enum"]),
+    ] {
+        let reply = module.ask("GET", &format!("/tickets?{query}"), None).await;
+        assert_eq!(wrong_fields(&reply), expected, "{query}");
+    }
+    assert!(module.org.requests().is_empty(), "nobody is looked up for a wrong query");
+    module.hold(&[]);
+    assert_eq!(module.ask("GET", "/tickets?view=x", None).await.status, 403);
+}
+
+#[tokio::test]
+async fn a_list_has_at_most_a_thousand_rows_and_says_when_there_are_more() {
+    let module = start().await;
+    let me = Uuid::now_v7();
+    module.member(me, &[], &[]);
+    let fill = |first: u32, last: u32| {
+        format!(
+            "INSERT INTO helpdesk.tickets(id, company_id, title, description, reporter_member_id, reporter_kc_sub) \
+             SELECT gen_random_uuid(), '{}', 'Ticket ' || n, '', '{me}', 'somebody' \
+             FROM generate_series({first}, {last}) n",
+            module.company
+        )
+    };
+    module.execute(fill(1, 1_000)).await;
+    let whole = module.ask("GET", "/tickets", None).await;
+    assert_eq!(
+        (whole.data().as_array().map(Vec::len), whole.header("x-result-truncated")),
+        (Some(1_000), "")
+    );
+    module.execute(fill(1_001, 1_001)).await;
+    let cut = module.ask("GET", "/tickets", None).await;
+    assert_eq!(
+        (cut.data().as_array().map(Vec::len), cut.header("x-result-truncated")),
+        (Some(1_000), "true")
+    );
+    // Rows of one moment are in the order of their ids.
+    let listed: Vec<&str> =
+        cut.data().as_array().expect("a list").iter().filter_map(|ticket| ticket["id"].as_str()).collect();
+    assert_eq!(listed[0], cut.data()[0]["id"]);
+    let (newest, older) = listed.split_at(1);
+    assert!(newest[0] != older[0] && older.is_sorted(), "999 of one transaction, ordered by id");
+}

@@ -1,0 +1,5 @@
+//! Where messages go: an in-app list, addresses, or a webhook.
+
+pub(crate) mod http;
+pub mod rules;
+mod store;
