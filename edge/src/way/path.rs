@@ -137,7 +137,7 @@ mod tests {
     fn outcome(path: &str) -> Result<String, BadPath> {
         let segments = read(path)?;
         agrees(path, &segments)?;
-        Ok(segments.iter().map(|segment| format!("/{}", segment.raw)).collect())
+        Ok(segments.iter().fold(String::new(), |path, segment| path + "/" + segment.raw))
     }
 
     #[test]

@@ -1,0 +1,67 @@
+//! 401, 400 and 503 of the bearer, in this order before everything behind it.
+
+use serde_json::json;
+
+use crate::client::BOTH;
+use crate::world::World;
+use http::Method;
+
+const ROUTE: &str = "/api/org/me/companies";
+
+#[tokio::test]
+async fn a_missing_and_a_bad_bearer_have_codes_of_their_own_on_both_protocols() {
+    let world = World::start().await;
+    let stranger = format!("Bearer {}", crate::tokens::Signer::new().token("alice", &json!({})));
+    let expired = world.bearer_with("alice", &json!({"exp": 1_000_000_000}));
+    let other_audience = world.bearer_with("alice", &json!({"aud": "account", "azp": "platform-api"}));
+    for version in BOTH {
+        for (header, code) in [
+            (None, "AUTH_TOKEN_MISSING"),
+            (Some("Basic dTpw"), "AUTH_TOKEN_MISSING"),
+            (Some("Bearer nonsense"), "AUTH_TOKEN_INVALID"),
+            (Some(stranger.as_str()), "AUTH_TOKEN_INVALID"),
+            (Some(expired.as_str()), "AUTH_TOKEN_INVALID"),
+            (Some(other_audience.as_str()), "AUTH_TOKEN_INVALID"),
+        ] {
+            let headers: Vec<_> = header.map(|value| ("authorization", value)).into_iter().collect();
+            let reply = world.send(version, Method::GET, ROUTE, &headers, "").await;
+            assert_eq!((reply.status, reply.code().as_str()), (401, code), "{version:?} {header:?}");
+            assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
+        }
+    }
+    assert!(world.backend.seen("/internal/org").is_empty(), "nothing went behind the edge");
+}
+
+#[tokio::test]
+async fn a_good_bearer_passes_on_both_protocols_and_the_upstream_gets_it_verbatim() {
+    let world = World::start().await;
+    let bearer = world.bearer("alice");
+    for version in BOTH {
+        let reply = world.send(version, Method::GET, ROUTE, &[("authorization", &bearer)], "").await;
+        assert_eq!(reply.status, 200, "{version:?} {reply:?}");
+    }
+    for seen in world.backend.seen("/internal/org/me/companies") {
+        assert_eq!(seen.headers["authorization"], bearer.as_str());
+    }
+}
+
+#[tokio::test]
+async fn two_authorization_headers_are_a_bad_request() {
+    let world = World::start().await;
+    let bearer = world.bearer("alice");
+    let reply = world.get(ROUTE, &[("authorization", &bearer), ("authorization", &bearer)]).await;
+    assert_eq!((reply.status, reply.code().as_str()), (400, "BAD_REQUEST"));
+}
+
+#[tokio::test]
+async fn before_the_first_keys_a_bearer_is_neither_good_nor_bad() {
+    let world = World::cold(&[("IDP_JWKS_URL", "http://{backend}/no-keys")]).await;
+    let bearer = world.bearer("alice");
+    let reply = world.get(ROUTE, &[("authorization", &bearer)]).await;
+    assert_eq!((reply.status, reply.code().as_str()), (503, "AUTHORIZATION_UNAVAILABLE"));
+    assert_eq!(reply.json()["error"]["details"]["dependency"], "idp");
+    assert_eq!(world.get(ROUTE, &[]).await.status, 401, "no bearer is no bearer");
+    let ready = world.get("/readyz", &[]).await;
+    assert_eq!((ready.status, ready.json()["data"]["status"].as_str()), (503, Some("starting")));
+    assert_eq!(world.get("/healthz", &[]).await.status, 200);
+}

@@ -1,0 +1,24 @@
+//! The edge from outside: real TLS on port 0, HTTP/1.1 and HTTP/2 clients, scripted upstreams behind it. Every error
+//! answer is held against the error schema of the published description.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a broken premise fails the test that has it"
+)]
+
+mod backend;
+mod bearer;
+mod catalog;
+mod client;
+mod drain;
+mod forwarding;
+mod guards;
+mod provider;
+mod provisioning;
+mod refusals;
+mod streaming;
+mod timers;
+mod tokens;
+mod world;
