@@ -1,1 +1,78 @@
-//! idp
+//! The built-in OpenID Connect provider: Keycloak's routes, login markup, token claims and error bodies, so that a
+//! client, a test or the reconcile code cannot tell which of the two it talks to. It is for development and small
+//! installations on one machine.
+//!
+//! ```text
+//! routes.rs -> realm/   the realm's documents: discovery, signing keys
+//!           -> login/   a person's way: request -> form -> password -> code
+//!           -> tokens/  code, refresh token or client secret -> tokens
+//!           -> admin/   account state, for the administration client only (never through the edge)
+//! reconcile.rs: keys, clients and users at every start      sweep.rs: removes what has run out
+//! keys/, clients/, users/: what the four share
+//! ```
+//!
+//! Nothing here knows companies, members or modules, and no token says anything about rights.
+
+mod admin;
+mod clients;
+pub mod config;
+mod form;
+mod keys;
+mod login;
+mod meter;
+pub mod origins;
+mod realm;
+mod reconcile;
+mod refusal;
+mod routes;
+mod state;
+mod sweep;
+mod tokens;
+mod users;
+
+use contract::Clock;
+use service::ServeError;
+use sqlx::migrate::Migrator;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+pub use config::{Config, VARIABLES};
+pub use routes::{NOT_YET, router};
+pub use state::App;
+pub use sweep::step as sweep_once;
+
+/// The provider's tables.
+pub static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/idp");
+/// The routes as OpenAPI 3.1.
+pub const OPENAPI: &str = include_str!("../openapi.json");
+
+/// Prepares keys, clients and users, then serves until `shutdown`. Connections made meanwhile wait in the listener's
+/// queue, so an answer of `/ready` means that logins work.
+///
+/// # Errors
+/// The listener failed, or the data cannot be prepared for another reason than an outage.
+pub async fn serve(
+    config: Config,
+    listener: TcpListener,
+    shutdown: CancellationToken,
+) -> Result<(), ServeError> {
+    serve_at(config, Clock::system(), listener, shutdown).await
+}
+
+/// The same at the time of `clock`, for tests.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_at(
+    config: Config,
+    clock: Clock,
+    listener: TcpListener,
+    shutdown: CancellationToken,
+) -> Result<(), ServeError> {
+    let Some(app) = App::start(&config, clock, &shutdown).await? else { return Ok(()) };
+    let sweeping = tokio::spawn(sweep::run(app.clone(), shutdown.clone()));
+    let core = app.core().clone();
+    let served = service::serve(core, router(app), listener, shutdown, config.service.drain_timeout).await;
+    sweeping.abort();
+    served
+}

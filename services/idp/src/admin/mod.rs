@@ -1,0 +1,7 @@
+//! The part of Keycloak's administration that the platform uses: account state, and what happened to accounts. Only
+//! the administration client's own token opens it, and the edge never forwards to it.
+
+mod caller;
+pub(crate) mod http;
+pub(crate) mod rules;
+pub(crate) mod store;

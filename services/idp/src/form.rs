@@ -1,0 +1,125 @@
+//! Parameters as a client sends them, from a query or a form body: limited, decoded, and looked up by name. What a
+//! parameter means is decided elsewhere.
+
+use axum::extract::Request;
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http_body_util::{BodyExt, Limited};
+
+/// Largest form body; a login or a token request is under 2 KiB.
+pub(crate) const MAX_FORM_BYTES: usize = 32 << 10;
+/// Longest query; the edge takes 16 KiB of URI.
+const MAX_QUERY_BYTES: usize = 16 << 10;
+/// More parameters than any request of the protocol has.
+const MAX_PARAMETERS: usize = 64;
+
+/// Why parameters were not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FormProblem {
+    #[error("the content type must be application/x-www-form-urlencoded")]
+    ContentType,
+    #[error("the parameters are larger than the limit")]
+    TooLarge,
+    #[error("the body did not arrive whole")]
+    Broken,
+    #[error("the parameters are not UTF-8 form data")]
+    Malformed,
+    #[error("more than {MAX_PARAMETERS} parameters")]
+    TooMany,
+}
+
+/// Decoded parameters. An empty value counts as absent.
+#[derive(Debug, Default)]
+pub(crate) struct Params(Vec<(String, String)>);
+
+impl Params {
+    /// Reads a query.
+    pub(crate) fn of_query(query: Option<&str>) -> Result<Self, FormProblem> {
+        let query = query.unwrap_or_default();
+        if query.len() > MAX_QUERY_BYTES { Err(FormProblem::TooLarge) } else { Self::parse(query.as_bytes()) }
+    }
+
+    /// Reads a form body.
+    pub(crate) async fn of_body(request: Request) -> Result<Self, FormProblem> {
+        if !declares_form(&request) {
+            return Err(FormProblem::ContentType);
+        }
+        Self::parse(&whole_body(request).await?)
+    }
+
+    /// The first value of a name.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// Every value of a name.
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether one of `names` is there twice.
+    pub(crate) fn repeats_any(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.all(name).count() > 1)
+    }
+
+    /// Whether a value is longer than `max` bytes.
+    pub(crate) fn exceeds(&self, name: &str, max: usize) -> bool {
+        self.all(name).any(|value| value.len() > max)
+    }
+
+    fn parse(encoded: &[u8]) -> Result<Self, FormProblem> {
+        let pairs: Vec<(String, String)> =
+            serde_urlencoded::from_bytes(encoded).map_err(|_| FormProblem::Malformed)?;
+        if pairs.len() > MAX_PARAMETERS {
+            return Err(FormProblem::TooMany);
+        }
+        // PostgreSQL cannot store U+0000, and no parameter of the protocol may hold it; bytes that are no UTF-8 decode
+        // to the replacement character.
+        let unusable = |text: &String| text.contains(['\0', char::REPLACEMENT_CHARACTER]);
+        if pairs.iter().any(|(name, value)| unusable(name) || unusable(value)) {
+            return Err(FormProblem::Malformed);
+        }
+        Ok(Self(pairs))
+    }
+}
+
+/// Reads a body within the limit.
+pub(crate) async fn whole_body(request: Request) -> Result<Bytes, FormProblem> {
+    match Limited::new(request.into_body(), MAX_FORM_BYTES).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(FormProblem::TooLarge),
+        Err(_) => Err(FormProblem::Broken),
+    }
+}
+
+fn declares_form(request: &Request) -> bool {
+    let declared = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let media_type = declared.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    media_type.eq_ignore_ascii_case("application/x-www-form-urlencoded")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_decoded_and_empty_ones_are_absent() {
+        let params = Params::of_query(Some("a=b+c%26d&e=&f=1&f=2")).expect("good");
+        assert_eq!(params.get("a"), Some("b c&d"));
+        assert_eq!(params.get("e"), None);
+        assert!(params.repeats_any(&["a", "f"]) && !params.repeats_any(&["a", "e"]));
+        assert!(Params::of_query(None).expect("empty").get("a").is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_stored_or_is_too_much_is_refused() {
+        for bad in ["a=%00", "%00=a", "a=%ff"] {
+            assert_eq!(Params::of_query(Some(bad)).err(), Some(FormProblem::Malformed), "{bad}");
+        }
+        let many = vec!["a=b"; MAX_PARAMETERS + 1].join("&");
+        assert_eq!(Params::of_query(Some(&many)).err(), Some(FormProblem::TooMany));
+        let long = format!("a={}", "x".repeat(MAX_QUERY_BYTES));
+        assert_eq!(Params::of_query(Some(&long)).err(), Some(FormProblem::TooLarge));
+    }
+}

@@ -1,0 +1,267 @@
+//! Making keys and signing with them: RS256 for what others verify, keyed digests for what only the provider reads
+//! again (session codes, refresh tokens, client secrets). No I/O.
+
+use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der, PublicKeyX509Der};
+use aws_lc_rs::rsa::KeySize;
+use aws_lc_rs::signature::{KeyPair as _, RsaKeyPair as NewRsaKeyPair};
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use ring::rand::{SecureRandom, SystemRandom};
+use ring::rsa::PublicKeyComponents;
+use ring::signature::{
+    KeyPair as _, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair, RsaPublicKeyComponents,
+};
+use ring::{digest, hmac};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// Bytes of every random secret: codes, cookies, digest keys.
+const SECRET_BYTES: usize = 32;
+/// A session code holds a whole authorization request, at most some 9 KiB.
+const MAX_TOKEN_BYTES: usize = 12 << 10;
+
+/// Why a key cannot be made or used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum KeyError {
+    #[error("no randomness could be had")]
+    Randomness,
+    #[error("an RSA key could not be made")]
+    Generation,
+    #[error("the stored signing key does not parse: {0}")]
+    Stored(ring::error::KeyRejected),
+    #[error("signing failed")]
+    Signing,
+    #[error("the claims cannot be written: {0}")]
+    Claims(#[from] serde_json::Error),
+}
+
+impl From<KeyError> for service::ApiError {
+    fn from(error: KeyError) -> Self {
+        Self::internal(error)
+    }
+}
+
+/// An RSA key as it is stored.
+#[derive(Clone)]
+pub(crate) struct StoredKey {
+    pub(crate) kid: String,
+    pub(crate) private: Vec<u8>,
+    pub(crate) public: Vec<u8>,
+}
+
+/// Makes an RSA-2048 key. Takes a tenth of a second: not on a runtime worker.
+pub(crate) fn make_signing_key() -> Result<StoredKey, KeyError> {
+    let pair = NewRsaKeyPair::generate(KeySize::Rsa2048).map_err(|_| KeyError::Generation)?;
+    let private: Pkcs8V1Der<'_> = pair.as_der().map_err(|_| KeyError::Generation)?;
+    let public: PublicKeyX509Der<'_> = pair.public_key().as_der().map_err(|_| KeyError::Generation)?;
+    let (private, public) = (private.as_ref().to_vec(), public.as_ref().to_vec());
+    Ok(StoredKey { kid: URL_SAFE_NO_PAD.encode(sha256(&public)), private, public })
+}
+
+/// An unguessable text of 43 characters.
+pub(crate) fn random_text() -> Result<String, KeyError> {
+    random_bytes().map(|bytes| URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// An unguessable key.
+pub(crate) fn random_bytes() -> Result<[u8; SECRET_BYTES], KeyError> {
+    let mut bytes = [0; SECRET_BYTES];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| KeyError::Randomness)?;
+    Ok(bytes)
+}
+
+/// SHA-256.
+pub(crate) fn sha256(bytes: &[u8]) -> Vec<u8> {
+    digest::digest(&digest::SHA256, bytes).as_ref().to_vec()
+}
+
+/// What a key digest is for; a digest made for one purpose is never good for another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Purpose {
+    SessionCode,
+    ClientSecret,
+    RefreshToken,
+}
+
+impl Purpose {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::SessionCode => "session-code",
+            Self::ClientSecret => "client-secret",
+            Self::RefreshToken => "refresh-token",
+        }
+    }
+}
+
+/// The provider's keys in memory.
+pub(crate) struct KeyRing {
+    current: SigningKey,
+    /// The current one too; a token signed before a rotation stays good.
+    published: Vec<PublicKey>,
+    digests: hmac::Key,
+}
+
+struct SigningKey {
+    kid: String,
+    pair: RsaKeyPair,
+}
+
+struct PublicKey {
+    kid: String,
+    components: PublicKeyComponents<Vec<u8>>,
+    spki: Vec<u8>,
+}
+
+impl KeyRing {
+    /// Takes stored keys, the newest first.
+    pub(crate) fn new(newest: &StoredKey, older: &[StoredKey], secret: &[u8]) -> Result<Self, KeyError> {
+        let pair = RsaKeyPair::from_pkcs8(&newest.private).map_err(KeyError::Stored)?;
+        let published =
+            std::iter::once(newest).chain(older).map(PublicKey::of).collect::<Result<Vec<_>, _>>()?;
+        let current = SigningKey { kid: newest.kid.clone(), pair };
+        Ok(Self { current, published, digests: hmac::Key::new(hmac::HMAC_SHA512, secret) })
+    }
+
+    /// A signed JWT of these claims.
+    pub(crate) fn sign(&self, claims: &Value) -> Result<String, KeyError> {
+        let header = json!({ "alg": "RS256", "typ": "JWT", "kid": self.current.kid });
+        let message = format!("{}.{}", encode_json(&header)?, encode_json(claims)?);
+        let mut signature = vec![0; self.current.pair.public().modulus_len()];
+        self.current
+            .pair
+            .sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), message.as_bytes(), &mut signature)
+            .map_err(|_| KeyError::Signing)?;
+        Ok(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature)))
+    }
+
+    /// The claims of a JWT that this provider signed; `None` for anything else. Times are for the caller to check.
+    pub(crate) fn verify<T: DeserializeOwned>(&self, token: &str) -> Option<T> {
+        let (header, message, payload, signature) = split_token(token)?;
+        (header.get("alg")? == "RS256").then_some(())?;
+        let kid = header.get("kid")?.as_str()?;
+        let key = self.published.iter().find(|key| key.kid == kid)?;
+        let components = RsaPublicKeyComponents { n: &key.components.n, e: &key.components.e };
+        components.verify(&RSA_PKCS1_2048_8192_SHA256, message.as_bytes(), &signature).ok()?;
+        serde_json::from_slice(&payload).ok()
+    }
+
+    /// A token that only the provider reads again (HS512, as Keycloak's refresh tokens).
+    pub(crate) fn seal(&self, purpose: Purpose, claims: &Value) -> Result<String, KeyError> {
+        let header = json!({ "alg": "HS512", "typ": "JWT" });
+        let message = format!("{}.{}", encode_json(&header)?, encode_json(claims)?);
+        let tag = self.tag(purpose, message.as_bytes());
+        Ok(format!("{message}.{}", URL_SAFE_NO_PAD.encode(tag)))
+    }
+
+    /// The claims of a token made by [`Self::seal`] for this purpose.
+    pub(crate) fn open<T: DeserializeOwned>(&self, purpose: Purpose, token: &str) -> Option<T> {
+        let (header, message, payload, tag) = split_token(token)?;
+        (header.get("alg")? == "HS512").then_some(())?;
+        self.matches(purpose, message.as_bytes(), &tag).then_some(())?;
+        serde_json::from_slice(&payload).ok()
+    }
+
+    /// A keyed digest of `bytes`, good for one purpose.
+    pub(crate) fn tag(&self, purpose: Purpose, bytes: &[u8]) -> Vec<u8> {
+        let mut context = hmac::Context::with_key(&self.digests);
+        context.update(purpose.name().as_bytes());
+        context.update(b"\0");
+        context.update(bytes);
+        context.sign().as_ref().to_vec()
+    }
+
+    /// Compares in constant time.
+    pub(crate) fn matches(&self, purpose: Purpose, bytes: &[u8], tag: &[u8]) -> bool {
+        let message = [purpose.name().as_bytes(), b"\0", bytes].concat();
+        hmac::verify(&self.digests, &message, tag).is_ok()
+    }
+
+    /// The JWKS document.
+    pub(crate) fn jwks(&self) -> Value {
+        let keys: Vec<Value> = self.published.iter().map(PublicKey::jwk).collect();
+        json!({ "keys": keys })
+    }
+
+    /// `public_key` of the realm document: the current key's `SubjectPublicKeyInfo` in Base64.
+    pub(crate) fn public_key(&self) -> String {
+        self.published.first().map(|key| STANDARD.encode(&key.spki)).unwrap_or_default()
+    }
+}
+
+impl PublicKey {
+    fn of(stored: &StoredKey) -> Result<Self, KeyError> {
+        let pair = RsaKeyPair::from_pkcs8(&stored.private).map_err(KeyError::Stored)?;
+        let components = PublicKeyComponents::from(pair.public_key());
+        Ok(Self { kid: stored.kid.clone(), components, spki: stored.public.clone() })
+    }
+
+    fn jwk(&self) -> Value {
+        let number = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        json!({
+            "kid": self.kid, "kty": "RSA", "alg": "RS256", "use": "sig",
+            "n": number(&self.components.n), "e": number(&self.components.e),
+        })
+    }
+}
+
+/// Header, signed part, payload bytes and signature of a JWT.
+fn split_token(token: &str) -> Option<(Value, &str, Vec<u8>, Vec<u8>)> {
+    (token.len() <= MAX_TOKEN_BYTES).then_some(())?;
+    let (message, signature) = token.rsplit_once('.')?;
+    let (header, payload) = message.split_once('.')?;
+    let header = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).ok()?).ok()?;
+    let payload = URL_SAFE_NO_PAD.decode(payload).ok()?;
+    Some((header, message, payload, URL_SAFE_NO_PAD.decode(signature).ok()?))
+}
+
+fn encode_json(value: &Value) -> Result<String, KeyError> {
+    Ok(URL_SAFE_NO_PAD.encode(serde_json::to_vec(value)?))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn ring_of_one() -> KeyRing {
+        let key = make_signing_key().expect("a key");
+        KeyRing::new(&key, &[], &random_bytes().expect("random")).expect("a ring")
+    }
+
+    #[test]
+    fn a_signed_token_verifies_and_a_changed_one_does_not() {
+        let keys = ring_of_one();
+        let token = keys.sign(&json!({ "sub": "a" })).expect("signed");
+        assert_eq!(keys.verify::<Value>(&token), Some(json!({ "sub": "a" })));
+        assert_eq!(ring_of_one().verify::<Value>(&token), None, "another provider's key");
+        let (message, signature) = token.rsplit_once('.').expect("three parts");
+        let (header, _) = message.split_once('.').expect("three parts");
+        let other = URL_SAFE_NO_PAD.encode(r#"{"sub":"b"}"#);
+        assert_eq!(keys.verify::<Value>(&format!("{header}.{other}.{signature}")), None);
+        for bad in ["", ".", "..", "a.b.c", message] {
+            assert_eq!(keys.verify::<Value>(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_sealed_token_is_good_for_its_purpose_only() {
+        let keys = ring_of_one();
+        let token = keys.seal(Purpose::RefreshToken, &json!({ "sid": 1 })).expect("sealed");
+        assert_eq!(keys.open::<Value>(Purpose::RefreshToken, &token), Some(json!({ "sid": 1 })));
+        assert_eq!(keys.open::<Value>(Purpose::SessionCode, &token), None);
+        assert_eq!(keys.verify::<Value>(&token), None, "it is no signed token");
+        let signed = keys.sign(&json!({ "sid": 1 })).expect("signed");
+        assert_eq!(keys.open::<Value>(Purpose::RefreshToken, &signed), None);
+    }
+
+    #[test]
+    fn an_older_key_is_published_and_still_verifies() {
+        let (old, new) = (make_signing_key().expect("a key"), make_signing_key().expect("a key"));
+        let secret = random_bytes().expect("random");
+        let before = KeyRing::new(&old, &[], &secret).expect("a ring");
+        let token = before.sign(&json!({ "sub": "a" })).expect("signed");
+        let after = KeyRing::new(&new, std::slice::from_ref(&old), &secret).expect("a ring");
+        assert!(after.verify::<Value>(&token).is_some());
+        assert_eq!(after.jwks()["keys"].as_array().map(Vec::len), Some(2));
+        assert_eq!(after.jwks()["keys"][0]["kid"], Value::from(new.kid));
+    }
+}

@@ -1,0 +1,241 @@
+//! Handlers of `…/protocol/openid-connect/auth` (shows the form or refuses) and `…/login-actions/authenticate` (takes
+//! the form). They decide nothing that `rules.rs` can decide.
+
+use axum::extract::{Request, State};
+use axum::response::{Html, IntoResponse, Response};
+use contract::CorrelationId;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, SET_COOKIE};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
+use serde_json::json;
+use service::{ApiError, AuditEvent, Correlation};
+use uuid::Uuid;
+
+use crate::clients;
+use crate::clients::rules::Client;
+use crate::form::Params;
+use crate::keys::rules::{random_text, sha256};
+use crate::login::page::{self, Form};
+use crate::login::rules::{self, LoginRequest, Misaddressed, Refused, Target};
+use crate::login::store;
+use crate::login::ticket::{BROWSER_COOKIE, Browser, EXECUTION, Ticket};
+use crate::refusal::PageError;
+use crate::state::App;
+use crate::users;
+use crate::users::passwords::HashingError;
+use crate::users::rules::User;
+
+/// Told alike for an unknown name and a wrong password, so that names cannot be tried out.
+const WRONG: &str = "Invalid username or password.";
+const DISABLED: &str = "Account is disabled, contact your administrator.";
+const STALE: &str = "You took too long to sign in. Please try again.";
+/// Longest user name that is looked up.
+const MAX_USERNAME_BYTES: usize = 255;
+
+impl From<Misaddressed> for PageError {
+    fn from(problem: Misaddressed) -> Self {
+        Self::bad(problem.to_string())
+    }
+}
+
+/// `GET` and `POST /realms/{realm}/protocol/openid-connect/auth`.
+pub(crate) async fn authorize(State(app): State<App>, request: Request) -> Result<Response, PageError> {
+    let browser = Browser::of(request.headers());
+    let params = if request.method() == Method::POST {
+        Params::of_body(request).await?
+    } else {
+        Params::of_query(request.uri().query())?
+    };
+    let client = clients::store::find(&app.core.pool, rules::client_id(&params)?).await?;
+    let target = Target::of(&params, client.as_ref())?;
+    let client = client.ok_or(Misaddressed::UnknownClient)?;
+    match LoginRequest::accept(&params, &client, target.clone()) {
+        Ok(request) => {
+            let username = request.login_hint.clone().unwrap_or_default();
+            let browser = browser.map_or_else(Browser::new, Ok).map_err(ApiError::from)?;
+            show_form(&app, request, &browser, &username, None)
+        }
+        Err(refused) => Ok(refuse(&app, &target, &refused)),
+    }
+}
+
+/// `POST /realms/{realm}/login-actions/authenticate`.
+pub(crate) async fn authenticate(
+    State(app): State<App>,
+    Correlation(correlation): Correlation,
+    request: Request,
+) -> Result<Response, PageError> {
+    let query = Params::of_query(request.uri().query())?;
+    let browser = Browser::of(request.headers());
+    let form = Params::of_body(request).await?;
+    let (ticket, browser) = admit(&app, &query, browser)?;
+    let client = clients::store::find(&app.core.pool, &ticket.request.client_id).await?;
+    check_still_allowed(client.as_ref(), &ticket.request)?;
+    let username = form.get("username").unwrap_or_default();
+    if ticket.is_stale(app.core.clock.unix_seconds()) {
+        return show_form(&app, ticket.request, &browser, username, Some(STALE));
+    }
+    let password = form.get("password").unwrap_or_default();
+    match check_credentials(&app, username, password).await? {
+        Credentials::Good(user) => finish(&app, ticket.request, &browser, user, &correlation).await,
+        Credentials::Bad { user, problem } => {
+            record_failure(&app, &ticket.request, user, problem, &correlation).await?;
+            show_form(&app, ticket.request, &browser, username, Some(problem))
+        }
+    }
+}
+
+/// `GET /resources/login.css`.
+pub(crate) async fn style() -> Response {
+    let headers = [(CONTENT_TYPE, "text/css; charset=utf-8"), (CACHE_CONTROL, "public, max-age=3600")];
+    (headers, page::STYLE).into_response()
+}
+
+/// The ticket behind a posted form, when it was shown to this browser.
+fn admit(app: &App, query: &Params, browser: Option<Browser>) -> Result<(Ticket, Browser), PageError> {
+    let session_code = query.get("session_code").unwrap_or_default();
+    let ticket = Ticket::open(&app.keys, session_code).ok_or_else(|| {
+        PageError::bad("This login form is not valid. Go back to the application and sign in again.")
+    })?;
+    let fits = query.get("client_id") == Some(ticket.request.client_id.as_str())
+        && query.get("tab_id") == Some(ticket.tab_id.as_str())
+        && query.get("execution") == Some(EXECUTION);
+    if !fits {
+        return Err(PageError::bad("This login form does not fit its address."));
+    }
+    let browser = browser.filter(|browser| ticket.is_of(browser)).ok_or_else(|| {
+        PageError::bad("The cookie of this login is missing. Allow cookies, go back to the application and sign in again.")
+    })?;
+    Ok((ticket, browser))
+}
+
+/// A client may have been changed while its form was open.
+fn check_still_allowed(client: Option<&Client>, request: &LoginRequest) -> Result<(), Misaddressed> {
+    let client = client.ok_or(Misaddressed::UnknownClient)?;
+    if !client.enabled {
+        return Err(Misaddressed::DisabledClient);
+    }
+    if client.allows_redirect(&request.target.redirect_uri) { Ok(()) } else { Err(Misaddressed::RedirectUri) }
+}
+
+enum Credentials {
+    Good(User),
+    Bad { user: Option<Uuid>, problem: &'static str },
+}
+
+/// The same work is done for every name, known or not; that an account is disabled is told only to who knows its
+/// password.
+async fn check_credentials(app: &App, username: &str, password: &str) -> Result<Credentials, PageError> {
+    let username = username.trim().to_lowercase();
+    let login = if username.len() <= MAX_USERNAME_BYTES {
+        users::store::find_login(&app.core.pool, &username).await?
+    } else {
+        None
+    };
+    let (user, hash) = login.map_or((None, None), |login| (Some(login.user), login.password_hash));
+    let fits = app.passwords.matches(password, hash).await.map_err(hashing_failed)?;
+    Ok(match user {
+        Some(user) if fits && user.enabled => Credentials::Good(user),
+        Some(user) if fits => Credentials::Bad { user: Some(user.id), problem: DISABLED },
+        other => Credentials::Bad { user: other.map(|user| user.id), problem: WRONG },
+    })
+}
+
+fn hashing_failed(error: HashingError) -> PageError {
+    if matches!(error, HashingError::Busy) { PageError::busy() } else { ApiError::internal(error).into() }
+}
+
+async fn record_failure(
+    app: &App,
+    request: &LoginRequest,
+    user: Option<Uuid>,
+    problem: &'static str,
+    correlation: &CorrelationId,
+) -> Result<(), PageError> {
+    app.meter.login(false);
+    let reason = if problem == DISABLED { "disabled" } else { "credentials" };
+    let subject = user.map_or_else(|| "user:unknown".to_owned(), |id| format!("user:{id}"));
+    let payload = json!({ "clientId": request.client_id, "reason": reason });
+    let tx = app.core.begin_as("system:login", Some(correlation.as_str())).await?;
+    tx.commit(&AuditEvent { company: None, action: "login.failed", subject, payload }).await?;
+    Ok(())
+}
+
+/// Opens the session and sends the browser back with a code.
+async fn finish(
+    app: &App,
+    request: LoginRequest,
+    browser: &Browser,
+    user: User,
+    correlation: &CorrelationId,
+) -> Result<Response, PageError> {
+    let (session, code) = (Uuid::new_v4(), random_text().map_err(ApiError::from)?);
+    let now = app.core.clock.now();
+    let mut tx = app.core.begin_as(&user.id.to_string(), Some(correlation.as_str())).await?;
+    if !store::open_session(tx.conn(), session, user.id, &request.client_id, now).await? {
+        tx.unchanged().await?;
+        record_failure(app, &request, Some(user.id), DISABLED, correlation).await?;
+        return show_form(app, request, browser, &user.username, Some(DISABLED));
+    }
+    store::add_code(tx.conn(), session, &sha256(code.as_bytes()), &request, now).await?;
+    let event = AuditEvent {
+        company: None,
+        action: "login.succeeded",
+        subject: format!("session:{session}"),
+        payload: json!({ "clientId": request.client_id, "userId": user.id }),
+    };
+    tx.commit(&event).await?;
+    app.meter.login(true);
+    let session = session.to_string();
+    let outcome = [("session_state", session.as_str()), ("code", code.as_str())];
+    Ok(redirect(&request.target.answer(&app.realm.issuer, &outcome)))
+}
+
+fn show_form(
+    app: &App,
+    request: LoginRequest,
+    browser: &Browser,
+    username: &str,
+    problem: Option<&str>,
+) -> Result<Response, PageError> {
+    let ticket = Ticket::new(request, browser, app.core.clock.unix_seconds()).map_err(ApiError::from)?;
+    let session_code = ticket.seal(&app.keys).map_err(ApiError::from)?;
+    let query = [
+        ("session_code", session_code.as_str()),
+        ("execution", EXECUTION),
+        ("client_id", &ticket.request.client_id),
+        ("tab_id", &ticket.tab_id),
+    ];
+    let query = serde_urlencoded::to_string(query).map_err(ApiError::internal)?;
+    let action = format!("{}/login-actions/authenticate?{query}", app.realm.issuer);
+    let form = Form { realm: &app.realm.name, action: &action, username, problem };
+    let mut response = Html(page::login(&form)).into_response();
+    page::protect(&mut response);
+    set_header(&mut response, SET_COOKIE, &browser_cookie(app, browser));
+    Ok(response)
+}
+
+/// Kept from scripts and from other sites' requests, and sent over TLS only: the edge ends TLS before this provider.
+fn browser_cookie(app: &App, browser: &Browser) -> String {
+    let (value, realm) = (browser.as_str(), &app.realm.name);
+    format!("{BROWSER_COOKIE}={value}; Path=/realms/{realm}/; HttpOnly; Secure; SameSite=Lax")
+}
+
+fn refuse(app: &App, target: &Target, refused: &Refused) -> Response {
+    let outcome = [("error", refused.error), ("error_description", refused.description.as_str())];
+    redirect(&target.answer(&app.realm.issuer, &outcome))
+}
+
+fn redirect(location: &str) -> Response {
+    let mut response = StatusCode::FOUND.into_response();
+    page::protect(&mut response);
+    set_header(&mut response, LOCATION, location);
+    response
+}
+
+/// Sets a header whose text is encoded already; a text that is no header value is a bug and leaves no half answer.
+fn set_header(response: &mut Response, name: HeaderName, value: &str) {
+    match HeaderValue::try_from(value) {
+        Ok(value) => drop(response.headers_mut().insert(name, value)),
+        Err(error) => *response = PageError::from(ApiError::internal(error)).into_response(),
+    }
+}

@@ -1,0 +1,335 @@
+//! Which authorization requests are accepted, and how an answer goes back. Pure. A request whose client or redirect
+//! URI is in doubt never redirects ([`Misaddressed`]); once both are sure, every refusal does ([`Refused`]).
+
+use serde::{Deserialize, Serialize};
+
+use crate::clients::rules::{Client, MAX_CLIENT_ID_BYTES, MAX_REDIRECT_URI_BYTES};
+use crate::form::Params;
+use crate::tokens::scope::Scope;
+
+/// Parameters that name who asks and where the answer goes.
+const ADDRESS: [&str; 2] = ["client_id", "redirect_uri"];
+/// The other parameters that are read, and their longest values in bytes.
+const LIMITS: [(&str, usize); 11] = [
+    ("response_type", 64),
+    ("response_mode", 32),
+    ("scope", 1_024),
+    ("state", 2_048),
+    ("nonce", 512),
+    ("code_challenge", 128),
+    ("code_challenge_method", 16),
+    ("prompt", 64),
+    ("login_hint", 255),
+    ("request", 1),
+    ("request_uri", 1),
+];
+/// RFC 7636, section 4.1 and 4.2.
+const PKCE_LENGTH: std::ops::RangeInclusive<usize> = 43..=128;
+
+/// A request that may not be answered by a redirect, in words for the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Misaddressed {
+    #[error("Missing parameters: client_id")]
+    NoClient,
+    #[error("Client not found.")]
+    UnknownClient,
+    #[error("Client disabled.")]
+    DisabledClient,
+    #[error("Invalid parameter: redirect_uri")]
+    RedirectUri,
+    #[error("Duplicated parameter: {0}")]
+    Repeated(&'static str),
+}
+
+/// Who asks.
+pub(crate) fn client_id(params: &Params) -> Result<&str, Misaddressed> {
+    if let Some(name) = ADDRESS.into_iter().find(|name| params.repeats_any(&[name])) {
+        return Err(Misaddressed::Repeated(name));
+    }
+    if params.exceeds("client_id", MAX_CLIENT_ID_BYTES) {
+        return Err(Misaddressed::UnknownClient);
+    }
+    params.get("client_id").ok_or(Misaddressed::NoClient)
+}
+
+/// Where the answer goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Target {
+    pub(crate) redirect_uri: String,
+    mode: ResponseMode,
+    state: Option<String>,
+}
+
+/// In which part of the redirect URI the answer stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ResponseMode {
+    Query,
+    Fragment,
+}
+
+impl Target {
+    /// The redirect URI must be one that the client has registered, and the client must be in use.
+    pub(crate) fn of(params: &Params, client: Option<&Client>) -> Result<Self, Misaddressed> {
+        let client = client.ok_or(Misaddressed::UnknownClient)?;
+        if !client.enabled {
+            return Err(Misaddressed::DisabledClient);
+        }
+        let uri =
+            params.get("redirect_uri").filter(|_| !params.exceeds("redirect_uri", MAX_REDIRECT_URI_BYTES));
+        let uri = uri.filter(|uri| client.allows_redirect(uri)).ok_or(Misaddressed::RedirectUri)?;
+        let mode = match params.get("response_mode") {
+            Some("fragment") => ResponseMode::Fragment,
+            _ => ResponseMode::Query,
+        };
+        // A state that is refused below is not sent back.
+        let state = params.get("state").filter(|state| is_state(state)).map(ToOwned::to_owned);
+        Ok(Self { redirect_uri: uri.to_owned(), mode, state })
+    }
+
+    /// The address that tells the client the outcome.
+    pub(crate) fn answer(&self, issuer: &str, outcome: &[(&str, &str)]) -> String {
+        let state = self.state.as_deref().map(|state| ("state", state));
+        let pairs: Vec<_> = outcome.iter().copied().chain(state).chain([("iss", issuer)]).collect();
+        let encoded = serde_urlencoded::to_string(pairs).unwrap_or_default();
+        let mark = match self.mode {
+            ResponseMode::Fragment => '#',
+            ResponseMode::Query if self.redirect_uri.contains('?') => '&',
+            ResponseMode::Query => '?',
+        };
+        format!("{}{mark}{encoded}", self.redirect_uri)
+    }
+}
+
+/// A refusal that the client is told by redirect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) error: &'static str,
+    pub(crate) description: String,
+}
+
+impl Refused {
+    fn new(error: &'static str, description: impl Into<String>) -> Self {
+        Self { error, description: description.into() }
+    }
+
+    fn invalid(description: impl Into<String>) -> Self {
+        Self::new("invalid_request", description)
+    }
+}
+
+/// An accepted request: what the login needs to remember until the code is redeemed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LoginRequest {
+    pub(crate) client_id: String,
+    pub(crate) target: Target,
+    pub(crate) scope: Scope,
+    pub(crate) nonce: Option<String>,
+    pub(crate) code_challenge: String,
+    pub(crate) login_hint: Option<String>,
+}
+
+impl LoginRequest {
+    /// Checks everything but the address, in Keycloak's order.
+    pub(crate) fn accept(params: &Params, client: &Client, target: Target) -> Result<Self, Refused> {
+        check_limits(params)?;
+        check_response_type(params)?;
+        let scope = Scope::parse(params.get("scope").unwrap_or_default())
+            .ok_or_else(|| Refused::new("invalid_scope", scope_problem(params)))?;
+        let code_challenge = code_challenge(params)?;
+        if prompts_none(params) {
+            // There is no login that outlives its form yet, so a login without a form never succeeds.
+            return Err(Refused::new("login_required", "User not logged in"));
+        }
+        Ok(Self {
+            client_id: client.id.clone(),
+            target,
+            scope,
+            nonce: params.get("nonce").map(ToOwned::to_owned),
+            code_challenge,
+            login_hint: params.get("login_hint").map(ToOwned::to_owned),
+        })
+    }
+}
+
+fn check_limits(params: &Params) -> Result<(), Refused> {
+    for (name, unsupported) in
+        [("request", "request_not_supported"), ("request_uri", "request_uri_not_supported")]
+    {
+        if params.get(name).is_some() {
+            return Err(Refused::new(unsupported, format!("Unsupported parameter: {name}")));
+        }
+    }
+    for (name, max) in LIMITS {
+        if params.repeats_any(&[name]) {
+            return Err(Refused::invalid("duplicated parameter"));
+        }
+        let printable = params.get(name).is_none_or(|value| !value.chars().any(char::is_control));
+        if params.exceeds(name, max) || !printable {
+            return Err(Refused::invalid(format!("Invalid parameter: {name}")));
+        }
+    }
+    if params.get("state").is_some_and(|state| !is_state(state)) {
+        return Err(Refused::invalid("Invalid parameter: state"));
+    }
+    Ok(())
+}
+
+fn check_response_type(params: &Params) -> Result<(), Refused> {
+    match params.get("response_type") {
+        None => return Err(Refused::invalid("Missing parameter: response_type")),
+        Some("code") => {}
+        Some(_) => return Err(Refused::new("unsupported_response_type", "Unsupported response_type")),
+    }
+    match params.get("response_mode") {
+        None | Some("query" | "fragment") => Ok(()),
+        Some(_) => Err(Refused::invalid("Invalid parameter: response_mode")),
+    }
+}
+
+fn scope_problem(params: &Params) -> String {
+    format!("Invalid scopes: {}", params.get("scope").unwrap_or_default())
+}
+
+/// Every login needs PKCE with S256 (RFC 7636): a code that leaks is worth nothing without its verifier.
+fn code_challenge(params: &Params) -> Result<String, Refused> {
+    match params.get("code_challenge_method") {
+        None => return Err(Refused::invalid("Missing parameter: code_challenge_method")),
+        Some("S256") => {}
+        Some(_) => {
+            let description = "Invalid parameter: code challenge method is not configured one";
+            return Err(Refused::invalid(description));
+        }
+    }
+    let challenge =
+        params.get("code_challenge").ok_or_else(|| Refused::invalid("Missing parameter: code_challenge"))?;
+    if is_pkce_text(challenge) {
+        Ok(challenge.to_owned())
+    } else {
+        Err(Refused::invalid("Invalid parameter: code_challenge"))
+    }
+}
+
+/// What a verifier and a challenge may look like.
+pub(crate) fn is_pkce_text(text: &str) -> bool {
+    let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    PKCE_LENGTH.contains(&text.len()) && text.bytes().all(unreserved)
+}
+
+/// RFC 6749, appendix A.5: printable ASCII.
+fn is_state(state: &str) -> bool {
+    state.len() <= 2_048 && state.bytes().all(|byte| (0x20..=0x7e).contains(&byte))
+}
+
+fn prompts_none(params: &Params) -> bool {
+    params.get("prompt").is_some_and(|prompt| prompt.split(' ').any(|word| word == "none"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clients::rules::ClientKind;
+
+    const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+
+    fn client() -> Client {
+        Client {
+            id: "platform-frontend".to_owned(),
+            kind: ClientKind::Frontend,
+            secret_tag: None,
+            redirect_uris: vec!["https://app.test/callback".to_owned()],
+            web_origins: Vec::new(),
+            enabled: true,
+        }
+    }
+
+    fn good() -> String {
+        format!(
+            "client_id=platform-frontend&redirect_uri=https://app.test/callback&response_type=code&\
+             scope=openid&state=s&nonce=n&code_challenge={CHALLENGE}&code_challenge_method=S256"
+        )
+    }
+
+    fn accept(query: &str) -> Result<LoginRequest, Refused> {
+        let params = Params::of_query(Some(query)).expect("a query");
+        let target = Target::of(&params, Some(&client())).expect("well addressed");
+        LoginRequest::accept(&params, &client(), target)
+    }
+
+    #[test]
+    fn a_whole_request_is_accepted() {
+        let request = accept(&good()).expect("accepted");
+        assert_eq!(request.code_challenge, CHALLENGE);
+        assert_eq!(
+            request.target.answer("https://i", &[("code", "c")]),
+            "https://app.test/callback?code=c&state=s&iss=https%3A%2F%2Fi"
+        );
+        let fragment = accept(&format!("{}&response_mode=fragment", good())).expect("accepted");
+        assert!(
+            fragment.target.answer("i", &[("code", "c")]).starts_with("https://app.test/callback#code=c")
+        );
+    }
+
+    #[test]
+    fn each_refusal_is_told_with_its_name() {
+        let without = |name: &str| {
+            good()
+                .split('&')
+                .filter(|pair| !pair.starts_with(&format!("{name}=")))
+                .collect::<Vec<_>>()
+                .join("&")
+        };
+        let with = |name: &str, value: &str| format!("{}&{name}={value}", without(name));
+        let cases = [
+            (without("response_type"), "invalid_request", "Missing parameter: response_type"),
+            (with("response_type", "token"), "unsupported_response_type", "Unsupported response_type"),
+            (with("response_mode", "form_post"), "invalid_request", "Invalid parameter: response_mode"),
+            (with("scope", "openid+x"), "invalid_scope", "Invalid scopes: openid x"),
+            (without("code_challenge_method"), "invalid_request", "Missing parameter: code_challenge_method"),
+            (
+                with("code_challenge_method", "plain"),
+                "invalid_request",
+                "Invalid parameter: code challenge method is not configured one",
+            ),
+            (without("code_challenge"), "invalid_request", "Missing parameter: code_challenge"),
+            (with("code_challenge", "short"), "invalid_request", "Invalid parameter: code_challenge"),
+            (
+                with("code_challenge", &"%2F".repeat(43)),
+                "invalid_request",
+                "Invalid parameter: code_challenge",
+            ),
+            (with("prompt", "none"), "login_required", "User not logged in"),
+            (format!("{}&nonce=again", good()), "invalid_request", "duplicated parameter"),
+            (with("state", &"x".repeat(2_049)), "invalid_request", "Invalid parameter: state"),
+            (with("state", "%C3%A4"), "invalid_request", "Invalid parameter: state"),
+            (with("nonce", &"x".repeat(513)), "invalid_request", "Invalid parameter: nonce"),
+            (with("nonce", "%0a"), "invalid_request", "Invalid parameter: nonce"),
+            (with("request", "x"), "request_not_supported", "Unsupported parameter: request"),
+        ];
+        for (query, error, description) in cases {
+            let refused = accept(&query).expect_err(&query);
+            assert_eq!((refused.error, refused.description.as_str()), (error, description), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_request_in_doubt_of_its_address_never_gets_a_target() {
+        let of = |query: &str, client: Option<&Client>| {
+            let params = Params::of_query(Some(query)).expect("a query");
+            client_id(&params)?;
+            Target::of(&params, client)
+        };
+        let disabled = Client { enabled: false, ..client() };
+        for (query, client, expect) in [
+            ("", None, Misaddressed::NoClient),
+            ("client_id=a&client_id=b", None, Misaddressed::Repeated("client_id")),
+            ("client_id=a&redirect_uri=x&redirect_uri=y", None, Misaddressed::Repeated("redirect_uri")),
+            ("client_id=a", None, Misaddressed::UnknownClient),
+            ("client_id=a", Some(&disabled), Misaddressed::DisabledClient),
+            ("client_id=a", Some(&client()), Misaddressed::RedirectUri),
+            ("client_id=a&redirect_uri=https://evil.test/", Some(&client()), Misaddressed::RedirectUri),
+        ] {
+            assert_eq!(of(query, client), Err(expect), "{query}");
+        }
+    }
+}

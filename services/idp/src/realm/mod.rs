@@ -1,0 +1,3 @@
+//! The realm's own documents: description, discovery, signing keys.
+
+pub(crate) mod http;

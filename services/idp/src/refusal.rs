@@ -1,0 +1,230 @@
+//! Every way the provider says no, and the only place that renders it. Three wires, three shapes, as Keycloak's: the
+//! token route answers OAuth errors, pages a person sees are HTML, administration answers one `error` member.
+
+use std::borrow::Cow;
+
+use axum::Json;
+use axum::response::{Html, IntoResponse, Response};
+use http::header::{CACHE_CONTROL, PRAGMA, WWW_AUTHENTICATE};
+use http::{HeaderValue, StatusCode};
+use serde_json::json;
+use service::ApiError;
+
+use crate::form::FormProblem;
+use crate::login::page;
+
+/// `{"error": …, "error_description": …}`.
+#[derive(Debug)]
+pub(crate) struct OauthError {
+    status: StatusCode,
+    error: &'static str,
+    description: Cow<'static, str>,
+    /// The realm, when the client tried `Authorization: Basic`.
+    challenge: Option<String>,
+}
+
+impl OauthError {
+    pub(crate) fn new(
+        status: StatusCode,
+        error: &'static str,
+        description: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self { status, error, description: description.into(), challenge: None }
+    }
+
+    /// 400 `invalid_request`.
+    pub(crate) fn invalid_request(description: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_request", description)
+    }
+
+    /// 400 `invalid_grant`.
+    pub(crate) fn invalid_grant(description: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_grant", description)
+    }
+
+    /// The same, told to a client that used `Authorization: Basic` in this realm.
+    pub(crate) fn challenged(mut self, realm: &str) -> Self {
+        self.challenge = Some(realm.to_owned());
+        self
+    }
+}
+
+impl IntoResponse for OauthError {
+    fn into_response(self) -> Response {
+        let body = json!({ "error": self.error, "error_description": self.description });
+        let mut response = (self.status, Json(body)).into_response();
+        never_stored(&mut response);
+        let challenge = self.challenge.map(|realm| HeaderValue::try_from(format!("Basic realm=\"{realm}\"")));
+        if let Some(Ok(challenge)) = challenge {
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}
+
+impl From<ApiError> for OauthError {
+    fn from(error: ApiError) -> Self {
+        if is_outage(&error) {
+            let description = "the provider cannot answer now";
+            return Self::new(StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable", description);
+        }
+        tracing::error!(cause = %cause_of(&error), "a token request failed inside");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "unknown_error", "an internal error")
+    }
+}
+
+impl From<sqlx::Error> for OauthError {
+    fn from(error: sqlx::Error) -> Self {
+        ApiError::from(error).into()
+    }
+}
+
+impl From<FormProblem> for OauthError {
+    fn from(problem: FormProblem) -> Self {
+        Self::new(form_status(problem), "invalid_request", problem.to_string())
+    }
+}
+
+/// A page that says why a login cannot go on. It never redirects.
+#[derive(Debug)]
+pub(crate) struct PageError {
+    status: StatusCode,
+    message: Cow<'static, str>,
+}
+
+impl PageError {
+    /// 400.
+    pub(crate) fn bad(message: impl Into<Cow<'static, str>>) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, message: message.into() }
+    }
+
+    /// 503: too many logins at once.
+    pub(crate) fn busy() -> Self {
+        let message = "Too many people are signing in right now. Try again in a moment.".into();
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, message }
+    }
+}
+
+impl IntoResponse for PageError {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Html(page::error(&self.message))).into_response();
+        page::protect(&mut response);
+        response
+    }
+}
+
+impl From<ApiError> for PageError {
+    fn from(error: ApiError) -> Self {
+        if is_outage(&error) {
+            let message = "Signing in is not possible at the moment. Try again later.".into();
+            return Self { status: StatusCode::SERVICE_UNAVAILABLE, message };
+        }
+        tracing::error!(cause = %cause_of(&error), "a login failed inside");
+        let message = "Something went wrong on our side.".into();
+        Self { status: StatusCode::INTERNAL_SERVER_ERROR, message }
+    }
+}
+
+impl From<sqlx::Error> for PageError {
+    fn from(error: sqlx::Error) -> Self {
+        ApiError::from(error).into()
+    }
+}
+
+impl From<FormProblem> for PageError {
+    fn from(problem: FormProblem) -> Self {
+        Self { status: form_status(problem), message: format!("Invalid request: {problem}.").into() }
+    }
+}
+
+/// `{"error": …}` of the realm's documents and of administration.
+#[derive(Debug)]
+pub(crate) struct AdminError {
+    status: StatusCode,
+    error: Cow<'static, str>,
+}
+
+impl AdminError {
+    pub(crate) fn new(status: StatusCode, error: impl Into<Cow<'static, str>>) -> Self {
+        Self { status, error: error.into() }
+    }
+
+    /// 400.
+    pub(crate) fn bad(error: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, error)
+    }
+
+    /// 401: no token of this provider.
+    pub(crate) const fn unauthorized() -> Self {
+        Self { status: StatusCode::UNAUTHORIZED, error: Cow::Borrowed("HTTP 401 Unauthorized") }
+    }
+
+    /// 403: not the administration client's token.
+    pub(crate) const fn forbidden() -> Self {
+        Self { status: StatusCode::FORBIDDEN, error: Cow::Borrowed("HTTP 403 Forbidden") }
+    }
+
+    /// 404.
+    pub(crate) const fn user_not_found() -> Self {
+        Self { status: StatusCode::NOT_FOUND, error: Cow::Borrowed("User not found") }
+    }
+
+    /// 404: the path names another realm.
+    pub(crate) const fn no_such_realm() -> Self {
+        Self { status: StatusCode::NOT_FOUND, error: Cow::Borrowed("Realm does not exist") }
+    }
+}
+
+impl IntoResponse for AdminError {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, Json(json!({ "error": self.error }))).into_response();
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<ApiError> for AdminError {
+    fn from(error: ApiError) -> Self {
+        if is_outage(&error) {
+            return Self::new(StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable");
+        }
+        tracing::error!(cause = %cause_of(&error), "an administration request failed inside");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "unknown_error")
+    }
+}
+
+impl From<sqlx::Error> for AdminError {
+    fn from(error: sqlx::Error) -> Self {
+        ApiError::from(error).into()
+    }
+}
+
+impl From<FormProblem> for AdminError {
+    fn from(problem: FormProblem) -> Self {
+        Self::new(form_status(problem), problem.to_string())
+    }
+}
+
+/// Tokens and token errors stay out of every cache (RFC 6749, section 5.1).
+pub(crate) fn never_stored(response: &mut Response) {
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.headers_mut().insert(PRAGMA, HeaderValue::from_static("no-cache"));
+}
+
+const fn form_status(problem: FormProblem) -> StatusCode {
+    match problem {
+        FormProblem::ContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        FormProblem::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        FormProblem::Broken | FormProblem::Malformed | FormProblem::TooMany => StatusCode::BAD_REQUEST,
+    }
+}
+
+const fn is_outage(error: &ApiError) -> bool {
+    matches!(error, ApiError::Unavailable { .. })
+}
+
+fn cause_of(error: &ApiError) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+}

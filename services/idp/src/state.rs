@@ -1,0 +1,68 @@
+//! What every handler holds.
+
+use std::sync::Arc;
+
+use contract::Clock;
+use service::{Core, ServeError};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::keys::rules::KeyRing;
+use crate::meter::Meter;
+use crate::reconcile;
+use crate::users::passwords::Passwords;
+
+/// The provider. Cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    pub(crate) core: Core,
+    pub(crate) realm: Arc<Realm>,
+    pub(crate) keys: Arc<KeyRing>,
+    pub(crate) passwords: Passwords,
+    pub(crate) meter: Meter,
+}
+
+/// The one realm.
+#[derive(Debug)]
+pub(crate) struct Realm {
+    pub(crate) name: String,
+    /// `{base_url}/realms/{name}`.
+    pub(crate) issuer: String,
+    /// Audience of tokens for the platform.
+    pub(crate) audience: String,
+    /// Client that may use the administration routes.
+    pub(crate) admin_client: String,
+}
+
+impl App {
+    /// Connects, and makes keys, clients and users be what the configuration says. It waits for a database that does
+    /// not answer yet; `None` when it was told to stop meanwhile.
+    ///
+    /// # Errors
+    /// Something other than an outage: the schema is missing, a stored key does not parse.
+    pub async fn start(
+        config: &Config,
+        clock: Clock,
+        stop: &CancellationToken,
+    ) -> Result<Option<Self>, ServeError> {
+        let core = Core::start(&config.service, clock, stop)?;
+        let passwords = Passwords::new().map_err(|error| ServeError::Unfit(error.to_string()))?;
+        let Some(keys) = reconcile::until_done(&core, &passwords, config, stop).await? else {
+            return Ok(None);
+        };
+        let realm = Realm {
+            name: config.realm.clone(),
+            issuer: config.issuer(),
+            audience: config.audience.clone(),
+            admin_client: config.admin_client.client_id.clone(),
+        };
+        let meter = Meter::register(&core.metrics)?;
+        Ok(Some(Self { core, realm: Arc::new(realm), keys: Arc::new(keys), passwords, meter }))
+    }
+
+    /// What every service holds.
+    #[must_use]
+    pub const fn core(&self) -> &Core {
+        &self.core
+    }
+}

@@ -1,0 +1,129 @@
+//! SQL of sessions and codes as the token route sees them.
+
+use sqlx::{PgConnection, PgExecutor};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::users::rules::User;
+
+/// A code that was taken by this transaction: nobody else can take it any more.
+#[derive(Debug)]
+pub(crate) struct TakenCode {
+    pub(crate) redirect_uri: String,
+    pub(crate) scope: String,
+    pub(crate) nonce: Option<String>,
+    pub(crate) code_challenge: String,
+    pub(crate) expires_at: OffsetDateTime,
+}
+
+/// A session and its user.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) id: Uuid,
+    pub(crate) client_id: String,
+    pub(crate) authenticated_at: OffsetDateTime,
+    pub(crate) idle_until: OffsetDateTime,
+    pub(crate) ends_at: OffsetDateTime,
+    pub(crate) refresh_hash: Option<Vec<u8>>,
+    pub(crate) user: User,
+}
+
+/// The session and the user of a code, used or not.
+pub(crate) async fn owner_of_code(
+    db: impl PgExecutor<'_>,
+    code_hash: &[u8],
+) -> sqlx::Result<Option<(Uuid, Uuid)>> {
+    let row = sqlx::query!(
+        "SELECT s.id, s.user_id FROM idp.codes c JOIN idp.sessions s ON s.id = c.session_id \
+         WHERE c.code_hash = $1",
+        code_hash
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(row.map(|row| (row.id, row.user_id)))
+}
+
+/// Takes a code that nobody has taken. Of two exchanges at once the second waits here for the first to commit.
+pub(crate) async fn take_code(
+    conn: &mut PgConnection,
+    code_hash: &[u8],
+    now: OffsetDateTime,
+) -> sqlx::Result<Option<TakenCode>> {
+    sqlx::query_as!(
+        TakenCode,
+        "UPDATE idp.codes SET used_at = $2 WHERE code_hash = $1 AND used_at IS NULL \
+         RETURNING redirect_uri, scope, nonce, code_challenge, expires_at",
+        code_hash,
+        now
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+/// A session, locked until the transaction ends.
+pub(crate) async fn lock_session(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<Session>> {
+    let row = sqlx::query!(
+        "SELECT s.id, s.client_id, s.authenticated_at, s.idle_until, s.ends_at, s.refresh_hash, \
+         u.id AS user_id, u.username, u.enabled, u.email, u.first_name, u.last_name, u.service_client, \
+         u.created_at \
+         FROM idp.sessions s JOIN idp.users u ON u.id = s.user_id WHERE s.id = $1 FOR UPDATE OF s",
+        id
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(row.map(|row| Session {
+        id: row.id,
+        client_id: row.client_id,
+        authenticated_at: row.authenticated_at,
+        idle_until: row.idle_until,
+        ends_at: row.ends_at,
+        refresh_hash: row.refresh_hash,
+        user: User {
+            id: row.user_id,
+            username: row.username,
+            enabled: row.enabled,
+            email: row.email,
+            first_name: row.first_name,
+            last_name: row.last_name,
+            service_client: row.service_client,
+            created_at: row.created_at,
+        },
+    }))
+}
+
+/// Makes `refresh_hash` the one good refresh token of a session, and the session live until `idle_until`.
+pub(crate) async fn keep_refresh(
+    conn: &mut PgConnection,
+    session: Uuid,
+    refresh_hash: &[u8],
+    idle_until: OffsetDateTime,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "UPDATE idp.sessions SET refresh_hash = $2, idle_until = $3 WHERE id = $1",
+        session,
+        refresh_hash,
+        idle_until
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Ends a session: its code and its refresh token are gone with it.
+pub(crate) async fn end_session(conn: &mut PgConnection, session: Uuid) -> sqlx::Result<bool> {
+    let ended = sqlx::query!("DELETE FROM idp.sessions WHERE id = $1", session).execute(conn).await?;
+    Ok(ended.rows_affected() == 1)
+}
+
+/// Ends at most `batch` sessions that nobody may use any more; gives how many.
+pub(crate) async fn end_idle(conn: &mut PgConnection, now: OffsetDateTime, batch: i64) -> sqlx::Result<u64> {
+    let ended = sqlx::query!(
+        "DELETE FROM idp.sessions WHERE id IN \
+         (SELECT id FROM idp.sessions WHERE idle_until <= $1 ORDER BY idle_until LIMIT $2 FOR UPDATE SKIP LOCKED)",
+        now,
+        batch
+    )
+    .execute(conn)
+    .await?;
+    Ok(ended.rows_affected())
+}

@@ -1,0 +1,88 @@
+//! Redeeming a code: once, in time, by who asked for it.
+
+use std::time::Duration;
+
+use crate::provider::{Provider, expected, oauth_error};
+
+const NOT_VALID: &str = "Code not valid";
+
+#[tokio::test]
+async fn each_mismatch_is_refused_and_uses_the_code_up() {
+    let provider = Provider::start().await;
+    let other = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXX";
+    for (change, description) in [
+        (("redirect_uri", ""), "Incorrect redirect_uri"),
+        (("redirect_uri", "https://localhost:8443/"), "Incorrect redirect_uri"),
+        (("code_verifier", ""), "PKCE code verifier not specified"),
+        (("code_verifier", "short"), "PKCE verification failed: Invalid code verifier"),
+        (("code_verifier", other), "PKCE verification failed: Code mismatch"),
+    ] {
+        let code = provider.login("alice", "alice").await["code"].clone();
+        let refused = provider.redeem(&code, &[change]).await;
+        assert_eq!(oauth_error(&refused), expected(400, "invalid_grant", description));
+        let again = provider.redeem(&code, &[]).await;
+        assert_eq!(oauth_error(&again), expected(400, "invalid_grant", NOT_VALID), "{description}");
+    }
+    assert_eq!(provider.audited("code.refused").await, 5);
+    assert_eq!(provider.audited("session.tokens_issued").await, 0);
+}
+
+#[tokio::test]
+async fn another_client_cannot_redeem_a_code() {
+    let provider = Provider::start().await;
+    let code = provider.login("alice", "alice").await["code"].clone();
+    let theirs = [("client_id", "crm-backend"), ("client_secret", crate::provider::CRM_SECRET)];
+    let refused = provider.redeem(&code, &theirs).await;
+    assert_eq!(oauth_error(&refused), expected(400, "invalid_grant", "Auth error"));
+}
+
+#[tokio::test]
+async fn a_code_lives_a_minute() {
+    let provider = Provider::start().await;
+    let code = provider.login("alice", "alice").await["code"].clone();
+    provider.clock.advance(Duration::from_secs(59));
+    assert_eq!(provider.redeem(&code, &[]).await.status, 200);
+    let code = provider.login("alice", "alice").await["code"].clone();
+    provider.clock.advance(Duration::from_mins(1));
+    let late = provider.redeem(&code, &[]).await;
+    assert_eq!(oauth_error(&late), expected(400, "invalid_grant", "Code is expired"));
+}
+
+#[tokio::test]
+async fn a_code_used_again_ends_its_session() {
+    let provider = Provider::start().await;
+    let code = provider.login("alice", "alice").await["code"].clone();
+    let tokens = provider.redeem(&code, &[]).await.body;
+    let again = provider.redeem(&code, &[]).await;
+    assert_eq!(oauth_error(&again), expected(400, "invalid_grant", NOT_VALID));
+    let refreshed = provider.refresh(&tokens).await;
+    assert_eq!(oauth_error(&refreshed), expected(400, "invalid_grant", "Session not active"));
+    assert_eq!(provider.audited("session.revoked").await, 1);
+    let third = provider.redeem(&code, &[]).await;
+    assert_eq!(oauth_error(&third), expected(400, "invalid_grant", NOT_VALID));
+}
+
+#[tokio::test]
+async fn of_two_exchanges_at_once_exactly_one_succeeds() {
+    let provider = Provider::start().await;
+    for _ in 0..20 {
+        let code = provider.login("alice", "alice").await["code"].clone();
+        let (left, right) = tokio::join!(provider.redeem(&code, &[]), provider.redeem(&code, &[]));
+        let mut found = [left.status, right.status];
+        found.sort_unstable();
+        assert_eq!(found, [200, 400], "{} {}", left.text, right.text);
+        let tokens = if left.status == 200 { left.body } else { right.body };
+        assert_eq!(provider.refresh(&tokens).await.status, 400, "the session ended with the second use");
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_or_missing_code_is_refused() {
+    let provider = Provider::start().await;
+    let missing = provider.redeem("", &[("code", "")]).await;
+    assert_eq!(oauth_error(&missing), expected(400, "invalid_request", "Missing parameter: code"));
+    for unknown in ["x", &"x".repeat(20_000)] {
+        let refused = provider.redeem(unknown, &[]).await;
+        assert_eq!(oauth_error(&refused), expected(400, "invalid_grant", NOT_VALID));
+    }
+}

@@ -1,0 +1,101 @@
+//! Refresh tokens: how long, how often, for whom.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::provider::{CRM_SECRET, Provider, claims_of, expected, oauth_error};
+
+#[tokio::test]
+async fn a_refresh_gives_new_tokens_of_the_same_session() {
+    let provider = Provider::start().await;
+    let tokens = provider.tokens("alice").await;
+    provider.clock.advance(Duration::from_secs(200));
+    let refreshed = provider.refresh(&tokens).await;
+    assert_eq!(refreshed.status, 200, "{}", refreshed.text);
+    let (before, after) = (claims_of(&tokens["access_token"]), claims_of(&refreshed.body["access_token"]));
+    for same in ["sub", "sid", "auth_time", "scope", "azp", "preferred_username"] {
+        assert_eq!(before[same], after[same], "{same}");
+    }
+    assert_eq!(after["iat"].as_i64(), before["iat"].as_i64().map(|at| at + 200));
+    assert_ne!(before["jti"], after["jti"]);
+    assert_eq!(claims_of(&refreshed.body["id_token"])["nonce"], "a nonce");
+    assert_eq!(refreshed.header("cache-control"), "no-store");
+    assert_eq!(provider.audited("session.refreshed").await, 1);
+}
+
+#[tokio::test]
+async fn a_session_ends_after_half_an_hour_without_a_refresh_and_after_ten_hours_anyway() {
+    let provider = Provider::start().await;
+    let idle = provider.tokens("alice").await;
+    assert_eq!(idle["refresh_expires_in"], 1_800);
+    let mut kept = provider.tokens("alice").await;
+    provider.clock.advance(Duration::from_secs(1_799));
+    kept = provider.refresh(&kept).await.body;
+    provider.clock.advance(Duration::from_secs(1));
+    let refused = provider.refresh(&idle).await;
+    assert_eq!(oauth_error(&refused), expected(400, "invalid_grant", "Token is not active"));
+
+    kept = provider.refresh(&kept).await.body;
+    for _ in 0..19 {
+        provider.clock.advance(Duration::from_secs(1_799));
+        kept = provider.refresh(&kept).await.body;
+    }
+    assert_eq!(kept["refresh_expires_in"], 36_000 - 20 * 1_799 - 1, "cut to the end of the session");
+    provider.clock.advance(Duration::from_secs(20));
+    let refused = provider.refresh(&kept).await;
+    assert_eq!(oauth_error(&refused), expected(400, "invalid_grant", "Token is not active"));
+}
+
+#[tokio::test]
+async fn a_refresh_token_used_again_ends_its_session() {
+    let provider = Provider::start().await;
+    let first = provider.tokens("alice").await;
+    let second = provider.refresh(&first).await.body;
+    let reused = provider.refresh(&first).await;
+    let description = "Maximum allowed refresh token reuse exceeded";
+    assert_eq!(oauth_error(&reused), expected(400, "invalid_grant", description));
+    let after = provider.refresh(&second).await;
+    assert_eq!(oauth_error(&after), expected(400, "invalid_grant", "Session not active"));
+}
+
+#[tokio::test]
+async fn of_two_refreshes_at_once_one_succeeds_and_the_session_ends() {
+    let provider = Provider::start().await;
+    let tokens = provider.tokens("alice").await;
+    let (left, right) = tokio::join!(provider.refresh(&tokens), provider.refresh(&tokens));
+    let mut found = [left.status, right.status];
+    found.sort_unstable();
+    assert_eq!(found, [200, 400], "{} {}", left.text, right.text);
+}
+
+#[tokio::test]
+async fn what_is_no_refresh_token_of_this_client_is_refused() {
+    let provider = Provider::start().await;
+    let tokens = provider.tokens("alice").await;
+    let form = |client: &'static str, token: &Value| {
+        let token = token.as_str().expect("a token").to_owned();
+        [
+            ("grant_type", "refresh_token".to_owned()),
+            ("client_id", client.to_owned()),
+            ("client_secret", CRM_SECRET.to_owned()),
+            ("refresh_token", token),
+        ]
+    };
+    let forged = Value::from(format!("{}x", tokens["refresh_token"].as_str().expect("a token")));
+    let other_client = "Invalid refresh token. Token client and authorized client don't match";
+    for (client, token, description) in [
+        ("platform-frontend", &tokens["access_token"], "Invalid refresh token"),
+        ("platform-frontend", &Value::from("x"), "Invalid refresh token"),
+        ("platform-frontend", &forged, "Invalid refresh token"),
+        ("crm-backend", &tokens["refresh_token"], other_client),
+    ] {
+        let pairs = form(client, token);
+        let pairs: Vec<(&str, &str)> = pairs.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        assert_eq!(oauth_error(&provider.token(&pairs).await), expected(400, "invalid_grant", description));
+    }
+    let missing =
+        provider.token(&[("grant_type", "refresh_token"), ("client_id", "platform-frontend")]).await;
+    assert_eq!(oauth_error(&missing), expected(400, "invalid_request", "No refresh token"));
+    assert_eq!(provider.refresh(&tokens).await.status, 200, "none of these ended the session");
+}
