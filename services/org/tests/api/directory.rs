@@ -1,0 +1,154 @@
+//! What others may read: the directory, one subject's membership, a caller's context, one's own companies.
+
+use serde_json::{Value, json};
+
+use crate::support::{Org, fields};
+
+fn names(data: &Value) -> Vec<String> {
+    let items = data["items"].as_array().cloned().unwrap_or_default();
+    items.iter().map(|item| item["displayName"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn the_directory_shows_active_members_and_searches_three_fields() {
+    let org = Org::start().await;
+    let company = org.company("ACME").await;
+    let path = format!("/internal/org/companies/{company}/members");
+    for (code, name, email) in
+        [("x1", "Zoë", "zoe@example.org"), ("x2", "Bob 100%", "b@example.org"), ("q_9", "Ann", "a@other.net")]
+    {
+        let body = json!({ "companyId": company, "code": code, "displayName": name, "email": email });
+        org.post("/internal/org/admin/members", body).await;
+    }
+    let gone = org.member(&company, "gone").await;
+    org.put(&format!("/internal/org/admin/members/{gone}"), json!({ "isActive": false })).await;
+    let whole = org.get(&path).await;
+    assert_eq!(names(whole.data()), ["Ann", "Bob 100%", "Zoë"]);
+    assert_eq!(whole.data()["items"][0]["hasLinkedUser"], false);
+    for (search, found) in [
+        ("ZO%C3%8B", vec!["Zoë"]),
+        ("example", vec!["Bob 100%", "Zoë"]),
+        ("q_", vec!["Ann"]),
+        ("%25", vec!["Bob 100%"]),
+        ("%5C", vec![]),
+        ("", vec!["Ann", "Bob 100%", "Zoë"]),
+    ] {
+        assert_eq!(names(org.get(&format!("{path}?q={search}")).await.data()), found, "{search}");
+    }
+    let page = org.get(&format!("{path}?page=2&pageSize=2")).await;
+    assert_eq!((names(page.data()), &page.data()["totalPages"]), (vec!["Zoë".to_owned()], &json!(2)));
+    let past = org.get(&format!("{path}?page=3&pageSize=2")).await;
+    assert_eq!(past.data(), &json!({ "items": [], "total": 3, "page": 3, "pageSize": 2, "totalPages": 2 }));
+}
+
+#[tokio::test]
+async fn bad_questions_to_the_directory_are_400() {
+    let org = Org::start().await;
+    let path = format!("/internal/org/companies/{}/members", uuid::Uuid::now_v7());
+    assert_eq!(org.get(&path).await.data()["total"], 0, "an unknown company is empty");
+    assert_eq!(org.get(&format!("{path}?q={}", "a".repeat(100))).await.status, 200);
+    for (query, field) in [
+        (format!("q={}", "a".repeat(101)), "q length"),
+        ("q=a%00b".to_owned(), "q control"),
+        ("page=0".to_owned(), "page range"),
+        ("pageSize=101".to_owned(), "pageSize range"),
+    ] {
+        let reply = org.get(&format!("{path}?{query}")).await;
+        assert_eq!((reply.status, fields(&reply)), (400, vec![field.to_owned()]));
+    }
+    for path in [
+        "/internal/org/companies/x/members",
+        "/internal/org/companies/x/members/by-kcsub/a",
+        "/internal/org/companies/x/members/by-kcsub/a/context",
+    ] {
+        let reply = org.get(path).await;
+        assert_eq!((reply.status, reply.code()), (400, "BAD_REQUEST"));
+    }
+}
+
+#[tokio::test]
+async fn a_membership_is_told_for_one_subject_and_a_stranger_looks_the_same_everywhere() {
+    let org = Org::start().await;
+    let company = org.company("ACME").await;
+    let member = org.member(&company, "m").await;
+    org.link(&member, "alice").await;
+    let ask = |company: String, subject: &str| {
+        let path = format!("/internal/org/companies/{company}/members/by-kcsub/{subject}");
+        let org = &org;
+        async move { org.get(&path).await.data().clone() }
+    };
+    let active = json!({ "isMember": true, "isActive": true, "memberId": member });
+    assert_eq!(ask(company.clone(), "alice").await, active);
+    let stranger = json!({ "isMember": false, "isActive": false, "memberId": null });
+    let too_long = "a".repeat(256);
+    for subject in ["bob", "a%00b", &too_long] {
+        assert_eq!(ask(company.clone(), subject).await, stranger);
+    }
+    assert_eq!(ask(uuid::Uuid::now_v7().to_string(), "alice").await, stranger);
+    org.put(&format!("/internal/org/admin/members/{member}"), json!({ "isActive": false })).await;
+    assert_eq!(
+        ask(company, "alice").await,
+        json!({ "isMember": true, "isActive": false, "memberId": member })
+    );
+}
+
+#[tokio::test]
+async fn a_context_holds_positions_and_groups_of_an_active_member_only() {
+    let org = Org::start().await;
+    let company = org.company("ACME").await;
+    let member = org.member(&company, "m").await;
+    org.link(&member, "alice").await;
+    let (position, group) = (org.position(&company, "P").await, org.group(&company, "G").await);
+    org.post(&format!("/internal/org/admin/positions/{position}/assignments"), json!({ "memberId": member }))
+        .await;
+    org.post(&format!("/internal/org/admin/groups/{group}/members"), json!({ "memberId": member })).await;
+    let path = format!("/internal/org/companies/{company}/members/by-kcsub/alice/context");
+    assert_eq!(
+        org.get(&path).await.data(),
+        &json!({
+            "isMember": true, "isActive": true, "memberId": member, "displayName": "m", "email": null,
+            "positionIds": [position], "groupIds": [group]
+        })
+    );
+    org.put(&format!("/internal/org/admin/members/{member}"), json!({ "isActive": false })).await;
+    let inactive = org.get(&path).await;
+    assert_eq!((&inactive.data()["positionIds"], &inactive.data()["groupIds"]), (&json!([]), &json!([])));
+    let nobody = org.get(&path.replace("alice", "bob")).await;
+    assert_eq!(
+        nobody.data(),
+        &json!({
+            "isMember": false, "isActive": false, "memberId": null, "displayName": null, "email": null,
+            "positionIds": [], "groupIds": []
+        })
+    );
+}
+
+#[tokio::test]
+async fn my_companies_are_active_ones_with_an_active_membership_by_code() {
+    let org = Org::start().await;
+    let mut members = Vec::new();
+    for code in ["ZETA", "ALPHA", "CLOSED", "LEFT"] {
+        let company = org.company(code).await;
+        let member = org.member(&company, "m").await;
+        org.link(&member, "alice").await;
+        members.push((company, member));
+    }
+    sqlx::query("UPDATE org.units SET is_active = false WHERE code = 'CLOSED'")
+        .execute(&org.owner)
+        .await
+        .expect("updated");
+    org.put(&format!("/internal/org/admin/members/{}", members[3].1), json!({ "isActive": false })).await;
+    let mine = org.get("/internal/org/me/companies?kcSub=alice").await;
+    assert_eq!(
+        mine.data(),
+        &json!([
+            { "id": members[1].0, "code": "ALPHA", "name": "ALPHA", "isActive": true },
+            { "id": members[0].0, "code": "ZETA", "name": "ZETA", "isActive": true }
+        ])
+    );
+    assert_eq!(org.get("/internal/org/me/companies?kcSub=bob").await.data(), &json!([]));
+    for query in ["", "?kcSub=", "?kcSub=a%00b"] {
+        let reply = org.get(&format!("/internal/org/me/companies{query}")).await;
+        assert_eq!((reply.status, reply.code()), (400, "VALIDATION_ERROR"), "{query}");
+    }
+}

@@ -1,0 +1,20 @@
+//! The API tests of org: the service as it runs, as its own database role, against a fresh database; identity is
+//! scripted. Every answer is checked against `openapi.json`.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test that finds something else than it expects has failed"
+)]
+
+mod assignments;
+mod company_creation;
+mod derived_tuples;
+mod directory;
+mod groups;
+mod guards;
+mod links;
+mod members;
+mod positions;
+mod support;
+mod units;

@@ -1,0 +1,192 @@
+//! One running org with everything around it.
+
+use std::time::Duration;
+
+use contract::Settings;
+use http::Method;
+use serde_json::{Value, json};
+use sqlx::PgPool;
+use testkit::client::Call;
+use testkit::{Api, OpenApi, Reply, Stub, TestDatabase, TokenIssuer};
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Subject of the bearer that tests act with.
+pub(crate) const ADMIN: &str = "admin-subject";
+/// Longest wait for something that another task does.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running org.
+pub(crate) struct Org {
+    pub(crate) api: Api,
+    pub(crate) issuer: TokenIssuer,
+    pub(crate) identity: Stub,
+    pub(crate) database: TestDatabase,
+    pub(crate) owner: PgPool,
+    pub(crate) token: String,
+    document: OpenApi,
+    _stop: DropGuard,
+}
+
+impl Org {
+    /// On a fresh database.
+    pub(crate) async fn start() -> Self {
+        Self::start_on(testkit::database().await).await
+    }
+
+    /// On a database that a test has prepared.
+    pub(crate) async fn start_on(database: TestDatabase) -> Self {
+        let org = Self::spawn(database, |settings| settings).await;
+        org.until_it_answers(404).await;
+        until("org is ready", || async { org.api.get("/ready").send().await.status == 200 }).await;
+        org
+    }
+
+    /// With nobody where its database should be.
+    pub(crate) async fn without_a_database() -> Self {
+        let unused = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let port = unused.local_addr().expect("bound").port().to_string();
+        drop(unused);
+        let database = testkit::database().await;
+        let org = Self::spawn(database, |settings| settings.with("PLATFORM_ORG_DB_PORT", port)).await;
+        org.until_it_answers(503).await;
+        org
+    }
+
+    async fn spawn(database: TestDatabase, change: impl FnOnce(Settings) -> Settings) -> Self {
+        let (issuer, identity) = (TokenIssuer::start().await, Stub::start().await);
+        identity.answer_with("GET", "/internal/identity/users/*", |request| {
+            let known = !request.path.ends_with("stranger");
+            (if known { 200 } else { 404 }, json!({ "data": {} }))
+        });
+        let settings =
+            testkit::settings("org", &database, &issuer).with("PLATFORM_IDENTITY_BASE_URL", identity.url());
+        let config = org::Config::read(&change(settings)).expect("a configuration");
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let api = Api::at(listener.local_addr().expect("bound"));
+        let stop = CancellationToken::new();
+        tokio::spawn(org::serve(config, listener, stop.clone()));
+        let token = issuer.issue(ADMIN);
+        let owner = database.owner_pool();
+        let document = OpenApi::parse(org::OPENAPI);
+        Self { api, issuer, identity, database, owner, token, document, _stop: stop.drop_guard() }
+    }
+
+    /// The listener is open at once; the signing keys come a moment later, and until then `idp` is what is missing.
+    async fn until_it_answers(&self, status: u16) {
+        let probe = format!("/internal/org/admin/units/{}", uuid::Uuid::now_v7());
+        until("org answers", || async {
+            let reply = self.api.get(&probe).bearer(&self.token).send().await;
+            reply.status == status && reply.body["error"]["details"]["dependency"] != "idp"
+        })
+        .await;
+    }
+
+    /// Sends with the tests' bearer and checks the answer against the document.
+    pub(crate) async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Reply {
+        let call = self.api.call(method.clone(), path).bearer(&self.token);
+        let call = match body {
+            Some(body) => call.json(body),
+            None => call,
+        };
+        self.checked(method.as_str(), path, call).await
+    }
+
+    /// Sends a call as it is and checks the answer against the document.
+    pub(crate) async fn checked(&self, method: &str, path: &str, call: Call) -> Reply {
+        let reply = call.send().await;
+        self.document.check(method, path, &reply);
+        reply
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.send(Method::GET, path, None).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Reply {
+        self.send(Method::POST, path, Some(body)).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Reply {
+        self.send(Method::PUT, path, Some(body)).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Reply {
+        self.send(Method::DELETE, path, None).await
+    }
+
+    /// A new company's id.
+    pub(crate) async fn company(&self, code: &str) -> String {
+        let body = json!({ "typeKey": "company", "code": code, "name": code });
+        made(&self.post("/internal/org/admin/units", body).await)
+    }
+
+    /// A new member's id.
+    pub(crate) async fn member(&self, company: &str, code: &str) -> String {
+        let body = json!({ "companyId": company, "code": code, "displayName": code });
+        made(&self.post("/internal/org/admin/members", body).await)
+    }
+
+    /// Links a member.
+    pub(crate) async fn link(&self, member: &str, subject: &str) -> Reply {
+        let path = format!("/internal/org/admin/members/{member}/link-user");
+        self.post(&path, json!({ "kcSub": subject })).await
+    }
+
+    /// A new position's id.
+    pub(crate) async fn position(&self, company: &str, code: &str) -> String {
+        let path = format!("/internal/org/admin/companies/{company}/positions");
+        made(&self.post(&path, json!({ "code": code, "title": code, "orgUnitId": company })).await)
+    }
+
+    /// A new group's id.
+    pub(crate) async fn group(&self, company: &str, code: &str) -> String {
+        let path = format!("/internal/org/admin/companies/{company}/groups");
+        made(&self.post(&path, json!({ "code": code, "name": code })).await)
+    }
+
+    /// `actor action subject` of every audit row, in order.
+    pub(crate) async fn audit(&self) -> Vec<String> {
+        sqlx::query_scalar(
+            "SELECT actor || ' ' || action || ' ' || subject FROM audit.org__events ORDER BY seq",
+        )
+        .fetch_all(&self.owner)
+        .await
+        .expect("the audit table")
+    }
+
+    /// Every tuple of a source as text, in order.
+    pub(crate) async fn tuples(&self, source: &str) -> Vec<String> {
+        sqlx::query_scalar(
+            "SELECT object_type || ':' || object_id || '#' || relation || '@' || subject_type || ':' || subject_id
+               FROM authz.tuple WHERE source = $1 ORDER BY 1",
+        )
+        .bind(source)
+        .fetch_all(&self.owner)
+        .await
+        .expect("the tuples")
+    }
+}
+
+/// The id of what was made.
+pub(crate) fn made(reply: &Reply) -> String {
+    assert_eq!(reply.status, 201, "{}", reply.text);
+    reply.data()["id"].as_str().expect("an id").to_owned()
+}
+
+/// `path rule` of every wrong field.
+pub(crate) fn fields(reply: &Reply) -> Vec<String> {
+    let fields = reply.body["error"]["details"]["fields"].as_array().cloned().unwrap_or_default();
+    let text = |field: &Value, name: &str| field[name].as_str().unwrap_or_default().to_owned();
+    fields.iter().map(|field| format!("{} {}", text(field, "path"), text(field, "rule"))).collect()
+}
+
+/// Waits until something is so.
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, is_so: impl Fn() -> F) {
+    let waiting = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("not in time: {what}"));
+}
