@@ -18,6 +18,12 @@ const IDLE_TIMEOUT: Duration = Duration::from_mins(5);
 /// Makes the pool; connections are opened when they are needed.
 #[must_use]
 pub fn pool(config: &DatabaseConfig) -> PgPool {
+    pool_with(config, &[])
+}
+
+/// The same, for connections with server settings of their own.
+#[must_use]
+pub fn pool_with(config: &DatabaseConfig, settings: &[(&str, &str)]) -> PgPool {
     let options = PgConnectOptions::new_without_pgpass()
         .host(&config.host)
         .port(config.port)
@@ -25,7 +31,8 @@ pub fn pool(config: &DatabaseConfig) -> PgPool {
         .username(&config.role)
         .password(&config.password)
         .application_name(&config.role)
-        .ssl_mode(if config.is_local() { PgSslMode::Disable } else { PgSslMode::Prefer });
+        .ssl_mode(if config.is_local() { PgSslMode::Disable } else { PgSslMode::Prefer })
+        .options(settings.iter().copied());
     PgPoolOptions::new()
         .max_connections(config.max_connections)
         .acquire_timeout(ACQUIRE_TIMEOUT)

@@ -1,0 +1,108 @@
+//! The audit of denials: a denied `can` is answered only after its row is committed. The rows of one moment are written by
+//! one statement, so that many denials at once cost one commit. A row that cannot be written is a dependency that cannot
+//! answer.
+
+use contract::Subject;
+use contract::decision::{AccessRequest, Reason};
+use contract::id::CompanyId;
+use serde::Serialize;
+use serde_json::{Value, json};
+use service::ApiError;
+use sqlx::PgPool;
+use tokio::sync::{mpsc, oneshot};
+
+/// Most rows of one statement.
+const MAX_ROWS: usize = 256;
+/// Most denials that wait for their turn; the next one waits for room, within its request's time limit.
+const MAX_WAITING: usize = 1_024;
+
+/// What is written of one denial.
+#[derive(Clone, Debug, Serialize)]
+pub struct Denial {
+    company: Option<CompanyId>,
+    actor: String,
+    subject: String,
+    correlation: String,
+    payload: Value,
+}
+
+impl Denial {
+    /// Of one request.
+    #[must_use]
+    pub fn new(bearer: &Subject, request: &AccessRequest, reason: Reason, correlation: &str) -> Self {
+        let payload = json!({
+            "featureKey": request.feature_key,
+            "reason": reason,
+            "moduleKey": request.module_key,
+            "object": request.object.as_ref().map(ToString::to_string),
+            "relation": request.relation,
+        });
+        Self {
+            company: request.company_id,
+            actor: bearer.as_str().to_owned(),
+            subject: format!("feature:{}", request.feature_key),
+            correlation: correlation.to_owned(),
+            payload,
+        }
+    }
+}
+
+struct Waiting {
+    denial: Denial,
+    written: oneshot::Sender<bool>,
+}
+
+/// Writes denials. Cheap to clone; the writer ends with the last clone.
+#[derive(Clone, Debug)]
+pub struct DenialLog(mpsc::Sender<Waiting>);
+
+impl DenialLog {
+    /// Starts the writer.
+    #[must_use]
+    pub fn start(pool: PgPool) -> Self {
+        let (sender, queue) = mpsc::channel(MAX_WAITING);
+        tokio::spawn(write_all(pool, queue));
+        Self(sender)
+    }
+
+    /// Returns when the denial is committed.
+    ///
+    /// # Errors
+    /// 503: it is not, or nobody knows.
+    pub async fn write(&self, denial: Denial) -> Result<(), ApiError> {
+        let (written, answer) = oneshot::channel();
+        let queued = self.0.send(Waiting { denial, written }).await.is_ok();
+        if queued && answer.await == Ok(true) {
+            return Ok(());
+        }
+        Err(ApiError::Unavailable { dependency: "postgres".into(), details: json!({ "step": "audit" }) })
+    }
+}
+
+async fn write_all(pool: PgPool, mut queue: mpsc::Receiver<Waiting>) {
+    let mut waiting = Vec::new();
+    while queue.recv_many(&mut waiting, MAX_ROWS).await > 0 {
+        let outcome = insert(&pool, &waiting).await;
+        if let Err(error) = &outcome {
+            tracing::error!(%error, denials = waiting.len(), "denials could not be audited");
+        }
+        for one in waiting.drain(..) {
+            // Who asked may have hung up; the row is there all the same.
+            one.written.send(outcome.is_ok()).unwrap_or_default();
+        }
+    }
+}
+
+async fn insert(pool: &PgPool, waiting: &[Waiting]) -> sqlx::Result<()> {
+    let rows: Vec<&Denial> = waiting.iter().map(|one| &one.denial).collect();
+    sqlx::query!(
+        "INSERT INTO audit.authz__events(company_id, actor, action, subject, correlation_id, payload)
+         SELECT company, actor, 'access.denied', subject, correlation, payload
+           FROM jsonb_to_recordset($1)
+             AS denied(company uuid, actor text, subject text, correlation text, payload jsonb)",
+        json!(rows),
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,74 @@
+//! The decision: a question made of the request (here), facts of one moment (`engine/`), seven steps (`steps.rs`), an
+//! answer with its evidence (`reason.rs`). The steps stand in the specification's order and nothing else knows it. A
+//! step that cannot be decided makes the whole decision unavailable; it never becomes a no, let alone a yes.
+
+mod reason;
+mod steps;
+
+use contract::Subject;
+use contract::decision::{AccessRequest, Decision, SUPERADMIN, Scope};
+
+use crate::engine::Engine;
+use crate::facts::{Ask, Place, Question, SubjectRef};
+
+pub use reason::Undecided;
+use steps::Case;
+
+/// Decides one request of one subject.
+///
+/// # Errors
+/// It is not a question that can be asked, or it cannot be answered now.
+pub async fn decide(
+    engine: &dyn Engine,
+    subject: &Subject,
+    request: &AccessRequest,
+) -> Result<Decision, Undecided> {
+    let question = question(subject, request);
+    let facts = engine.read(&question).await.map_err(|why| Undecided::at_once(&why, subject, request))?;
+    let place = facts.places.first().ok_or_else(|| Undecided::without_place(subject, request))?;
+    if place.module.as_ref().is_some_and(|module| !module.knows_feature) {
+        return Err(Undecided::UnknownFeature);
+    }
+    steps::run(&Case { subject, request, facts: &facts, place })
+}
+
+/// The request that asks whether a subject is a superadmin: steps 1 to 4.
+#[must_use]
+pub fn superadmin_request() -> AccessRequest {
+    AccessRequest {
+        feature_key: "platform.superadmin".to_owned(),
+        scope: Scope::Global,
+        module_key: None,
+        company_id: None,
+        required_platform_role: Some(SUPERADMIN.to_owned()),
+        allow_platform_operator_company_scope: false,
+        required_company_role: None,
+        object: None,
+        relation: None,
+        correlation_id: None,
+        actor_id: None,
+    }
+}
+
+/// Everything that any step may look at, asked for at once.
+fn question(subject: &Subject, request: &AccessRequest) -> Question {
+    let company = request.company_id.filter(|_| request.scope == Scope::Company);
+    let object = request.object.as_ref().filter(|_| request.relation.is_some());
+    let place = Place {
+        company,
+        module: request.module_key.clone(),
+        feature: Some(request.feature_key.clone()),
+        object_type: object.map(|object| object.kind.clone()),
+        object_id: object.map(|object| object.id.clone()),
+    };
+    Question { subject: SubjectRef::user(subject.as_str()), places: vec![place], asks: asks(request) }
+}
+
+fn asks(request: &AccessRequest) -> Vec<Ask> {
+    let platform = request.required_platform_role.as_deref().and_then(Ask::platform_role);
+    let company = match (request.scope, request.company_id, &request.required_company_role) {
+        (Scope::Company, Some(company), Some(role)) => Some(Ask::company_role(company, role)),
+        _ => None,
+    };
+    [platform, company, steps::relation_ask(request)].into_iter().flatten().collect()
+}

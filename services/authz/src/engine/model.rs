@@ -1,0 +1,202 @@
+//! The effective model, compiled: for every relation of every type, whose tuples count (`direct`), which relations of the
+//! same object imply it (`implied`, itself among them) and which tuples lead on to other objects (`follow`). Unions and
+//! `computedUserset` are flattened here once, so an evaluator only searches a graph. Cycles of `computedUserset` end,
+//! because a relation is visited once. Pure; reads no database.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use contract::fragment::{Expression, Relations};
+use serde::Serialize;
+
+/// What holding one relation follows from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+struct Rules {
+    direct: BTreeSet<String>,
+    follow: BTreeSet<Follow>,
+    #[serde(skip)]
+    implied: BTreeSet<String>,
+}
+
+/// Holders of `computed` on every object that a tuple of `tupleset` names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct Follow {
+    tupleset: String,
+    computed: String,
+}
+
+/// Whether the model has a relation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// It has.
+    Yes,
+    /// No such type.
+    NoType,
+    /// The type has no such relation.
+    NoRelation,
+}
+
+/// The compiled model of one revision of the catalog.
+#[derive(Clone, Debug)]
+pub struct Model {
+    revision: i64,
+    owners: BTreeMap<String, String>,
+    rules: BTreeMap<String, BTreeMap<String, Rules>>,
+    rules_json: String,
+    implied_json: String,
+}
+
+/// A type declared twice.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("object type \"{0}\" is declared twice")]
+pub struct Redeclared(pub String);
+
+impl Model {
+    /// Compiles base types and the relations of every module and app, given with the key of its owner.
+    ///
+    /// # Errors
+    /// Two of them declare one type.
+    pub fn compile(
+        revision: i64,
+        base: &Relations,
+        parts: &BTreeMap<String, Relations>,
+    ) -> Result<Self, Redeclared> {
+        let mut owners = BTreeMap::new();
+        let mut rules = compile_types(base);
+        for (key, relations) in parts {
+            for (name, of_type) in compile_types(relations) {
+                owners.insert(name.clone(), key.clone());
+                if rules.insert(name.clone(), of_type).is_some() {
+                    return Err(Redeclared(name));
+                }
+            }
+        }
+        let (rules_json, implied_json) = (json_of_rules(&rules), json_of_implied(&rules));
+        Ok(Self { revision, owners, rules, rules_json, implied_json })
+    }
+
+    /// Revision of the catalog that it was compiled from.
+    #[must_use]
+    pub const fn revision(&self) -> i64 {
+        self.revision
+    }
+
+    /// The module or app that declared a type; `None` for base types and unknown ones.
+    #[must_use]
+    pub fn owner(&self, object_type: &str) -> Option<&str> {
+        self.owners.get(object_type).map(String::as_str)
+    }
+
+    /// Whether a relation is part of the model.
+    #[must_use]
+    pub fn knows(&self, object_type: &str, relation: &str) -> Known {
+        match self.rules.get(object_type) {
+            None => Known::NoType,
+            Some(of_type) if of_type.contains_key(relation) => Known::Yes,
+            Some(_) => Known::NoRelation,
+        }
+    }
+
+    /// `{type: {relation: {direct: [relation], follow: [{tupleset, computed}]}}}`, for the SQL engine.
+    #[must_use]
+    pub fn rules_json(&self) -> &str {
+        &self.rules_json
+    }
+
+    /// `{type: {relation: [relations that imply it]}}`, for the SQL engine's userset subjects.
+    #[must_use]
+    pub fn implied_json(&self) -> &str {
+        &self.implied_json
+    }
+}
+
+fn compile_types(relations: &Relations) -> BTreeMap<String, BTreeMap<String, Rules>> {
+    let compile = |of_type: &BTreeMap<String, Expression>| {
+        of_type.keys().map(|relation| (relation.clone(), compile_relation(of_type, relation))).collect()
+    };
+    relations.iter().map(|(name, of_type)| (name.clone(), compile(of_type))).collect()
+}
+
+/// Walks `computedUserset` and `union` from one relation; every relation reached implies it.
+fn compile_relation(of_type: &BTreeMap<String, Expression>, relation: &str) -> Rules {
+    let mut rules = Rules::default();
+    let mut pending = vec![relation];
+    while let Some(relation) = pending.pop() {
+        let Some(expression) = of_type.get(relation) else { continue };
+        if rules.implied.insert(relation.to_owned()) {
+            rules.add(relation, expression, &mut pending);
+        }
+    }
+    rules
+}
+
+impl Rules {
+    fn add<'a>(&mut self, relation: &str, expression: &'a Expression, pending: &mut Vec<&'a str>) {
+        match expression {
+            Expression::This => {
+                self.direct.insert(relation.to_owned());
+            }
+            Expression::Computed(other) => pending.push(other),
+            Expression::TupleTo { tupleset, computed } => {
+                self.follow.insert(Follow { tupleset: tupleset.clone(), computed: computed.clone() });
+            }
+            Expression::Union(children) => {
+                for child in children {
+                    self.add(relation, child, pending);
+                }
+            }
+        }
+    }
+}
+
+fn json_of_rules(rules: &BTreeMap<String, BTreeMap<String, Rules>>) -> String {
+    serde_json::json!(rules).to_string()
+}
+
+fn json_of_implied(rules: &BTreeMap<String, BTreeMap<String, Rules>>) -> String {
+    let implied: BTreeMap<_, BTreeMap<_, _>> = rules
+        .iter()
+        .map(|(name, of_type)| {
+            (name, of_type.iter().map(|(relation, rules)| (relation, &rules.implied)).collect())
+        })
+        .collect();
+    serde_json::json!(implied).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use contract::fragment::base_model;
+
+    use super::*;
+
+    #[test]
+    fn tiers_are_flattened_to_the_tuples_they_rest_on() {
+        let model = Model::compile(1, &base_model(), &BTreeMap::new()).expect("base types are distinct");
+        let member = &model.rules["company_module"]["member"];
+        assert_eq!(Vec::from_iter(&member.direct), ["admin", "editor", "member"]);
+        let follow: Vec<_> =
+            member.follow.iter().map(|step| (step.tupleset.as_str(), step.computed.as_str())).collect();
+        assert_eq!(follow, [("company", "member"), ("system", "superadmin")]);
+        assert_eq!(model.knows("company_module", "owner"), Known::NoRelation);
+        assert_eq!(model.knows("ticket", "owner"), Known::NoType);
+    }
+
+    #[test]
+    fn cycles_end_and_a_relation_without_entry_has_no_direct_tuples() {
+        let cycle = BTreeMap::from([
+            ("a".to_owned(), Expression::Computed("b".to_owned())),
+            ("b".to_owned(), Expression::Union(vec![Expression::Computed("a".to_owned())])),
+        ]);
+        let base = Relations::from([("thing".to_owned(), cycle)]);
+        let model = Model::compile(1, &base, &BTreeMap::new()).expect("one type");
+        assert!(model.rules["thing"]["a"].direct.is_empty());
+        assert_eq!(Vec::from_iter(&model.rules["thing"]["a"].implied), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_type_has_one_owner() {
+        let ticket = || Relations::from([("ticket".to_owned(), BTreeMap::new())]);
+        let parts = BTreeMap::from([("one".to_owned(), ticket()), ("two".to_owned(), ticket())]);
+        let refused = Model::compile(1, &base_model(), &parts).map(|_| ());
+        assert_eq!(refused, Err(Redeclared("ticket".to_owned())));
+    }
+}

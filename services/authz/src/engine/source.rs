@@ -1,0 +1,92 @@
+//! Where the model comes from: the fragments in registry's view, read together with the revision of the catalog they
+//! belong to, and compiled once a revision. An engine compares the revision its own statement read with the model's, so a
+//! model that is out of date is found out and never decides.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use contract::FieldProblem;
+use contract::fragment::{Relations, base_model, parse_relations};
+use serde::Deserialize;
+use serde_json::Value;
+use sqlx::PgPool;
+use sqlx::types::Json;
+
+use super::{Model, Unanswered};
+
+/// The model in use. Shared by the engines of a process.
+#[derive(Debug, Default)]
+pub struct Models(RwLock<Option<Arc<Model>>>);
+
+/// A module or app with what it declares.
+#[derive(Debug, Deserialize)]
+struct Declared {
+    key: String,
+    fragment: Value,
+}
+
+impl Models {
+    /// The model compiled last; the first caller compiles it.
+    ///
+    /// # Errors
+    /// As [`Self::reload`].
+    pub async fn current(&self, pool: &PgPool) -> Result<Arc<Model>, Unanswered> {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        match known {
+            Some(model) => Ok(model),
+            None => self.reload(pool).await,
+        }
+    }
+
+    /// Reads the catalog as it is now and compiles it.
+    ///
+    /// # Errors
+    /// The catalog cannot be read, or holds a fragment that registry should have refused.
+    pub async fn reload(&self, pool: &PgPool) -> Result<Arc<Model>, Unanswered> {
+        let (revision, declared) = read(pool).await.map_err(super::sql::unanswered)?;
+        let model = Arc::new(compile(revision, declared)?);
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&model));
+        tracing::info!(revision, "the authorization model was compiled");
+        Ok(model)
+    }
+}
+
+/// One statement, so that fragments and revision are of one moment.
+async fn read(pool: &PgPool) -> sqlx::Result<(i64, Vec<Declared>)> {
+    let row = sqlx::query!(
+        r#"SELECT revision,
+             (SELECT coalesce(jsonb_agg(jsonb_build_object('key', key, 'fragment', fragment)), '[]')
+                FROM registry.module_facts WHERE installed) AS "declared!: Json<Vec<Declared>>"
+           FROM registry.model_revision"#
+    )
+    .fetch_one(pool)
+    .await?;
+    Ok((row.revision, row.declared.0))
+}
+
+fn compile(revision: i64, declared: Vec<Declared>) -> Result<Model, Unanswered> {
+    let parts = declared.into_iter().map(relations_of).collect::<Result<BTreeMap<_, _>, _>>()?;
+    Model::compile(revision, &base_model(), &parts).map_err(|error| unfit(error.to_string()))
+}
+
+/// The view gives apps and modules alike a fragment with the section `relations`.
+fn relations_of(declared: Declared) -> Result<(String, Relations), Unanswered> {
+    let Declared { key, fragment } = declared;
+    let section = fragment.get("relations");
+    let section = section.ok_or_else(|| unfit(format!("the fragment of {key} has no relations")))?;
+    match parse_relations(section, "relations") {
+        Ok(relations) => Ok((key, relations)),
+        Err(problems) => Err(unfit(format!("the fragment of {key}: {}", list(&problems)))),
+    }
+}
+
+fn list(problems: &[FieldProblem]) -> String {
+    let lines: Vec<_> =
+        problems.iter().map(|problem| format!("{}: {}", problem.path, problem.message)).collect();
+    lines.join("; ")
+}
+
+fn unfit(cause: String) -> Unanswered {
+    tracing::error!(cause, "the catalog holds a fragment that cannot be compiled; nothing can be decided");
+    Unanswered { dependency: "registry", cause }
+}

@@ -1,0 +1,161 @@
+//! The SQL engine: facts and relations in one statement (`decide.sql`), a least fixpoint over (object, relation) that
+//! PostgreSQL computes over `authz.tuple` as it is at that moment. Nothing is kept between questions but the compiled
+//! model, whose revision the statement itself checks; so it is always exact, and it is what other engines are compared
+//! with.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use service::config::DatabaseConfig;
+use sqlx::PgPool;
+use sqlx::types::Json;
+
+use super::{Engine, Model, Models, Reading, Unanswered};
+use crate::facts::{Ask, Facts, Held, PlaceFacts, Question, SubjectFacts, SubjectRef};
+
+/// Most (object, relation) pairs that one question visits. Past it the answer is "cannot say", never a no.
+pub const DEFAULT_BUDGET: i64 = 1_000_000;
+/// How long the server may work on the statement (`statement_timeout` of the engine's connections).
+const STATEMENT_TIMEOUT: &str = "500ms";
+/// How long a question may take with the wait for a connection: a server that hangs does not keep its own time limit.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+/// A catalog that changes more often than this while one question is asked is a dependency that cannot answer.
+const MODEL_ATTEMPTS: usize = 4;
+
+/// The settings of the engine's connections. Every step of the search is a look-up of a few rows by index; a plan made
+/// for a table that happened to be small would read it whole, and compiling the statement costs more than running it.
+const SETTINGS: [(&str, &str); 5] = [
+    ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
+    ("plan_cache_mode", "force_generic_plan"),
+    ("jit", "off"),
+    ("statement_timeout", STATEMENT_TIMEOUT),
+];
+
+/// Asks the database.
+#[derive(Debug)]
+pub struct SqlEngine {
+    pool: PgPool,
+    models: Models,
+    budget: i64,
+}
+
+impl SqlEngine {
+    /// With connections of its own to authz's database, so that decisions do not wait behind writes. `budget`: most
+    /// (object, relation) pairs that one question visits.
+    #[must_use]
+    pub fn connect(database: &DatabaseConfig, budget: i64) -> Self {
+        let pool = service::db::pool_with(database, &SETTINGS);
+        Self { pool, models: Models::default(), budget }
+    }
+
+    /// Who holds what by a model that the caller brings, whatever the catalog's revision is.
+    ///
+    /// # Errors
+    /// The database cannot answer.
+    pub async fn read_by(&self, model: &Arc<Model>, question: &Question) -> Result<Facts, Unanswered> {
+        let row = self.ask(model, question).await?;
+        row.facts(model, question)
+    }
+
+    async fn read_now(&self, question: &Question) -> Result<Facts, Unanswered> {
+        let mut model = self.models.current(&self.pool).await?;
+        for _ in 0..MODEL_ATTEMPTS {
+            let row = self.ask(&model, question).await?;
+            if row.revision == Some(model.revision()) {
+                return row.facts(&model, question);
+            }
+            model = self.models.reload(&self.pool).await?;
+        }
+        Err(Unanswered { dependency: "registry", cause: "the catalog changes without a pause".to_owned() })
+    }
+
+    async fn ask(&self, model: &Model, question: &Question) -> Result<Row, Unanswered> {
+        let SubjectRef { kind, id, relation } = &question.subject;
+        let (types, ids, relations) = columns(&question.asks);
+        // Only a subject that is itself a relation of an object can be met on the way as such.
+        let implied = if relation.is_empty() { "{}" } else { model.implied_json() };
+        let places = json!(question.places).to_string();
+        let answer = sqlx::query_file_as!(
+            Row,
+            "src/engine/decide.sql",
+            kind,
+            id,
+            relation,
+            model.rules_json(),
+            implied,
+            &types,
+            &ids,
+            &relations,
+            self.budget,
+            places
+        );
+        answer.fetch_one(&self.pool).await.map_err(unanswered)
+    }
+}
+
+impl Engine for SqlEngine {
+    fn read<'a>(&'a self, question: &'a Question) -> Reading<'a> {
+        Box::pin(async move {
+            let answer = tokio::time::timeout(ANSWER_TIMEOUT, self.read_now(question)).await;
+            answer.unwrap_or_else(|_| Err(too_late()))
+        })
+    }
+}
+
+/// What the statement answers.
+struct Row {
+    snapshot: String,
+    revision: Option<i64>,
+    look_age_s: Option<f64>,
+    subject: Option<Json<SubjectFacts>>,
+    places: Option<Json<Vec<PlaceFacts>>>,
+    held: Option<Vec<bool>>,
+    exhausted: bool,
+}
+
+impl Row {
+    fn facts(self, model: &Arc<Model>, question: &Question) -> Result<Facts, Unanswered> {
+        let places = self.places.map(|Json(places)| places).unwrap_or_default();
+        let held = self.held.unwrap_or_default();
+        if places.len() != question.places.len() || held.len() != question.asks.len() {
+            let cause = "the statement answered another question".to_owned();
+            return Err(Unanswered { dependency: "postgres", cause });
+        }
+        let verdict = |held| match (held, self.exhausted) {
+            (true, _) => Held::Yes,
+            (false, false) => Held::No,
+            (false, true) => Held::Unknown,
+        };
+        let held: HashMap<Ask, Held> =
+            question.asks.iter().cloned().zip(held.into_iter().map(verdict)).collect();
+        Ok(Facts {
+            model: Arc::clone(model),
+            snapshot: self.snapshot,
+            look_age_s: self.look_age_s,
+            subject: self.subject.map(|Json(subject)| subject),
+            places,
+            held,
+        })
+    }
+}
+
+fn columns(asks: &[Ask]) -> (Vec<String>, Vec<String>, Vec<String>) {
+    let types = asks.iter().map(|ask| ask.object.kind.clone()).collect();
+    let ids = asks.iter().map(|ask| ask.object.id.clone()).collect();
+    (types, ids, asks.iter().map(|ask| ask.relation.clone()).collect())
+}
+
+/// Whatever kept the statement from answering, the facts are not known.
+#[expect(clippy::needless_pass_by_value, reason = "it is a `map_err` function")]
+pub(super) fn unanswered(error: sqlx::Error) -> Unanswered {
+    tracing::warn!(%error, "the facts of a decision could not be read");
+    Unanswered { dependency: "postgres", cause: error.to_string() }
+}
+
+fn too_late() -> Unanswered {
+    tracing::warn!(timeout = ?ANSWER_TIMEOUT, "the facts of a decision were not read in time");
+    Unanswered { dependency: "postgres", cause: format!("no answer within {ANSWER_TIMEOUT:?}") }
+}

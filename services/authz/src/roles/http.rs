@@ -1,0 +1,82 @@
+//! `POST /internal/authz/platform-roles`, `DELETE /internal/authz/platform-roles/{role}/{subjectId}`. The edge has asked
+//! for a superadmin before; the bearer is the audit row's actor.
+
+use axum::extract::State;
+use contract::Subject;
+use contract::decision::{MAX_NAME, SUPERADMIN};
+use contract::fields::{Fields, FromBody, Text};
+use serde::Serialize;
+use service::{ApiError, AuditedTx, Caller, Correlation, Data, PathParams, RawBody};
+
+use super::{Change, rules, store};
+use crate::App;
+
+/// `PlatformRoleRequest`, also the answer.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlatformRole {
+    subject_id: Subject,
+    role: String,
+}
+
+impl FromBody for PlatformRole {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        let subject_id = fields.subject("subjectId");
+        let role = fields.text("role", Text::line(MAX_NAME));
+        Some(Self { subject_id: subject_id?, role: role? })
+    }
+}
+
+/// Gives the role; a holder keeps it (200, nothing written).
+pub async fn grant(
+    State(app): State<App>,
+    caller: Caller,
+    Correlation(correlation): Correlation,
+    body: RawBody,
+) -> Result<Data<PlatformRole>, ApiError> {
+    let wanted: PlatformRole = body.parse()?;
+    require_superadmin(&wanted.role)?;
+    let subject = wanted.subject_id.as_str();
+    let mut tx = app.core.begin(&caller.subject, &correlation).await?;
+    store::lock_guard(tx.conn()).await?;
+    if !store::is_known(tx.conn(), subject).await? {
+        return Err(ApiError::NotFound("subject".into()));
+    }
+    if store::add(tx.conn(), subject).await? {
+        commit(tx, subject, Change::Granted, correlation.as_str()).await?;
+    } else {
+        tx.unchanged().await?;
+    }
+    Ok(Data(wanted))
+}
+
+/// Takes the role, but never the last one.
+pub async fn revoke(
+    State(app): State<App>,
+    caller: Caller,
+    Correlation(correlation): Correlation,
+    path: PathParams,
+) -> Result<Data<PlatformRole>, ApiError> {
+    require_superadmin(path.text("role"))?;
+    let held = || ApiError::NotFound("holder of the platform role".into());
+    let subject = path.subject("subjectId").ok_or_else(held)?;
+    let mut tx = app.core.begin(&caller.subject, &correlation).await?;
+    store::lock_guard(tx.conn()).await?;
+    rules::may_revoke(subject.as_str(), &store::holders(tx.conn()).await?)?;
+    store::remove(tx.conn(), subject.as_str()).await?;
+    commit(tx, subject.as_str(), Change::Revoked, correlation.as_str()).await?;
+    Ok(Data(PlatformRole { subject_id: subject, role: SUPERADMIN.to_owned() }))
+}
+
+async fn commit(mut tx: AuditedTx, subject: &str, change: Change, correlation: &str) -> Result<(), ApiError> {
+    let actor = tx.actor().to_owned();
+    store::write_ledger(tx.conn(), subject, change, &actor, Some(correlation)).await?;
+    tx.commit(&change.event(subject)).await
+}
+
+fn require_superadmin(role: &str) -> Result<(), ApiError> {
+    if role == SUPERADMIN {
+        return Ok(());
+    }
+    Err(ApiError::unprocessable_field("role", "enum", format!("only {SUPERADMIN}")))
+}

@@ -1,0 +1,37 @@
+//! The platform role: the tuple that is the truth, the ledger that is its history, and the guard row that keeps the last
+//! holder who can act. Granting and revoking lock the guard first; identity locks the same row before it suspends anybody.
+
+pub mod http;
+mod rules;
+pub mod start;
+mod store;
+
+use contract::decision::SUPERADMIN;
+use serde_json::json;
+use service::AuditEvent;
+
+/// What happens to a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Granted,
+    Revoked,
+}
+
+impl Change {
+    /// The word of the ledger.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Granted => "granted",
+            Self::Revoked => "revoked",
+        }
+    }
+
+    fn event(self, subject: &str) -> AuditEvent {
+        let (action, from, to) = match self {
+            Self::Granted => ("platform_role.granted", None, Some(SUPERADMIN)),
+            Self::Revoked => ("platform_role.revoked", Some(SUPERADMIN), None),
+        };
+        let payload = json!({ "role": { "from": from, "to": to } });
+        AuditEvent { company: None, action, subject: format!("user:{subject}"), payload }
+    }
+}

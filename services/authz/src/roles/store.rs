@@ -1,0 +1,80 @@
+//! The tuples, the guard and the ledger of the platform role.
+
+use contract::decision::SUPERADMIN;
+use sqlx::PgConnection;
+
+use super::Change;
+use super::rules::Holder;
+
+/// Locks the guard until the transaction ends. A statement of its own: what is read after it is what others committed
+/// before it was had.
+pub(super) async fn lock_guard(conn: &mut PgConnection) -> sqlx::Result<()> {
+    sqlx::query!("SELECT one FROM authz.superadmin_guard FOR UPDATE").fetch_one(conn).await?;
+    Ok(())
+}
+
+/// Who holds the role.
+pub(super) async fn holders(conn: &mut PgConnection) -> sqlx::Result<Vec<Holder>> {
+    sqlx::query_as!(
+        Holder,
+        r#"SELECT t.subject_id AS "subject!", coalesce(facts.lifecycle = 'active', false) AS "active!"
+             FROM authz.tuple t LEFT JOIN identity.subject_facts facts ON facts.kc_sub = t.subject_id
+            WHERE t.object_type = 'system' AND t.object_id = 'platform' AND t.relation = 'superadmin'
+              AND t.subject_type = 'user' AND t.subject_relation = ''"#
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// Whether identity has a record of the subject.
+pub(super) async fn is_known(conn: &mut PgConnection, subject: &str) -> sqlx::Result<bool> {
+    let known = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM identity.subject_facts WHERE kc_sub = $1) AS "known!""#,
+        subject
+    );
+    known.fetch_one(conn).await
+}
+
+/// Gives the role; false when it was held.
+pub(super) async fn add(conn: &mut PgConnection, subject: &str) -> sqlx::Result<bool> {
+    let added = sqlx::query!(
+        "INSERT INTO authz.tuple(object_type, object_id, relation, subject_type, subject_id, subject_relation, source)
+         VALUES ('system', 'platform', 'superadmin', 'user', $1, '', 'role') ON CONFLICT DO NOTHING",
+        subject
+    );
+    Ok(added.execute(conn).await?.rows_affected() > 0)
+}
+
+/// Takes the role.
+pub(super) async fn remove(conn: &mut PgConnection, subject: &str) -> sqlx::Result<()> {
+    sqlx::query!(
+        "DELETE FROM authz.tuple
+          WHERE object_type = 'system' AND object_id = 'platform' AND relation = 'superadmin'
+            AND subject_type = 'user' AND subject_id = $1 AND subject_relation = ''",
+        subject
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Adds to the history.
+pub(super) async fn write_ledger(
+    conn: &mut PgConnection,
+    subject: &str,
+    change: Change,
+    actor: &str,
+    correlation: Option<&str>,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "INSERT INTO authz.role_ledger(role, subject, change, actor, correlation_id) VALUES ($1, $2, $3, $4, $5)",
+        SUPERADMIN,
+        subject,
+        change.word(),
+        actor,
+        correlation,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}

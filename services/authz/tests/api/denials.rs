@@ -1,0 +1,120 @@
+//! The audit of denials.
+
+use serde_json::json;
+
+use crate::app::{App, in_company, with};
+
+#[tokio::test]
+async fn a_denial_is_written_down_before_it_is_told() {
+    let app = App::start().await;
+    let rows = app.rows();
+    let company = rows.company().await;
+    rows.subject("bob").await;
+    let object = json!({
+        "moduleKey": "crm", "relation": "admin",
+        "object": { "type": "company_module", "id": format!("{company}/crm") },
+    });
+    assert_eq!(app.reason("bob", with(in_company(company), object)).await, "COMPANY_MEMBERSHIP_REQUIRED");
+    let named = with(in_company(company), json!({ "correlationId": "of the body" }));
+    assert_eq!(app.reason("bob", named).await, "COMPANY_MEMBERSHIP_REQUIRED");
+    let row = |correlation: &str,
+               module: serde_json::Value,
+               object: serde_json::Value,
+               relation: serde_json::Value| {
+        json!({
+            "companyId": company, "actor": "bob", "action": "access.denied", "subject": "feature:crm.deals.read",
+            "correlationId": correlation,
+            "payload": {
+                "featureKey": "crm.deals.read", "reason": "COMPANY_MEMBERSHIP_REQUIRED",
+                "moduleKey": module, "object": object, "relation": relation,
+            },
+        })
+    };
+    let object = json!(format!("company_module:{company}/crm"));
+    let expected = [
+        row("test-correlation", json!("crm"), object, json!("admin")),
+        row("of the body", json!(null), json!(null), json!(null)),
+    ];
+    assert_eq!(app.audit().await, expected);
+}
+
+#[tokio::test]
+async fn an_allow_leaves_no_row() {
+    let app = App::start().await;
+    let rows = app.rows();
+    let company = rows.company().await;
+    rows.subject("alice").await;
+    rows.member(company, "alice").await;
+    assert_eq!(app.reason("alice", in_company(company)).await, "ALLOWED");
+    assert!(app.audit().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_denial_that_cannot_be_written_is_503_and_an_allow_is_not_touched() {
+    let app = App::start().await;
+    let rows = app.rows();
+    let company = rows.company().await;
+    rows.subject("alice").await;
+    rows.member(company, "alice").await;
+    rows.run("REVOKE INSERT ON audit.authz__events FROM platform_authz").await;
+    let reply = app.can("root", in_company(company)).await;
+    assert_eq!((reply.status, reply.code()), (503, "AUTHORIZATION_UNAVAILABLE"));
+    assert_eq!(reply.body["error"]["details"], json!({ "dependency": "postgres", "step": "audit" }));
+    assert_eq!(app.reason("alice", in_company(company)).await, "ALLOWED");
+    let metrics = app.api.get("/metrics").send().await.text;
+    assert!(
+        metrics.contains(
+            "platform_authz_decisions_total{reason=\"DEPENDENCY_UNAVAILABLE\",service=\"authz\"} 1"
+        ),
+        "{metrics}"
+    );
+    rows.run("GRANT INSERT ON audit.authz__events TO platform_authz").await;
+    assert_eq!(app.reason("root", in_company(company)).await, "COMPANY_MEMBERSHIP_REQUIRED", "it heals");
+}
+
+#[tokio::test]
+async fn many_denials_at_once_each_have_their_row() {
+    let app = App::start().await;
+    let company = app.rows().company().await;
+    let ask = |index: usize| {
+        let request = with(in_company(company), json!({ "correlationId": format!("c{index}") }));
+        let app = &app;
+        async move { app.reason("root", request).await }
+    };
+    let asked = (0..64).map(ask).collect::<Vec<_>>();
+    for reason in futures_of(asked).await {
+        assert_eq!(reason, "COMPANY_MEMBERSHIP_REQUIRED");
+    }
+    let mut seen: Vec<String> = app
+        .audit()
+        .await
+        .iter()
+        .filter_map(|row| row["correlationId"].as_str().map(ToOwned::to_owned))
+        .collect();
+    seen.sort();
+    let mut expected: Vec<String> = (0..64).map(|index| format!("c{index}")).collect();
+    expected.sort();
+    assert_eq!(seen, expected);
+}
+
+/// All of them at once.
+async fn futures_of<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
+    let mut pinned: Vec<_> = futures.into_iter().map(Box::pin).collect();
+    let mut outputs: Vec<Option<F::Output>> = pinned.iter().map(|_| None).collect();
+    std::future::poll_fn(|context| {
+        for (future, output) in pinned.iter_mut().zip(&mut outputs) {
+            if output.is_none()
+                && let std::task::Poll::Ready(value) = future.as_mut().poll(context)
+            {
+                *output = Some(value);
+            }
+        }
+        if outputs.iter().all(Option::is_some) {
+            std::task::Poll::Ready(())
+        } else {
+            std::task::Poll::Pending
+        }
+    })
+    .await;
+    outputs.into_iter().flatten().collect()
+}

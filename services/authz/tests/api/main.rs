@@ -1,0 +1,25 @@
+//! The API of authz, asked over HTTP as the role `platform_authz` on a real PostgreSQL; the rows of identity, org and
+//! registry are put in by the superuser. One file a subject.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a broken premise fails the test that has it"
+)]
+
+mod app;
+mod can;
+mod cases;
+mod denials;
+mod feed;
+mod models;
+mod naive;
+mod privileges;
+mod probes;
+mod reasons;
+mod roles;
+mod shape;
+mod start;
+mod superadmin;
+mod unavailable;

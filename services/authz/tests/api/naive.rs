@@ -1,0 +1,87 @@
+//! The meaning of a model, spelled out: repeat "who holds what" over every object and relation until nothing changes. As
+//! slow as it is plain, and made without a look at the engines.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use contract::fragment::{Expression, Relations};
+
+/// `(type, id)`.
+pub(crate) type Object = (String, String);
+
+/// One tuple; an empty relation of the subject is the subject itself.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Tuple {
+    pub(crate) object: Object,
+    pub(crate) relation: String,
+    pub(crate) subject: Object,
+    pub(crate) subject_relation: String,
+}
+
+/// Every `(object, relation)` that the subject holds.
+pub(crate) fn holdings(
+    model: &Relations,
+    tuples: &BTreeSet<Tuple>,
+    subject: &Object,
+    subject_relation: &str,
+) -> BTreeSet<(Object, String)> {
+    let objects: BTreeSet<&Object> =
+        tuples.iter().flat_map(|tuple| [&tuple.object, &tuple.subject]).chain([subject]).collect();
+    let world = World { model, tuples, subject, subject_relation };
+    let mut held = BTreeSet::new();
+    if !subject_relation.is_empty() && world.relation(subject, subject_relation).is_some() {
+        held.insert((subject.clone(), subject_relation.to_owned()));
+    }
+    loop {
+        let before = held.len();
+        for object in &objects {
+            for (relation, expression) in model.get(&object.0).unwrap_or(&BTreeMap::new()) {
+                if world.follows(object, relation, expression, &held) {
+                    held.insert(((*object).clone(), relation.clone()));
+                }
+            }
+        }
+        if held.len() == before {
+            return held;
+        }
+    }
+}
+
+struct World<'a> {
+    model: &'a Relations,
+    tuples: &'a BTreeSet<Tuple>,
+    subject: &'a Object,
+    subject_relation: &'a str,
+}
+
+impl World<'_> {
+    fn relation(&self, object: &Object, relation: &str) -> Option<&Expression> {
+        self.model.get(&object.0)?.get(relation)
+    }
+
+    fn follows(
+        &self,
+        object: &Object,
+        relation: &str,
+        expression: &Expression,
+        held: &BTreeSet<(Object, String)>,
+    ) -> bool {
+        let tuples = |relation: &str| {
+            let relation = relation.to_owned();
+            self.tuples.iter().filter(move |tuple| tuple.object == *object && tuple.relation == relation)
+        };
+        let holds = |object: &Object, relation: &str| held.contains(&(object.clone(), relation.to_owned()));
+        match expression {
+            Expression::This => tuples(relation).any(|tuple| {
+                let named = tuple.subject == *self.subject && tuple.subject_relation == self.subject_relation;
+                named
+                    || (!tuple.subject_relation.is_empty() && holds(&tuple.subject, &tuple.subject_relation))
+            }),
+            Expression::Computed(other) => holds(object, other),
+            Expression::TupleTo { tupleset, computed } => tuples(tupleset)
+                .any(|tuple| tuple.subject_relation.is_empty() && holds(&tuple.subject, computed)),
+            Expression::Union(children) => {
+                children.iter().any(|child| self.follows(object, relation, child, held))
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The platform role: who may get it, who may lose it, and that somebody always holds it.
+
+use serde_json::{Value, json};
+
+use crate::app::{App, ROLES};
+
+async fn grant(app: &App, actor: &str, subject: &str) -> testkit::Reply {
+    app.ask("POST", ROLES, actor, Some(json!({ "subjectId": subject, "role": "platform-superadmin" }))).await
+}
+
+async fn revoke(app: &App, actor: &str, subject: &str) -> testkit::Reply {
+    app.ask("DELETE", &format!("{ROLES}/platform-superadmin/{subject}"), actor, None).await
+}
+
+async fn holders(app: &App) -> Vec<String> {
+    let sql = "SELECT subject_id FROM authz.tuple WHERE object_type = 'system' AND relation = 'superadmin' ORDER BY 1";
+    sqlx::query_scalar(sql).fetch_all(&app.owner).await.expect("tuples")
+}
+
+async fn ledger(app: &App) -> Vec<Value> {
+    let sql = "SELECT jsonb_build_array(role, subject, change, actor, correlation_id) FROM authz.role_ledger ORDER BY seq";
+    sqlx::query_scalar(sql).fetch_all(&app.owner).await.expect("the ledger")
+}
+
+#[tokio::test]
+async fn granting_and_revoking_write_tuple_ledger_and_audit() {
+    let app = App::start().await;
+    app.rows().subject("alice").await;
+    let expected = json!({ "subjectId": "alice", "role": "platform-superadmin" });
+    let granted = grant(&app, "root", "alice").await;
+    assert_eq!((granted.status, granted.data()), (200, &expected), "{}", granted.text);
+    let again = grant(&app, "root", "alice").await;
+    assert_eq!((again.status, again.data()), (200, &expected), "a holder keeps it");
+    assert_eq!(holders(&app).await, ["alice", "root"]);
+    let revoked = revoke(&app, "alice", "root").await;
+    assert_eq!((revoked.status, revoked.data()["subjectId"].as_str()), (200, Some("root")));
+    assert_eq!(holders(&app).await, ["alice"]);
+    let change = |subject: &str, change: &str, actor: &str| {
+        json!(["platform-superadmin", subject, change, actor, "test-correlation"])
+    };
+    assert_eq!(ledger(&app).await, [change("alice", "granted", "root"), change("root", "revoked", "alice")]);
+    let event = |actor: &str, action: &str, subject: &str, from: Value, to: Value| {
+        json!({
+            "companyId": null, "actor": actor, "action": action, "subject": subject,
+            "correlationId": "test-correlation", "payload": { "role": { "from": from, "to": to } },
+        })
+    };
+    let role = json!("platform-superadmin");
+    let expected = [
+        event("root", "platform_role.granted", "user:alice", Value::Null, role.clone()),
+        event("alice", "platform_role.revoked", "user:root", role, Value::Null),
+    ];
+    assert_eq!(app.audit().await, expected);
+}
+
+#[tokio::test]
+async fn refusals_write_nothing() {
+    let app = App::start().await;
+    app.rows().subject("alice").await;
+    for (status, code, reply) in [
+        (404, "NOT_FOUND", grant(&app, "root", "a stranger").await),
+        (404, "NOT_FOUND", revoke(&app, "root", "alice").await),
+        (404, "NOT_FOUND", revoke(&app, "root", &"x".repeat(256)).await),
+        (409, "CONFLICT", revoke(&app, "root", "root").await),
+        (422, "VALIDATION_FAILED", app.ask("DELETE", &format!("{ROLES}/owner/root"), "root", None).await),
+        (
+            422,
+            "VALIDATION_FAILED",
+            app.ask("POST", ROLES, "root", Some(json!({ "subjectId": "alice", "role": "owner" }))).await,
+        ),
+        (400, "VALIDATION_ERROR", app.ask("POST", ROLES, "root", Some(json!({ "subjectId": "" }))).await),
+        (
+            400,
+            "VALIDATION_ERROR",
+            app.ask("POST", ROLES, "root", Some(json!({ "subjectId": 1, "role": 2 }))).await,
+        ),
+    ] {
+        assert_eq!((reply.status, reply.code()), (status, code), "{}", reply.text);
+    }
+    assert_eq!(holders(&app).await, ["root"]);
+    assert_eq!(ledger(&app).await, Vec::<Value>::new());
+    assert_eq!(app.audit().await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn the_last_one_who_can_act_stays() {
+    let app = App::start().await;
+    app.rows().subject("alice").await;
+    assert_eq!(grant(&app, "root", "alice").await.status, 200);
+    app.rows().run("UPDATE identity.users SET lifecycle = 'suspended' WHERE kc_sub = 'alice'").await;
+    assert_eq!(revoke(&app, "root", "root").await.status, 409, "a suspended holder cannot administer");
+    assert_eq!(revoke(&app, "root", "alice").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_change_that_cannot_be_audited_does_not_happen() {
+    let app = App::start().await;
+    app.rows().subject("alice").await;
+    app.rows().run("REVOKE INSERT ON audit.authz__events FROM platform_authz").await;
+    assert_eq!(grant(&app, "root", "alice").await.status, 500);
+    assert_eq!(holders(&app).await, ["root"]);
+    assert_eq!(ledger(&app).await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn two_who_revoke_each_other_leave_one_in_every_round() {
+    let app = App::start().await;
+    app.rows().subject("alice").await;
+    assert_eq!(grant(&app, "root", "alice").await.status, 200);
+    for round in 0..100 {
+        let (first, second) = tokio::join!(revoke(&app, "root", "alice"), revoke(&app, "alice", "root"));
+        let mut statuses = [first.status, second.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 409], "round {round}");
+        let left = holders(&app).await;
+        assert_eq!(left.len(), 1, "round {round}");
+        let gone = if left == ["root"] { "alice" } else { "root" };
+        assert_eq!(grant(&app, "root", gone).await.status, 200);
+    }
+    let rows = app.audit().await.len();
+    assert_eq!(rows, ledger(&app).await.len());
+    assert_eq!(rows, 201, "one row a change");
+}
+
+/// identity takes the same guard before it suspends somebody.
+#[tokio::test]
+async fn a_revoke_waits_for_whoever_holds_the_guard() {
+    let app = App::start().await;
+    app.rows().subject("alice").await;
+    assert_eq!(grant(&app, "root", "alice").await.status, 200);
+    let identity = app.database.pool_as("identity");
+    let mut suspending = identity.begin().await.expect("a transaction");
+    let found: Vec<String> = sqlx::query_scalar("SELECT * FROM authz.superadmin_guard()")
+        .fetch_all(&mut *suspending)
+        .await
+        .expect("identity may call it");
+    assert_eq!(found, ["alice", "root"]);
+    sqlx::query("UPDATE identity.users SET lifecycle = 'suspended' WHERE kc_sub = 'alice'")
+        .execute(&mut *suspending)
+        .await
+        .expect("identity's own row");
+    let (reply, ()) = tokio::join!(revoke(&app, "root", "root"), async {
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+        while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&app.owner).await.expect("activity") == 0 {
+            tokio::task::yield_now().await;
+        }
+        suspending.commit().await.expect("a commit");
+    });
+    assert_eq!(reply.status, 409, "it sees what was committed while it waited");
+}
