@@ -1,0 +1,47 @@
+//! What every route does with a body before its own work, and what it answers without its database.
+
+use http::Method;
+use serde_json::json;
+
+use crate::support::{Identity, fields};
+
+#[tokio::test]
+async fn a_body_is_json_of_limited_size_without_nul() {
+    let identity = Identity::start().await;
+    for (method, path) in [
+        (Method::POST, "/internal/identity/provision"),
+        (Method::POST, "/internal/identity/users/lookup"),
+        (Method::POST, "/internal/identity/users/resolve"),
+        (Method::PUT, "/internal/identity/users/alice/lifecycle"),
+    ] {
+        let call = || identity.api.call(method.clone(), path);
+        let json = || call().header("content-type", "application/json");
+        for bad in ["{", "[]", "null", ""] {
+            let reply = identity.checked(method.as_str(), path, json().body(bad)).await;
+            assert_eq!((reply.status, reply.code()), (400, "BAD_REQUEST"), "{path} {bad}");
+        }
+        let text = call().header("content-type", "text/plain").body("{}");
+        assert_eq!(identity.checked(method.as_str(), path, text).await.code(), "BAD_REQUEST", "{path}");
+        let nul = json().body(json!({ "extra": "a\0b" }).to_string());
+        let reply = identity.checked(method.as_str(), path, nul).await;
+        assert!(fields(&reply).contains(&"extra control".to_owned()), "{path} {}", reply.text);
+        let fits = json().body(json!({ "extra": "x".repeat((1 << 20) - 12) }).to_string());
+        assert_eq!(identity.checked(method.as_str(), path, fits).await.code(), "VALIDATION_ERROR", "{path}");
+        let large = identity.checked(method.as_str(), path, json().body("x".repeat((1 << 20) + 1))).await;
+        assert_eq!((large.status, large.code()), (413, "PAYLOAD_TOO_LARGE"), "{path}");
+    }
+    assert!(identity.audit().await.is_empty());
+}
+
+#[tokio::test]
+async fn every_documented_route_is_there() {
+    let identity = Identity::start().await;
+    for operation in testkit::OpenApi::parse(identity::OPENAPI).operations() {
+        let (method, path) = operation.split_once(' ').expect("a method and a path");
+        let method = Method::from_bytes(method.as_bytes()).expect("a method");
+        let reply = identity.send(method, &path.replace("{kcSub}", "nobody"), None).await;
+        assert_ne!(reply.status, 405, "{operation}");
+    }
+    assert_eq!(identity.api.get("/internal/identity/nothing").send().await.status, 404);
+    assert_eq!(identity.api.get("/internal/identity/provision").send().await.status, 405);
+}

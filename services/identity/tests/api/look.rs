@@ -1,0 +1,158 @@
+//! The look at the provider.
+
+use identity::look::Scope;
+use serde_json::{Value, json};
+
+use crate::provider::Provider;
+use crate::support::{Identity, until};
+
+#[tokio::test]
+async fn a_disabled_account_is_seen_and_comes_back() {
+    let identity = Identity::start().await;
+    identity.known("alice").await;
+    identity.known("bob").await;
+    assert_eq!(identity.quick_look().await.expect("a look"), 0);
+    identity.provider.account("alice", "alice", false);
+    assert_eq!(identity.quick_look().await.expect("a look"), 1);
+    assert_eq!((identity.is_enabled("alice").await, identity.is_enabled("bob").await), (false, true));
+    assert_eq!(identity.quick_look().await.expect("a look"), 0, "seen already");
+    identity.provider.account("alice", "alice", true);
+    assert_eq!(identity.quick_look().await.expect("a look"), 1);
+    assert!(identity.is_enabled("alice").await);
+    let rows = identity.audit().await;
+    let seen = "system:idp-look user.idp_state_changed user:alice";
+    assert_eq!(rows.iter().filter(|row| *row == seen).count(), 2);
+    assert_eq!(rows.len(), 4);
+}
+
+#[tokio::test]
+async fn a_deleted_account_is_disabled_by_its_event_or_by_a_full_look() {
+    let identity = Identity::start().await;
+    for subject in ["alice", "bob", "carol"] {
+        identity.known(subject).await;
+    }
+    identity.provider.delete("alice");
+    assert_eq!(identity.quick_look().await.expect("a look"), 1);
+    assert!(!identity.is_enabled("alice").await);
+    identity.provider.delete("bob");
+    assert_eq!(identity.look(Scope::Full).await.expect("a look"), 1);
+    assert!(!identity.is_enabled("bob").await);
+    let asked = identity.provider.stub.requests().len();
+    identity.look(Scope::Full).await.expect("a look");
+    let about_the_gone = identity
+        .provider
+        .stub
+        .requests()
+        .split_off(asked)
+        .iter()
+        .any(|request| request.path.ends_with("/alice"));
+    assert!(!about_the_gone, "who is gone is not asked about for ever");
+    // Restored at the provider under the same id, as an import does.
+    identity.provider.account("bob", "bob", true);
+    assert_eq!(identity.look(Scope::Full).await.expect("a look"), 1);
+    assert!(identity.is_enabled("bob").await);
+}
+
+#[tokio::test]
+async fn service_accounts_are_asked_about_though_no_list_has_them() {
+    let identity = Identity::start().await;
+    identity.provider.account("crm", "service-account-crm", true);
+    identity.provision(json!({ "kcSub": "crm", "kind": "service" })).await;
+    for scope in [Scope::Full, Scope::Quick { since: time::OffsetDateTime::UNIX_EPOCH }] {
+        assert_eq!(identity.look(scope).await.expect("a look"), 0);
+        identity.provider.account("crm", "service-account-crm", false);
+        assert_eq!(identity.look(scope).await.expect("a look"), 1);
+        assert!(!identity.is_enabled("crm").await);
+        identity.provider.account("crm", "service-account-crm", true);
+        assert_eq!(identity.look(scope).await.expect("a look"), 1);
+        assert!(identity.is_enabled("crm").await);
+    }
+}
+
+#[tokio::test]
+async fn an_incomplete_look_changes_nothing_and_counts_for_nothing() {
+    let identity = Identity::start().await;
+    identity.known("alice").await;
+    identity.known("bob").await;
+    identity.provider.account("bob", "bob", false);
+    identity.quick_look().await.expect("a look");
+    identity.provider.account("alice", "alice", false);
+    identity.provider.account("bob", "bob", true);
+    identity.age_look(100.0).await;
+    // The list comes, then the events or the question about bob do not.
+    for path in ["/users", "/users/*", "/admin-events"] {
+        for status in [500, 401, 403, 204] {
+            identity.provider.answer();
+            identity.provider.fail_at(path, status);
+            assert!(identity.quick_look().await.is_err(), "{path} {status}");
+        }
+    }
+    assert!(identity.look_age().await >= 100.0);
+    assert_eq!((identity.is_enabled("alice").await, identity.is_enabled("bob").await), (true, false));
+    identity.provider.answer();
+    assert_eq!(identity.quick_look().await.expect("a look"), 2);
+    assert!(identity.look_age().await < 100.0);
+    assert_eq!((identity.is_enabled("alice").await, identity.is_enabled("bob").await), (false, true));
+}
+
+#[tokio::test]
+async fn a_list_that_lies_is_no_answer() {
+    let identity = Identity::start().await;
+    identity.known("alice").await;
+    for answer in [
+        json!([{ "id": "alice", "enabled": true, "username": "alice" }]),
+        json!([{ "id": "alice", "username": "alice" }]),
+        json!({ "error": "no list" }),
+        Value::Null,
+    ] {
+        identity.provider.stub.answer("GET", "/admin/realms/platform/users", 200, answer.clone());
+        assert!(identity.quick_look().await.is_err(), "{answer}");
+    }
+    assert!(identity.is_enabled("alice").await);
+}
+
+#[tokio::test]
+async fn lists_longer_than_a_page_are_read_to_their_end() {
+    let identity = Identity::start().await;
+    identity.known("zoe").await;
+    for number in 0..1_000 {
+        identity.provider.account(&format!("a{number:04}"), &format!("a{number:04}"), false);
+    }
+    identity.provider.account("zoe", "zoe", false);
+    assert_eq!(identity.quick_look().await.expect("a look"), 1);
+    assert!(!identity.is_enabled("zoe").await);
+    identity.provider.account("zoe", "zoe", true);
+    assert_eq!(identity.look(Scope::Full).await.expect("a look"), 1);
+    assert!(identity.is_enabled("zoe").await);
+}
+
+#[tokio::test]
+async fn a_refused_token_is_fetched_anew_once() {
+    let identity = Identity::start().await;
+    identity.quick_look().await.expect("a look");
+    identity.provider.rotate();
+    identity.quick_look().await.expect("a look with a new token");
+    let tokens = identity.provider.stub.requests().iter().filter(|request| request.method == "POST").count();
+    assert_eq!(tokens, 3, "the service's own look, this one's first token, and the new one");
+}
+
+#[tokio::test]
+async fn the_loop_looks_at_once_goes_on_and_heals() {
+    let provider = Provider::start().await;
+    provider.fail(500);
+    let identity = Identity::spawn(provider, "50ms").await;
+    let waiting = identity.provider.stub.clone();
+    until("some tries", || async { waiting.requests().len() > 4 }).await;
+    assert_eq!(identity.looks().await, 0);
+    assert_eq!(identity.api.get("/ready").send().await.status, 200, "ready needs only the database");
+    assert_eq!(identity.get("/internal/identity/users/alice/state").await.status, 503);
+    identity.provider.answer();
+    until("a look", || async { identity.looks().await == 1 }).await;
+    identity.known("alice").await;
+    identity.provider.account("alice", "alice", false);
+    until("alice is disabled", || async { !identity.is_enabled("alice").await }).await;
+    identity.provider.account("alice", "alice", true);
+    until("alice is back", || async { identity.is_enabled("alice").await }).await;
+    identity.provider.delete("alice");
+    until("alice is gone", || async { !identity.is_enabled("alice").await }).await;
+}

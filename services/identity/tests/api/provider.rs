@@ -1,0 +1,137 @@
+//! A scripted provider: accounts, deletions and a token, answered as Keycloak's admin routes do.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use serde_json::{Value, json};
+use testkit::{Recorded, Stub};
+
+const ADMIN: &str = "/admin/realms/platform";
+const TOKEN: &str = "/realms/platform/protocol/openid-connect/token";
+
+/// The provider as a test sees it. Clones are the same provider.
+#[derive(Clone)]
+pub(crate) struct Provider {
+    pub(crate) stub: Stub,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    accounts: BTreeMap<String, Value>,
+    deleted: Vec<String>,
+    token: u32,
+}
+
+impl Provider {
+    pub(crate) async fn start() -> Self {
+        let provider = Self { stub: Stub::start().await, state: Arc::default() };
+        provider.answer();
+        provider
+    }
+
+    /// Answers everything, as at the start.
+    pub(crate) fn answer(&self) {
+        let token = self.clone();
+        self.stub.answer_with("POST", TOKEN, move |_| {
+            (200, json!({ "access_token": format!("token-{}", token.state().token), "expires_in": 60 }))
+        });
+        self.on("/users", |state, request| (200, state.list(&request.query)));
+        self.on("/users/*", |state, request| match state.accounts.get(last_segment(&request.path)) {
+            Some(account) => (200, account.clone()),
+            None => (404, json!({ "error": "User not found" })),
+        });
+        self.on("/admin-events", |state, request| {
+            let events = state
+                .deleted
+                .iter()
+                .map(|id| json!({ "operationType": "DELETE", "resourcePath": format!("users/{id}") }));
+            (200, page(events.collect(), &request.query))
+        });
+    }
+
+    /// Answers every admin route with this status.
+    pub(crate) fn fail(&self, status: u16) {
+        for path in ["/users", "/users/*", "/admin-events"] {
+            self.stub.answer("GET", &format!("{ADMIN}{path}"), status, json!({}));
+        }
+    }
+
+    /// Answers one admin route with this status.
+    pub(crate) fn fail_at(&self, path: &str, status: u16) {
+        self.stub.answer("GET", &format!("{ADMIN}{path}"), status, json!({}));
+    }
+
+    /// Adds or replaces an account.
+    pub(crate) fn account(&self, id: &str, username: &str, enabled: bool) {
+        let account = json!({
+            "id": id, "username": username, "enabled": enabled, "email": format!("{username}@example.org"),
+            "firstName": username, "lastName": "Example"
+        });
+        self.state().accounts.insert(id.to_owned(), account);
+    }
+
+    pub(crate) fn delete(&self, id: &str) {
+        let mut state = self.state();
+        state.accounts.remove(id);
+        state.deleted.push(id.to_owned());
+    }
+
+    /// Tokens issued so far are refused from now on.
+    pub(crate) fn rotate(&self) {
+        self.state().token += 1;
+    }
+
+    fn on(&self, path: &str, answer: impl Fn(&State, &Recorded) -> (u16, Value) + Send + Sync + 'static) {
+        let provider = self.clone();
+        self.stub.answer_with("GET", &format!("{ADMIN}{path}"), move |request| {
+            let state = provider.state();
+            let bearer = request.headers.get("authorization").and_then(|value| value.to_str().ok());
+            if bearer != Some(&format!("Bearer token-{}", state.token)) {
+                return (401, json!({ "error": "HTTP 401 Unauthorized" }));
+            }
+            answer(&state, request)
+        });
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no test panics while it holds the provider")
+    }
+}
+
+impl State {
+    /// Lists leave service accounts out, as Keycloak's do.
+    fn list(&self, query: &str) -> Value {
+        let value = |name: &str| parameter(query, name);
+        let fits = |account: &&Value| {
+            let username = account["username"].as_str().unwrap_or_default();
+            match (value("username"), value("enabled")) {
+                (Some(wanted), _) => username == wanted.to_lowercase(),
+                (None, Some(enabled)) => {
+                    account["enabled"] == json!(enabled == "true") && !is_service(username)
+                }
+                (None, None) => !is_service(username),
+            }
+        };
+        page(self.accounts.values().filter(fits).cloned().collect(), query)
+    }
+}
+
+fn is_service(username: &str) -> bool {
+    username.starts_with("service-account-")
+}
+
+fn page(rows: Vec<Value>, query: &str) -> Value {
+    let number =
+        |name: &str, default| parameter(query, name).and_then(|text| text.parse().ok()).unwrap_or(default);
+    rows.into_iter().skip(number("first", 0)).take(number("max", 100)).collect()
+}
+
+fn parameter(query: &str, name: &str) -> Option<String> {
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.filter(|(known, _)| *known == name).map(|(_, value)| value.to_owned()).next()
+}
+
+fn last_segment(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}

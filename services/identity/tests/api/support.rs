@@ -1,0 +1,193 @@
+//! One running identity with everything around it.
+
+use std::time::Duration;
+
+use contract::{Clock, Settings};
+use http::Method;
+use identity::look::{self, Scope};
+use identity::{App, Config};
+use serde_json::{Value, json};
+use service::{ApiError, Core};
+use sqlx::PgPool;
+use testkit::{Api, OpenApi, Reply, TestDatabase, TokenIssuer};
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::provider::Provider;
+
+/// Longest wait for something that another task does.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running identity.
+pub(crate) struct Identity {
+    pub(crate) api: Api,
+    pub(crate) provider: Provider,
+    pub(crate) owner: PgPool,
+    app: App,
+    document: OpenApi,
+    _stop: DropGuard,
+}
+
+impl Identity {
+    /// One that looks at the provider once, at its start, and then only when a test says so.
+    pub(crate) async fn start() -> Self {
+        Self::start_with("10m").await
+    }
+
+    /// One that looks at the provider that often; its first look is over.
+    pub(crate) async fn start_with(interval: &str) -> Self {
+        let provider = Provider::start().await;
+        let identity = Self::spawn(provider, interval).await;
+        until("the first look", || async { identity.looks().await == 1 }).await;
+        identity
+    }
+
+    /// One beside a provider that a test has prepared.
+    pub(crate) async fn spawn(provider: Provider, interval: &str) -> Self {
+        let (database, issuer) = (testkit::database().await, TokenIssuer::start().await);
+        let settings =
+            settings(&database, &issuer, &provider).with("PLATFORM_IDENTITY_LOOK_INTERVAL", interval);
+        let config = Config::read(&settings).expect("a configuration");
+        let stop = CancellationToken::new();
+        let core = Core::start(&config.service, Clock::system(), &stop).expect("metrics");
+        let app = App::new(core, &config);
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let api = Api::at(listener.local_addr().expect("bound"));
+        tokio::spawn(identity::serve(config, listener, stop.clone()));
+        let document = OpenApi::parse(identity::OPENAPI);
+        Self { api, provider, owner: database.owner_pool(), app, document, _stop: stop.drop_guard() }
+    }
+
+    /// One look now.
+    pub(crate) async fn look(&self, scope: Scope) -> Result<usize, ApiError> {
+        look::once(&self.app, scope).await
+    }
+
+    /// A look for disabled and deleted accounts now.
+    pub(crate) async fn quick_look(&self) -> Result<usize, ApiError> {
+        self.look(Scope::Quick { since: time::OffsetDateTime::UNIX_EPOCH }).await
+    }
+
+    /// Sends and checks the answer against the document.
+    pub(crate) async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Reply {
+        let call = self.api.call(method.clone(), path);
+        let call = match body {
+            Some(body) => call.json(body),
+            None => call,
+        };
+        self.checked(method.as_str(), path, call).await
+    }
+
+    /// Sends a call as it is and checks the answer against the document.
+    pub(crate) async fn checked(&self, method: &str, path: &str, call: testkit::Call) -> Reply {
+        let reply = call.send().await;
+        self.document.check(method, path, &reply);
+        reply
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.send(Method::GET, path, None).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Reply {
+        self.send(Method::POST, path, Some(body)).await
+    }
+
+    /// Provisions a subject that the provider knows and that is enabled.
+    pub(crate) async fn known(&self, subject: &str) {
+        self.provider.account(subject, subject, true);
+        let reply = self.provision(json!({ "kcSub": subject, "kind": "user", "displayName": subject })).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+    }
+
+    pub(crate) async fn provision(&self, body: Value) -> Reply {
+        self.post("/internal/identity/provision", body).await
+    }
+
+    /// `idpEnabled` of a subject.
+    pub(crate) async fn is_enabled(&self, subject: &str) -> bool {
+        self.get(&format!("/internal/identity/users/{subject}")).await.data()["idpEnabled"] == json!(true)
+    }
+
+    /// `actor action subject` of every audit row, in order.
+    pub(crate) async fn audit(&self) -> Vec<String> {
+        sqlx::query_scalar(
+            "SELECT actor || ' ' || action || ' ' || subject FROM audit.identity__events ORDER BY seq",
+        )
+        .fetch_all(&self.owner)
+        .await
+        .expect("the audit table")
+    }
+
+    /// Rows of `provider_look`.
+    pub(crate) async fn looks(&self) -> i64 {
+        sqlx::query_scalar("SELECT count(*) FROM identity.provider_look")
+            .fetch_one(&self.owner)
+            .await
+            .expect("a count")
+    }
+
+    /// Age of the last complete look in seconds.
+    pub(crate) async fn look_age(&self) -> f64 {
+        sqlx::query_scalar(
+            "SELECT extract(epoch FROM clock_timestamp() - at)::float8 FROM identity.provider_look",
+        )
+        .fetch_one(&self.owner)
+        .await
+        .expect("a look")
+    }
+
+    /// Makes the last complete look that old.
+    pub(crate) async fn age_look(&self, seconds: f64) {
+        self.run(
+            sqlx::query("UPDATE identity.provider_look SET at = now() - make_interval(secs => $1)")
+                .bind(seconds),
+        )
+        .await;
+    }
+
+    /// Gives the platform role, as authz would.
+    pub(crate) async fn superadmin(&self, subject: &str) {
+        let sql =
+            "INSERT INTO authz.tuple(object_type, object_id, relation, subject_type, subject_id, source)
+                   VALUES ('system', 'platform', 'superadmin', 'user', $1, 'role')";
+        self.run(sqlx::query(sql).bind(subject.to_owned())).await;
+    }
+
+    /// Changes the database as nobody but a test may.
+    pub(crate) async fn run(
+        &self,
+        query: sqlx::query::Query<'_, sqlx::Postgres, sqlx::postgres::PgArguments>,
+    ) {
+        query.execute(&self.owner).await.expect("the superuser may");
+    }
+}
+
+fn settings(database: &TestDatabase, issuer: &TokenIssuer, provider: &Provider) -> Settings {
+    testkit::settings("identity", database, issuer)
+        .with("PLATFORM_IDP_URL", provider.stub.url())
+        .with("PLATFORM_IDP_ADMIN_CLIENT_ID", "platform-admin")
+        .with("PLATFORM_IDP_ADMIN_CLIENT_SECRET", "secret")
+}
+
+/// `path rule` of every wrong field.
+pub(crate) fn fields(reply: &Reply) -> Vec<String> {
+    let fields = reply.body["error"]["details"]["fields"].as_array().cloned().unwrap_or_default();
+    let text = |field: &Value, name: &str| field[name].as_str().unwrap_or_default().to_owned();
+    fields.iter().map(|field| format!("{} {}", text(field, "path"), text(field, "rule"))).collect()
+}
+
+/// Waits until something is so.
+pub(crate) async fn until<F: Future<Output = bool>>(what: &str, is_so: impl Fn() -> F) {
+    let waiting = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("not in time: {what}"));
+}
+
+/// Runs calls at once.
+pub(crate) async fn together<F: Future>(calls: Vec<F>) -> Vec<F::Output> {
+    futures_util::future::join_all(calls).await
+}
