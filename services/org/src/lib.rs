@@ -20,7 +20,7 @@ mod members;
 mod positions;
 pub mod routes;
 mod state;
-pub mod tuples;
+mod tuples;
 mod units;
 
 use service::{Core, ServeError};

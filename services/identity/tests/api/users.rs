@@ -34,9 +34,9 @@ async fn a_state_needs_a_look_of_the_last_five_minutes() {
     identity.age_look(295.0).await;
     assert_eq!(identity.get(&format!("{USERS}/alice/state")).await.status, 200);
     identity.age_look(301.0).await;
-    let stale = identity.get(&format!("{USERS}/alice/state")).await;
-    assert_eq!((stale.status, stale.code()), (503, "AUTHORIZATION_UNAVAILABLE"));
-    assert_eq!(stale.body["error"]["details"]["dependency"], "idp");
+    let refused = identity.get(&format!("{USERS}/alice/state")).await;
+    assert_eq!((refused.status, refused.code()), (503, "AUTHORIZATION_UNAVAILABLE"));
+    assert_eq!(refused.body["error"]["details"]["dependency"], "idp");
 }
 
 #[tokio::test]

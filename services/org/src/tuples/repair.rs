@@ -37,7 +37,7 @@ pub(crate) async fn at_start(core: Core, hold: ReadinessHold, stop: Cancellation
 ///
 /// # Errors
 /// The database could not be asked; what was repaired before stays repaired.
-pub async fn once(core: &Core) -> Result<u64, ApiError> {
+async fn once(core: &Core) -> Result<u64, ApiError> {
     let mut changed = 0;
     for company in store::differing(&core.pool).await? {
         changed += match company {
