@@ -165,6 +165,42 @@ async fn unlinking_and_deactivating_at_once_leave_no_tuple() {
 }
 
 #[tokio::test]
+async fn a_change_that_waited_for_another_sees_what_that_one_left() {
+    let World { org, members, .. } = &World::start().await;
+    // A link of the same member that is not committed yet.
+    let mut link = org.owner.begin().await.expect("a transaction");
+    let company: String = sqlx::query_scalar(
+        "UPDATE org.members SET user_id = 'alice' WHERE id = $1::uuid RETURNING company_id::text",
+    )
+    .bind(&members[0])
+    .fetch_one(&mut *link)
+    .await
+    .expect("linked");
+    sqlx::query("INSERT INTO authz.tuple(object_type, object_id, relation, subject_type, subject_id, source) VALUES ('company', $1, 'member', 'user', 'alice', 'org')")
+        .bind(company)
+        .execute(&mut *link)
+        .await
+        .expect("its tuple");
+    let path = format!("/internal/org/admin/members/{}", members[0]);
+    let deactivation = org.put(&path, json!({ "isActive": false }));
+    let commit = async {
+        until("the deactivation waits", || async { waiting(org).await == 1 }).await;
+        link.commit().await.expect("committed");
+    };
+    let (reply, ()) = tokio::join!(deactivation, commit);
+    assert_eq!((reply.status, &reply.data()["userId"]), (200, &json!("alice")));
+    assert!(org.tuples("org").await.is_empty(), "an inactive member has no tuple");
+}
+
+/// Statements of org that wait for a lock.
+async fn waiting(org: &Org) -> i64 {
+    sqlx::query_scalar("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = 'platform_org' AND wait_event_type = 'Lock'")
+        .fetch_one(&org.owner)
+        .await
+        .expect("a count")
+}
+
+#[tokio::test]
 async fn the_start_up_pass_repairs_and_reports_what_differs() {
     let world = World::start().await;
     world.take(Step::Link(0, 0)).await;
