@@ -1,216 +1,25 @@
-//! The edge's configuration: one struct, every variable declared here with its default and the reason for it.
+//! The edge's configuration: one struct, read at once; every bad value is reported. Its variables are in `variables.rs`.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use bearer::BearerConfig;
-use contract::settings::{Kind, Problems};
+use contract::settings::Problems;
 use contract::{Reader, Settings, Variable, ports};
 
 use crate::wire::Authority;
 use crate::wire::trust::TrustedProxies;
 
-/// PEM file of the certificate chain.
-pub const TLS_CERT: Variable =
-    Variable::new("PLATFORM_TLS_CERT", Kind::Path, None, "PEM file of the edge's certificate chain");
-/// PEM file of the private key.
-pub const TLS_KEY: Variable =
-    Variable::new("PLATFORM_TLS_KEY", Kind::Path, None, "PEM file of the edge's private key");
-const DOMAIN: Variable = Variable::new(
-    "PLATFORM_DOMAIN",
-    Kind::Text,
-    None,
-    "Public host or host:port; default localhost and the edge's port",
-);
-const EXTRA_ORIGINS: Variable = Variable::new(
-    "PLATFORM_EXTRA_ORIGINS",
-    Kind::List,
-    None,
-    "Further web origins that may call the API and log in",
-);
-const TRUSTED_PROXIES: Variable = Variable::new(
-    "PLATFORM_TRUSTED_PROXIES",
-    Kind::List,
-    None,
-    "Networks (CIDR) whose X-Forwarded headers are believed",
-);
-const PORT_OFFSET: Variable = Variable::new(
-    "PLATFORM_PORT_OFFSET",
-    Kind::Integer,
-    Some("0"),
-    "Added to every port, so that copies run side by side",
-);
-const COMMIT: Variable =
-    Variable::new("PLATFORM_COMMIT", Kind::Text, Some("unknown"), "Commit shown in platform_build_info");
-const DRAIN_TIMEOUT: Variable = Variable::new(
-    "PLATFORM_DRAIN_TIMEOUT",
-    Kind::Duration,
-    Some("10s"),
-    "How long requests in flight may finish at a stop",
-);
+mod variables;
 
-const REGISTRY_URL: Variable = Variable::new(
-    "PLATFORM_REGISTRY_BASE_URL",
-    Kind::Url,
-    None,
-    "Address of registry; default its port on loopback",
-);
-const IDENTITY_URL: Variable = Variable::new(
-    "PLATFORM_IDENTITY_BASE_URL",
-    Kind::Url,
-    None,
-    "Address of identity; default its port on loopback",
-);
-const ORG_URL: Variable =
-    Variable::new("PLATFORM_ORG_BASE_URL", Kind::Url, None, "Address of org; default its port on loopback");
-const AUTHZ_URL: Variable = Variable::new(
-    "PLATFORM_AUTHZ_BASE_URL",
-    Kind::Url,
-    None,
-    "Address of authz; default its port on loopback",
-);
-const IDP_URL: Variable = Variable::new(
-    "PLATFORM_IDP_URL",
-    Kind::Url,
-    None,
-    "Address of the identity provider; default the built-in one's port",
-);
-const MODULE_HOST: Variable = Variable::new(
-    "PLATFORM_MODULE_HOST_<KEY>",
-    Kind::Text,
-    None,
-    "Host, or host:port, of one module; default loopback",
-);
-/// Beginning of [`MODULE_HOST`]'s family.
-const MODULE_HOST_PREFIX: &str = "PLATFORM_MODULE_HOST_";
-
-const DIAL_TIMEOUT: Variable = Variable::new(
-    "PLATFORM_MODULE_DIAL_TIMEOUT",
-    Kind::Duration,
-    Some("2s"),
-    "Longest wait for a connection to an upstream",
-);
-const RESPONSE_HEADER_TIMEOUT: Variable = Variable::new(
-    "PLATFORM_MODULE_RESPONSE_HEADER_TIMEOUT",
-    Kind::Duration,
-    Some("5s"),
-    "Longest wait for the first byte of an answer once the request is sent",
-);
-// A client or upstream that moves nothing for this long before the first byte has gone away.
-const BODY_IDLE: Variable = Variable::new(
-    "PLATFORM_GATEWAY_BODY_IDLE",
-    Kind::Duration,
-    Some("30s"),
-    "Longest pause in a request body",
-);
-// Long enough for server-sent events that send a heartbeat every few minutes.
-const STREAM_IDLE: Variable = Variable::new(
-    "PLATFORM_GATEWAY_STREAM_IDLE",
-    Kind::Duration,
-    Some("300s"),
-    "Longest pause in an answer's body",
-);
-// Less than the 75 s of the services, so that the pool gives up first and no request meets a closing connection.
-const POOL_IDLE: Variable = Variable::new(
-    "PLATFORM_GATEWAY_POOL_IDLE",
-    Kind::Duration,
-    Some("30s"),
-    "How long an idle upstream connection is kept",
-);
-const UPSTREAM_CONCURRENCY: Variable = Variable::new(
-    "PLATFORM_GATEWAY_UPSTREAM_CONCURRENCY",
-    Kind::Integer,
-    Some("1024"),
-    "Most requests in flight to one upstream, and most that wait for their turn",
-);
-
-// Far above an honest head (a cookie jar and a token), small enough to hold for every connection.
-const MAX_HEADER_BYTES: Variable =
-    Variable::new("PLATFORM_GATEWAY_MAX_HEADER_BYTES", Kind::Size, Some("60KiB"), "Largest header block");
-const MAX_HEADERS: Variable =
-    Variable::new("PLATFORM_GATEWAY_MAX_HEADERS", Kind::Integer, Some("100"), "Most headers of a request");
-const MAX_URI: Variable =
-    Variable::new("PLATFORM_GATEWAY_MAX_URI", Kind::Size, Some("16KiB"), "Longest path and query");
-const MAX_BODY: Variable = Variable::new(
-    "PLATFORM_GATEWAY_MAX_BODY",
-    Kind::Size,
-    Some("1MiB"),
-    "Largest body to a foundation route",
-);
-const MODULE_MAX_BODY: Variable = Variable::new(
-    "PLATFORM_MODULE_MAX_BODY",
-    Kind::Size,
-    None,
-    "Largest body to a module; unset: the modules' own limits",
-);
-const HEADER_TIMEOUT: Variable = Variable::new(
-    "PLATFORM_GATEWAY_HEADER_TIMEOUT",
-    Kind::Duration,
-    Some("10s"),
-    "Longest wait for a connection's first byte and for a whole request head",
-);
-const TLS_TIMEOUT: Variable =
-    Variable::new("PLATFORM_GATEWAY_TLS_TIMEOUT", Kind::Duration, Some("10s"), "Longest TLS handshake");
-const KEEP_ALIVE: Variable = Variable::new(
-    "PLATFORM_GATEWAY_KEEP_ALIVE",
-    Kind::Duration,
-    Some("75s"),
-    "How long a connection without a request is kept",
-);
-const MAX_STREAMS: Variable = Variable::new(
-    "PLATFORM_GATEWAY_MAX_STREAMS",
-    Kind::Integer,
-    Some("256"),
-    "Most streams of one HTTP/2 connection",
-);
-const MAX_CONNECTIONS: Variable = Variable::new(
-    "PLATFORM_GATEWAY_MAX_CONNECTIONS",
-    Kind::Integer,
-    Some("10000"),
-    "Most connections; past it accepting waits",
-);
-const MAX_HANDSHAKES: Variable = Variable::new(
-    "PLATFORM_GATEWAY_MAX_HANDSHAKES",
-    Kind::Integer,
-    Some("256"),
-    "Most TLS handshakes at once",
-);
-
-/// The edge's own variables; those of token verification are in [`bearer::VARIABLES`].
-pub const VARIABLES: &[Variable] = &[
-    TLS_CERT,
-    TLS_KEY,
-    DOMAIN,
-    EXTRA_ORIGINS,
-    TRUSTED_PROXIES,
-    PORT_OFFSET,
-    COMMIT,
-    DRAIN_TIMEOUT,
-    REGISTRY_URL,
-    IDENTITY_URL,
-    ORG_URL,
-    AUTHZ_URL,
-    IDP_URL,
-    MODULE_HOST,
-    DIAL_TIMEOUT,
-    RESPONSE_HEADER_TIMEOUT,
-    BODY_IDLE,
-    STREAM_IDLE,
-    POOL_IDLE,
-    UPSTREAM_CONCURRENCY,
-    MAX_HEADER_BYTES,
-    MAX_HEADERS,
-    MAX_URI,
-    MAX_BODY,
-    MODULE_MAX_BODY,
-    HEADER_TIMEOUT,
-    TLS_TIMEOUT,
-    KEEP_ALIVE,
-    MAX_STREAMS,
-    MAX_CONNECTIONS,
-    MAX_HANDSHAKES,
-];
+use variables::{
+    AUTHZ_URL, BODY_IDLE, COMMIT, DIAL_TIMEOUT, DOMAIN, DRAIN_TIMEOUT, EXTRA_ORIGINS, HEADER_TIMEOUT,
+    IDENTITY_URL, IDP_URL, KEEP_ALIVE, MAX_BODY, MAX_CONNECTIONS, MAX_HANDSHAKES, MAX_HEADER_BYTES,
+    MAX_HEADERS, MAX_STREAMS, MAX_URI, MODULE_HOST_PREFIX, MODULE_MAX_BODY, ORG_URL, POOL_IDLE, PORT_OFFSET,
+    REGISTRY_URL, RESPONSE_HEADER_TIMEOUT, STREAM_IDLE, TLS_TIMEOUT, TRUSTED_PROXIES, UPSTREAM_CONCURRENCY,
+};
+pub use variables::{TLS_CERT, TLS_KEY, VARIABLES};
 
 /// Everything the edge is told.
 #[derive(Clone, Debug)]
@@ -328,7 +137,9 @@ fn port_offset(reader: &mut Reader<'_>) -> u16 {
 /// The origin of the public address, and the extra ones.
 fn origins(reader: &mut Reader<'_>, offset: u16) -> Vec<String> {
     let domain = reader.optional(&DOMAIN).unwrap_or_else(|| format!("localhost:{}", ports::EDGE + offset));
-    let mut origins = vec![format!("https://{}", domain.to_ascii_lowercase())];
+    // Browsers leave the default port out of `Origin`.
+    let host = domain.strip_suffix(":443").unwrap_or(&domain).to_ascii_lowercase();
+    let mut origins = vec![format!("https://{host}")];
     for origin in reader.list(&EXTRA_ORIGINS) {
         match web_origin(&origin) {
             Some(origin) => origins.push(origin),
@@ -476,6 +287,18 @@ mod tests {
         assert_eq!(config.origins, ["https://localhost:8543"]);
         assert_eq!(config.addresses.authz, Authority::new("127.0.0.1".to_owned(), 8240));
         assert_eq!(config.addresses.module("timesheet", 8160), Authority::new("127.0.0.1".to_owned(), 8260));
+    }
+
+    #[test]
+    fn the_allowed_origins_are_written_as_browsers_write_them() {
+        let given = settings()
+            .with("PLATFORM_DOMAIN", "Platform.example:443")
+            .with("PLATFORM_EXTRA_ORIGINS", "http://localhost:5173, https://App.example/");
+        let config = EdgeConfig::read(&given).expect("good settings");
+        assert_eq!(
+            config.origins,
+            ["https://platform.example", "http://localhost:5173", "https://app.example"]
+        );
     }
 
     #[test]

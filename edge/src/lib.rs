@@ -143,7 +143,7 @@ fn watch(edge: &Arc<Edge>, certificates: &Arc<Certificates>) -> JoinSet<()> {
         follower.catalog.follow(&follower.upstreams, &follower.config.addresses.registry).await;
     });
     watchers.spawn(async move { sweeper.upstreams.sweep_for_ever().await });
-    watchers.spawn(async move { certificates.follow().await });
+    watchers.spawn(certificates.follow());
     watchers
 }
 

@@ -17,9 +17,9 @@ use crate::wire::body::EdgeBody;
 use crate::wire::upload::Upload;
 use crate::wire::upstream::{Failure, Outgoing, Upstreams};
 
-/// Registry's stream. `-1` is below every revision, so that each connection begins with a whole snapshot and a registry
-/// that was set up anew is believed.
-const STREAM_PATH: &str = "/internal/platform/snapshot?after=-1";
+/// Registry's stream. Without `after` each connection begins with a whole snapshot, so that a registry that was set up
+/// anew, with lower revisions, is believed.
+const STREAM_PATH: &str = "/internal/platform/snapshot";
 /// Registry sends a line every second; three missing ones are an outage.
 const LONGEST_SILENCE: Duration = Duration::from_secs(3);
 /// A catalog of thousands of modules is smaller.

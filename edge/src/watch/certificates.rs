@@ -2,12 +2,13 @@
 //! the one in use stays.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use ring::digest::{self, SHA256_OUTPUT_LEN};
 use rustls::ServerConfig;
-use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::wire::tls::{ALPN_H2, ALPN_HTTP1};
@@ -24,7 +25,7 @@ pub enum CertificateError {
         /// The file.
         path: PathBuf,
         /// What went wrong.
-        source: rustls_pki_types::pem::Error,
+        source: pem::Error,
     },
     /// The chain is empty.
     #[error("{path} holds no certificate")]
@@ -42,13 +43,24 @@ pub(crate) struct Certificates {
     chain: PathBuf,
     key: PathBuf,
     present: ArcSwap<ServerConfig>,
+    /// Digest of what was read last, usable or not. Times and sizes would miss two writes in one tick of the clock.
+    seen: Mutex<Digest>,
+}
+
+type Digest = [u8; SHA256_OUTPUT_LEN];
+
+/// Both files as they are at one moment.
+struct Files {
+    chain: Vec<u8>,
+    key: Vec<u8>,
 }
 
 impl Certificates {
     /// Reads the files; at the start an unusable pair is an error.
     pub(crate) fn read(chain: PathBuf, key: PathBuf) -> Result<Self, CertificateError> {
-        let present = ArcSwap::new(load(&chain, &key)?);
-        Ok(Self { chain, key, present })
+        let files = Files::read(&chain, &key)?;
+        let present = ArcSwap::new(files.parse(&chain, &key)?);
+        Ok(Self { seen: Mutex::new(files.digest()), chain, key, present })
     }
 
     pub(crate) fn present(&self) -> Arc<ServerConfig> {
@@ -56,21 +68,29 @@ impl Certificates {
     }
 
     /// Looks at the files for ever; ends when its task is dropped.
-    pub(crate) async fn follow(&self) {
-        let mut seen = self.stamp().await;
+    pub(crate) async fn follow(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(LOOK_EVERY);
         loop {
             ticks.tick().await;
-            let now = self.stamp().await;
-            if now != seen {
-                seen = now;
-                self.reload();
+            let this = Arc::clone(&self);
+            // Files are read off the async threads; a panic there would be a bug, and the next look tries again.
+            if let Err(error) = tokio::task::spawn_blocking(move || this.look()).await {
+                tracing::error!(%error, "the TLS files could not be looked at");
             }
         }
     }
 
-    fn reload(&self) {
-        match load(&self.chain, &self.key) {
+    /// Takes up the files when they have changed and can be used.
+    fn look(&self) {
+        // A file that is missing for a moment is being replaced; the next look sees it.
+        let Ok(files) = Files::read(&self.chain, &self.key) else { return };
+        let digest = files.digest();
+        let before =
+            std::mem::replace(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner), digest);
+        if before == digest {
+            return;
+        }
+        match files.parse(&self.chain, &self.key) {
             Ok(fresh) => {
                 self.present.store(fresh);
                 tracing::info!(chain = %self.chain.display(), "the new TLS certificate is in use");
@@ -80,34 +100,90 @@ impl Certificates {
             }
         }
     }
+}
 
-    async fn stamp(&self) -> [Option<(SystemTime, u64)>; 2] {
-        [stamp(&self.chain).await, stamp(&self.key).await]
+impl Files {
+    fn read(chain: &Path, key: &Path) -> Result<Self, CertificateError> {
+        let read = |path: &Path| {
+            std::fs::read(path).map_err(|error| CertificateError::Unreadable {
+                path: path.to_owned(),
+                source: pem::Error::Io(error),
+            })
+        };
+        Ok(Self { chain: read(chain)?, key: read(key)? })
+    }
+
+    fn digest(&self) -> Digest {
+        let mut context = digest::Context::new(&digest::SHA256);
+        for file in [&self.chain, &self.key] {
+            // The length keeps bytes that move from one file to the other apart.
+            context.update(&file.len().to_be_bytes());
+            context.update(file);
+        }
+        let mut bytes = [0; SHA256_OUTPUT_LEN];
+        bytes.copy_from_slice(context.finish().as_ref());
+        bytes
+    }
+
+    fn parse(&self, chain: &Path, key: &Path) -> Result<Arc<ServerConfig>, CertificateError> {
+        let unreadable = |path: &Path| {
+            let path = path.to_owned();
+            move |source| CertificateError::Unreadable { path, source }
+        };
+        let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&self.chain)
+            .collect::<Result<_, _>>()
+            .map_err(unreadable(chain))?;
+        if certificates.is_empty() {
+            return Err(CertificateError::Empty { path: chain.to_owned() });
+        }
+        let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(unreadable(key))?;
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(certificates, key)?;
+        config.alpn_protocols = vec![ALPN_H2.to_vec(), ALPN_HTTP1.to_vec()];
+        Ok(Arc::new(config))
     }
 }
 
-/// What changes when a file does.
-async fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
-    let metadata = tokio::fs::metadata(path).await.ok()?;
-    Some((metadata.modified().ok()?, metadata.len()))
-}
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertifiedKey, generate_simple_self_signed};
 
-fn load(chain: &Path, key: &Path) -> Result<Arc<ServerConfig>, CertificateError> {
-    let unreadable = |path: &Path| {
-        let path = path.to_owned();
-        move |source| CertificateError::Unreadable { path, source }
-    };
-    let certificates: Vec<CertificateDer<'static>> =
-        CertificateDer::pem_file_iter(chain).and_then(Iterator::collect).map_err(unreadable(chain))?;
-    if certificates.is_empty() {
-        return Err(CertificateError::Empty { path: chain.to_owned() });
+    use super::*;
+
+    fn write(folder: &Path, chain: &str, key: &str) {
+        std::fs::write(folder.join("edge.pem"), chain).expect("a file");
+        std::fs::write(folder.join("edge.key"), key).expect("a file");
     }
-    let key = PrivateKeyDer::from_pem_file(key).map_err(unreadable(key))?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(certificates, key)?;
-    config.alpn_protocols = vec![ALPN_H2.to_vec(), ALPN_HTTP1.to_vec()];
-    Ok(Arc::new(config))
+
+    fn pair() -> (String, String) {
+        let CertifiedKey { cert, signing_key } =
+            generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
+        (cert.pem(), signing_key.serialize_pem())
+    }
+
+    #[test]
+    fn a_pair_that_cannot_be_used_never_replaces_one_that_can() {
+        let folder = std::env::temp_dir().join(format!("edge-certificates-{}", uuid::Uuid::now_v7()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let read = || Certificates::read(folder.join("edge.pem"), folder.join("edge.key"));
+        let (chain, key) = pair();
+        let (other_chain, other_key) = pair();
+        write(&folder, &chain, &key);
+        let certificates = read().expect("a good pair");
+        let first = certificates.present();
+        for (bad_chain, bad_key) in [("", key.as_str()), ("no PEM", &key), (&chain, ""), (&chain, &other_key)]
+        {
+            write(&folder, bad_chain, bad_key);
+            certificates.look();
+            assert!(Arc::ptr_eq(&certificates.present(), &first), "the old pair stays");
+            assert!(read().is_err(), "at the start a bad pair is an error");
+        }
+        write(&folder, &other_chain, &other_key);
+        certificates.look();
+        assert!(!Arc::ptr_eq(&certificates.present(), &first), "a good pair is taken up");
+        std::fs::remove_dir_all(&folder).expect("the test's own folder");
+    }
 }

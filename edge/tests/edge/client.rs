@@ -5,8 +5,9 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
+use http_body::Frame;
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -119,6 +120,15 @@ pub(crate) async fn tls(
     root: &CertificateDer<'static>,
     version: Version,
 ) -> TlsStream<TcpStream> {
+    try_tls(address, root, version).await.expect("a handshake")
+}
+
+/// The same, when the handshake may fail.
+pub(crate) async fn try_tls(
+    address: SocketAddr,
+    root: &CertificateDer<'static>,
+    version: Version,
+) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(root.clone()).expect("a root");
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -129,7 +139,18 @@ pub(crate) async fn tls(
     config.alpn_protocols = vec![if version == Version::H2 { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
     let stream = TcpStream::connect(address).await.expect("a connection");
     let name = ServerName::try_from("localhost").expect("a name");
-    TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("a handshake")
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await
+}
+
+/// A request whose body is these frames, of no announced length.
+pub(crate) fn streamed(method: Method, path: &str, bearer: &str, frames: Vec<Frame<Bytes>>) -> Request<Body> {
+    let frames = futures_util::stream::iter(frames.into_iter().map(Ok));
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("authorization", bearer)
+        .header("trailer", "x-user-id");
+    request.body(BodyExt::boxed(StreamBody::new(frames))).expect("a request")
 }
 
 /// A request with a body of one piece.

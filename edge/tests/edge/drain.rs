@@ -1,4 +1,5 @@
-//! The end: requests in flight finish, new connections are refused, and the certificate can change while running.
+//! The listeners over time: another certificate while running; at the end requests in flight finish and new
+//! connections are refused.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::backend::Answer;
-use crate::client::{BOTH, request};
+use crate::client::{BOTH, Version, request, try_tls};
 use crate::world::World;
 
 const PATH: &str = "/api/timesheet/v1/stream";
@@ -53,7 +54,7 @@ async fn the_drain_has_an_end() {
     let mut world = World::with(&[("PLATFORM_DRAIN_TIMEOUT", "200ms")]).await;
     let bearer = world.bearer("alice");
     world.backend.on_path(PATH, Answer::Hang);
-    let mut client = world.client(crate::client::Version::H1).await;
+    let mut client = world.client(Version::H1).await;
     let hanging = request(Method::GET, PATH, &[("authorization", &bearer)], "");
     let asked = tokio::spawn(async move { client.open(hanging).await.map(|response| response.status()) });
     let arrived = async {
@@ -65,6 +66,19 @@ async fn the_drain_has_an_end() {
     world.stop.cancel();
     timeout(SOON, &mut world.served).await.expect("the edge ends").expect("no panic").expect("a clean end");
     assert!(asked.await.expect("no panic").is_err(), "the request was cut");
+}
+
+#[tokio::test]
+async fn a_new_certificate_is_taken_up_while_running() {
+    let world = World::start().await;
+    let fresh = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
+    world.write_tls_files(&fresh.cert.pem(), &fresh.signing_key.serialize_pem());
+    let taken_up = async {
+        while try_tls(world.tls, fresh.cert.der(), Version::H1).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(SOON, taken_up).await.expect("the new certificate is served");
 }
 
 #[tokio::test]

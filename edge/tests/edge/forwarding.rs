@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::Method;
+use http_body::Frame;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use crate::backend::Answer;
-use crate::client::BOTH;
+use crate::client::{BOTH, streamed};
 use crate::world::World;
 
 #[tokio::test]
@@ -184,4 +186,13 @@ async fn foundation_bodies_are_limited_and_module_bodies_are_not() {
     let reply = world.post(route, &auth, &past).await;
     assert_eq!((reply.status, reply.code().as_str()), (413, "PAYLOAD_TOO_LARGE"));
     assert_eq!(world.post("/api/timesheet/v1/x", &auth, &past).await.status, 200);
+    for version in BOTH {
+        let pieces = (0..1_025).map(|_| Frame::data(Bytes::from_static(b"x"))).collect();
+        let reply = world.client(version).await.send(streamed(Method::POST, route, &bearer, pieces)).await;
+        assert_eq!(
+            (reply.status, reply.code().as_str()),
+            (413, "PAYLOAD_TOO_LARGE"),
+            "{version:?}, no length announced"
+        );
+    }
 }

@@ -1,9 +1,11 @@
 //! What the edge refuses by itself: identity headers, paths that read two ways, unknown routes and methods, sizes; and
 //! CORS on every answer.
 
+use bytes::Bytes;
 use http::Method;
+use http_body::Frame;
 
-use crate::client::BOTH;
+use crate::client::{BOTH, streamed};
 use crate::world::World;
 
 #[tokio::test]
@@ -25,6 +27,22 @@ async fn identity_headers_are_refused_on_every_path_before_anything_else() {
         }
     }
     assert!(world.backend.seen("/realms").is_empty());
+}
+
+#[tokio::test]
+async fn a_trailer_that_claims_an_identity_is_refused() {
+    let world = World::start().await;
+    let bearer = world.bearer("alice");
+    for version in BOTH {
+        let trailers = http::HeaderMap::from_iter([(
+            "x-user-id".parse().expect("a name"),
+            "root".parse().expect("a value"),
+        )]);
+        let frames = vec![Frame::data(Bytes::from_static(b"{}")), Frame::trailers(trailers)];
+        let request = streamed(Method::POST, "/api/timesheet/v1/x", &bearer, frames);
+        let reply = world.client(version).await.send(request).await;
+        assert_eq!((reply.status, reply.code().as_str()), (400, "BAD_REQUEST"), "{version:?}");
+    }
 }
 
 #[tokio::test]

@@ -101,6 +101,12 @@ impl World {
         self.backend.on_path(SUPERADMIN, Answer::Json(200, json!({ "data": data })));
     }
 
+    /// Writes other TLS files; the edge is not told.
+    pub(crate) fn write_tls_files(&self, chain: &str, key: &str) {
+        std::fs::write(self.folder.join("edge.key"), key).expect("a file");
+        std::fs::write(self.folder.join("edge.pem"), chain).expect("a file");
+    }
+
     pub(crate) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> Reply {
         self.send(Version::H1, Method::GET, path, headers, "").await
     }

@@ -1,0 +1,205 @@
+//! Every variable of the edge, with its default and the reason for it.
+
+use contract::Variable;
+use contract::settings::Kind;
+
+/// PEM file of the certificate chain.
+pub const TLS_CERT: Variable =
+    Variable::new("PLATFORM_TLS_CERT", Kind::Path, None, "PEM file of the edge's certificate chain");
+/// PEM file of the private key.
+pub const TLS_KEY: Variable =
+    Variable::new("PLATFORM_TLS_KEY", Kind::Path, None, "PEM file of the edge's private key");
+pub(super) const DOMAIN: Variable = Variable::new(
+    "PLATFORM_DOMAIN",
+    Kind::Text,
+    None,
+    "Public host or host:port; default localhost and the edge's port",
+);
+pub(super) const EXTRA_ORIGINS: Variable = Variable::new(
+    "PLATFORM_EXTRA_ORIGINS",
+    Kind::List,
+    None,
+    "Further web origins that may call the API and log in",
+);
+pub(super) const TRUSTED_PROXIES: Variable = Variable::new(
+    "PLATFORM_TRUSTED_PROXIES",
+    Kind::List,
+    None,
+    "Networks (CIDR) whose X-Forwarded headers are believed",
+);
+pub(super) const PORT_OFFSET: Variable = Variable::new(
+    "PLATFORM_PORT_OFFSET",
+    Kind::Integer,
+    Some("0"),
+    "Added to every port, so that copies run side by side",
+);
+pub(super) const COMMIT: Variable =
+    Variable::new("PLATFORM_COMMIT", Kind::Text, Some("unknown"), "Commit shown in platform_build_info");
+pub(super) const DRAIN_TIMEOUT: Variable = Variable::new(
+    "PLATFORM_DRAIN_TIMEOUT",
+    Kind::Duration,
+    Some("10s"),
+    "How long requests in flight may finish at a stop",
+);
+
+pub(super) const REGISTRY_URL: Variable = Variable::new(
+    "PLATFORM_REGISTRY_BASE_URL",
+    Kind::Url,
+    None,
+    "Address of registry; default its port on loopback",
+);
+pub(super) const IDENTITY_URL: Variable = Variable::new(
+    "PLATFORM_IDENTITY_BASE_URL",
+    Kind::Url,
+    None,
+    "Address of identity; default its port on loopback",
+);
+pub(super) const ORG_URL: Variable =
+    Variable::new("PLATFORM_ORG_BASE_URL", Kind::Url, None, "Address of org; default its port on loopback");
+pub(super) const AUTHZ_URL: Variable = Variable::new(
+    "PLATFORM_AUTHZ_BASE_URL",
+    Kind::Url,
+    None,
+    "Address of authz; default its port on loopback",
+);
+pub(super) const IDP_URL: Variable = Variable::new(
+    "PLATFORM_IDP_URL",
+    Kind::Url,
+    None,
+    "Address of the identity provider; default the built-in one's port",
+);
+pub(super) const MODULE_HOST: Variable = Variable::new(
+    "PLATFORM_MODULE_HOST_<KEY>",
+    Kind::Text,
+    None,
+    "Host, or host:port, of one module; default loopback",
+);
+/// Beginning of [`MODULE_HOST`]'s family.
+pub(super) const MODULE_HOST_PREFIX: &str = "PLATFORM_MODULE_HOST_";
+
+pub(super) const DIAL_TIMEOUT: Variable = Variable::new(
+    "PLATFORM_MODULE_DIAL_TIMEOUT",
+    Kind::Duration,
+    Some("2s"),
+    "Longest wait for a connection to an upstream",
+);
+pub(super) const RESPONSE_HEADER_TIMEOUT: Variable = Variable::new(
+    "PLATFORM_MODULE_RESPONSE_HEADER_TIMEOUT",
+    Kind::Duration,
+    Some("5s"),
+    "Longest wait for the first byte of an answer once the request is sent",
+);
+// A client or upstream that moves nothing for this long before the first byte has gone away.
+pub(super) const BODY_IDLE: Variable = Variable::new(
+    "PLATFORM_GATEWAY_BODY_IDLE",
+    Kind::Duration,
+    Some("30s"),
+    "Longest pause in a request body",
+);
+// Long enough for server-sent events that send a heartbeat every few minutes.
+pub(super) const STREAM_IDLE: Variable = Variable::new(
+    "PLATFORM_GATEWAY_STREAM_IDLE",
+    Kind::Duration,
+    Some("300s"),
+    "Longest pause in an answer's body",
+);
+// Less than the 75 s of the services, so that the pool gives up first and no request meets a closing connection.
+pub(super) const POOL_IDLE: Variable = Variable::new(
+    "PLATFORM_GATEWAY_POOL_IDLE",
+    Kind::Duration,
+    Some("30s"),
+    "How long an idle upstream connection is kept",
+);
+pub(super) const UPSTREAM_CONCURRENCY: Variable = Variable::new(
+    "PLATFORM_GATEWAY_UPSTREAM_CONCURRENCY",
+    Kind::Integer,
+    Some("1024"),
+    "Most requests in flight to one upstream, and most that wait for their turn",
+);
+
+// Far above an honest head (a cookie jar and a token), small enough to hold for every connection.
+pub(super) const MAX_HEADER_BYTES: Variable =
+    Variable::new("PLATFORM_GATEWAY_MAX_HEADER_BYTES", Kind::Size, Some("60KiB"), "Largest header block");
+pub(super) const MAX_HEADERS: Variable =
+    Variable::new("PLATFORM_GATEWAY_MAX_HEADERS", Kind::Integer, Some("100"), "Most headers of a request");
+pub(super) const MAX_URI: Variable =
+    Variable::new("PLATFORM_GATEWAY_MAX_URI", Kind::Size, Some("16KiB"), "Longest path and query");
+pub(super) const MAX_BODY: Variable = Variable::new(
+    "PLATFORM_GATEWAY_MAX_BODY",
+    Kind::Size,
+    Some("1MiB"),
+    "Largest body to a foundation route",
+);
+pub(super) const MODULE_MAX_BODY: Variable = Variable::new(
+    "PLATFORM_MODULE_MAX_BODY",
+    Kind::Size,
+    None,
+    "Largest body to a module; unset: the modules' own limits",
+);
+pub(super) const HEADER_TIMEOUT: Variable = Variable::new(
+    "PLATFORM_GATEWAY_HEADER_TIMEOUT",
+    Kind::Duration,
+    Some("10s"),
+    "Longest wait for a connection's first byte and for a whole request head",
+);
+pub(super) const TLS_TIMEOUT: Variable =
+    Variable::new("PLATFORM_GATEWAY_TLS_TIMEOUT", Kind::Duration, Some("10s"), "Longest TLS handshake");
+pub(super) const KEEP_ALIVE: Variable = Variable::new(
+    "PLATFORM_GATEWAY_KEEP_ALIVE",
+    Kind::Duration,
+    Some("75s"),
+    "How long a connection without a request is kept",
+);
+pub(super) const MAX_STREAMS: Variable = Variable::new(
+    "PLATFORM_GATEWAY_MAX_STREAMS",
+    Kind::Integer,
+    Some("256"),
+    "Most streams of one HTTP/2 connection",
+);
+pub(super) const MAX_CONNECTIONS: Variable = Variable::new(
+    "PLATFORM_GATEWAY_MAX_CONNECTIONS",
+    Kind::Integer,
+    Some("10000"),
+    "Most connections; past it accepting waits",
+);
+pub(super) const MAX_HANDSHAKES: Variable = Variable::new(
+    "PLATFORM_GATEWAY_MAX_HANDSHAKES",
+    Kind::Integer,
+    Some("256"),
+    "Most TLS handshakes at once",
+);
+
+/// The edge's own variables; those of token verification are in [`bearer::VARIABLES`].
+pub const VARIABLES: &[Variable] = &[
+    TLS_CERT,
+    TLS_KEY,
+    DOMAIN,
+    EXTRA_ORIGINS,
+    TRUSTED_PROXIES,
+    PORT_OFFSET,
+    COMMIT,
+    DRAIN_TIMEOUT,
+    REGISTRY_URL,
+    IDENTITY_URL,
+    ORG_URL,
+    AUTHZ_URL,
+    IDP_URL,
+    MODULE_HOST,
+    DIAL_TIMEOUT,
+    RESPONSE_HEADER_TIMEOUT,
+    BODY_IDLE,
+    STREAM_IDLE,
+    POOL_IDLE,
+    UPSTREAM_CONCURRENCY,
+    MAX_HEADER_BYTES,
+    MAX_HEADERS,
+    MAX_URI,
+    MAX_BODY,
+    MODULE_MAX_BODY,
+    HEADER_TIMEOUT,
+    TLS_TIMEOUT,
+    KEEP_ALIVE,
+    MAX_STREAMS,
+    MAX_CONNECTIONS,
+    MAX_HANDSHAKES,
+];
