@@ -1,1 +1,76 @@
-//! platform
+//! The one command. It is the only crate that links everything and the only one that knows the list of modules
+//! (`catalog.rs`); it holds no business rule of its own.
+//!
+//! ```text
+//! run -> cli -> up       data directory, secrets, certificates, database, migrations, ten servers, one shutdown signal
+//!            -> serve    one of those servers, from the environment alone
+//!            -> migrate  roles, schemas, audit tables, migrations
+//!            -> check    everything that can be wrong before a start
+//!            -> config   every variable
+//!            -> token    a real login, for curl and load generators
+//! ```
+
+mod catalog;
+mod certificates;
+mod check;
+mod cli;
+mod config;
+mod console;
+mod data_dir;
+mod database;
+mod migrate;
+mod secrets;
+mod serve;
+mod signals;
+mod stop;
+mod token;
+mod up;
+mod variables;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use contract::Settings;
+
+pub use cli::Command;
+use stop::Stop;
+
+/// Runs the command that `args` (the program's name first) ask for, with the variables of `environment`. Exit codes:
+/// 0 clean stop, 1 failure while running, 2 could not start.
+pub fn run(args: impl IntoIterator<Item = OsString>, environment: Settings) -> ExitCode {
+    let command = match cli::parse(args) {
+        Ok(command) => command,
+        Err(code) => return code,
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Stop::Unfit(format!("no threads for the runtime: {error}")).report(),
+    };
+    match runtime.block_on(dispatch(command, environment)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(stop) => stop.report(),
+    }
+}
+
+/// The variables of this process. One that is not valid UTF-8 cannot be a value of ours and is left out.
+#[must_use]
+pub fn environment() -> Settings {
+    let readable =
+        |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    Settings::from_pairs(std::env::vars_os().filter_map(readable))
+}
+
+async fn dispatch(command: Command, environment: Settings) -> Result<(), Stop> {
+    // Several TLS libraries in one process share one provider; a second installation changes nothing.
+    drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
+    telemetry::LogConfig::read(&environment)?.install();
+    variables::warn_unknown(&environment);
+    match command {
+        Command::Up => up::up(environment).await,
+        Command::Serve { name } => serve::serve(&name, &environment).await,
+        Command::Migrate => migrate::migrate(&environment).await,
+        Command::Check => check::check(&environment),
+        Command::Config => config::print(&environment),
+        Command::Token(request) => token::print(&request, &environment).await,
+    }
+}

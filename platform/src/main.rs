@@ -1,2 +1,13 @@
-//! platform
-fn main() {}
+//! The program: allocator, arguments, environment, exit code. Everything else is in the library, so that the end-to-end
+//! tests can run it too.
+
+use std::process::ExitCode;
+
+use mimalloc::MiMalloc;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+fn main() -> ExitCode {
+    platform::run(std::env::args_os(), platform::environment())
+}

@@ -199,7 +199,7 @@ fn check_key(key: &str) -> Result<(), MigrateError> {
 }
 
 fn is_lock_timeout(error: &sqlx::Error) -> bool {
-    error.as_database_error().and_then(|cause| cause.code()).is_some_and(|state| state == "55P03")
+    error.as_database_error().and_then(sqlx::error::DatabaseError::code).is_some_and(|state| state == "55P03")
 }
 
 fn explain(key: &str, error: RunError) -> MigrateError {

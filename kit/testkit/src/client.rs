@@ -149,7 +149,7 @@ impl Reply {
     /// `data` of the success envelope.
     #[must_use]
     pub fn data(&self) -> &Value {
-        &self.body["data"]
+        self.body.get("data").unwrap_or(&Value::Null)
     }
 
     /// `error.code` of the error envelope; empty when there is none.

@@ -18,11 +18,7 @@ impl OpenApi {
     #[expect(clippy::panic, reason = "the test whose document is no document has failed")]
     pub fn parse(text: &str) -> Self {
         match serde_json::from_str::<Value>(text) {
-            Ok(document)
-                if document["openapi"].as_str().is_some_and(|version| version.starts_with("3.1.")) =>
-            {
-                Self(document)
-            }
+            Ok(document) if text_of(&document, "openapi").starts_with("3.1.") => Self(document),
             Ok(_) => panic!("the document does not say openapi 3.1"),
             Err(error) => panic!("the OpenAPI document is not JSON: {error}"),
         }
@@ -56,7 +52,7 @@ impl OpenApi {
     /// Every `METHOD /path/{template}` of the document, in its order.
     #[must_use]
     pub fn operations(&self) -> Vec<String> {
-        let paths = self.0["paths"].as_object().into_iter().flatten();
+        let paths = self.0.get("paths").and_then(Value::as_object).into_iter().flatten();
         let methods = |item: &Value| -> Vec<String> {
             let names = item.as_object().into_iter().flatten().map(|(name, _)| name.to_ascii_uppercase());
             names.filter(|name| METHODS.contains(&name.as_str())).collect()
@@ -68,7 +64,7 @@ impl OpenApi {
 
     fn operation(&self, method: &str, path: &str) -> Result<&Value> {
         let path = path.split('?').next().unwrap_or_default();
-        let paths = self.0["paths"].as_object().context("the document has no paths")?;
+        let paths = self.0.get("paths").and_then(Value::as_object).context("the document has no paths")?;
         let mut templates: Vec<&String> = paths.keys().filter(|template| fits(template, path)).collect();
         // A literal segment wins over a parameter, as the specification of OpenAPI says.
         templates.sort_by_key(|template| template.matches('{').count());
@@ -78,10 +74,9 @@ impl OpenApi {
     }
 
     fn response<'a>(&'a self, operation: &'a Value, status: u16) -> Result<&'a Value> {
-        let responses = &operation["responses"];
-        let exact = responses.get(status.to_string());
+        let exact = operation.get("responses").and_then(|responses| responses.get(status.to_string()));
         let found = exact.with_context(|| format!("status {status} is not documented"))?;
-        let Some(reference) = found["$ref"].as_str() else { return Ok(found) };
+        let Some(reference) = found.get("$ref").and_then(Value::as_str) else { return Ok(found) };
         let pointer =
             reference.strip_prefix('#').with_context(|| format!("{reference} is not in this document"))?;
         self.0.pointer(pointer).with_context(|| format!("{reference} leads nowhere"))
@@ -89,13 +84,17 @@ impl OpenApi {
 
     /// References to `#/components/…` are resolved in a schema that carries the document's components.
     fn validate(&self, schema: &Value, body: &Value) -> Result<()> {
-        let whole = json!({ "allOf": [schema], "components": self.0["components"] });
+        let whole = json!({ "allOf": [schema], "components": self.0.get("components") });
         let validator = jsonschema::draft202012::options().should_validate_formats(true).build(&whole);
         let validator = validator.map_err(|error| anyhow!("the document's schema is wrong: {error}"))?;
         let problems: Vec<String> =
             validator.iter_errors(body).map(|error| format!("{}: {error}", error.instance_path())).collect();
         if problems.is_empty() { Ok(()) } else { bail!("the body does not fit: {}", problems.join("; ")) }
     }
+}
+
+fn text_of<'a>(object: &'a Value, name: &str) -> &'a str {
+    object.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
 const METHODS: [&str; 7] = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH"];

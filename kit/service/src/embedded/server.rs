@@ -16,7 +16,7 @@ use super::{Account, Binaries, EmbeddedError, SUPERUSER};
 /// How often the status file and a foreign process are looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// How long a start may take; recovery after a crash is part of it.
-const START_PATIENCE: Duration = Duration::from_secs(60);
+const START_PATIENCE: Duration = Duration::from_mins(1);
 /// How much of the log an error shows.
 const LOG_TAIL: u64 = 2_000;
 
@@ -92,7 +92,7 @@ impl Launch {
         let deadline = Instant::now() + START_PATIENCE;
         while Instant::now() < deadline {
             if let Some(status) =
-                Server::status(folder).filter(|status| status.ready && is_child(&child, status))
+                Server::status(folder).filter(|status| status.ready && is_child(&child, *status))
             {
                 return Ok(Server { pid: status.pid, port: status.port, child: Some(child) });
             }
@@ -171,7 +171,7 @@ impl Server {
     }
 }
 
-fn is_child(child: &Child, status: &Status) -> bool {
+fn is_child(child: &Child, status: Status) -> bool {
     child.id().and_then(|id| i32::try_from(id).ok()) == Some(status.pid.as_raw_nonzero().get())
 }
 
@@ -181,7 +181,7 @@ fn is_server(pid: Pid) -> bool {
         return false;
     }
     let name = fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero()));
-    name.map_or(!Path::new("/proc/self").exists(), |name| name.starts_with("postgres"))
+    name.map_or_else(|_| !Path::new("/proc/self").exists(), |name| name.starts_with("postgres"))
 }
 
 /// A code point order that still knows upper and lower case, where the system has it.

@@ -26,9 +26,9 @@ const IDLE_SECONDS: u32 = 20;
 /// How often a waiting entrant looks again.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// Longest wait for a watcher to appear or for a cluster to be stopped.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
-/// `$1` the folder, `$2` pg_ctl, `$3` the data, `$4` idle seconds. Every entrant writes one byte, and all bytes of those
+/// `$1` the folder, `$2` `pg_ctl`, `$3` the data, `$4` idle seconds. Every entrant writes one byte, and all bytes of those
 /// who have gone are read by `cat`; so a byte that `dd` finds is of somebody who came since, and `dd` never blocks.
 const WATCHER: &str = r#"
 exec 3<"$1/alive" || exit 1

@@ -109,5 +109,10 @@ pub(super) fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        text.extend(
+            [byte >> 4, byte & 15].into_iter().filter_map(|nibble| char::from_digit(u32::from(nibble), 16)),
+        );
+        text
+    })
 }

@@ -40,7 +40,7 @@ async fn audit_rows_can_not_be_changed_and_other_schemas_not_be_read() {
         "SET ROLE platform_owner",
     ] {
         let error = sqlx::query(refused).execute(&pool).await.expect_err(refused);
-        let state = error.as_database_error().and_then(|cause| cause.code()).map(|code| code.into_owned());
+        let state = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
         assert_eq!(state.as_deref(), Some("42501"), "{refused}: {error}");
     }
 }

@@ -5,6 +5,7 @@ use serde_json::json;
 use testkit::{Api, Stub, TokenIssuer};
 use tokio_util::sync::CancellationToken;
 
+#[expect(clippy::expect_used, reason = "the stub gives an address")]
 fn api(stub: &Stub) -> Api {
     let address = stub.url();
     Api::at(address.trim_start_matches("http://").parse().expect("an address"))

@@ -1,0 +1,96 @@
+//! What ships: every server of the platform as data, and the bundles of the modules. No other file names a service or
+//! a module crate; registry and authz are given what they need of it as values.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use contract::settings::Problems;
+use contract::{Settings, Variable, ports};
+use service::Bundle;
+use sqlx::migrate::Migrator;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// A server that runs until it is told to stop; the text says why it ended otherwise.
+pub(crate) type Serving = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+/// A configured server that has not started.
+pub(crate) type Start = Box<dyn FnOnce(TcpListener, CancellationToken) -> Serving + Send>;
+
+/// One service or module.
+pub(crate) struct Part {
+    /// Names the role, the schema, the variables.
+    pub(crate) name: &'static str,
+    /// Its listener, before `PLATFORM_PORT_OFFSET`.
+    pub(crate) port: u16,
+    /// The variables that it alone reads.
+    pub(crate) variables: &'static [Variable],
+    /// Its schema.
+    pub(crate) migrations: &'static Migrator,
+    /// Its `openapi.json`.
+    pub(crate) openapi: &'static str,
+    /// Routes that answer 501, as `METHOD /path`.
+    pub(crate) not_yet: &'static [&'static str],
+    /// Reads its configuration and has no other effect.
+    pub(crate) configure: fn(&Settings) -> Result<Start, Problems>,
+}
+
+/// A part whose `serve` takes what every service takes.
+macro_rules! part {
+    ($service:ident, $port:expr, $not_yet:expr) => {
+        part!($service, $port, $not_yet, |settings| {
+            let config = $service::Config::read(settings)?;
+            Ok(Box::new(move |listener, stop| {
+                Box::pin(async move {
+                    $service::serve(config, listener, stop).await.map_err(|error| error.to_string())
+                })
+            }))
+        })
+    };
+    ($service:ident, $port:expr, $not_yet:expr, $configure:expr) => {
+        Part {
+            name: stringify!($service),
+            port: $port,
+            variables: $service::VARIABLES,
+            migrations: &$service::MIGRATIONS,
+            openapi: $service::OPENAPI,
+            not_yet: $not_yet,
+            configure: $configure,
+        }
+    };
+}
+
+/// A part that answers 501 nowhere.
+const COMPLETE: &[&str] = &[];
+
+/// All services and modules, in the order of their migrations. `platform check` compares the modules' ports with their
+/// manifests.
+pub(crate) fn parts() -> Vec<Part> {
+    vec![
+        part!(authz, ports::AUTHZ, authz::NOT_YET),
+        part!(identity, ports::IDENTITY, COMPLETE),
+        part!(org, ports::ORG, org::NOT_YET),
+        part!(registry, ports::REGISTRY, COMPLETE, configure_registry),
+        part!(idp, ports::IDP, idp::NOT_YET),
+        part!(timesheet, 8160, COMPLETE),
+        part!(notification, 8150, COMPLETE),
+        part!(helpdesk, 8180, COMPLETE),
+        part!(docs, 8170, COMPLETE),
+    ]
+}
+
+/// The modules that are compiled in.
+pub(crate) fn bundles() -> Vec<Bundle> {
+    vec![timesheet::BUNDLE, notification::BUNDLE, helpdesk::BUNDLE, docs::BUNDLE]
+}
+
+/// Key of the provider that is left out when there is a real one.
+pub(crate) const IDP: &str = "idp";
+
+fn configure_registry(settings: &Settings) -> Result<Start, Problems> {
+    let config = registry::Config::read(settings)?;
+    Ok(Box::new(move |listener, stop| {
+        Box::pin(async move {
+            registry::serve(config, bundles(), listener, stop).await.map_err(|error| error.to_string())
+        })
+    }))
+}

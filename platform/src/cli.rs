@@ -1,0 +1,59 @@
+//! The command line: words to [`Command`]. Help and version end with 0, a usage error with 2.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(name = "platform", version, about = "The platform as one command", disable_help_subcommand = false)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What to do.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Run the whole platform in the foreground, with an embedded database and identity provider
+    Up,
+    /// Run one service or module as this process, as production does
+    Serve {
+        /// gateway, registry, identity, org, authz, idp, or a module
+        name: String,
+    },
+    /// Create roles, schemas and audit tables in `PLATFORM_DATABASE_URL`, and apply migrations
+    Migrate,
+    /// Validate configuration, manifests, fragments, OpenAPI files and migrations
+    Check,
+    /// Print every variable: name, default, current value, unit, meaning
+    Config,
+    /// Log in through the edge and print an access token
+    Token(TokenRequest),
+}
+
+/// Whose token.
+#[derive(Args, Clone, Debug)]
+#[group(required = true, multiple = false)]
+pub struct TokenRequest {
+    /// A user, by the authorization code flow with PKCE; the password is taken from `PLATFORM_DEV_USERS`, else read
+    /// from standard input
+    #[arg(long)]
+    pub user: Option<String>,
+    /// A service client, by the client credentials flow; the secret is taken from its variable or the data directory
+    #[arg(long)]
+    pub client: Option<String>,
+}
+
+/// The command, or the exit code of what has been said already.
+pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, ExitCode> {
+    match Cli::try_parse_from(args) {
+        Ok(cli) => Ok(cli.command),
+        Err(error) => {
+            let code = if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
+            // A closed output cannot be told about.
+            drop(error.print());
+            Err(code)
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The database of `up`: an embedded server, or the one that `PLATFORM_DATABASE_URL` names.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use contract::Settings;
+use service::embedded::{Account, Binaries, Launch, Place, SUPERUSER, Server};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
+use sqlx::{ConnectOptions, Connection};
+
+use crate::console;
+use crate::data_dir::{DataDir, check_space};
+use crate::secrets::Secrets;
+use crate::stop::Stop;
+use crate::variables::DATABASE_URL;
+
+/// Where the database's files go when its account cannot reach the data directory.
+const ELSEWHERE: &str = "/var/lib/platform";
+/// Name of the embedded database.
+const NAME: &str = "platform";
+/// Largest number of connections of the embedded server: twice what ten pools of five and an operator need, and half of
+/// that again for tools.
+const MAX_CONNECTIONS: u32 = 200;
+/// Connections that are not of a service's pool: the feed, migrations, an operator.
+const SPARE_CONNECTIONS: u32 = 20;
+/// How long the embedded server may take to end its sessions and write everything.
+const STOP_PATIENCE: Duration = Duration::from_secs(30);
+
+/// A database that answers.
+#[derive(Debug)]
+pub(crate) struct Database {
+    /// The owner's login to the platform's database.
+    pub(crate) owner: PgConnectOptions,
+    /// Absent when it is not ours.
+    server: Option<Server>,
+}
+
+impl Database {
+    /// The database of `PLATFORM_DATABASE_URL`.
+    pub(crate) fn connect(url: &str) -> Result<Self, Stop> {
+        let owner = parse_url(url)?;
+        Ok(Self { owner, server: None })
+    }
+
+    /// The embedded server on `port`, made, started or adopted.
+    pub(crate) async fn embedded(
+        settings: &Settings,
+        data_dir: &DataDir,
+        port: u16,
+        min_free: u64,
+    ) -> Result<Self, Stop> {
+        let place = Place { parent: data_dir.path.clone(), elsewhere: ELSEWHERE.into() };
+        for folder in place.abandoned() {
+            console::say(&format!(
+                "platform: note: {} belongs to no data directory any more",
+                folder.display()
+            ));
+        }
+        let finished = place.finished()?;
+        let password = superuser_password(&Secrets::in_dir(&data_dir.path), finished.as_deref())?;
+        let launch = launch(settings, data_dir, port, finished.as_deref())?;
+        let folder = match finished {
+            Some(folder) => folder,
+            None => make(&place, &launch, &password).await?,
+        };
+        check_space(&folder, min_free)?;
+        let server = start_or_adopt(&launch, &folder).await?;
+        let owner = superuser(server.port, &password);
+        let mut database = Self { owner: owner.clone().database(NAME), server: Some(server) };
+        let created = create(owner, &folder).await;
+        if created.is_err() {
+            database.stop().await;
+        }
+        created.map(|()| database)
+    }
+
+    /// Refuses a server that cannot hold every pool.
+    pub(crate) async fn check_connections(&self, pools: u32, pool_size: u32) -> Result<(), Stop> {
+        let needed = pools.saturating_mul(pool_size).saturating_add(SPARE_CONNECTIONS);
+        let mut connection = self.owner.connect().await.map_err(|error| unreachable(&error))?;
+        let query = "SELECT pg_catalog.current_setting('max_connections')::bigint";
+        let allowed: i64 = sqlx::query_scalar(query)
+            .fetch_one(&mut connection)
+            .await
+            .map_err(|error| unreachable(&error))?;
+        connection.close().await.map_err(|error| unreachable(&error))?;
+        if allowed >= i64::from(needed) {
+            return Ok(());
+        }
+        Err(Stop::Unfit(format!(
+            "the database allows {allowed} connections and the platform needs {needed}: raise max_connections, \
+             or lower PLATFORM_DB_POOL_MAX"
+        )))
+    }
+
+    /// Waits until the embedded server has ended by itself; for ever when it is not ours.
+    pub(crate) async fn ended(&mut self) {
+        match &mut self.server {
+            Some(server) => server.ended().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Stops the embedded server after everything is written.
+    pub(crate) async fn stop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop(STOP_PATIENCE).await;
+        }
+    }
+
+    /// Stops the embedded server now; the next start recovers.
+    pub(crate) fn stop_at_once(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop_at_once();
+        }
+    }
+}
+
+/// The owner's login in `PLATFORM_DATABASE_URL`, which must name a database.
+pub(crate) fn parse_url(url: &str) -> Result<PgConnectOptions, Stop> {
+    let right = "postgres://owner:password@host:port/database";
+    let bad = |why: &str| Stop::Unfit(format!("{}: the value is not {right}: {why}", DATABASE_URL.name));
+    let scheme = url.starts_with("postgres://") || url.starts_with("postgresql://");
+    if !scheme {
+        return Err(bad("it does not begin with postgres://"));
+    }
+    let owner = PgConnectOptions::from_str(url).map_err(|error| bad(&error.to_string()))?;
+    if owner.get_database().is_none_or(str::is_empty) {
+        return Err(bad("it names no database"));
+    }
+    Ok(owner)
+}
+
+/// A cluster without the password of its superuser cannot be used, and its password is nowhere else.
+fn superuser_password(secrets: &Secrets, finished: Option<&Path>) -> Result<String, Stop> {
+    match (secrets.find("db-superuser")?, finished) {
+        (Some(password), _) => Ok(password),
+        (None, None) => secrets.obtain("db-superuser"),
+        (None, Some(folder)) => Err(Stop::Unfit(format!(
+            "the database in {} is there, but secrets/db-superuser of its data directory is gone: restore that file",
+            folder.display()
+        ))),
+    }
+}
+
+fn launch(
+    settings: &Settings,
+    data_dir: &DataDir,
+    port: u16,
+    cluster: Option<&Path>,
+) -> Result<Launch, Stop> {
+    Ok(Launch {
+        binaries: Binaries::find(settings, cluster)?,
+        account: Account::for_database()?,
+        log: data_dir.path.join("postgres.log"),
+        port,
+        settings: vec![
+            ("fsync", "on".to_owned()),
+            ("max_connections", MAX_CONNECTIONS.to_string()),
+            ("password_encryption", "scram-sha-256".to_owned()),
+            ("timezone", "UTC".to_owned()),
+        ],
+    })
+}
+
+async fn make(place: &Place, launch: &Launch, password: &str) -> Result<std::path::PathBuf, Stop> {
+    console::say("platform: making the database");
+    let folder = place.begin(launch.account)?;
+    launch.initialise(&folder, password, true).await?;
+    Ok(place.finish()?)
+}
+
+/// A server that a killed `up` left is taken over as it is; one on another port is restarted on ours.
+async fn start_or_adopt(launch: &Launch, folder: &Path) -> Result<Server, Stop> {
+    if let Some(status) = Server::status(folder) {
+        if status.ready && status.port == launch.port {
+            console::say("platform: taking over the database that is running already");
+            return Ok(Server::adopt(status));
+        }
+        Server::adopt(status).stop(STOP_PATIENCE).await;
+    }
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, launch.port));
+    free.map(drop).map_err(|error| {
+        Stop::Unfit(format!(
+            "PLATFORM_PORT_OFFSET: port {} of the embedded database cannot be used ({error}): stop the program that \
+             holds it, or choose another offset",
+            launch.port
+        ))
+    })?;
+    console::say("platform: starting the database");
+    Ok(launch.start(folder).await?)
+}
+
+fn superuser(port: u16, password: &str) -> PgConnectOptions {
+    PgConnectOptions::new_without_pgpass()
+        .host("127.0.0.1")
+        .port(port)
+        .username(SUPERUSER)
+        .password(password)
+        .database("postgres")
+        .ssl_mode(PgSslMode::Disable)
+}
+
+/// The platform's database in the cluster; also the proof that this server is the one whose password we hold.
+async fn create(owner: PgConnectOptions, folder: &Path) -> Result<(), Stop> {
+    let refused = |error: sqlx::Error| {
+        Stop::Unfit(format!(
+            "the database in {} refuses the password in secrets/db-superuser, or does not answer: {error}",
+            folder.display()
+        ))
+    };
+    let mut connection: PgConnection = owner.connect().await.map_err(refused)?;
+    let exists = sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = $1)");
+    let exists: bool = exists.bind(NAME).fetch_one(&mut connection).await.map_err(refused)?;
+    if !exists {
+        sqlx::query("CREATE DATABASE platform").execute(&mut connection).await.map_err(refused)?;
+    }
+    connection.close().await.map_err(refused)
+}
+
+fn unreachable(error: &sqlx::Error) -> Stop {
+    Stop::Unfit(format!("the database does not answer its owner: {error}"))
+}

@@ -1,0 +1,69 @@
+//! `platform migrate`, and the step of `up` that does the same.
+
+use contract::Settings;
+use service::config::env_name;
+use service::migrate::{Login, MigrationSet, apply, bootstrap};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions, Connection};
+
+use crate::stop::Stop;
+use crate::variables::DATABASE_URL;
+use crate::{catalog, console, database, secrets};
+
+/// Brings the database of `PLATFORM_DATABASE_URL` to the shipped state.
+pub(crate) async fn migrate(settings: &Settings) -> Result<(), Stop> {
+    let Some(url) = settings.raw(DATABASE_URL.name) else {
+        return Err(Stop::Unfit(format!("{}: is required ({})", DATABASE_URL.name, DATABASE_URL.meaning)));
+    };
+    let owner = database::parse_url(url)?;
+    let logins = logins_from(settings, &owner).await?;
+    run(&owner, &logins).await?;
+    console::result("the database is up to date");
+    Ok(())
+}
+
+/// Roles, schemas, audit tables, then every migration.
+pub(crate) async fn run(owner: &PgConnectOptions, logins: &[Login]) -> Result<(), Stop> {
+    bootstrap(owner, logins).await?;
+    let parts = catalog::parts();
+    let sets: Vec<MigrationSet> =
+        parts.iter().map(|part| MigrationSet::shipped(part.name, part.migrations)).collect();
+    Ok(apply(owner, &sets).await?)
+}
+
+/// A role that exists keeps its password; one that is to be made needs its variable.
+async fn logins_from(settings: &Settings, owner: &PgConnectOptions) -> Result<Vec<Login>, Stop> {
+    let existing = existing_roles(owner).await?;
+    let mut logins = Vec::new();
+    let mut missing = Vec::new();
+    for part in catalog::parts() {
+        let variable = format!("PLATFORM_{}_DB_PASSWORD", env_name(part.name));
+        let given = settings.raw(&variable).map(ToOwned::to_owned);
+        let known = existing.contains(&format!("platform_{}", part.name));
+        let password = match given {
+            Some(password) => password,
+            // Never used: the role is there, and its password is not changed.
+            None if known => secrets::random()?,
+            None => {
+                missing.push(format!(
+                    "{variable}: is required, because the role platform_{} is to be made",
+                    part.name
+                ));
+                continue;
+            }
+        };
+        logins.push(Login { key: part.name.to_owned(), password });
+    }
+    if missing.is_empty() { Ok(logins) } else { Err(Stop::Unfit(missing.join("\n"))) }
+}
+
+async fn existing_roles(owner: &PgConnectOptions) -> Result<Vec<String>, Stop> {
+    let failed = |error: sqlx::Error| {
+        Stop::Unfit(format!("the database does not accept the owner's connection: {error}"))
+    };
+    let mut connection = owner.connect().await.map_err(failed)?;
+    let query = r"SELECT rolname::text FROM pg_catalog.pg_roles WHERE rolname LIKE 'platform\_%'";
+    let roles = sqlx::query_scalar(query).fetch_all(&mut connection).await.map_err(failed)?;
+    connection.close().await.map_err(failed)?;
+    Ok(roles)
+}

@@ -1,0 +1,72 @@
+//! Secrets that nobody chose: generated once and kept in the data directory, each in a file that only we may read.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::stop::Stop;
+
+/// 192 bits: nobody guesses it, and it is 32 characters.
+const SECRET_BYTES: usize = 24;
+
+/// The folder of generated secrets.
+#[derive(Clone, Debug)]
+pub(crate) struct Secrets(PathBuf);
+
+impl Secrets {
+    /// The secrets of one data directory.
+    pub(crate) fn in_dir(data_dir: &Path) -> Self {
+        Self(data_dir.join("secrets"))
+    }
+
+    /// The secret `name`, made if it is missing.
+    pub(crate) fn obtain(&self, name: &str) -> Result<String, Stop> {
+        match self.find(name)? {
+            Some(secret) => Ok(secret),
+            None => self.make(name),
+        }
+    }
+
+    /// The secret `name`, if it has been made.
+    pub(crate) fn find(&self, name: &str) -> Result<Option<String>, Stop> {
+        let path = self.0.join(name);
+        match fs::read_to_string(&path) {
+            Ok(text) if !text.trim().is_empty() => Ok(Some(text.trim().to_owned())),
+            Ok(_) => Err(Stop::Unfit(format!("{} is empty: restore it", path.display()))),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Stop::Unfit(format!("{}: {error}", path.display()))),
+        }
+    }
+
+    /// Written elsewhere first, so that a secret is whole or absent.
+    fn make(&self, name: &str) -> Result<String, Stop> {
+        let secret = random()?;
+        write_private(&self.0.join(name), &secret)?;
+        Ok(secret)
+    }
+}
+
+/// A fresh secret.
+pub(crate) fn random() -> Result<String, Stop> {
+    let mut bytes = [0; SECRET_BYTES];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| Stop::Unfit("the system's random source does not answer".to_owned()))?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// Writes a file that only we may read, whole or not at all.
+pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Stop> {
+    let unfinished = path.with_extension("new");
+    let write = || {
+        let options =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished);
+        options.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))?;
+        fs::rename(&unfinished, path)
+    };
+    write().map_err(|error| Stop::Unfit(format!("{}: {error}", path.display())))
+}

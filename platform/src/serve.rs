@@ -1,0 +1,63 @@
+//! `platform serve NAME`: one server from the environment alone, as production runs it.
+
+use contract::Settings;
+use edge::EdgeConfig;
+use service::config::offset_port;
+use tokio::task::JoinHandle;
+
+use crate::catalog::{self, Part};
+use crate::console;
+use crate::signals::Signals;
+use crate::stop::Stop;
+use crate::up::listeners::{self, EdgeListeners};
+
+/// Name of the edge.
+pub(crate) const GATEWAY: &str = "gateway";
+
+/// Serves one part until a signal.
+pub(crate) async fn serve(name: &str, settings: &Settings) -> Result<(), Stop> {
+    let signals = Signals::listen()?;
+    let server = if name == GATEWAY {
+        gateway(settings, &signals).await?
+    } else {
+        part(name, settings, &signals).await?
+    };
+    console::result(&format!("{name} serves"));
+    tokio::select! {
+        ended = server => ended.map_err(|error| Stop::Failed(format!("{name} died: {error}")))?,
+        () = signals.at_once.cancelled() => Err(Stop::Failed("stopped at once; requests in flight were cut off".to_owned())),
+    }
+}
+
+type Server = JoinHandle<Result<(), Stop>>;
+
+async fn gateway(settings: &Settings, signals: &Signals) -> Result<Server, Stop> {
+    let config = EdgeConfig::read(settings)?;
+    let addresses = listeners::edge_addresses(settings)?;
+    listeners::check_certificate(settings)?;
+    let EdgeListeners { tls, plain } = EdgeListeners::bind(&addresses).await?;
+    let stop = signals.drain.clone();
+    Ok(tokio::spawn(async move {
+        edge::serve(config, tls, plain, stop)
+            .await
+            .map_err(|error| Stop::Failed(format!("{GATEWAY}: {error}")))
+    }))
+}
+
+async fn part(name: &str, settings: &Settings, signals: &Signals) -> Result<Server, Stop> {
+    let found = find(name)?;
+    let start = (found.configure)(settings)?;
+    let port = offset_port(&mut settings.reader(), found.port);
+    let listener = listeners::bind_service(&listeners::listen_host(settings)?, port, found.name).await?;
+    let (name, serving) = (found.name, start(listener, signals.drain.clone()));
+    Ok(tokio::spawn(async move { serving.await.map_err(|error| Stop::Failed(format!("{name}: {error}"))) }))
+}
+
+fn find(name: &str) -> Result<Part, Stop> {
+    let mut parts = catalog::parts();
+    let names: Vec<&str> = parts.iter().map(|part| part.name).collect();
+    let known = format!("{GATEWAY}, {}", names.join(", "));
+    let position = names.iter().position(|known| *known == name);
+    let found = position.map(|index| parts.swap_remove(index));
+    found.ok_or_else(|| Stop::Unfit(format!("\"{name}\" is no service or module: choose one of {known}")))
+}

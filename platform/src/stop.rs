@@ -1,0 +1,49 @@
+//! Why the program ends other than well, and the exit code of that.
+
+use std::process::ExitCode;
+
+use contract::settings::Problems;
+use service::embedded::EmbeddedError;
+use service::migrate::MigrateError;
+
+use crate::console;
+
+/// The end of a run that did not go well.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Stop {
+    /// It could not start (exit code 2): usage, configuration, busy port, unfit data directory, no space.
+    #[error("{0}")]
+    Unfit(String),
+    /// It failed while running (exit code 1).
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Stop {
+    /// Says why, and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        console::say(&format!("platform: {self}"));
+        match self {
+            Self::Unfit(_) => ExitCode::from(2),
+            Self::Failed(_) => ExitCode::from(1),
+        }
+    }
+}
+
+impl From<Problems> for Stop {
+    fn from(problems: Problems) -> Self {
+        Self::Unfit(format!("the configuration is wrong:\n{problems}"))
+    }
+}
+
+impl From<EmbeddedError> for Stop {
+    fn from(error: EmbeddedError) -> Self {
+        Self::Unfit(error.to_string())
+    }
+}
+
+impl From<MigrateError> for Stop {
+    fn from(error: MigrateError) -> Self {
+        Self::Unfit(error.to_string())
+    }
+}

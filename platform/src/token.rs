@@ -1,0 +1,211 @@
+//! `platform token`: a real login through the edge, for curl and load generators. Prints the access token and nothing
+//! else.
+
+use std::io::BufRead;
+use std::path::PathBuf;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use contract::Settings;
+use contract::settings::split_list;
+use reqwest::{Certificate, Client, Response, Url, redirect};
+use ring::digest::{SHA256, digest};
+use serde::Deserialize;
+use service::config::env_name;
+
+use crate::cli::TokenRequest;
+use crate::console;
+use crate::secrets::{Secrets, random};
+use crate::stop::Stop;
+use crate::up::UpConfig;
+use crate::variables::all;
+
+/// The public client of people.
+const FRONTEND: &str = "platform-frontend";
+
+/// A provider as the edge shows it.
+struct Provider {
+    client: Client,
+    realm_url: String,
+    redirect: String,
+}
+
+#[derive(Deserialize)]
+struct TokenAnswer {
+    access_token: String,
+}
+
+/// Logs in and prints the access token.
+pub(crate) async fn print(request: &TokenRequest, settings: &Settings) -> Result<(), Stop> {
+    let config = UpConfig::read(settings)?;
+    let provider = Provider::behind_edge(&config)?;
+    let token = match (&request.user, &request.client) {
+        (Some(user), _) => provider.user_token(user, &password(user, settings)?).await?,
+        (None, Some(client)) => provider.client_token(client, &secret(client, settings, &config)?).await?,
+        (None, None) => return Err(Stop::Unfit("name a --user or a --client".to_owned())),
+    };
+    console::result(&token);
+    Ok(())
+}
+
+impl Provider {
+    fn behind_edge(config: &UpConfig) -> Result<Self, Stop> {
+        let base = format!("https://{}", config.domain);
+        let mut client = Client::builder().cookie_store(true).redirect(redirect::Policy::none());
+        for root in development_ca(config)? {
+            client = client.add_root_certificate(root);
+        }
+        let client = client.build().map_err(|error| Stop::Unfit(format!("no HTTP client: {error}")))?;
+        Ok(Self {
+            client,
+            realm_url: format!("{base}/realms/{}/protocol/openid-connect", config.realm),
+            redirect: format!("{base}/callback"),
+        })
+    }
+
+    /// Authorization code with PKCE, through the login form.
+    async fn user_token(&self, user: &str, password: &str) -> Result<String, Stop> {
+        let (verifier, state) = (format!("{}{}", random()?, random()?), random()?);
+        let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()));
+        let form = self.login_form(&challenge, &state).await?;
+        let answer = self.client.post(form).form(&[("username", user), ("password", password)]).send().await;
+        let code = code_of(&answer.map_err(unanswered)?, &state)?;
+        self.redeem(&[
+            ("grant_type", "authorization_code"),
+            ("client_id", FRONTEND),
+            ("code", &code),
+            ("redirect_uri", &self.redirect),
+            ("code_verifier", &verifier),
+        ])
+        .await
+    }
+
+    async fn client_token(&self, client: &str, secret: &str) -> Result<String, Stop> {
+        self.redeem(&[("grant_type", "client_credentials"), ("client_id", client), ("client_secret", secret)])
+            .await
+    }
+
+    async fn login_form(&self, challenge: &str, state: &str) -> Result<Url, Stop> {
+        let address = format!("{}/auth", self.realm_url);
+        let query = [
+            ("response_type", "code"),
+            ("client_id", FRONTEND),
+            ("redirect_uri", &self.redirect),
+            ("scope", "openid"),
+            ("state", state),
+            ("code_challenge", challenge),
+            ("code_challenge_method", "S256"),
+        ];
+        let page = self.client.get(&address).query(&query).send().await.map_err(unanswered)?;
+        let (at, status) = (page.url().clone(), page.status());
+        let html = page.text().await.map_err(unanswered)?;
+        let action = form_action(&html)
+            .ok_or_else(|| refused(&format!("{address} shows no login form ({status})")))?;
+        at.join(&action).map_err(|error| refused(&format!("the login form's address is wrong: {error}")))
+    }
+
+    async fn redeem(&self, fields: &[(&str, &str)]) -> Result<String, Stop> {
+        let answer = self
+            .client
+            .post(format!("{}/token", self.realm_url))
+            .form(fields)
+            .send()
+            .await
+            .map_err(unanswered)?;
+        let status = answer.status();
+        let text = answer.text().await.map_err(unanswered)?;
+        if !status.is_success() {
+            return Err(refused(&format!("no token ({status}): {text}")));
+        }
+        let token: TokenAnswer = serde_json::from_str(&text).map_err(|error| refused(&error.to_string()))?;
+        Ok(token.access_token)
+    }
+}
+
+/// Without development certificates the system's own roots must do.
+fn development_ca(config: &UpConfig) -> Result<Vec<Certificate>, Stop> {
+    let path: PathBuf = config.data_dir.join("certs/ca.pem");
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let wrong = |error: &dyn std::fmt::Display| Stop::Unfit(format!("{}: {error}", path.display()));
+    let text = std::fs::read(&path).map_err(|error| wrong(&error))?;
+    Certificate::from_pem_bundle(&text).map_err(|error| wrong(&error))
+}
+
+/// Of a development user its configured one, else a line of standard input.
+fn password(user: &str, settings: &Settings) -> Result<String, Stop> {
+    let variables = all();
+    let listed = variables.get("PLATFORM_DEV_USERS").map(|variable| settings.reader().text(variable));
+    let entries = split_list(&listed.unwrap_or_default());
+    let known = entries.iter().filter_map(|entry| entry.split_once(':')).find(|(name, _)| *name == user);
+    if let Some((_, password)) = known {
+        return Ok(password.to_owned());
+    }
+    console::say(&format!("password of {user}:"));
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    read.map_err(|error| Stop::Unfit(format!("no password on standard input: {error}")))?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+fn secret(client: &str, settings: &Settings, config: &UpConfig) -> Result<String, Stop> {
+    let variable = format!("PLATFORM_SERVICE_CLIENT_SECRET_{}", env_name(client));
+    if let Some(secret) = settings.raw(&variable) {
+        return Ok(secret.to_owned());
+    }
+    let kept = Secrets::in_dir(&config.data_dir).find(&format!("client-{client}"))?;
+    kept.ok_or_else(|| {
+        Stop::Unfit(format!(
+            "{variable}: is required, because no secret of {client} is kept in the data directory"
+        ))
+    })
+}
+
+/// `action` of the form whose id is `kc-form-login`.
+fn form_action(html: &str) -> Option<String> {
+    let forms = html.split("<form").skip(1).filter_map(|rest| rest.split('>').next());
+    let form = forms.into_iter().find(|tag| tag.contains("id=\"kc-form-login\""))?;
+    let action = form.split("action=\"").nth(1)?.split('"').next()?;
+    Some(action.replace("&amp;", "&"))
+}
+
+/// The code in the redirect after a login; a page instead is a login that was refused.
+fn code_of(answer: &Response, state: &str) -> Result<String, Stop> {
+    let location = answer.headers().get("location").and_then(|value| value.to_str().ok());
+    let Some(location) = location.and_then(|text| Url::parse(text).ok()) else {
+        return Err(refused(&format!(
+            "the login was refused ({}): wrong name or password?",
+            answer.status()
+        )));
+    };
+    let parameter =
+        |name: &str| location.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
+    if parameter("state").as_deref() != Some(state) {
+        return Err(refused("the answer to the login belongs to another one"));
+    }
+    parameter("code").ok_or_else(|| {
+        refused(&format!("the login gave no code: {}", parameter("error").unwrap_or_default()))
+    })
+}
+
+fn unanswered(error: reqwest::Error) -> Stop {
+    let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+    Stop::Failed(format!("the platform does not answer: {}{cause}; is it running?", error.without_url()))
+}
+
+fn refused(why: &str) -> Stop {
+    Stop::Failed(why.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_login_form_is_found_among_others() {
+        let html = r#"<form action="/x"></form><form id="kc-form-login" method="post" action="/a?b=1&amp;c=2"><input>"#;
+        assert_eq!(form_action(html).as_deref(), Some("/a?b=1&c=2"));
+        assert_eq!(form_action("<form action=\"/x\">"), None);
+    }
+}

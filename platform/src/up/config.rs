@@ -1,0 +1,115 @@
+//! What `up` itself is told, read and checked whole.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use contract::settings::Problems;
+use contract::{Reader, Settings, ports};
+use service::config::offset_port;
+
+use crate::catalog;
+use crate::stop::Stop;
+use crate::variables::{DATA_DIR, DATABASE_URL, MIN_FREE_DISK, all};
+use crate::{certificates, database};
+
+use super::listeners::{EdgeAddresses, edge_addresses, listen_host};
+
+/// The configuration of `up`.
+#[derive(Clone, Debug)]
+pub(crate) struct UpConfig {
+    pub(crate) data_dir: PathBuf,
+    pub(crate) min_free: u64,
+    pub(crate) database_url: Option<String>,
+    pub(crate) postgres_port: u16,
+    pub(crate) edge: EdgeAddresses,
+    pub(crate) listen: IpAddr,
+    /// Host or host:port of the public address.
+    pub(crate) domain: String,
+    pub(crate) realm: String,
+    /// A real identity provider.
+    pub(crate) idp_url: Option<String>,
+    /// Keys of the modules to run.
+    pub(crate) modules: Vec<String>,
+    /// No certificate was given.
+    pub(crate) makes_certificates: bool,
+}
+
+impl UpConfig {
+    /// Reads the variables of `up`.
+    pub(crate) fn read(settings: &Settings) -> Result<Self, Stop> {
+        let edge = edge_addresses(settings)?;
+        let listen = listen_host(settings)?;
+        let mut reader = settings.reader();
+        let makes_certificates = makes_certificates(&mut reader);
+        let domain = settings.raw("PLATFORM_DOMAIN").map(str::to_ascii_lowercase);
+        let config = Self {
+            data_dir: PathBuf::from(reader.text(&DATA_DIR)),
+            min_free: u64::try_from(reader.size(&MIN_FREE_DISK)).unwrap_or(u64::MAX),
+            database_url: database_url(&mut reader),
+            postgres_port: offset_port(&mut reader, ports::POSTGRES),
+            domain: domain.unwrap_or_else(|| format!("localhost:{}", edge.tls.port())),
+            realm: known_text(&mut reader, "PLATFORM_REALM"),
+            idp_url: settings.raw("PLATFORM_IDP_URL").map(|url| url.trim_end_matches('/').to_owned()),
+            modules: modules(&mut reader),
+            edge,
+            listen,
+            makes_certificates,
+        };
+        reader.finish(config).map_err(Stop::from)
+    }
+}
+
+/// Both files or neither; a given pair must be readable.
+fn makes_certificates(reader: &mut Reader<'_>) -> bool {
+    let pair =
+        ["PLATFORM_TLS_CERT", "PLATFORM_TLS_KEY"].map(|name| reader.settings().raw(name).map(PathBuf::from));
+    match pair {
+        [None, None] => return true,
+        [Some(chain), Some(key)] => {
+            if let Err(problem) = certificates::check_files(&chain, &key) {
+                let (name, message) = problem.split_once(": ").unwrap_or(("PLATFORM_TLS_CERT", &problem));
+                reader.refuse(name, message);
+            }
+        }
+        [None, Some(_)] => reader.refuse("PLATFORM_TLS_CERT", "is required when PLATFORM_TLS_KEY is set"),
+        [Some(_), None] => reader.refuse("PLATFORM_TLS_KEY", "is required when PLATFORM_TLS_CERT is set"),
+    }
+    false
+}
+
+fn database_url(reader: &mut Reader<'_>) -> Option<String> {
+    let url = reader.optional(&DATABASE_URL)?;
+    if let Err(problem) = database::parse_url(&url) {
+        let message = problem.to_string();
+        let message = message.strip_prefix("PLATFORM_DATABASE_URL: ").unwrap_or(&message).to_owned();
+        reader.refuse(DATABASE_URL.name, message);
+    }
+    Some(url)
+}
+
+/// A text that another crate declares.
+fn known_text(reader: &mut Reader<'_>, name: &str) -> String {
+    all().get(name).map(|variable| reader.text(variable)).unwrap_or_default()
+}
+
+/// Under `up` all modules, unless the list says otherwise.
+fn modules(reader: &mut Reader<'_>) -> Vec<String> {
+    const NAME: &str = "PLATFORM_INSTALLED_MODULES";
+    let shipped: Vec<&str> = catalog::bundles().iter().map(|bundle| bundle.key).collect();
+    if !reader.settings().is_set(NAME) {
+        return shipped.into_iter().map(ToOwned::to_owned).collect();
+    }
+    let listed = contract::settings::split_list(reader.settings().raw(NAME).unwrap_or_default());
+    for key in listed.iter().filter(|key| !shipped.contains(&key.as_str())) {
+        reader.refuse(NAME, format!("\"{key}\" is not a module: choose from {}", shipped.join(", ")));
+    }
+    listed
+}
+
+/// Every problem as one list.
+pub(crate) fn problems_of(outcome: Result<(), Problems>) -> Vec<String> {
+    match outcome {
+        Ok(()) => Vec::new(),
+        Err(Problems(problems)) => problems.iter().map(ToString::to_string).collect(),
+    }
+}

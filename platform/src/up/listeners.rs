@@ -1,0 +1,111 @@
+//! Every listening socket, bound before anything is served: a busy port stops the start, and names its variable.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use contract::{Reader, Settings, Variable, ports};
+use service::config::offset_port;
+use tokio::net::TcpListener;
+
+use super::Plan;
+use crate::certificates;
+use crate::stop::Stop;
+use crate::variables::{EDGE_ADDR, EDGE_PLAIN_ADDR, all};
+
+/// What to do about a port that cannot be bound.
+const ADVICE: [(ErrorKind, &str); 3] = [
+    (ErrorKind::AddrInUse, "is in use by another program: stop that program, or set another value"),
+    (ErrorKind::PermissionDenied, "may not be used by this account: set another value"),
+    (ErrorKind::AddrNotAvailable, "is not an address of this machine: set another value"),
+];
+
+/// Where the edge listens.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EdgeAddresses {
+    pub(crate) tls: SocketAddr,
+    pub(crate) plain: Option<SocketAddr>,
+}
+
+/// The edge's sockets.
+pub(crate) struct EdgeListeners {
+    pub(crate) tls: TcpListener,
+    pub(crate) plain: Option<TcpListener>,
+}
+
+/// All sockets of a run.
+pub(crate) struct Listeners {
+    pub(crate) edge: EdgeListeners,
+    /// In the order of the plan's servers.
+    pub(crate) services: Vec<TcpListener>,
+}
+
+impl Listeners {
+    /// Binds what the plan names.
+    pub(crate) async fn bind(plan: &Plan) -> Result<Self, Stop> {
+        let edge = EdgeListeners::bind(&plan.edge_addresses).await?;
+        let mut services = Vec::new();
+        for server in &plan.servers {
+            services.push(bind_service(&plan.listen, server.port, server.name).await?);
+        }
+        Ok(Self { edge, services })
+    }
+}
+
+impl EdgeListeners {
+    /// Binds both, or the one that is on.
+    pub(crate) async fn bind(addresses: &EdgeAddresses) -> Result<Self, Stop> {
+        let tls = bind(addresses.tls, EDGE_ADDR.name, "the edge").await?;
+        let plain = match addresses.plain {
+            Some(address) => Some(bind(address, EDGE_PLAIN_ADDR.name, "the edge without TLS").await?),
+            None => None,
+        };
+        Ok(Self { tls, plain })
+    }
+}
+
+/// Binds the internal listener of one service.
+pub(crate) async fn bind_service(host: &IpAddr, port: u16, name: &str) -> Result<TcpListener, Stop> {
+    let variable = if host.is_loopback() { "PLATFORM_PORT_OFFSET" } else { "PLATFORM_LISTEN_ADDR" };
+    bind(SocketAddr::new(*host, port), variable, name).await
+}
+
+/// The edge's addresses; those that are not set have their default ports, moved by the offset.
+pub(crate) fn edge_addresses(settings: &Settings) -> Result<EdgeAddresses, Stop> {
+    let mut reader = settings.reader();
+    let tls = address(&mut reader, &EDGE_ADDR, ports::EDGE);
+    let off = settings.is_set(EDGE_PLAIN_ADDR.name) && settings.raw(EDGE_PLAIN_ADDR.name).is_none();
+    let plain = (!off).then(|| address(&mut reader, &EDGE_PLAIN_ADDR, ports::EDGE_PLAIN));
+    reader.finish(EdgeAddresses { tls, plain }).map_err(Stop::from)
+}
+
+/// The host of internal listeners.
+pub(crate) fn listen_host(settings: &Settings) -> Result<IpAddr, Stop> {
+    let mut reader = settings.reader();
+    let loopback = IpAddr::from([127, 0, 0, 1]);
+    let variable = all().get("PLATFORM_LISTEN_ADDR").copied();
+    let parse = |text: &str| text.parse::<IpAddr>().ok();
+    let host =
+        variable.and_then(|variable| reader.parsed(&variable, parse, "an IP address such as 127.0.0.1"));
+    reader.finish(host.unwrap_or(loopback)).map_err(Stop::from)
+}
+
+/// Refuses a certificate that cannot be read before a socket is bound.
+pub(crate) fn check_certificate(settings: &Settings) -> Result<(), Stop> {
+    let file = |name| Path::new(settings.raw(name).unwrap_or_default());
+    certificates::check_files(file("PLATFORM_TLS_CERT"), file("PLATFORM_TLS_KEY")).map_err(Stop::Unfit)
+}
+
+fn address(reader: &mut Reader<'_>, variable: &Variable, port: u16) -> SocketAddr {
+    let default = SocketAddr::from(([127, 0, 0, 1], offset_port(reader, port)));
+    let parse = |text: &str| text.parse::<SocketAddr>().ok();
+    reader.parsed(variable, parse, "an address and port such as 127.0.0.1:8443").unwrap_or(default)
+}
+
+async fn bind(address: SocketAddr, variable: &str, whose: &str) -> Result<TcpListener, Stop> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let known = ADVICE.iter().find(|(kind, _)| *kind == error.kind());
+        let says = known.map_or_else(|| format!("cannot be used: {error}"), |(_, says)| (*says).to_owned());
+        Stop::Unfit(format!("{variable}: port {} on {} ({whose}) {says}", address.port(), address.ip()))
+    })
+}

@@ -1,0 +1,101 @@
+//! `platform up`: the whole platform as one process. Everything that can be wrong is looked at before anything is
+//! served; then the database, the migrations and all servers; then the ready line; and at a signal the way back: edge,
+//! services, database.
+
+mod config;
+pub(crate) mod listeners;
+mod ready;
+mod running;
+mod wiring;
+
+use contract::{Clock, Settings};
+
+use crate::certificates;
+use crate::console;
+use crate::data_dir::DataDir;
+use crate::database::Database;
+use crate::migrate;
+use crate::secrets::Secrets;
+use crate::signals::Signals;
+use crate::stop::Stop;
+
+pub(crate) use config::UpConfig;
+use listeners::Listeners;
+use running::Running;
+pub(crate) use wiring::Plan;
+
+/// Runs the platform until a signal.
+pub(crate) async fn up(settings: Settings) -> Result<(), Stop> {
+    let signals = Signals::listen()?;
+    let config = UpConfig::read(&settings)?;
+    let data_dir = DataDir::take(&config.data_dir, config.min_free)?;
+    let plan = prepare(settings, &config, &data_dir)?;
+    let listeners = Listeners::bind(&plan).await?;
+    let mut database = start_database(&plan, &config, &data_dir).await?;
+    let outcome = run(plan, listeners, &mut database, &signals).await;
+    if signals.at_once.is_cancelled() {
+        database.stop_at_once();
+    } else {
+        console::say("platform: stopping the database");
+        database.stop().await;
+    }
+    outcome
+}
+
+/// Secrets, certificates and the settings of every server, all of them checked.
+fn prepare(settings: Settings, config: &UpConfig, data_dir: &DataDir) -> Result<Plan, Stop> {
+    let mut settings = settings;
+    if config.makes_certificates {
+        let made = certificates::obtain(&data_dir.path, &config.domain, &Clock::system())?;
+        settings = settings
+            .with("PLATFORM_TLS_CERT", made.chain.to_string_lossy())
+            .with("PLATFORM_TLS_KEY", made.key.to_string_lossy());
+    }
+    let secrets = Secrets::in_dir(&data_dir.path);
+    Plan::make(&settings, config, |name| secrets.obtain(name))
+}
+
+async fn start_database(plan: &Plan, config: &UpConfig, data_dir: &DataDir) -> Result<Database, Stop> {
+    match &config.database_url {
+        Some(url) => Database::connect(url),
+        None => Database::embedded(&plan.settings, data_dir, config.postgres_port, config.min_free).await,
+    }
+}
+
+async fn run(
+    plan: Plan,
+    listeners: Listeners,
+    database: &mut Database,
+    signals: &Signals,
+) -> Result<(), Stop> {
+    database.check_connections(plan.pools(), plan.pool_size).await?;
+    console::say("platform: applying migrations");
+    migrate::run(&database.owner, &plan.logins).await?;
+    if signals.drain.is_cancelled() {
+        return Ok(());
+    }
+    let urls = plan.urls.clone();
+    let mut running = Running::start(plan, listeners);
+    let outcome = tokio::select! {
+        outcome = serve_until_stopped(&mut running, &urls, signals) => outcome,
+        () = database.ended() => Err(Stop::Failed("the embedded database ended by itself; see postgres.log".to_owned())),
+    };
+    running.drain(signals).await.and(outcome)
+}
+
+async fn serve_until_stopped(
+    running: &mut Running,
+    urls: &wiring::Urls,
+    signals: &Signals,
+) -> Result<(), Stop> {
+    tokio::select! {
+        ready = ready::wait(running, urls) => ready?,
+        () = signals.drain.cancelled() => return Ok(()),
+    }
+    urls.print();
+    console::result(&format!("platform ready {}", urls.base));
+    tokio::select! {
+        ended = running.ended() => Err(ended),
+        () = signals.drain.cancelled() => Ok(()),
+    }
+}

@@ -1,0 +1,107 @@
+//! Every variable of every crate, and what is not one of them.
+
+use std::collections::BTreeMap;
+
+use contract::settings::{Kind, nearest};
+use contract::{Settings, Variable};
+use service::embedded::PG_BIN;
+
+use crate::{catalog, console};
+
+/// Where `up` keeps everything.
+pub(crate) const DATA_DIR: Variable = Variable::new(
+    "PLATFORM_DATA_DIR",
+    Kind::Path,
+    Some("./.platform"),
+    "Folder of the embedded database, development certificates and generated secrets",
+);
+/// The owner's address of a database that is not embedded. A secret, because it holds a password.
+pub(crate) const DATABASE_URL: Variable = Variable::new(
+    "PLATFORM_DATABASE_URL",
+    Kind::Secret,
+    None,
+    "postgres://owner:password@host:port/database of a login that may create roles and schemas; absent: up runs an embedded database",
+);
+/// The edge with TLS.
+pub(crate) const EDGE_ADDR: Variable = Variable::new(
+    "PLATFORM_EDGE_ADDR",
+    Kind::Address,
+    None,
+    "Address of the TLS edge; default 127.0.0.1 and port 8443 plus PLATFORM_PORT_OFFSET",
+);
+/// The edge without TLS.
+pub(crate) const EDGE_PLAIN_ADDR: Variable = Variable::new(
+    "PLATFORM_EDGE_PLAIN_ADDR",
+    Kind::Address,
+    None,
+    "Address of the edge without TLS, for a balancer that ends TLS; default 127.0.0.1 and port 8090 plus PLATFORM_PORT_OFFSET; empty turns it off",
+);
+/// Least free space to start with. The database needs about 60 MiB at first, and must never run out while it writes.
+pub(crate) const MIN_FREE_DISK: Variable = Variable::new(
+    "PLATFORM_MIN_FREE_DISK",
+    Kind::Size,
+    Some("256MiB"),
+    "Free space that the data directory's disk must have at a start",
+);
+
+const OWN: &[Variable] = &[DATA_DIR, DATABASE_URL, EDGE_ADDR, EDGE_PLAIN_ADDR, MIN_FREE_DISK, PG_BIN];
+
+/// Every variable by name; a crate that declares one that another has declared means the same one.
+pub(crate) fn all() -> BTreeMap<&'static str, Variable> {
+    let shared = [
+        OWN,
+        telemetry::VARIABLES,
+        bearer::VARIABLES,
+        service::config::VARIABLES,
+        service::module::VARIABLES,
+        edge::VARIABLES,
+    ];
+    let parts = catalog::parts();
+    let theirs = parts.iter().map(|part| part.variables);
+    let mut found = BTreeMap::new();
+    for variable in shared.into_iter().chain(theirs).flatten() {
+        found.entry(variable.name).or_insert(*variable);
+    }
+    found
+}
+
+/// Names a variable that nobody reads, with the nearest known one.
+pub(crate) fn warn_unknown(settings: &Settings) {
+    let known = all();
+    for (name, _) in settings.iter().filter(|(name, _)| name.starts_with("PLATFORM_")) {
+        if is_known(name, known.keys()) {
+            continue;
+        }
+        let near = nearest(name, known.keys().copied()).unwrap_or_default();
+        console::say(&format!("platform: warning: unknown variable {name}; did you mean {near}?"));
+    }
+}
+
+/// The variable that a set name belongs to.
+pub(crate) fn fits(name: &str, variable: &str) -> bool {
+    let Some((head, rest)) = variable.split_once('<') else { return name == variable };
+    let tail = rest.split_once('>').map_or("", |(_, tail)| tail);
+    let middle = name.strip_prefix(head).and_then(|rest| rest.strip_suffix(tail)).unwrap_or_default();
+    !middle.is_empty()
+        && middle.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+fn is_known<'a>(name: &str, known: impl Iterator<Item = &'a &'static str>) -> bool {
+    known.into_iter().any(|variable| fits(name, variable))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_covers_its_members_only() {
+        assert!(fits("PLATFORM_ORG_DB_HOST", "PLATFORM_<SERVICE>_DB_HOST"));
+        assert!(fits("PLATFORM_MODULE_HOST_DOCS", "PLATFORM_MODULE_HOST_<KEY>"));
+        for stranger in
+            ["PLATFORM__DB_HOST", "PLATFORM_ORG_DB_HOSTS", "PLATFORM_org_DB_HOST", "PLATFORM_DB_HOST"]
+        {
+            assert!(!fits(stranger, "PLATFORM_<SERVICE>_DB_HOST"), "{stranger}");
+        }
+    }
+}

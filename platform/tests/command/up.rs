@@ -1,0 +1,156 @@
+//! Starts that must not happen: exit code 2, nothing served, and a sentence that says what to do.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::fixture::Platform;
+
+#[test]
+fn every_bad_value_is_named_with_what_is_right() {
+    let run = Platform::new()
+        .with("PLATFORM_DRAIN_TIMEOUT", "soon")
+        .with("PLATFORM_DB_POOL_MAX", "many")
+        .run(&["up"]);
+    run.refused(&[
+        "PLATFORM_DRAIN_TIMEOUT: \"soon\" is not a duration such as 250ms, 2s or 10m",
+        "PLATFORM_DB_POOL_MAX: \"many\" is not a whole number of at least 1",
+    ]);
+    assert_eq!(run.err.matches("PLATFORM_DRAIN_TIMEOUT").count(), 1, "ten servers, one problem: {}", run.err);
+}
+
+#[test]
+fn bad_addresses_ports_and_sizes_are_refused() {
+    for (name, value) in [
+        ("PLATFORM_EDGE_ADDR", "8443"),
+        ("PLATFORM_EDGE_PLAIN_ADDR", "localhost:x"),
+        ("PLATFORM_LISTEN_ADDR", "everywhere"),
+        ("PLATFORM_PORT_OFFSET", "60000"),
+        ("PLATFORM_PORT_OFFSET", "-1"),
+        ("PLATFORM_MIN_FREE_DISK", "much"),
+        ("PLATFORM_LOG_FORMAT", "xml"),
+    ] {
+        Platform::new().with(name, value).run(&["up"]).refused(&[name, value]);
+    }
+}
+
+#[test]
+fn an_unknown_module_is_refused_with_the_known_ones() {
+    let run = Platform::new().with("PLATFORM_INSTALLED_MODULES", "timesheet,payroll").run(&["up"]);
+    run.refused(&["PLATFORM_INSTALLED_MODULES", "\"payroll\"", "timesheet, notification, helpdesk, docs"]);
+}
+
+#[test]
+fn a_busy_port_is_named_with_its_variable() {
+    let holder = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let address = holder.local_addr().expect("bound").to_string();
+    let port = address.rsplit(':').next().expect("a port").to_owned();
+    let run = Platform::new().with("PLATFORM_EDGE_ADDR", &address).run(&["up"]);
+    run.refused(&["PLATFORM_EDGE_ADDR", &port, "in use by another program"]);
+}
+
+#[test]
+fn certificates_that_cannot_be_read_are_refused() {
+    let platform = Platform::new().with_file("bad.pem", "no certificate").with_file("bad.key", "no key");
+    let (chain, key) = (platform.data_dir.join("bad.pem"), platform.data_dir.join("bad.key"));
+    let platform = platform
+        .with("PLATFORM_TLS_CERT", chain.to_string_lossy())
+        .with("PLATFORM_TLS_KEY", key.to_string_lossy());
+    platform.run(&["up"]).refused(&["PLATFORM_TLS_CERT", "bad.pem", "no certificate"]);
+    let missing =
+        Platform::new().with("PLATFORM_TLS_CERT", "/nonexistent/a.pem").with("PLATFORM_TLS_KEY", "/b.key");
+    missing.run(&["up"]).refused(&["PLATFORM_TLS_CERT", "/nonexistent/a.pem", "cannot be read"]);
+    Platform::new()
+        .with("PLATFORM_TLS_CERT", "/a.pem")
+        .run(&["up"])
+        .refused(&["PLATFORM_TLS_KEY: is required"]);
+}
+
+#[test]
+fn a_data_directory_of_a_newer_version_is_refused() {
+    let run = Platform::new().with_file("format", "2").run(&["up"]);
+    run.refused(&["newer version of the platform", "PLATFORM_DATA_DIR"]);
+}
+
+#[test]
+fn a_database_cluster_of_another_version_is_refused() {
+    let platform =
+        Platform::new().with_file("pg/PG_VERSION", "99\n").with_file("secrets/db-superuser", "secret");
+    let edge = TcpListener::bind(("127.0.0.1", 0)).expect("a port").local_addr().expect("bound");
+    let platform =
+        platform.with("PLATFORM_EDGE_ADDR", edge.to_string()).with("PLATFORM_PORT_OFFSET", "21000");
+    platform.run(&["up"]).refused(&["PostgreSQL 99", "PLATFORM_PG_BIN", "pg_upgrade"]);
+}
+
+#[test]
+fn a_link_to_lost_data_is_refused() {
+    let platform = Platform::new().with("PLATFORM_PORT_OFFSET", "21100");
+    fs::create_dir_all(&platform.data_dir).expect("a folder");
+    std::os::unix::fs::symlink("/nonexistent/cluster", platform.data_dir.join("pg")).expect("a link");
+    platform.run(&["up"]).refused(&["/nonexistent/cluster", "is gone"]);
+}
+
+#[test]
+fn a_data_directory_in_use_is_refused_and_its_holder_named() {
+    let platform = Platform::new().with_file("up.lock", "4711");
+    let held = File::open(platform.data_dir.join("up.lock")).expect("the lock file");
+    held.lock().expect("a lock");
+    platform.run(&["up"]).refused(&["in use by process 4711", "PLATFORM_DATA_DIR"]);
+}
+
+#[test]
+fn too_little_space_is_refused() {
+    let run = Platform::new().with("PLATFORM_MIN_FREE_DISK", "900000GiB").run(&["up"]);
+    run.refused(&["MiB free", "make room", "PLATFORM_MIN_FREE_DISK"]);
+}
+
+#[test]
+fn missing_database_programs_are_refused() {
+    let platform =
+        Platform::new().with("PLATFORM_PG_BIN", "/nonexistent/bin").with("PLATFORM_PORT_OFFSET", "21200");
+    platform.run(&["up"]).refused(&["/nonexistent/bin", "install PostgreSQL", "PLATFORM_DATABASE_URL"]);
+}
+
+#[test]
+fn a_data_directory_that_is_a_file_is_refused() {
+    let mut platform = Platform::new().with_file("file", "");
+    let folder = platform.data_dir.clone();
+    platform.data_dir = folder.join("file");
+    let run = platform.run(&["up"]);
+    platform.data_dir = folder;
+    run.refused(&["PLATFORM_DATA_DIR"]);
+}
+
+#[test]
+fn the_built_in_provider_is_refused_on_a_public_domain() {
+    let run = Platform::new().with("PLATFORM_DOMAIN", "platform.example.com").run(&["up"]);
+    run.refused(&["PLATFORM_DOMAIN", "PLATFORM_IDP_BUILTIN=allow"]);
+}
+
+#[test]
+fn what_a_start_makes_is_private() {
+    let platform =
+        Platform::new().with("PLATFORM_PG_BIN", "/nonexistent/bin").with("PLATFORM_PORT_OFFSET", "21300");
+    platform.run(&["up"]).refused(&[]);
+    let mode = |name: &str| {
+        let found = platform.data_dir.join(name).metadata().expect(name);
+        found.permissions().mode() & 0o777
+    };
+    for folder in ["", "secrets", "certs"] {
+        assert_eq!(mode(folder), 0o700, "{folder}");
+    }
+    for file in ["secrets/db-org", "secrets/idp-admin", "certs/edge.key", "certs/ca.key"] {
+        assert_eq!(mode(file), 0o600, "{file}");
+    }
+}
+
+#[test]
+fn secrets_and_certificates_are_made_once() {
+    let platform =
+        Platform::new().with("PLATFORM_PG_BIN", "/nonexistent/bin").with("PLATFORM_PORT_OFFSET", "21400");
+    let read = |name: &str| fs::read_to_string(platform.data_dir.join(name)).expect(name);
+    platform.run(&["up"]).refused(&[]);
+    let first = ["secrets/db-org", "certs/ca.pem", "certs/edge.pem"].map(read);
+    platform.run(&["up"]).refused(&[]);
+    assert_eq!(first, ["secrets/db-org", "certs/ca.pem", "certs/edge.pem"].map(read));
+}
