@@ -74,6 +74,8 @@ pub struct Place {
     pub object_type: Option<String>,
     /// Id of that object.
     pub object_id: Option<String>,
+    /// Company and module are those of the object's anchor.
+    pub by_anchor: bool,
 }
 
 /// Everything that is read for one subject at one moment.

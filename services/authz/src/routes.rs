@@ -7,17 +7,13 @@ use axum::routing::{delete, get, post};
 use crate::{App, access, roles};
 
 /// Routes that are here and answer 501 until a later version brings them.
-pub const NOT_YET: &[&str] = &[
-    "POST /internal/authz/effective-access/batch-can",
-    "GET /internal/authz/effective-access/summary",
-    "POST /internal/authz/grants",
-];
+pub const NOT_YET: &[&str] = &["GET /internal/authz/effective-access/summary", "POST /internal/authz/grants"];
 
 /// All routes.
 pub fn router(app: App) -> Router {
     Router::new()
         .route("/internal/authz/effective-access/can", post(access::http::can))
-        .route("/internal/authz/effective-access/batch-can", post(access::http::not_yet))
+        .route("/internal/authz/effective-access/batch-can", post(access::http::batch_can))
         .route("/internal/authz/effective-access/summary", get(access::http::not_yet))
         .route("/internal/authz/superadmin/{kcSub}", get(access::http::superadmin))
         .route("/internal/authz/grants", post(access::http::not_yet))

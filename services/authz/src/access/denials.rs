@@ -1,4 +1,4 @@
-//! The audit of denials: a denied `can` is answered only after its row is committed. The rows of one moment are written by
+//! The audit of denials: a denied `can`, or a batch with denied items, is answered only after its row is committed. The rows of one moment are written by
 //! one statement, so that many denials at once cost one commit. A row that cannot be written is a dependency that cannot
 //! answer.
 
@@ -11,16 +11,22 @@ use service::ApiError;
 use sqlx::PgPool;
 use tokio::sync::{mpsc, oneshot};
 
+use super::http::BatchAnswer;
+
 /// Most rows of one statement.
 const MAX_ROWS: usize = 256;
 /// Most denials that wait for their turn; the next one waits for room, within its request's time limit.
 const MAX_WAITING: usize = 1_024;
+
+/// Most denied items that the row of a batch lists.
+const MAX_LISTED: usize = 50;
 
 /// What is written of one denial.
 #[derive(Clone, Debug, Serialize)]
 pub struct Denial {
     company: Option<CompanyId>,
     actor: String,
+    action: &'static str,
     subject: String,
     correlation: String,
     payload: Value,
@@ -29,7 +35,7 @@ pub struct Denial {
 impl Denial {
     /// Of one request.
     #[must_use]
-    pub fn new(bearer: &Subject, request: &AccessRequest, reason: Reason, correlation: &str) -> Self {
+    pub fn of_request(bearer: &Subject, request: &AccessRequest, reason: Reason, correlation: &str) -> Self {
         let payload = json!({
             "featureKey": request.feature_key,
             "reason": reason,
@@ -40,10 +46,35 @@ impl Denial {
         Self {
             company: request.company_id,
             actor: bearer.as_str().to_owned(),
+            action: "access.denied",
             subject: format!("feature:{}", request.feature_key),
             correlation: correlation.to_owned(),
             payload,
         }
+    }
+
+    /// Of the denied items of one batch; `None` when there are none.
+    #[must_use]
+    pub fn of_batch(bearer: &Subject, answers: &[BatchAnswer], correlation: &str) -> Option<Self> {
+        let denied: Vec<_> = answers.iter().filter(|answer| !answer.decision.allowed).collect();
+        let told = |answer: &&BatchAnswer| {
+            json!({
+                "object": answer.object.to_string(),
+                "relation": answer.relation,
+                "reason": answer.decision.reason,
+            })
+        };
+        let listed: Vec<Value> = denied.iter().take(MAX_LISTED).map(told).collect();
+        let payload =
+            json!({ "items": listed, "denied": denied.len(), "truncated": denied.len() > MAX_LISTED });
+        (!denied.is_empty()).then(|| Self {
+            company: None,
+            actor: bearer.as_str().to_owned(),
+            action: "access.batch_denied",
+            subject: format!("user:{bearer}"),
+            correlation: correlation.to_owned(),
+            payload,
+        })
     }
 }
 
@@ -97,9 +128,9 @@ async fn insert(pool: &PgPool, waiting: &[Waiting]) -> sqlx::Result<()> {
     let rows: Vec<&Denial> = waiting.iter().map(|one| &one.denial).collect();
     sqlx::query!(
         "INSERT INTO audit.authz__events(company_id, actor, action, subject, correlation_id, payload)
-         SELECT company, actor, 'access.denied', subject, correlation, payload
+         SELECT company, actor, action, subject, correlation, payload
            FROM jsonb_to_recordset($1)
-             AS denied(company uuid, actor text, subject text, correlation text, payload jsonb)",
+             AS denied(company uuid, actor text, action text, subject text, correlation text, payload jsonb)",
         json!(rows),
     )
     .execute(pool)

@@ -5,13 +5,14 @@ use std::time::Instant;
 
 use axum::extract::State;
 use contract::Subject;
-use contract::decision::{AccessRequest, Decision, Evidence, Reason};
+use contract::decision::{AccessRequest, Decision, Evidence, MAX_BATCH_ITEMS, ObjectRef, Reason};
+use contract::fields::{Fields, FromBody};
 use serde::Serialize;
 use service::{ApiError, Caller, Correlation, Data, PathParams, RawBody};
 
 use super::Denial;
 use crate::App;
-use crate::decision::{self, Undecided};
+use crate::decision::{self, BatchItem, Undecided};
 
 /// `POST /internal/authz/effective-access/can`: shape (400), then the steps; a denial is written down before it is told.
 pub async fn can(
@@ -30,13 +31,64 @@ pub async fn can(
         Ok(decision) if decision.allowed => Ok(decision),
         Ok(decision) => {
             let correlation = request.correlation_id.as_deref().unwrap_or_else(|| correlation.as_str());
-            let denial = Denial::new(&caller.subject, &request, decision.reason, correlation);
+            let denial = Denial::of_request(&caller.subject, &request, decision.reason, correlation);
             app.denials.write(denial).await.map(|()| decision)
         }
     };
     let reason = decided.as_ref().map_or(Reason::DependencyUnavailable, |decision| decision.reason);
     app.meter.count(reason, begun.elapsed());
     decided.map(Data)
+}
+
+/// The body of `batch-can`.
+struct Batch(Vec<BatchItem>);
+
+impl FromBody for Batch {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        fields.objects("items", MAX_BATCH_ITEMS).map(Self)
+    }
+}
+
+/// One pair and its decision.
+#[derive(Debug, Serialize)]
+pub struct BatchAnswer {
+    pub(super) object: ObjectRef,
+    pub(super) relation: String,
+    pub(super) decision: Decision,
+}
+
+/// `POST /internal/authz/effective-access/batch-can`: every pair is decided at one moment; one audit row tells the denied.
+pub async fn batch_can(
+    State(app): State<App>,
+    caller: Caller,
+    Correlation(correlation): Correlation,
+    body: RawBody,
+) -> Result<Data<Vec<BatchAnswer>>, ApiError> {
+    let begun = Instant::now();
+    let Batch(items) = body.parse()?;
+    let count = items.len();
+    let answered = answer_batch(&app, &caller.subject, items, correlation.as_str()).await;
+    let share = begun.elapsed().checked_div(u32::try_from(count).unwrap_or(u32::MAX)).unwrap_or_default();
+    for index in 0..count {
+        let answer = answered.as_ref().ok().and_then(|answers| answers.get(index));
+        app.meter.count(answer.map_or(Reason::DependencyUnavailable, |answer| answer.decision.reason), share);
+    }
+    answered.map(Data)
+}
+
+async fn answer_batch(
+    app: &App,
+    subject: &Subject,
+    items: Vec<BatchItem>,
+    correlation: &str,
+) -> Result<Vec<BatchAnswer>, ApiError> {
+    let decisions = decision::decide_all(&*app.engine, subject, &items).await?;
+    let answer = |(BatchItem { object, relation }, decision)| BatchAnswer { object, relation, decision };
+    let answers: Vec<BatchAnswer> = items.into_iter().zip(decisions).map(answer).collect();
+    if let Some(denial) = Denial::of_batch(subject, &answers, correlation) {
+        app.denials.write(denial).await?;
+    }
+    Ok(answers)
 }
 
 /// What the edge's guard asks before a route of superadmins.

@@ -2,6 +2,7 @@
 //! answer with its evidence (`reason.rs`). The steps stand in the specification's order and nothing else knows it. A
 //! step that cannot be decided makes the whole decision unavailable; it never becomes a no, let alone a yes.
 
+mod batch;
 mod reason;
 mod steps;
 
@@ -11,6 +12,7 @@ use contract::decision::{AccessRequest, Decision, SUPERADMIN, Scope};
 use crate::engine::Engine;
 use crate::facts::{Ask, Place, Question, SubjectRef};
 
+pub use batch::{BatchItem, decide_all};
 pub use reason::Undecided;
 use steps::Case;
 
@@ -60,6 +62,7 @@ fn question(subject: &Subject, request: &AccessRequest) -> Question {
         feature: Some(request.feature_key.clone()),
         object_type: object.map(|object| object.kind.clone()),
         object_id: object.map(|object| object.id.clone()),
+        by_anchor: false,
     };
     Question { subject: SubjectRef::user(subject.as_str()), places: vec![place], asks: asks(request) }
 }

@@ -15,7 +15,9 @@ impl Trail {
     /// Begins with what is known before the first step.
     pub(super) fn begin(subject: &Subject, request: &AccessRequest) -> Self {
         let mut trail = Self(Vec::with_capacity(16));
-        trail.note("featureKey", &request.feature_key);
+        if !request.feature_key.is_empty() {
+            trail.note("featureKey", &request.feature_key);
+        }
         trail.note("subject", subject.as_str());
         trail.note("scope", if request.scope == Scope::Global { "global" } else { "company" });
         trail

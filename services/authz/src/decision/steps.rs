@@ -104,9 +104,7 @@ fn company_lets_in(case: &Case<'_>, trail: &mut Trail) -> Verdict {
     if case.request.scope != Scope::Company {
         return Verdict::Pass;
     }
-    let Some(company) = case.request.company_id else {
-        return Verdict::Deny(Reason::CompanyInactive, "company");
-    };
+    let Some(company) = case.request.company_id else { return without_company(case, trail) };
     trail.note("companyId", company.to_string());
     if case.place.company_active != Some(true) {
         return Verdict::Deny(Reason::CompanyInactive, "company");
@@ -115,6 +113,15 @@ fn company_lets_in(case: &Case<'_>, trail: &mut Trail) -> Verdict {
         Verdict::Pass => company_role(case, company, trail),
         refused @ (Verdict::Deny(..) | Verdict::CannotSay(_)) => refused,
     }
+}
+
+/// An item of a batch whose object belongs to no company.
+fn without_company(case: &Case<'_>, trail: &mut Trail) -> Verdict {
+    if let Some(ask) = relation_ask(case.request) {
+        trail.note("object", ask.object.to_string());
+    }
+    trail.note("anchor", Bound::Missing.word());
+    Verdict::Deny(Reason::EngineDenied, "anchor")
 }
 
 fn membership(case: &Case<'_>, trail: &mut Trail) -> Verdict {
@@ -220,7 +227,7 @@ fn canonical(object: &ObjectRef) -> ObjectRef {
     }
 }
 
-fn company_module(id: &str) -> Option<(CompanyId, &str)> {
+pub(super) fn company_module(id: &str) -> Option<(CompanyId, &str)> {
     let (company, key) = id.split_once('/')?;
     Some((CompanyId::from(parse_uuid(company)?), key))
 }

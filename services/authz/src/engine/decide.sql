@@ -50,10 +50,20 @@ verdict AS MATERIALIZED (
       ))) AS held
   FROM ask
 ),
-place AS (
-  SELECT p.* FROM ROWS FROM (jsonb_to_recordset($10::text::jsonb)
-      AS (company uuid, module text, feature text, object_type text, object_id text))
-    WITH ORDINALITY AS p(company, module, feature, object_type, object_id, no)
+-- What an object is anchored to; where the question names no company, the anchor says which company and module are meant.
+place AS MATERIALIZED (
+  SELECT p.no, p.feature, a.anchors,
+      CASE WHEN p.by_anchor THEN substring(a.first FROM '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})/')::uuid
+        ELSE p.company END AS company,
+      CASE WHEN p.by_anchor THEN split_part(a.first, '/', 2) ELSE p.module END AS module
+    FROM ROWS FROM (jsonb_to_recordset($10::text::jsonb)
+        AS (company uuid, module text, feature text, object_type text, object_id text, by_anchor boolean))
+      WITH ORDINALITY AS p(company, module, feature, object_type, object_id, by_anchor, no)
+    CROSS JOIN LATERAL (
+      SELECT coalesce(jsonb_agg(t.subject_id), '[]') AS anchors, min(t.subject_id) AS first FROM (
+        SELECT u.subject_id FROM authz.tuple u
+          WHERE u.object_type = p.object_type AND u.object_id = p.object_id AND u.relation = 'company_module'
+            AND u.subject_type = 'company_module' AND u.subject_relation = '' LIMIT 8) t) a
 )
 SELECT pg_current_snapshot()::text AS "snapshot!",
   (SELECT revision FROM registry.model_revision) AS "revision?",
@@ -64,12 +74,9 @@ SELECT pg_current_snapshot()::text AS "snapshot!",
       'companyActive', (SELECT is_active FROM org.company_facts WHERE company_id = p.company),
       'memberActive', (SELECT is_active FROM org.member_facts WHERE company_id = p.company AND kc_sub = $2),
       'module', (SELECT jsonb_build_object('installed', m.installed, 'enabled', m.enabled,
-          'knowsFeature', m.kind <> 'app' OR m.features ? p.feature OR p.feature = m.key || '.access')
+          'knowsFeature', p.feature IS NULL OR m.kind <> 'app' OR m.features ? p.feature OR p.feature = m.key || '.access')
         FROM registry.module_facts m WHERE m.key = p.module),
-      'anchors', (SELECT coalesce(jsonb_agg(t.subject_id), '[]') FROM (
-          SELECT u.subject_id FROM authz.tuple u
-            WHERE u.object_type = p.object_type AND u.object_id = p.object_id AND u.relation = 'company_module'
-              AND u.subject_type = 'company_module' AND u.subject_relation = '' LIMIT 8) t)
+      'anchors', p.anchors
     ) ORDER BY p.no) FROM place p) AS "places?: Json<Vec<PlaceFacts>>",
   (SELECT array_agg(held ORDER BY no) FROM verdict) AS "held?",
   CASE WHEN (SELECT bool_and(held) FROM verdict) THEN false

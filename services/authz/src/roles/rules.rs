@@ -6,7 +6,7 @@ use service::ApiError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
     pub(super) subject: String,
-    /// Whether the identity record is active: a suspended superadmin cannot act.
+    /// Whether account and identity record are active: a disabled or suspended superadmin cannot act.
     pub(super) active: bool,
 }
 

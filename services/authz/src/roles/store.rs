@@ -17,7 +17,7 @@ pub(super) async fn lock_guard(conn: &mut PgConnection) -> sqlx::Result<()> {
 pub(super) async fn holders(conn: &mut PgConnection) -> sqlx::Result<Vec<Holder>> {
     sqlx::query_as!(
         Holder,
-        r#"SELECT t.subject_id AS "subject!", coalesce(facts.lifecycle = 'active', false) AS "active!"
+        r#"SELECT t.subject_id AS "subject!", coalesce(facts.lifecycle = 'active' AND facts.idp_enabled, false) AS "active!"
              FROM authz.tuple t LEFT JOIN identity.subject_facts facts ON facts.kc_sub = t.subject_id
             WHERE t.object_type = 'system' AND t.object_id = 'platform' AND t.relation = 'superadmin'
               AND t.subject_type = 'user' AND t.subject_relation = ''"#

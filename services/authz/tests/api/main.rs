@@ -9,6 +9,7 @@
 )]
 
 mod app;
+mod batch;
 mod can;
 mod cases;
 mod denials;

@@ -87,8 +87,10 @@ async fn the_last_one_who_can_act_stays() {
     let app = App::start().await;
     app.rows().subject("alice").await;
     assert_eq!(grant(&app, "root", "alice").await.status, 200);
-    app.rows().run("UPDATE identity.users SET lifecycle = 'suspended' WHERE kc_sub = 'alice'").await;
-    assert_eq!(revoke(&app, "root", "root").await.status, 409, "a suspended holder cannot administer");
+    for change in ["lifecycle = 'suspended'", "lifecycle = 'active', idp_enabled = false"] {
+        app.rows().run(format!("UPDATE identity.users SET {change} WHERE kc_sub = 'alice'")).await;
+        assert_eq!(revoke(&app, "root", "root").await.status, 409, "{change}: alice cannot administer");
+    }
     assert_eq!(revoke(&app, "root", "alice").await.status, 200);
 }
 
