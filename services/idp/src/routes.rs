@@ -24,7 +24,10 @@ pub fn router(app: App) -> Router {
             "/realms/{realm}/protocol/openid-connect/auth",
             get(login::http::authorize).post(login::http::authorize),
         )
-        .route("/realms/{realm}/login-actions/authenticate", post(login::http::authenticate))
+        .route(
+            "/realms/{realm}/login-actions/authenticate",
+            get(login::http::reopen).post(login::http::authenticate),
+        )
         .route("/realms/{realm}/protocol/openid-connect/token", post(tokens::http::token))
         .route("/realms/{realm}/protocol/openid-connect/logout", get(not_yet).post(not_yet))
         .route("/realms/{realm}/protocol/openid-connect/userinfo", get(not_yet).post(not_yet))

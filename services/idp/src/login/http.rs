@@ -84,6 +84,15 @@ pub(crate) async fn authenticate(
     }
 }
 
+/// `GET /realms/{realm}/login-actions/authenticate`: the address of a form that was shown again, opened anew.
+pub(crate) async fn reopen(State(app): State<App>, request: Request) -> Result<Response, PageError> {
+    let query = Params::of_query(request.uri().query())?;
+    let (ticket, browser) = admit(&app, &query, Browser::of(request.headers()))?;
+    let client = clients::store::find(&app.core.pool, &ticket.request.client_id).await?;
+    check_still_allowed(client.as_ref(), &ticket.request)?;
+    show_form(&app, ticket.request, &browser, "", None)
+}
+
 /// `GET /resources/login.css`.
 pub(crate) async fn style() -> Response {
     let headers = [(CONTENT_TYPE, "text/css; charset=utf-8"), (CACHE_CONTROL, "public, max-age=3600")];

@@ -114,7 +114,9 @@ async fn a_form_belongs_to_the_browser_it_was_shown_to() {
         .send("GET", &format!("{OIDC}/auth?{}", auth_query(&[])), |call| call.header("cookie", &*cookie))
         .await;
     assert_eq!(cookie_of(&second_tab), cookie, "one browser keeps one cookie");
-    for page in [&mine, &second_tab] {
+    let reopened = provider.send("GET", &action, |call| call.header("cookie", &*cookie)).await;
+    assert_eq!(provider.get(&action).await.status, 400, "not without the cookie");
+    for page in [&mine, &second_tab, &reopened] {
         assert_eq!(provider.submit_to(&action_of(page), &cookie, "alice", "alice").await.status, 302);
     }
 }

@@ -12,6 +12,7 @@ mod clients;
 mod documents;
 mod exchange;
 mod login;
+mod outage;
 mod provider;
 mod redirects;
 mod refresh;

@@ -38,16 +38,19 @@ pub(crate) struct Provider {
 impl Provider {
     pub(crate) async fn start() -> Self {
         let database = testkit::database().await;
-        let settings = database
-            .settings("idp")
-            .with("PLATFORM_DEV_USERS", "alice:alice,bob:bob")
-            .with("PLATFORM_IDP_ADMIN_CLIENT_SECRET", ADMIN_SECRET)
-            .with("PLATFORM_SERVICE_CLIENTS", "crm-backend")
-            .with("PLATFORM_SERVICE_CLIENT_SECRET_CRM_BACKEND", CRM_SECRET);
+        let settings = settings(&database);
         Self::on(database, settings, Clock::standing_at(NOW)).await
     }
 
     async fn on(database: TestDatabase, settings: Settings, clock: Clock) -> Self {
+        let provider = Self::launch(database, settings, clock).await;
+        // The connection waits in the listener's queue until the provider is prepared.
+        assert_eq!(provider.get("/ready").await.status, 200);
+        provider
+    }
+
+    /// Starts it without waiting for anything.
+    pub(crate) async fn launch(database: TestDatabase, settings: Settings, clock: Clock) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free loopback port");
         let api = Api::at(listener.local_addr().expect("a bound listener has an address"));
         let stop = CancellationToken::new();
@@ -56,10 +59,14 @@ impl Provider {
             let (clock, stop) = (clock.clone(), stop.clone());
             async move { idp::serve_at(config, clock, listener, stop).await.expect("it serves") }
         });
-        // The connection waits in the listener's queue until the provider is prepared.
-        assert_eq!(api.get("/ready").send().await.status, 200);
         let document = OpenApi::parse(idp::OPENAPI);
         Self { api, clock, database, settings, document, stop: stop.drop_guard(), serving }
+    }
+
+    /// Tells it to stop and waits until it has.
+    pub(crate) async fn stop(self) {
+        self.stop.disarm().cancel();
+        self.serving.await.expect("it ends without a panic");
     }
 
     /// Stops it and starts it again on the same database, with changed settings.
@@ -170,6 +177,16 @@ impl Provider {
     pub(crate) async fn audited(&self, action: &str) -> usize {
         self.audit().await.iter().filter(|(_, found, _)| found == action).count()
     }
+}
+
+/// The settings of the tests: two users, one service client, the administration client.
+pub(crate) fn settings(database: &TestDatabase) -> Settings {
+    database
+        .settings("idp")
+        .with("PLATFORM_DEV_USERS", "alice:alice,bob:bob")
+        .with("PLATFORM_IDP_ADMIN_CLIENT_SECRET", ADMIN_SECRET)
+        .with("PLATFORM_SERVICE_CLIENTS", "crm-backend")
+        .with("PLATFORM_SERVICE_CLIENT_SECRET_CRM_BACKEND", CRM_SECRET)
 }
 
 pub(crate) fn with_form(call: Call, pairs: &[(&str, &str)]) -> Call {
