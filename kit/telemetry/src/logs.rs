@@ -1,5 +1,7 @@
 //! `tracing` set up once a process: one JSON line an event on standard error, or text for people.
 
+use std::io::IsTerminal;
+
 use contract::settings::{Kind, Problems};
 use contract::{Settings, Variable};
 use tracing_subscriber::EnvFilter;
@@ -57,6 +59,7 @@ impl LogConfig {
         let lines = tracing_subscriber::fmt()
             .with_env_filter(filter)
             .with_timer(SystemTime)
+            .with_ansi(std::io::stderr().is_terminal())
             .with_writer(std::io::stderr);
         let installed = if self.json {
             lines.json().flatten_event(true).finish().try_init()

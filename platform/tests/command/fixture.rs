@@ -1,15 +1,40 @@
 //! A data directory of one's own and the program run on it.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use uuid::Uuid;
+
+/// The ports of the platform without an offset.
+const PORTS: [u16; 12] = [8090, 8110, 8120, 8130, 8140, 8150, 8160, 8170, 8180, 8190, 8191, 8443];
 
 /// Runs the program with nothing in its environment but what a test sets.
 pub(crate) struct Platform {
     pub(crate) data_dir: PathBuf,
     variables: Vec<(String, String)>,
+}
+
+/// A platform that has said that it is ready.
+pub(crate) struct Started {
+    child: Child,
+    /// Its progress until then.
+    pub(crate) said: String,
+}
+
+impl Started {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal and waits for the end; gives the exit code, which a killed process does not have.
+    pub(crate) fn end(mut self, signal: Signal) -> Option<i32> {
+        kill_process(Pid::from_child(&self.child), signal).expect("it runs");
+        self.child.wait().expect("it ends").code()
+    }
 }
 
 /// What a run said.
@@ -39,19 +64,51 @@ impl Platform {
         self
     }
 
+    /// Ports of its own, all of them free a moment ago.
+    pub(crate) fn with_free_ports(self) -> Self {
+        let free =
+            |offset: &u16| PORTS.iter().all(|port| TcpListener::bind(("127.0.0.1", port + offset)).is_ok());
+        let first = u16::try_from(std::process::id() % 200).expect("below 200") * 100;
+        let offset = (first..24_000).step_by(50).find(free).expect("free ports");
+        self.with("PLATFORM_PORT_OFFSET", offset.to_string())
+    }
+
     pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        let Output { status, stdout, stderr } = self.command(arguments).output().expect("the program starts");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it writes UTF-8");
+        Run { code: status.code(), out: text(stdout), err: text(stderr) }
+    }
+
+    /// Starts the platform and waits until it says that it is ready.
+    pub(crate) fn start(&self) -> Started {
+        let errors = self.data_dir.with_extension("err");
+        let mut command = self.command(&["up"]);
+        command.stdout(Stdio::piped()).stderr(File::create(&errors).expect("a file"));
+        let mut child = command.spawn().expect("the program starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let first = lines.next().and_then(Result::ok).unwrap_or_default();
+        let said = fs::read_to_string(&errors).expect("what it said");
+        fs::remove_file(&errors).expect("a file that can be removed");
+        assert!(first.starts_with("platform ready https://localhost:"), "{first}{said}");
+        Started { child, said }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_platform"));
         command.args(arguments).env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
         command.env("PLATFORM_DATA_DIR", &self.data_dir);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        let Output { status, stdout, stderr } = command.output().expect("the program starts");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it writes UTF-8");
-        Run { code: status.code(), out: text(stdout), err: text(stderr) }
+        command
     }
 }
 
 impl Drop for Platform {
     fn drop(&mut self) {
+        // As root the database's files are elsewhere; nothing else knows of them when the link is gone.
+        if let Ok(elsewhere) = fs::read_link(self.data_dir.join("pg")).and_then(fs::canonicalize) {
+            fs::remove_dir_all(&elsewhere).expect("the database's folder can be removed");
+            fs::remove_file(elsewhere.with_extension("origin")).expect("its note can be removed");
+        }
         if self.data_dir.exists() {
             fs::remove_dir_all(&self.data_dir).expect("the data directory can be removed");
         }

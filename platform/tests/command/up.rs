@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
+use rustix::process::Signal;
+
 use crate::fixture::Platform;
 
 #[test]
@@ -153,4 +155,25 @@ fn secrets_and_certificates_are_made_once() {
     let first = ["secrets/db-org", "certs/ca.pem", "certs/edge.pem"].map(read);
     platform.run(&["up"]).refused(&[]);
     assert_eq!(first, ["secrets/db-org", "certs/ca.pem", "certs/edge.pem"].map(read));
+}
+
+#[test]
+fn a_platform_starts_is_killed_starts_again_on_its_data_and_drains() {
+    let platform = Platform::new().with_free_ports();
+    let first = platform.start();
+    assert!(first.said.contains("making the database"), "{}", first.said);
+    platform.run(&["up"]).refused(&[&format!("in use by process {}", first.pid())]);
+    assert_eq!(first.end(Signal::KILL), None);
+
+    let second = platform.start();
+    assert!(second.said.contains("taking over the database"), "{}", second.said);
+    let token = platform.run(&["token", "--user", "alice"]);
+    token.succeeded();
+    assert_eq!(token.out.trim().split('.').count(), 3, "a signed token and nothing else: {}", token.out);
+    assert_eq!(second.end(Signal::TERM), Some(0));
+
+    let third = platform.start();
+    assert!(third.said.contains("starting the database"), "it was stopped with the platform: {}", third.said);
+    assert_eq!(third.end(Signal::INT), Some(0));
+    assert!(!platform.data_dir.join("pg/postmaster.pid").exists());
 }

@@ -17,6 +17,8 @@ use super::{Account, Binaries, EmbeddedError, SUPERUSER};
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// How long a start may take; recovery after a crash is part of it.
 const START_PATIENCE: Duration = Duration::from_mins(1);
+/// What the server says while processes of a killed one still live.
+const LEFT_OVER: &str = "pre-existing shared memory block";
 /// How much of the log an error shows.
 const LOG_TAIL: u64 = 2_000;
 
@@ -82,14 +84,29 @@ impl Launch {
         made
     }
 
-    /// Starts the server of the cluster in `folder` and waits until it accepts connections.
+    /// Starts the server of the cluster in `folder` and waits until it accepts connections. What a killed server left
+    /// (its processes, which end by themselves) is waited for.
     ///
     /// # Errors
     /// It does not start, or not in time.
     pub async fn start(&self, folder: &Path) -> Result<Server, EmbeddedError> {
+        let deadline = Instant::now() + START_PATIENCE;
+        loop {
+            match self.start_once(folder, deadline).await {
+                Err(EmbeddedError::Program { output, .. })
+                    if output.contains(LEFT_OVER) && Instant::now() < deadline =>
+                {
+                    tokio::time::sleep(LOOK_INTERVAL).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn start_once(&self, folder: &Path, deadline: Instant) -> Result<Server, EmbeddedError> {
+        let written = self.log.metadata().map_or(0, |log| log.len());
         let mut child =
             self.command(folder)?.spawn().map_err(|error| failed("postgres", error.to_string()))?;
-        let deadline = Instant::now() + START_PATIENCE;
         while Instant::now() < deadline {
             if let Some(status) =
                 Server::status(folder).filter(|status| status.ready && is_child(&child, *status))
@@ -97,7 +114,10 @@ impl Launch {
                 return Ok(Server { pid: status.pid, port: status.port, child: Some(child) });
             }
             if let Ok(Some(ended)) = child.try_wait() {
-                return Err(failed("postgres", format!("it ended with {ended}: {}", tail(&self.log))));
+                return Err(failed(
+                    "postgres",
+                    format!("it ended with {ended}: {}", tail(&self.log, written)),
+                ));
             }
             tokio::time::sleep(LOOK_INTERVAL).await;
         }
@@ -211,11 +231,12 @@ fn failed(program: &str, output: String) -> EmbeddedError {
     EmbeddedError::Program { program: program.to_owned(), output }
 }
 
-fn tail(log: &Path) -> String {
+/// The end of what was written to the log after its first `from` bytes.
+fn tail(log: &Path, from: u64) -> String {
     let read = || -> std::io::Result<String> {
         let mut file = File::open(log)?;
         let end = file.seek(SeekFrom::End(0))?;
-        file.seek(SeekFrom::Start(end.saturating_sub(LOG_TAIL)))?;
+        file.seek(SeekFrom::Start(end.saturating_sub(LOG_TAIL).max(from)))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
