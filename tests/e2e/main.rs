@@ -1,1 +1,16 @@
-//! End-to-end tests.
+//! The whole platform, driven from outside: over real TLS, through the real login form, as processes of its own that
+//! can be killed. One file a journey; `harness/` starts and stops things and knows nothing of any journey.
+
+mod durability;
+mod harness;
+mod matrix;
+mod outages;
+mod restart;
+mod tour;
+
+/// Not a test of its own: the journeys start this binary again as the `platform` command, so that nothing has to be
+/// built or found twice. Without the variable it has nothing to do.
+#[test]
+fn platform_process() {
+    harness::process::become_the_platform_if_asked();
+}

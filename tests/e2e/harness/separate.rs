@@ -1,0 +1,140 @@
+//! The platform as production runs it: one process for each part, on a database of the test cluster, so that a journey
+//! can take a part away and bring it back.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use testkit::TestDatabase;
+
+use super::client::{Api, Version};
+use super::eventually;
+use super::login::Provider;
+use super::process::{Process, port_offset};
+
+/// Every part, with the port it listens on.
+const PARTS: [(&str, u16); 10] = [
+    ("idp", 8190),
+    ("identity", 8120),
+    ("authz", 8140),
+    ("org", 8130),
+    ("registry", 8110),
+    ("timesheet", 8160),
+    ("notification", 8150),
+    ("helpdesk", 8180),
+    ("docs", 8170),
+    ("gateway", 8443),
+];
+
+/// How long a part may take from its start until it is ready, on a busy machine.
+const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// All parts, each a process of its own.
+pub(crate) struct Separate {
+    parts: BTreeMap<&'static str, Process>,
+    database: TestDatabase,
+    offset: u16,
+    directory: PathBuf,
+    pub(crate) base_url: String,
+}
+
+impl Separate {
+    /// Starts every part and waits until all are ready.
+    pub(crate) async fn start(name: &str) -> Self {
+        let directory = std::env::temp_dir().join(format!("platform-e2e-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a folder");
+        let database = testkit::database().await;
+        let offset = port_offset();
+        let base_url = format!("https://localhost:{}", 8443 + offset);
+        let mut platform = Self { parts: BTreeMap::new(), database, offset, directory, base_url };
+        for (part, _) in PARTS {
+            platform.spawn(part);
+        }
+        for (part, _) in PARTS {
+            platform.wait_until_ready(part).await;
+        }
+        platform
+    }
+
+    /// Takes a part away as a crash would.
+    pub(crate) fn kill(&mut self, part: &str) {
+        self.parts.remove(part).expect("it is running").kill();
+    }
+
+    /// Brings a part back and waits until it is ready.
+    pub(crate) async fn bring_back(&mut self, part: &'static str) {
+        self.spawn(part);
+        self.wait_until_ready(part).await;
+    }
+
+    pub(crate) fn api(&self) -> Api {
+        Api::new(&self.base_url, &self.ca(), Version::Http2)
+    }
+
+    /// The access token of a user whose password is the name.
+    pub(crate) async fn token(&self, user: &str) -> String {
+        Provider { base_url: &self.base_url, ca: &self.ca() }.token(user).await
+    }
+
+    fn ca(&self) -> PathBuf {
+        self.directory.join("data/certs/ca.pem")
+    }
+
+    fn spawn(&mut self, part: &'static str) {
+        let log = self.directory.join(format!("{part}.log"));
+        let process = Process::start(&format!("serve {part}"), &self.variables(part), &log);
+        self.parts.insert(part, process);
+    }
+
+    async fn wait_until_ready(&self, part: &str) {
+        let (_, port) = PARTS.into_iter().find(|(known, _)| *known == part).expect("a known part");
+        let probe = if part == "gateway" {
+            format!("http://127.0.0.1:{}/readyz", 8090 + self.offset)
+        } else {
+            format!("http://127.0.0.1:{}/ready", port + self.offset)
+        };
+        eventually(&format!("{part} is ready"), START_LIMIT, || async {
+            match reqwest::get(&probe).await {
+                Ok(answer) if answer.status().is_success() => Ok(()),
+                Ok(answer) => Err(answer.text().await.unwrap_or_default()),
+                Err(error) => Err(format!("{error}\n{}", self.log(part))),
+            }
+        })
+        .await;
+    }
+
+    pub(crate) fn log(&self, part: &str) -> String {
+        std::fs::read_to_string(self.directory.join(format!("{part}.log"))).unwrap_or_default()
+    }
+
+    fn variables(&self, part: &str) -> Vec<(String, String)> {
+        let provider = format!("http://127.0.0.1:{}/realms/platform", 8190 + self.offset);
+        let mut variables = vec![
+            ("PLATFORM_PORT_OFFSET".to_owned(), self.offset.to_string()),
+            ("PLATFORM_DATA_DIR".to_owned(), self.directory.join("data").display().to_string()),
+            ("IDP_JWKS_URL".to_owned(), format!("{provider}/protocol/openid-connect/certs")),
+            ("IDP_ISSUER_URL".to_owned(), format!("{}/realms/platform", self.base_url)),
+            ("PLATFORM_IDP_ADMIN_CLIENT_SECRET".to_owned(), "end-to-end".to_owned()),
+            ("PLATFORM_SUPERADMINS".to_owned(), "admin".to_owned()),
+            ("PLATFORM_INSTALLED_MODULES".to_owned(), "timesheet,notification,helpdesk,docs".to_owned()),
+        ];
+        let database = [
+            ("HOST", self.database.host().to_owned()),
+            ("PORT", self.database.port().to_string()),
+            ("NAME", self.database.name().to_owned()),
+            ("PASSWORD", self.database.password().to_owned()),
+        ];
+        if part != "gateway" {
+            let prefix = format!("PLATFORM_{}_DB_", part.to_uppercase());
+            variables.extend(database.map(|(what, value)| (format!("{prefix}{what}"), value)));
+        }
+        variables
+    }
+}
+
+impl Drop for Separate {
+    fn drop(&mut self) {
+        self.parts.clear();
+        drop(std::fs::remove_dir_all(&self.directory));
+    }
+}

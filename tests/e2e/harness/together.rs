@@ -1,0 +1,137 @@
+//! The platform as `platform up` runs it: one process and its own database.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use sqlx::PgPool;
+use sqlx::postgres::PgConnectOptions;
+
+use super::client::{Api, Version};
+use super::login::Provider;
+use super::process::{Process, port_offset};
+
+/// One running `platform up` and its data directory; both are gone when it is dropped.
+pub(crate) struct Together {
+    process: Option<Process>,
+    offset: u16,
+    directory: PathBuf,
+    pub(crate) base_url: String,
+}
+
+impl Together {
+    /// Starts on an empty data directory and waits for the ready line.
+    pub(crate) fn start(name: &str) -> Self {
+        let directory = std::env::temp_dir().join(format!("platform-e2e-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("a folder");
+        let offset = port_offset();
+        let base_url = format!("https://localhost:{}", 8443 + offset);
+        let mut platform = Self { process: None, offset, directory, base_url };
+        platform.up();
+        platform
+    }
+
+    /// Starts again on the same directory.
+    pub(crate) fn up(&mut self) {
+        let mut process = self.spawn();
+        let ready = process.wait_for_line("platform ready");
+        assert_eq!(ready, Some(format!("platform ready {}", self.base_url)), "{}", self.log());
+        self.process = Some(process);
+    }
+
+    /// Starts `platform up` on this directory without waiting for it.
+    pub(crate) fn spawn(&self) -> Process {
+        let variables = [
+            ("PLATFORM_PORT_OFFSET".to_owned(), self.offset.to_string()),
+            ("PLATFORM_DATA_DIR".to_owned(), self.data().display().to_string()),
+        ];
+        Process::start("up", &variables, &self.directory.join("log"))
+    }
+
+    /// The running process.
+    pub(crate) fn process(&mut self) -> &mut Process {
+        self.process.as_mut().expect("it is running")
+    }
+
+    /// Asks it to stop; it must end cleanly.
+    pub(crate) fn stop(&mut self) {
+        let status = self.process.take().expect("it is running").stop();
+        assert_eq!(status.code(), Some(0), "{}", self.log());
+    }
+
+    /// Ends the process as a crash would, the database too.
+    pub(crate) fn kill(&mut self) {
+        let postgres = self.postgres_process();
+        self.process().kill();
+        self.process = None;
+        let killed = std::process::Command::new("kill").args(["-KILL", &postgres]).status();
+        assert!(killed.is_ok_and(|status| status.success()), "the database's first process was killed");
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.directory.join("data")
+    }
+
+    pub(crate) fn ca(&self) -> PathBuf {
+        self.data().join("certs/ca.pem")
+    }
+
+    pub(crate) fn api(&self, version: Version) -> Api {
+        Api::new(&self.base_url, &self.ca(), version)
+    }
+
+    /// The access token of a user whose password is the name.
+    pub(crate) async fn token(&self, user: &str) -> String {
+        Provider { base_url: &self.base_url, ca: &self.ca() }.token(user).await
+    }
+
+    /// Every member of a company and how many audit rows tell of its creation, read from the database as org reads it.
+    pub(crate) async fn audited_members(&self, company: &str) -> BTreeMap<String, i64> {
+        let password = std::fs::read_to_string(self.data().join("secrets/db-org")).expect("org's password is kept");
+        let options = PgConnectOptions::new_without_pgpass()
+            .host("127.0.0.1")
+            .port(8191 + self.offset)
+            .database("platform")
+            .username("platform_org")
+            .password(password.trim());
+        let pool = PgPool::connect_with(options).await.expect("org's role connects");
+        let rows: Vec<(String, i64)> = sqlx::query_as(
+            "SELECT m.id::text, count(e.seq) FROM org.members m \
+             LEFT JOIN audit.org__events e ON e.subject = 'member:' || m.id::text AND e.action = 'member.created' \
+             WHERE m.company_id = $1::uuid GROUP BY m.id",
+        )
+        .bind(company)
+        .fetch_all(&pool)
+        .await
+        .expect("the rows are read");
+        pool.close().await;
+        rows.into_iter().collect()
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.join("log")).unwrap_or_default()
+    }
+
+    fn postgres_process(&self) -> String {
+        let file = self.data().join("pg/postmaster.pid");
+        let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        text.lines().next().expect("a process id").to_owned()
+    }
+}
+
+impl Drop for Together {
+    fn drop(&mut self) {
+        drop(self.process.take());
+        remove(&self.data().join("pg"));
+        remove(&self.directory);
+    }
+}
+
+/// Removes a folder; one that is a link is removed together with what it points to.
+fn remove(path: &Path) {
+    if let Ok(target) = std::fs::read_link(path) {
+        drop(std::fs::remove_dir_all(target));
+        drop(std::fs::remove_file(path));
+    } else {
+        drop(std::fs::remove_dir_all(path));
+    }
+}
