@@ -66,14 +66,19 @@ impl Database {
             None => make(&place, &launch, &password).await?,
         };
         check_space(&folder, min_free)?;
-        let server = start_or_adopt(&launch, &folder).await?;
-        let owner = superuser(server.port, &password);
-        let mut database = Self { owner: owner.clone().database(NAME), server: Some(server) };
-        let created = create(owner, &folder).await;
-        if created.is_err() {
-            database.stop().await;
+        loop {
+            let server = start_or_adopt(&launch, &folder).await?;
+            let owner = superuser(server.port, &password);
+            match create(owner.clone(), &folder).await {
+                Ok(()) => return Ok(Self { owner: owner.database(NAME), server: Some(server) }),
+                // Killed together with the `up` before this one, and not gone yet when it was looked at.
+                Err(_) if server.was_dying() => {}
+                Err(stop) => {
+                    server.stop(STOP_PATIENCE).await;
+                    return Err(stop);
+                }
+            }
         }
-        created.map(|()| database)
     }
 
     /// Refuses a server that cannot hold every pool.

@@ -25,7 +25,9 @@ async fn no_acknowledged_write_is_lost_by_a_kill() {
 
     let acknowledged = Arc::new(AtomicUsize::new(0));
     let writers: Vec<_> = (0..WRITERS)
-        .map(|writer| tokio::spawn(create_members(admin.clone(), company.clone(), writer, Arc::clone(&acknowledged))))
+        .map(|writer| {
+            tokio::spawn(create_members(admin.clone(), company.clone(), writer, Arc::clone(&acknowledged)))
+        })
         .collect();
     while acknowledged.load(Ordering::SeqCst) < MEMBERS / 2 {
         tokio::task::yield_now().await;
@@ -35,7 +37,11 @@ async fn no_acknowledged_write_is_lost_by_a_kill() {
     for writer in writers {
         journal.extend(writer.await.expect("a writer ends"));
     }
-    assert!(journal.len() >= MEMBERS / 2 && journal.len() < MEMBERS, "killed in the middle: {}", journal.len());
+    assert!(
+        journal.len() >= MEMBERS / 2 && journal.len() < MEMBERS,
+        "killed in the middle: {}",
+        journal.len()
+    );
 
     platform.up();
     let present = platform.audited_members(&company).await;
@@ -46,11 +52,18 @@ async fn no_acknowledged_write_is_lost_by_a_kill() {
 }
 
 /// Creates this writer's share until the platform is gone; gives the ids that were acknowledged.
-async fn create_members(admin: Api, company: String, writer: usize, acknowledged: Arc<AtomicUsize>) -> Vec<String> {
+async fn create_members(
+    admin: Api,
+    company: String,
+    writer: usize,
+    acknowledged: Arc<AtomicUsize>,
+) -> Vec<String> {
     let mut ids = Vec::new();
     for number in (writer..MEMBERS).step_by(WRITERS) {
         let body = json!({"companyId": company, "code": format!("M{number}"), "displayName": format!("Member {number}")});
-        let Ok(reply) = admin.try_send(Method::POST, "/api/org/admin/members", Some(body)).await else { break };
+        let Ok(reply) = admin.try_send(Method::POST, "/api/org/admin/members", Some(body)).await else {
+            break;
+        };
         if reply.status != 201 {
             break;
         }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::harness::{Api, Separate, eventually};
 use crate::harness::login::subject;
+use crate::harness::{Api, Separate, eventually};
 use crate::tour::{create_company, create_member, decide, link};
 
 /// How long a part that is back may stay unused.
@@ -88,7 +88,11 @@ async fn authz_down(scene: &mut Scene) {
 async fn org_down(scene: &mut Scene) {
     scene.platform.kill("org");
     scene.alice.get("/api/org/me/companies").await.refused(503, "AUTHORIZATION_UNAVAILABLE");
-    scene.admin.get(&format!("/api/org/admin/units/{}", scene.company)).await.refused(503, "AUTHORIZATION_UNAVAILABLE");
+    scene
+        .admin
+        .get(&format!("/api/org/admin/units/{}", scene.company))
+        .await
+        .refused(503, "AUTHORIZATION_UNAVAILABLE");
     assert_eq!(decide(&scene.alice, &scene.company).await.data(200)["allowed"], true);
     let tickets = format!("/api/helpdesk/v1/companies/{}/tickets", scene.company);
     scene.alice.get(&tickets).await.refused(503, "AUTHORIZATION_UNAVAILABLE");

@@ -10,9 +10,10 @@ use crate::harness::{Api, Together};
 #[tokio::test]
 async fn the_tour_over_http1_and_http2() {
     let platform = Together::start("tour");
-    for (version, wire, company) in
-        [(Version::Http1, reqwest::Version::HTTP_11, "ACME"), (Version::Http2, reqwest::Version::HTTP_2, "GLOBEX")]
-    {
+    for (version, wire, company) in [
+        (Version::Http1, reqwest::Version::HTTP_11, "ACME"),
+        (Version::Http2, reqwest::Version::HTTP_2, "GLOBEX"),
+    ] {
         walk(&platform, platform.api(version), wire, company).await;
     }
 }
@@ -40,7 +41,8 @@ async fn walk(platform: &Together, api: Api, wire: reqwest::Version, code: &str)
 }
 
 pub(crate) async fn create_company(admin: &Api, code: &str) -> String {
-    let body = json!({"typeKey": "company", "code": code.to_lowercase(), "name": format!("{code} Corporation")});
+    let body =
+        json!({"typeKey": "company", "code": code.to_lowercase(), "name": format!("{code} Corporation")});
     let created = admin.post("/api/org/admin/units", body).await;
     assert_eq!(created.data(201)["code"], code, "codes of units are normalised to upper case");
     text(&created.data(201)["id"])
@@ -90,11 +92,13 @@ async fn reads_and_changes_nothing_more(alice: &Api, bob: &Api, company: &str) {
 async fn off_and_on(admin: &Api, alice: &Api, company: &str) {
     let projects = format!("/api/timesheet/v1/companies/{company}/projects");
     for _ in 0..20 {
-        let off = admin.send(reqwest::Method::POST, "/api/platform/admin/modules/timesheet/disable", None).await;
+        let off =
+            admin.send(reqwest::Method::POST, "/api/platform/admin/modules/timesheet/disable", None).await;
         assert_eq!(off.data(200)["enabled"], false);
         alice.get(&projects).await.refused(403, "MODULE_DISABLED");
         decides(alice, company, "MODULE_DISABLED").await;
-        let on = admin.send(reqwest::Method::POST, "/api/platform/admin/modules/timesheet/enable", None).await;
+        let on =
+            admin.send(reqwest::Method::POST, "/api/platform/admin/modules/timesheet/enable", None).await;
         assert_eq!(on.data(200)["enabled"], true);
         assert_eq!(alice.get(&projects).await.data(200)["total"], 0);
     }

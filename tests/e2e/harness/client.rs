@@ -46,7 +46,12 @@ impl Reply {
     /// Asserts a refusal.
     #[track_caller]
     pub(crate) fn refused(&self, status: u16, code: &str) {
-        assert_eq!((self.status.as_u16(), self.body["error"]["code"].as_str()), (status, Some(code)), "{}", self.body);
+        assert_eq!(
+            (self.status.as_u16(), self.body["error"]["code"].as_str()),
+            (status, Some(code)),
+            "{}",
+            self.body
+        );
     }
 
     /// The same as a value, for [`super::eventually`].
@@ -95,7 +100,12 @@ impl Api {
     }
 
     /// An answer, or why there is none (the edge is being killed).
-    pub(crate) async fn try_send(&self, method: Method, path: &str, body: Option<Value>) -> reqwest::Result<Reply> {
+    pub(crate) async fn try_send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> reqwest::Result<Reply> {
         let mut request = self.http.request(method.clone(), format!("{}{path}", self.base_url));
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
@@ -106,8 +116,9 @@ impl Api {
         let response = request.send().await?;
         let (status, version) = (response.status(), response.version());
         let bytes = response.bytes().await?;
-        let body = serde_json::from_slice(&bytes)
-            .unwrap_or_else(|_| panic!("{method} {path}: {status}: no JSON: {}", String::from_utf8_lossy(&bytes)));
+        let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| {
+            panic!("{method} {path}: {status}: no JSON: {}", String::from_utf8_lossy(&bytes))
+        });
         hold_against_document(&method, path, status, &body);
         Ok(Reply { status, body, version })
     }
@@ -118,7 +129,9 @@ fn hold_against_document(method: &Method, path: &str, status: StatusCode, body: 
     let path = path.split('?').next().unwrap_or_default();
     let of_the_gateway =
         ["/api/auth/", "/api/org/", "/api/platform/"].into_iter().any(|prefix| path.starts_with(prefix));
-    if of_the_gateway && let Err(error) = DOCUMENT.check_response(method.as_str(), path, status.as_u16(), body) {
+    if of_the_gateway
+        && let Err(error) = DOCUMENT.check_response(method.as_str(), path, status.as_u16(), body)
+    {
         panic!("{method} {path} -> {status} is not as documented: {error:#}\n{body}");
     }
 }

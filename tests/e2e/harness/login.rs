@@ -17,7 +17,8 @@ impl Provider<'_> {
     /// Logs a user in and gives the token answer.
     pub(crate) async fn login(&self, user: &str, password: &str) -> Value {
         let verifier = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
-        let challenge = URL_SAFE_NO_PAD.encode(ring::digest::digest(&ring::digest::SHA256, verifier.as_bytes()));
+        let challenge =
+            URL_SAFE_NO_PAD.encode(ring::digest::digest(&ring::digest::SHA256, verifier.as_bytes()));
         let redirect = format!("{}/callback", self.base_url);
         let browser = http(self.ca, Version::Http2).cookie_store(true).build().expect("a browser");
         let realm = format!("{}/auth/realms/platform/protocol/openid-connect", self.base_url);
@@ -54,7 +55,8 @@ impl Provider<'_> {
             ("code_verifier", verifier.as_str()),
             ("code", code.as_str()),
         ];
-        let tokens = browser.post(format!("{realm}/token")).form(&exchange).send().await.expect("the token endpoint");
+        let tokens =
+            browser.post(format!("{realm}/token")).form(&exchange).send().await.expect("the token endpoint");
         assert_eq!(tokens.status(), 200, "the code is exchanged");
         tokens.json().await.expect("tokens")
     }

@@ -27,7 +27,8 @@ pub(crate) struct Process {
 impl Process {
     /// Starts `platform <arguments>` with exactly these variables (and `PATH`), its log in `log`.
     pub(crate) fn start(arguments: &str, variables: &[(String, String)], log: &Path) -> Self {
-        let log = std::fs::File::options().create(true).append(true).open(log).expect("the log can be written");
+        let log =
+            std::fs::File::options().create(true).append(true).open(log).expect("the log can be written");
         let child = Command::new(std::env::current_exe().expect("this binary has a path"))
             .args(["--exact", "platform_process", "--nocapture", "--quiet"])
             .env_clear()

@@ -114,6 +114,7 @@ impl Separate {
             ("PLATFORM_DATA_DIR".to_owned(), self.directory.join("data").display().to_string()),
             ("IDP_JWKS_URL".to_owned(), format!("{provider}/protocol/openid-connect/certs")),
             ("IDP_ISSUER_URL".to_owned(), format!("{}/realms/platform", self.base_url)),
+            ("PLATFORM_IDP_ADMIN_CLIENT_ID".to_owned(), "platform-admin".to_owned()),
             ("PLATFORM_IDP_ADMIN_CLIENT_SECRET".to_owned(), "end-to-end".to_owned()),
             ("PLATFORM_SUPERADMINS".to_owned(), "admin".to_owned()),
             ("PLATFORM_INSTALLED_MODULES".to_owned(), "timesheet,notification,helpdesk,docs".to_owned()),

@@ -86,7 +86,8 @@ impl Together {
 
     /// Every member of a company and how many audit rows tell of its creation, read from the database as org reads it.
     pub(crate) async fn audited_members(&self, company: &str) -> BTreeMap<String, i64> {
-        let password = std::fs::read_to_string(self.data().join("secrets/db-org")).expect("org's password is kept");
+        let password =
+            std::fs::read_to_string(self.data().join("secrets/db-org")).expect("org's password is kept");
         let options = PgConnectOptions::new_without_pgpass()
             .host("127.0.0.1")
             .port(8191 + self.offset)
@@ -113,7 +114,8 @@ impl Together {
 
     fn postgres_process(&self) -> String {
         let file = self.data().join("pg/postmaster.pid");
-        let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let text =
+            std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         text.lines().next().expect("a process id").to_owned()
     }
 }

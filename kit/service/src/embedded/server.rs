@@ -158,6 +158,12 @@ impl Server {
         Self { pid: status.pid, port: status.port, child: None }
     }
 
+    /// Whether it was taken over and has ended since: it was dying already.
+    #[must_use]
+    pub fn was_dying(&self) -> bool {
+        self.child.is_none() && !is_server(self.pid)
+    }
+
     /// Waits until the server has ended by itself.
     pub async fn ended(&mut self) {
         if let Some(child) = &mut self.child {
@@ -195,13 +201,21 @@ fn is_child(child: &Child, status: Status) -> bool {
     child.id().and_then(|id| i32::try_from(id).ok()) == Some(status.pid.as_raw_nonzero().get())
 }
 
-/// Whether the process lives and, where the system tells, is PostgreSQL: after a reboot the number may be another's.
+/// Whether the process lives and, where the system tells, is PostgreSQL: after a reboot the number may be another's, and
+/// a killed process that nobody has waited for yet is dead, though its number is still taken.
 fn is_server(pid: Pid) -> bool {
     if rustix::process::test_kill_process(pid).is_err() {
         return false;
     }
-    let name = fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero()));
-    name.map_or_else(|_| !Path::new("/proc/self").exists(), |name| name.starts_with("postgres"))
+    let status = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    status.map_or_else(|_| !Path::new("/proc/self").exists(), |status| is_living_postgres(&status))
+}
+
+/// Reads `<pid> (<name>) <state> …` as Linux writes it.
+fn is_living_postgres(status: &str) -> bool {
+    let Some((head, tail)) = status.rsplit_once(')') else { return false };
+    let named = head.split_once('(').is_some_and(|(_, name)| name.starts_with("postgres"));
+    named && !tail.trim_start().starts_with(['Z', 'X'])
 }
 
 /// A code point order that still knows upper and lower case, where the system has it.
@@ -242,4 +256,19 @@ fn tail(log: &Path, from: u64) -> String {
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
     };
     read().unwrap_or_else(|error| format!("its log {} cannot be read: {error}", log.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_or_foreign_process_is_no_server() {
+        assert!(is_living_postgres("12 (postgres) S 1 12 12 0"));
+        for other in
+            ["12 (postgres) Z 1 12", "12 (postgres) X 1", "12 (bash) S 1", "12 (a) postgres) S 1", ""]
+        {
+            assert!(!is_living_postgres(other), "{other}");
+        }
+    }
 }

@@ -60,7 +60,7 @@ async fn the_services_role_cannot_change_or_remove_a_row() {
         let code = refused
             .expect_err(statement)
             .as_database_error()
-            .and_then(|error| error.code().map(|c| c.into_owned()));
+            .and_then(|error| error.code().map(std::borrow::Cow::into_owned));
         assert_eq!(code.as_deref(), Some("42501"), "{statement}");
     }
     assert_eq!(rows(&app).await.len(), 1);
