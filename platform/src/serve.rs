@@ -1,5 +1,7 @@
 //! `platform serve NAME`: one server from the environment alone, as production runs it.
 
+use std::path::Path;
+
 use contract::Settings;
 use edge::EdgeConfig;
 use service::config::offset_port;
@@ -7,9 +9,12 @@ use tokio::task::JoinHandle;
 
 use crate::catalog::{self, Part};
 use crate::console;
+use crate::data_dir::DataDir;
 use crate::signals::Signals;
 use crate::stop::Stop;
 use crate::up::listeners::{self, EdgeListeners};
+use crate::up::{makes_certificates, with_certificates};
+use crate::variables::{DATA_DIR, MIN_FREE_DISK};
 
 /// Name of the edge.
 pub(crate) const GATEWAY: &str = "gateway";
@@ -32,16 +37,32 @@ pub(crate) async fn serve(name: &str, settings: &Settings) -> Result<(), Stop> {
 type Server = JoinHandle<Result<(), Stop>>;
 
 async fn gateway(settings: &Settings, signals: &Signals) -> Result<Server, Stop> {
-    let config = EdgeConfig::read(settings)?;
     let addresses = listeners::edge_addresses(settings)?;
-    listeners::check_certificate(settings)?;
+    let (settings, data_dir) = certified(settings, addresses.tls.port())?;
+    let config = EdgeConfig::read(&settings)?;
     let EdgeListeners { tls, plain } = EdgeListeners::bind(&addresses).await?;
     let stop = signals.drain.clone();
     Ok(tokio::spawn(async move {
+        let _held = data_dir;
         edge::serve(config, tls, plain, stop)
             .await
             .map_err(|error| Stop::Failed(format!("{GATEWAY}: {error}")))
     }))
+}
+
+/// The settings with the certificate that was given, else with the development one of the data directory, which is then
+/// held like that of `up`.
+fn certified(settings: &Settings, port: u16) -> Result<(Settings, Option<DataDir>), Stop> {
+    let mut reader = settings.reader();
+    let (makes, path) = (makes_certificates(&mut reader), reader.text(&DATA_DIR));
+    let min_free = u64::try_from(reader.size(&MIN_FREE_DISK)).unwrap_or(u64::MAX);
+    if !reader.finish(makes)? {
+        return Ok((settings.clone(), None));
+    }
+    let data_dir = DataDir::take(Path::new(&path), min_free)?;
+    let domain =
+        settings.raw("PLATFORM_DOMAIN").map_or_else(|| format!("localhost:{port}"), ToOwned::to_owned);
+    Ok((with_certificates(settings.clone(), &data_dir, &domain)?, Some(data_dir)))
 }
 
 async fn part(name: &str, settings: &Settings, signals: &Signals) -> Result<Server, Stop> {

@@ -59,8 +59,8 @@ impl UpConfig {
     }
 }
 
-/// Both files or neither; a given pair must be readable.
-fn makes_certificates(reader: &mut Reader<'_>) -> bool {
+/// Whether development certificates are to be made: both files are given or neither; a given pair must be readable.
+pub(crate) fn makes_certificates(reader: &mut Reader<'_>) -> bool {
     let pair =
         ["PLATFORM_TLS_CERT", "PLATFORM_TLS_KEY"].map(|name| reader.settings().raw(name).map(PathBuf::from));
     match pair {

@@ -2,14 +2,12 @@
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 
 use contract::{Reader, Settings, Variable, ports};
 use service::config::offset_port;
 use tokio::net::TcpListener;
 
 use super::Plan;
-use crate::certificates;
 use crate::stop::Stop;
 use crate::variables::{EDGE_ADDR, EDGE_PLAIN_ADDR, all};
 
@@ -88,12 +86,6 @@ pub(crate) fn listen_host(settings: &Settings) -> Result<IpAddr, Stop> {
     let host =
         variable.and_then(|variable| reader.parsed(&variable, parse, "an IP address such as 127.0.0.1"));
     reader.finish(host.unwrap_or(loopback)).map_err(Stop::from)
-}
-
-/// Refuses a certificate that cannot be read before a socket is bound.
-pub(crate) fn check_certificate(settings: &Settings) -> Result<(), Stop> {
-    let file = |name| Path::new(settings.raw(name).unwrap_or_default());
-    certificates::check_files(file("PLATFORM_TLS_CERT"), file("PLATFORM_TLS_KEY")).map_err(Stop::Unfit)
 }
 
 fn address(reader: &mut Reader<'_>, variable: &Variable, port: u16) -> SocketAddr {

@@ -19,7 +19,7 @@ use crate::secrets::Secrets;
 use crate::signals::Signals;
 use crate::stop::Stop;
 
-pub(crate) use config::UpConfig;
+pub(crate) use config::{UpConfig, makes_certificates};
 use listeners::Listeners;
 use running::Running;
 pub(crate) use wiring::Plan;
@@ -44,15 +44,25 @@ pub(crate) async fn up(settings: Settings) -> Result<(), Stop> {
 
 /// Secrets, certificates and the settings of every server, all of them checked.
 fn prepare(settings: Settings, config: &UpConfig, data_dir: &DataDir) -> Result<Plan, Stop> {
-    let mut settings = settings;
-    if config.makes_certificates {
-        let made = certificates::obtain(&data_dir.path, &config.domain, &Clock::system())?;
-        settings = settings
-            .with("PLATFORM_TLS_CERT", made.chain.to_string_lossy())
-            .with("PLATFORM_TLS_KEY", made.key.to_string_lossy());
-    }
+    let settings = if config.makes_certificates {
+        with_certificates(settings, data_dir, &config.domain)?
+    } else {
+        settings
+    };
     let secrets = Secrets::in_dir(&data_dir.path);
     Plan::make(&settings, config, |name| secrets.obtain(name))
+}
+
+/// The settings with the development certificates of a data directory.
+pub(crate) fn with_certificates(
+    settings: Settings,
+    data_dir: &DataDir,
+    domain: &str,
+) -> Result<Settings, Stop> {
+    let made = certificates::obtain(&data_dir.path, domain, &Clock::system())?;
+    Ok(settings
+        .with("PLATFORM_TLS_CERT", made.chain.to_string_lossy())
+        .with("PLATFORM_TLS_KEY", made.key.to_string_lossy()))
 }
 
 async fn start_database(plan: &Plan, config: &UpConfig, data_dir: &DataDir) -> Result<Database, Stop> {

@@ -88,15 +88,12 @@ impl Separate {
 
     async fn wait_until_ready(&self, part: &str) {
         let (_, port) = PARTS.into_iter().find(|(known, _)| *known == part).expect("a known part");
-        let probe = if part == "gateway" {
-            format!("http://127.0.0.1:{}/readyz", 8090 + self.offset)
-        } else {
-            format!("http://127.0.0.1:{}/ready", port + self.offset)
-        };
+        let (port, path) = if part == "gateway" { (8090, "/readyz") } else { (port, "/ready") };
+        let probe = testkit::Api::at(([127, 0, 0, 1], port + self.offset).into());
         eventually(&format!("{part} is ready"), START_LIMIT, || async {
-            match reqwest::get(&probe).await {
-                Ok(answer) if answer.status().is_success() => Ok(()),
-                Ok(answer) => Err(answer.text().await.unwrap_or_default()),
+            match probe.get(path).try_send().await {
+                Ok(answer) if answer.status == 200 => Ok(()),
+                Ok(answer) => Err(answer.text),
                 Err(error) => Err(format!("{error}\n{}", self.log(part))),
             }
         })

@@ -18,7 +18,9 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// How long a start may take; recovery after a crash is part of it.
 const START_PATIENCE: Duration = Duration::from_mins(1);
 /// What the server says while processes of a killed one still live.
-const LEFT_OVER: &str = "pre-existing shared memory block";
+const MEMORY_IN_USE: &str = "pre-existing shared memory block";
+/// What it says while the number of a killed one is still taken: nobody has waited for the dead process yet.
+const NUMBER_IN_USE: &str = "lock file \"postmaster.pid\" already exists";
 /// How much of the log an error shows.
 const LOG_TAIL: u64 = 2_000;
 
@@ -94,7 +96,7 @@ impl Launch {
         loop {
             match self.start_once(folder, deadline).await {
                 Err(EmbeddedError::Program { output, .. })
-                    if output.contains(LEFT_OVER) && Instant::now() < deadline =>
+                    if is_left_over(folder, &output) && Instant::now() < deadline =>
                 {
                     tokio::time::sleep(LOOK_INTERVAL).await;
                 }
@@ -195,6 +197,12 @@ impl Server {
             tracing::debug!(%error, pid = self.pid.as_raw_nonzero(), "the database server is gone already");
         }
     }
+}
+
+/// Whether a start failed only because a server that was killed is not quite gone.
+fn is_left_over(folder: &Path, output: &str) -> bool {
+    let dead = Server::status(folder).is_none();
+    output.contains(MEMORY_IN_USE) || (output.contains(NUMBER_IN_USE) && dead)
 }
 
 fn is_child(child: &Child, status: Status) -> bool {
