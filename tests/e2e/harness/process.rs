@@ -11,9 +11,11 @@ const ARGUMENTS: &str = "E2E_PLATFORM_ARGUMENTS";
 
 /// When the environment asks for it, this process is the `platform` command and ends as it does.
 pub(crate) fn become_the_platform_if_asked() {
-    let Ok(arguments) = std::env::var(ARGUMENTS) else { return };
-    let arguments = std::iter::once("platform").chain(arguments.split(' ')).map(OsString::from);
-    let code = platform::run(arguments, platform::environment());
+    let environment = platform::environment();
+    let Some(arguments) = environment.raw(ARGUMENTS) else { return };
+    let arguments: Vec<OsString> =
+        std::iter::once("platform").chain(arguments.split(' ')).map(OsString::from).collect();
+    let code = platform::run(arguments, environment);
     let number = [0, 1, 2].into_iter().find(|number| ExitCode::from(*number) == code);
     std::process::exit(number.map_or(101, i32::from));
 }

@@ -27,7 +27,7 @@ const PARTS: [(&str, u16); 10] = [
 ];
 
 /// How long a part may take from its start until it is ready, on a busy machine.
-const START_LIMIT: Duration = Duration::from_secs(60);
+const START_LIMIT: Duration = Duration::from_mins(1);
 
 /// All parts, each a process of its own.
 pub(crate) struct Separate {
@@ -87,9 +87,9 @@ impl Separate {
     }
 
     async fn wait_until_ready(&self, part: &str) {
-        let (_, port) = PARTS.into_iter().find(|(known, _)| *known == part).expect("a known part");
-        let (port, path) = if part == "gateway" { (8090, "/readyz") } else { (port, "/ready") };
-        let probe = testkit::Api::at(([127, 0, 0, 1], port + self.offset).into());
+        let (_, fixed) = PARTS.into_iter().find(|(known, _)| *known == part).expect("a known part");
+        let (listener, path) = if part == "gateway" { (8090, "/readyz") } else { (fixed, "/ready") };
+        let probe = testkit::Api::at(([127, 0, 0, 1], listener + self.offset).into());
         eventually(&format!("{part} is ready"), START_LIMIT, || async {
             match probe.get(path).try_send().await {
                 Ok(answer) if answer.status == 200 => Ok(()),
