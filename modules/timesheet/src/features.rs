@@ -15,3 +15,9 @@ pub const PROJECTS_READ: Feature =
 /// Create and change projects.
 pub const PROJECTS_MANAGE: Feature =
     Feature { key: "timesheet.projects.manage", relation: "editor", operator: true };
+/// Read who approves whose weeks.
+pub const APPROVERS_READ: Feature =
+    Feature { key: "timesheet.approvers.read", relation: "admin", operator: true };
+/// Assign approvers.
+pub const APPROVERS_MANAGE: Feature =
+    Feature { key: "timesheet.approvers.manage", relation: "admin", operator: true };

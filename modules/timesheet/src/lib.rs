@@ -8,7 +8,9 @@
 
 pub mod config;
 pub mod features;
+pub mod member_approvers;
 pub mod projects;
+mod refusal;
 pub mod routes;
 pub mod settings;
 mod state;

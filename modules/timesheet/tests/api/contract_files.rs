@@ -27,6 +27,8 @@ fn every_decision_that_is_asked_is_a_feature_of_the_fragment() {
         features::SETTINGS_UPDATE,
         features::PROJECTS_READ,
         features::PROJECTS_MANAGE,
+        features::APPROVERS_READ,
+        features::APPROVERS_MANAGE,
     ] {
         assert_eq!(declared(feature.key), Some(feature.relation.into()), "{}", feature.key);
     }

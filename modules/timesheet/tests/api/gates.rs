@@ -1,11 +1,22 @@
 //! What stands before every operation, and the probes.
 
 use serde_json::{Value, json};
-use testkit::Operation;
 use testkit::module::{gates, probes};
+use testkit::{ModuleApi, Operation};
 use uuid::Uuid;
 
+use crate::support::know_members;
 use crate::{start, start_without_database};
+
+/// A member whom org knows, so that an operation reaches the database.
+const MEMBER: Uuid = Uuid::from_u128(0x0192_f0c1_5d3e_7a10_8c11_2f6a_4d9b_2001);
+/// Another.
+const OTHER: Uuid = Uuid::from_u128(0x0192_f0c1_5d3e_7a10_8c11_2f6a_4d9b_2002);
+
+fn know_both(module: &ModuleApi) {
+    module.member(MEMBER, &[], &[]);
+    know_members(module, vec![MEMBER, OTHER], vec![]);
+}
 
 fn operations() -> Vec<Operation> {
     let operation = |method, tail: &str, body: Option<Value>, feature, relation| Operation {
@@ -30,12 +41,21 @@ fn operations() -> Vec<Operation> {
         operation("GET", "/projects", None, "timesheet.projects.read", "member"),
         operation("POST", "/projects", project(), "timesheet.projects.manage", "editor"),
         operation("PUT", &one, project(), "timesheet.projects.manage", "editor"),
+        operation("GET", "/member-approvers", None, "timesheet.approvers.read", "admin"),
+        operation(
+            "PUT",
+            "/member-approvers",
+            Some(json!({ "memberId": MEMBER, "approverMemberId": OTHER })),
+            "timesheet.approvers.manage",
+            "admin",
+        ),
     ]
 }
 
 #[tokio::test]
 async fn no_operation_does_anything_without_bearer_company_and_decision() {
     let module = start().await;
+    know_both(&module);
     for operation in operations() {
         gates::check(&module, &operation).await;
     }
@@ -51,6 +71,7 @@ async fn the_list_of_gates_holds_every_documented_operation() {
 #[tokio::test]
 async fn a_denied_call_never_reaches_the_database_and_an_allowed_one_fails_closed() {
     let module = start_without_database().await;
+    know_both(&module);
     for operation in operations() {
         gates::check_without_database(&module, &operation).await;
     }

@@ -8,8 +8,10 @@
 
 mod contract_files;
 mod gates;
+mod member_approvers;
 mod projects;
 mod settings;
+mod support;
 
 use contract::Settings;
 use serde_json::Value;
