@@ -21,3 +21,9 @@ pub const APPROVERS_READ: Feature =
 /// Assign approvers.
 pub const APPROVERS_MANAGE: Feature =
     Feature { key: "timesheet.approvers.manage", relation: "admin", operator: true };
+/// Read one's own hours.
+pub const ENTRIES_READ: Feature =
+    Feature { key: "timesheet.entries.read", relation: "submitter", operator: false };
+/// Record hours.
+pub const ENTRIES_WRITE: Feature =
+    Feature { key: "timesheet.entries.write", relation: "submitter", operator: false };

@@ -7,6 +7,7 @@
 //! that are not in `openapi.json` are not there: their paths are unknown. Their tables are.
 
 pub mod config;
+pub mod entries;
 pub mod features;
 pub mod member_approvers;
 pub mod projects;
@@ -14,6 +15,7 @@ mod refusal;
 pub mod routes;
 pub mod settings;
 mod state;
+pub mod weeks;
 
 use contract::{Clock, Variable};
 use service::{Bundle, ServeError};

@@ -18,3 +18,8 @@ fn with_reason(details: Value, reason: &str) -> Value {
     members.insert("reason".to_owned(), json!(reason));
     Value::Object(members)
 }
+
+/// 409 with the module's own code.
+pub(crate) fn conflict(code: &'static str, message: &'static str, details: Value) -> ApiError {
+    ApiError::Conflict { code, message: message.into(), details }
+}

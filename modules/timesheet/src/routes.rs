@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::routing::{get, put};
 
-use crate::{App, member_approvers, projects, settings};
+use crate::{App, entries, member_approvers, projects, settings};
 
 /// The routes; the probes and the layers are the chassis'.
 pub fn router(app: App) -> Router {
@@ -20,6 +20,10 @@ pub fn router(app: App) -> Router {
         .route(
             "/api/timesheet/v1/companies/{companyId}/member-approvers",
             get(member_approvers::http::list).put(member_approvers::http::assign),
+        )
+        .route(
+            "/api/timesheet/v1/companies/{companyId}/time-entries",
+            get(entries::http::list).put(entries::http::upsert),
         )
         .with_state(app)
 }

@@ -29,6 +29,8 @@ fn every_decision_that_is_asked_is_a_feature_of_the_fragment() {
         features::PROJECTS_MANAGE,
         features::APPROVERS_READ,
         features::APPROVERS_MANAGE,
+        features::ENTRIES_READ,
+        features::ENTRIES_WRITE,
     ] {
         assert_eq!(declared(feature.key), Some(feature.relation.into()), "{}", feature.key);
     }

@@ -5,7 +5,7 @@ use testkit::module::{gates, probes};
 use testkit::{ModuleApi, Operation};
 use uuid::Uuid;
 
-use crate::support::know_members;
+use crate::support::{know_members, monday};
 use crate::{start, start_without_database};
 
 /// A member whom org knows, so that an operation reaches the database.
@@ -28,6 +28,8 @@ fn operations() -> Vec<Operation> {
         operator: true,
     };
     let project = || Some(json!({ "code": "WEB", "name": "Web shop" }));
+    let week = format!("/time-entries?weekStart={}", monday(0));
+    let entry = Some(json!({ "projectId": Uuid::now_v7(), "entryDate": monday(0), "realHours": 1 }));
     let one = format!("/projects/{}", Uuid::now_v7());
     vec![
         operation("GET", "/settings", None, "timesheet.settings.read", "member"),
@@ -49,6 +51,11 @@ fn operations() -> Vec<Operation> {
             "timesheet.approvers.manage",
             "admin",
         ),
+        Operation { operator: false, ..operation("GET", &week, None, "timesheet.entries.read", "submitter") },
+        Operation {
+            operator: false,
+            ..operation("PUT", "/time-entries", entry, "timesheet.entries.write", "submitter")
+        },
     ]
 }
 

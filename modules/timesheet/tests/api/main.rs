@@ -7,6 +7,7 @@
 )]
 
 mod contract_files;
+mod entries;
 mod gates;
 mod member_approvers;
 mod projects;

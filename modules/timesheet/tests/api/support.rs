@@ -1,7 +1,9 @@
 //! What the tests of more than one resource need.
 
+use contract::Clock;
 use serde_json::{Value, json};
 use testkit::{ModuleApi, Reply};
+use time::Duration;
 use uuid::Uuid;
 
 use crate::start;
@@ -33,4 +35,25 @@ pub(crate) fn know_members(module: &ModuleApi, active: Vec<Uuid>, inactive: Vec<
 /// `details.reason` of a refusal.
 pub(crate) fn reason(reply: &Reply) -> &str {
     reply.body["error"]["details"]["reason"].as_str().unwrap_or_default()
+}
+
+/// A new project's id.
+pub(crate) async fn project(module: &ModuleApi, code: &str) -> String {
+    let reply = module.ask("POST", "/projects", Some(json!({ "code": code, "name": "n" }))).await;
+    assert_eq!(reply.status, 201, "{}", reply.text);
+    reply.data()["id"].as_str().expect("an id").to_owned()
+}
+
+/// The Monday so many weeks from this one, as UTC counts. A test that needs an open week stays away from the window's
+/// edges, for the week may turn while it runs.
+pub(crate) fn monday(weeks: i64) -> String {
+    day_of(weeks, 0)
+}
+
+/// A day of the week so many weeks from this one; 0 is Monday.
+pub(crate) fn day_of(weeks: i64, day: u8) -> String {
+    let today = Clock::system().now().date();
+    let past = i64::from(today.weekday().number_days_from_monday());
+    let found = today + Duration::days(weeks * 7 - past + i64::from(day));
+    found.to_string()
 }
