@@ -15,6 +15,7 @@ mod refusal;
 pub mod routes;
 pub mod settings;
 mod state;
+pub mod submissions;
 pub mod weeks;
 
 use contract::{Clock, Variable};
@@ -56,6 +57,7 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let app = App::start(&config, Clock::system(), &shutdown)?;
+    tokio::spawn(service::idempotency::sweep_hourly(app.core.clone(), shutdown.clone()));
     let drain = config.module.service.drain_timeout;
     service::serve(app.core.clone(), router(app), listener, shutdown, drain).await
 }

@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::routing::{get, put};
 
-use crate::{App, entries, member_approvers, projects, settings};
+use crate::{App, entries, member_approvers, projects, settings, submissions};
 
 /// The routes; the probes and the layers are the chassis'.
 pub fn router(app: App) -> Router {
@@ -24,6 +24,10 @@ pub fn router(app: App) -> Router {
         .route(
             "/api/timesheet/v1/companies/{companyId}/time-entries",
             get(entries::http::list).put(entries::http::upsert),
+        )
+        .route(
+            "/api/timesheet/v1/companies/{companyId}/submissions",
+            get(submissions::http::list).post(submissions::http::submit),
         )
         .with_state(app)
 }

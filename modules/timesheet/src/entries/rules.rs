@@ -1,5 +1,7 @@
 //! What an entry is and which hours a day may have. Hours are counted in hundredths, so that sums are exact.
 
+use std::collections::BTreeMap;
+
 use contract::fields::{Fields, FromBody};
 use contract::id::{CompanyId, MemberId};
 use serde::{Serialize, Serializer};
@@ -262,6 +264,23 @@ pub fn check_billable_day(day: Day, billable: Hours, rules: &TimeRules) -> Resul
     if !rules.allow_billable_above_eight_hours && billable > Hours::BILLABLE_DAY {
         let message = "a day has more than eight billable hours";
         return Err(too_much("BILLABLE_ABOVE_EIGHT_HOURS", message, day));
+    }
+    Ok(())
+}
+
+/// The hours of a whole week against the rules as they are now; names the first day that breaks one.
+///
+/// # Errors
+/// 422 `BILLABLE_EXCEEDS_ACTUAL`, `BILLABLE_ABOVE_EIGHT_HOURS`.
+pub fn check_week(entries: &[Content], rules: &TimeRules) -> Result<(), ApiError> {
+    let mut days: BTreeMap<Day, Vec<&Content>> = BTreeMap::new();
+    for entry in entries {
+        days.entry(entry.entry_date).or_default().push(entry);
+    }
+    for (day, entries) in days {
+        entries.iter().try_for_each(|entry| check_entry(entry, rules))?;
+        let billable = entries.iter().fold(Hours::default(), |sum, entry| sum.plus(entry.billable_hours));
+        check_billable_day(day, billable, rules)?;
     }
     Ok(())
 }

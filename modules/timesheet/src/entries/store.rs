@@ -44,6 +44,32 @@ pub(super) async fn list(
     entries.collect()
 }
 
+/// What a member recorded in a week that is locked.
+pub(crate) async fn of_week(
+    tx: &mut AuditedTx,
+    permit: &Permit,
+    member: MemberId,
+    week: Week,
+) -> Result<Vec<Content>, ApiError> {
+    let rows = sqlx::query!(
+        r#"SELECT project_id, entry_date, (real_hours * 100)::int AS "real!",
+             (billable_hours * 100)::int AS "billable!"
+           FROM timesheet.entries WHERE company_id = $1 AND member_id = $2 AND week_start = $3"#,
+        permit.company.as_uuid(),
+        member.as_uuid(),
+        week.monday()
+    )
+    .fetch_all(tx.conn())
+    .await?;
+    let entries = rows.into_iter().map(|row| Content {
+        project_id: row.project_id.into(),
+        entry_date: Day::from(row.entry_date),
+        real_hours: Hours::of_hundredths(row.real),
+        billable_hours: Hours::of_hundredths(row.billable),
+    });
+    Ok(entries.collect())
+}
+
 /// The member's entry of the body's project and day.
 pub(super) async fn find(
     tx: &mut AuditedTx,

@@ -3,4 +3,4 @@
 
 pub(crate) mod http;
 pub mod rules;
-mod store;
+pub(crate) mod store;

@@ -73,6 +73,18 @@ pub(super) async fn lock(tx: &mut AuditedTx, permit: &Permit, member: MemberId) 
     Ok(())
 }
 
+/// The member's approver, which does not change until the transaction ends.
+pub(crate) async fn approver_of(
+    tx: &mut AuditedTx,
+    permit: &Permit,
+    member: MemberId,
+) -> Result<Option<MemberId>, ApiError> {
+    sqlx::query!("SELECT pg_advisory_xact_lock_shared(hashtextextended($1, 0))", lock_name(permit, member))
+        .execute(tx.conn())
+        .await?;
+    Ok(find(tx, permit, member).await?.map(|assignment| assignment.approver_member_id))
+}
+
 fn lock_name(permit: &Permit, member: MemberId) -> String {
     format!("timesheet.member_approvers/{}/{member}", permit.company)
 }

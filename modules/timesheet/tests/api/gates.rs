@@ -30,6 +30,7 @@ fn operations() -> Vec<Operation> {
     let project = || Some(json!({ "code": "WEB", "name": "Web shop" }));
     let week = format!("/time-entries?weekStart={}", monday(0));
     let entry = Some(json!({ "projectId": Uuid::now_v7(), "entryDate": monday(0), "realHours": 1 }));
+    let own_week = Some(json!({ "weekStart": monday(0) }));
     let one = format!("/projects/{}", Uuid::now_v7());
     vec![
         operation("GET", "/settings", None, "timesheet.settings.read", "member"),
@@ -56,6 +57,15 @@ fn operations() -> Vec<Operation> {
             operator: false,
             ..operation("PUT", "/time-entries", entry, "timesheet.entries.write", "submitter")
         },
+        Operation {
+            operator: false,
+            ..operation("GET", "/submissions", None, "timesheet.submissions.read", "member")
+        },
+        operation("GET", "/submissions?view=all", None, "timesheet.submissions.read_all", "viewer"),
+        Operation {
+            operator: false,
+            ..operation("POST", "/submissions", own_week, "timesheet.submissions.submit", "submitter")
+        },
     ]
 }
 
@@ -72,7 +82,8 @@ async fn no_operation_does_anything_without_bearer_company_and_decision() {
 async fn the_list_of_gates_holds_every_documented_operation() {
     let module = start().await;
     let documented = module.document().operations();
-    assert_eq!(documented.len(), operations().len() + 2, "and the two probes: {documented:?}");
+    let listed = operations().len() - 1;
+    assert_eq!(documented.len(), listed + 2, "one list has two gates; and the two probes: {documented:?}");
 }
 
 #[tokio::test]

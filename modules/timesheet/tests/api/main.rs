@@ -12,6 +12,7 @@ mod gates;
 mod member_approvers;
 mod projects;
 mod settings;
+mod submissions;
 mod support;
 
 use contract::Settings;

@@ -57,3 +57,38 @@ pub(crate) fn day_of(weeks: i64, day: u8) -> String {
     let found = today + Duration::days(weeks * 7 - past + i64::from(day));
     found.to_string()
 }
+
+/// Puts hours, all of them billable that may be.
+pub(crate) async fn put(module: &ModuleApi, project: &str, day: &str, hours: f64) -> Reply {
+    let body = json!({ "projectId": project, "entryDate": day, "realHours": hours });
+    module.ask("PUT", "/time-entries", Some(body)).await
+}
+
+/// Submits the caller's week.
+pub(crate) async fn submit(module: &ModuleApi, week: &str) -> Reply {
+    module.ask("POST", "/submissions", Some(json!({ "weekStart": week }))).await
+}
+
+/// Submits a week as another subject, who is this member.
+pub(crate) async fn submit_as(module: &ModuleApi, subject: &str, member: Uuid, week: &str) -> Reply {
+    let context = format!("/internal/org/companies/{}/members/by-kcsub/{subject}/context", module.company);
+    let place = json!({ "data": { "isMember": true, "isActive": true, "memberId": member,
+        "displayName": subject, "email": null, "positionIds": [], "groupIds": [] } });
+    module.org.answer("GET", &context, 200, place);
+    let call = module.api.post(module.path(module.company, "/submissions"));
+    let call = call.bearer(&module.issuer.issue(subject)).json(json!({ "weekStart": week }));
+    let reply = module.send("POST", "/submissions", call).await;
+    assert_eq!(reply.status, 201, "{}", reply.text);
+    reply
+}
+
+/// Ends a submission as the table shows it.
+pub(crate) async fn settle(module: &ModuleApi, made: &Reply, status: &str) {
+    let id = made.data()["id"].as_str().expect("an id");
+    let reason = if status == "rejected" { "'x'" } else { "NULL" };
+    let sql = format!(
+        "UPDATE timesheet.submissions SET status = '{status}', decided_at = now(), reject_reason = {reason}
+         WHERE id = '{id}'"
+    );
+    module.execute(sql).await;
+}
