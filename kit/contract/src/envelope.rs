@@ -39,6 +39,10 @@ pub mod code {
     pub const ASSIGNMENT_ALREADY_ENDED: &str = "ASSIGNMENT_ALREADY_ENDED";
     /// 409: the group's `source` is not `platform`.
     pub const GROUP_NOT_PLATFORM_MANAGED: &str = "GROUP_NOT_PLATFORM_MANAGED";
+    /// 409: the first request with the same `Idempotency-Key` has not ended.
+    pub const IDEMPOTENCY_IN_PROGRESS: &str = "IDEMPOTENCY_IN_PROGRESS";
+    /// 422: the `Idempotency-Key` was used for another request.
+    pub const IDEMPOTENCY_KEY_REUSED: &str = "IDEMPOTENCY_KEY_REUSED";
     /// 413.
     pub const PAYLOAD_TOO_LARGE: &str = "PAYLOAD_TOO_LARGE";
     /// 414.

@@ -45,6 +45,11 @@ impl AuditedTx {
         &mut self.tx
     }
 
+    /// Whose schema is written.
+    pub(crate) const fn service(&self) -> &'static str {
+        self.service
+    }
+
     /// Who is acting.
     #[must_use]
     pub fn actor(&self) -> &str {

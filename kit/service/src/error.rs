@@ -48,6 +48,12 @@ pub enum ApiError {
         /// Free-form.
         details: Value,
     },
+    /// 409 with `Retry-After`: the first request with this `Idempotency-Key` has not ended.
+    #[error("a request with this key is still running")]
+    IdempotencyInProgress,
+    /// 422: the `Idempotency-Key` was used for another request.
+    #[error("this key was used for another request")]
+    IdempotencyKeyReused,
     /// 413.
     #[error("the body is larger than {limit} bytes")]
     TooLarge {
@@ -139,6 +145,10 @@ impl ApiError {
             Self::NotFound(_) => (StatusCode::NOT_FOUND, code::NOT_FOUND, Value::Null),
             Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, code::METHOD_NOT_ALLOWED, Value::Null),
             Self::Conflict { code, details, .. } => (StatusCode::CONFLICT, *code, details.clone()),
+            Self::IdempotencyInProgress => (StatusCode::CONFLICT, code::IDEMPOTENCY_IN_PROGRESS, Value::Null),
+            Self::IdempotencyKeyReused => {
+                (StatusCode::UNPROCESSABLE_ENTITY, code::IDEMPOTENCY_KEY_REUSED, Value::Null)
+            }
             Self::TooLarge { limit } => {
                 (StatusCode::PAYLOAD_TOO_LARGE, code::PAYLOAD_TOO_LARGE, json!({ "limit": limit }))
             }

@@ -22,6 +22,7 @@ pub mod core;
 pub mod db;
 pub mod embedded;
 pub mod error;
+pub mod idempotency;
 pub mod layers;
 pub mod migrate;
 pub mod module;

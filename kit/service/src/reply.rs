@@ -3,7 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use contract::ErrorBody;
 use contract::envelope::DataBody;
-use http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
@@ -29,7 +29,7 @@ impl<T: Serialize> IntoResponse for Created<T> {
     }
 }
 
-fn render<T: Serialize>(status: StatusCode, data: T) -> Response {
+pub(crate) fn render<T: Serialize>(status: StatusCode, data: T) -> Response {
     match serde_json::to_vec(&DataBody { data }) {
         Ok(bytes) => json_response(status, bytes),
         Err(error) => ApiError::internal(error).into_response(),
@@ -46,6 +46,9 @@ impl IntoResponse for ApiError {
         let mut response = json_response(parts.status, body.to_bytes());
         if parts.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if matches!(self, Self::IdempotencyInProgress) {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
         response
     }

@@ -15,3 +15,27 @@ pub const PROJECTS_READ: Feature =
 /// Create and change projects.
 pub const PROJECTS_MANAGE: Feature =
     Feature { key: "timesheet.projects.manage", relation: "editor", operator: true };
+/// Read who approves whose weeks.
+pub const APPROVERS_READ: Feature =
+    Feature { key: "timesheet.approvers.read", relation: "admin", operator: true };
+/// Assign approvers.
+pub const APPROVERS_MANAGE: Feature =
+    Feature { key: "timesheet.approvers.manage", relation: "admin", operator: true };
+/// Read one's own hours.
+pub const ENTRIES_READ: Feature =
+    Feature { key: "timesheet.entries.read", relation: "submitter", operator: false };
+/// Record hours.
+pub const ENTRIES_WRITE: Feature =
+    Feature { key: "timesheet.entries.write", relation: "submitter", operator: false };
+/// Read one's own submissions and those that one is to decide.
+pub const SUBMISSIONS_READ: Feature =
+    Feature { key: "timesheet.submissions.read", relation: "member", operator: false };
+/// Read every submission of the company.
+pub const SUBMISSIONS_READ_ALL: Feature =
+    Feature { key: "timesheet.submissions.read_all", relation: "viewer", operator: true };
+/// Submit one's own week.
+pub const SUBMIT: Feature =
+    Feature { key: "timesheet.submissions.submit", relation: "submitter", operator: false };
+/// The second decision: decide weeks that were assigned to somebody else or to nobody.
+pub const DECIDE_ANY: Feature =
+    Feature { key: "timesheet.submissions.decide_any", relation: "approver", operator: true };

@@ -7,11 +7,16 @@
 //! that are not in `openapi.json` are not there: their paths are unknown. Their tables are.
 
 pub mod config;
+pub mod entries;
 pub mod features;
+pub mod member_approvers;
 pub mod projects;
+mod refusal;
 pub mod routes;
 pub mod settings;
 mod state;
+pub mod submissions;
+pub mod weeks;
 
 use contract::{Clock, Variable};
 use service::{Bundle, ServeError};
@@ -52,6 +57,7 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let app = App::start(&config, Clock::system(), &shutdown)?;
+    tokio::spawn(service::idempotency::sweep_hourly(app.core.clone(), shutdown.clone()));
     let drain = config.module.service.drain_timeout;
     service::serve(app.core.clone(), router(app), listener, shutdown, drain).await
 }

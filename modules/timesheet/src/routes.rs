@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::routing::{get, put};
 
-use crate::{App, projects, settings};
+use crate::{App, entries, member_approvers, projects, settings, submissions};
 
 /// The routes; the probes and the layers are the chassis'.
 pub fn router(app: App) -> Router {
@@ -17,5 +17,17 @@ pub fn router(app: App) -> Router {
             get(projects::http::list).post(projects::http::create),
         )
         .route("/api/timesheet/v1/companies/{companyId}/projects/{projectId}", put(projects::http::update))
+        .route(
+            "/api/timesheet/v1/companies/{companyId}/member-approvers",
+            get(member_approvers::http::list).put(member_approvers::http::assign),
+        )
+        .route(
+            "/api/timesheet/v1/companies/{companyId}/time-entries",
+            get(entries::http::list).put(entries::http::upsert),
+        )
+        .route(
+            "/api/timesheet/v1/companies/{companyId}/submissions",
+            get(submissions::http::list).post(submissions::http::submit),
+        )
         .with_state(app)
 }

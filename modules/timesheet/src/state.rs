@@ -3,6 +3,7 @@
 use axum::extract::FromRef;
 use contract::Clock;
 use service::clients::authz::AuthzClient;
+use service::clients::org::OrgClient;
 use service::{Core, Permits, ServeError};
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +16,8 @@ pub struct App {
     pub core: Core,
     /// Asks authz.
     pub permits: Permits,
+    /// Asks org.
+    pub org: OrgClient,
 }
 
 impl App {
@@ -25,7 +28,8 @@ impl App {
     pub fn start(config: &Config, clock: Clock, stop: &CancellationToken) -> Result<Self, ServeError> {
         let core = Core::start(&config.module.service, clock, stop)?;
         let permits = Permits::new(KEY, AuthzClient::new(&config.module.authz_base_url));
-        Ok(Self { core, permits })
+        let org = OrgClient::new(&config.module.org_base_url);
+        Ok(Self { core, permits, org })
     }
 }
 

@@ -16,6 +16,7 @@ mod directory;
 mod events;
 mod groups;
 mod identity;
+mod lookup;
 mod members;
 mod positions;
 pub mod routes;

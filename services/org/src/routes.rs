@@ -4,7 +4,7 @@
 use axum::Router;
 use axum::routing::{delete, get, post, put};
 
-use crate::{App, assignments, companies, directory, groups, members, positions, units};
+use crate::{App, assignments, companies, directory, groups, lookup, members, positions, units};
 
 /// The routes of the specification that a later version brings: none.
 pub const NOT_YET: &[&str] = &[];
@@ -13,6 +13,7 @@ pub const NOT_YET: &[&str] = &[];
 pub fn router(app: App) -> Router {
     Router::new()
         .merge(self_scoped())
+        .merge(for_modules())
         .merge(units_and_members())
         .merge(positions_and_groups())
         .with_state(app)
@@ -30,6 +31,16 @@ fn self_scoped() -> Router<App> {
             "/internal/org/companies/{companyId}/members/by-kcsub/{kcSub}/context",
             get(directory::http::context),
         )
+}
+
+fn for_modules() -> Router<App> {
+    Router::new()
+        .route("/internal/org/companies/{companyId}/lookup", post(lookup::http::lookup))
+        .route(
+            "/internal/org/companies/{companyId}/assignables/positions",
+            get(lookup::http::assignable_positions),
+        )
+        .route("/internal/org/companies/{companyId}/assignables/groups", get(lookup::http::assignable_groups))
 }
 
 fn units_and_members() -> Router<App> {

@@ -1,4 +1,4 @@
-//! The caller's place in a company, from org (`foundation.md` §2.4).
+//! What modules ask org (`foundation.md` §2.4): the caller's place in a company, and what ids of it stand for.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use contract::envelope::code;
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
 use contract::{CorrelationId, Subject};
 use http::{Method, StatusCode};
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::ApiError;
@@ -25,6 +26,107 @@ pub struct MemberContext {
     pub positions: Vec<PositionId>,
     /// Groups the member is in now.
     pub groups: Vec<GroupId>,
+}
+
+/// The ids that a look-up asks about, at most 200 of each kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Wanted {
+    /// Members.
+    pub member_ids: Vec<MemberId>,
+    /// Positions.
+    pub position_ids: Vec<PositionId>,
+    /// Groups.
+    pub group_ids: Vec<GroupId>,
+}
+
+/// What of the wanted the company has; an id that is not there is unknown in it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Found {
+    /// Members, active or not.
+    pub members: Vec<FoundMember>,
+    /// Positions.
+    pub positions: Vec<FoundPosition>,
+    /// Groups, active or not.
+    pub groups: Vec<FoundGroup>,
+}
+
+impl Found {
+    /// Whether the company has this member and the member is active.
+    #[must_use]
+    pub fn is_active_member(&self, id: MemberId) -> bool {
+        self.members.iter().any(|member| member.id == id && member.is_active)
+    }
+}
+
+/// A member of the company.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FoundMember {
+    /// The member.
+    pub id: MemberId,
+    /// For people.
+    pub display_name: String,
+    /// Where it has one.
+    pub email: Option<String>,
+    /// Whether it takes part.
+    pub is_active: bool,
+    /// The subject that it is linked to.
+    pub kc_sub: Option<Subject>,
+}
+
+/// A position of the company.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FoundPosition {
+    /// The position.
+    pub id: PositionId,
+    /// For people.
+    pub title: String,
+    /// The active member who holds it.
+    pub holder_member_id: Option<MemberId>,
+    /// The holder's name.
+    pub holder_display_name: Option<String>,
+}
+
+/// A group of the company.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FoundGroup {
+    /// The group.
+    pub id: GroupId,
+    /// For people.
+    pub title: String,
+    /// Whether it counts.
+    pub is_active: bool,
+    /// Active members in it.
+    pub member_count: i64,
+}
+
+/// A position that something can be assigned to, as the module contract shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AssignablePosition {
+    /// The position.
+    pub position_id: PositionId,
+    /// For people.
+    pub title: String,
+    /// The active member who holds it.
+    pub holder_member_id: Option<MemberId>,
+    /// The holder's name.
+    pub holder_display_name: Option<String>,
+}
+
+/// A group that something can be assigned to, as the module contract shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AssignableGroup {
+    /// The group.
+    pub group_id: GroupId,
+    /// For people.
+    pub title: String,
+    /// Active members in it.
+    pub member_count: i64,
 }
 
 /// Asks org.
@@ -74,6 +176,55 @@ impl OrgClient {
         Ok(self.standing(company, subject, correlation).await?.ok())
     }
 
+    /// What these ids are in the company.
+    ///
+    /// # Errors
+    /// 503 when org cannot answer.
+    pub async fn lookup(
+        &self,
+        company: CompanyId,
+        wanted: &Wanted,
+        correlation: &CorrelationId,
+    ) -> Result<Found, ApiError> {
+        let path = format!("/internal/org/companies/{company}/lookup");
+        self.ask(Call::new(Method::POST, path).json(wanted), correlation).await
+    }
+
+    /// The positions that something can be assigned to, by title.
+    ///
+    /// # Errors
+    /// 503 when org cannot answer.
+    pub async fn assignable_positions(
+        &self,
+        company: CompanyId,
+        correlation: &CorrelationId,
+    ) -> Result<Vec<AssignablePosition>, ApiError> {
+        let path = format!("/internal/org/companies/{company}/assignables/positions");
+        self.ask(Call::new(Method::GET, path), correlation).await
+    }
+
+    /// The groups that something can be assigned to, by title.
+    ///
+    /// # Errors
+    /// 503 when org cannot answer.
+    pub async fn assignable_groups(
+        &self,
+        company: CompanyId,
+        correlation: &CorrelationId,
+    ) -> Result<Vec<AssignableGroup>, ApiError> {
+        let path = format!("/internal/org/companies/{company}/assignables/groups");
+        self.ask(Call::new(Method::GET, path), correlation).await
+    }
+
+    /// The data of a 200; anything else is no answer.
+    async fn ask<T: DeserializeOwned>(&self, call: Call, correlation: &CorrelationId) -> Result<T, ApiError> {
+        let answer = self.0.send(call.correlation(correlation)).await?;
+        if answer.status != StatusCode::OK {
+            return Err(self.0.unavailable(format!("status {}", answer.status)).into());
+        }
+        Ok(self.0.data(&answer)?)
+    }
+
     /// The context of an active member, or the reason why there is none.
     async fn standing(
         &self,
@@ -83,11 +234,7 @@ impl OrgClient {
     ) -> Result<Result<MemberContext, Reason>, ApiError> {
         let subject = encode_segment(subject.as_str());
         let path = format!("/internal/org/companies/{company}/members/by-kcsub/{subject}/context");
-        let answer = self.0.send(Call::new(Method::GET, path).correlation(correlation)).await?;
-        if answer.status != StatusCode::OK {
-            return Err(self.0.unavailable(format!("status {}", answer.status)).into());
-        }
-        let found: Answer = self.0.data(&answer)?;
+        let found: Answer = self.ask(Call::new(Method::GET, path), correlation).await?;
         Ok(match found.member_id {
             Some(member) if found.is_member && found.is_active => {
                 Ok(MemberContext { member, positions: found.position_ids, groups: found.group_ids })

@@ -5,5 +5,6 @@
 mod app;
 mod audit;
 mod layers;
+mod org_client;
 mod probes;
 mod requests;

@@ -1,12 +1,15 @@
 //! `timesheet.settings`.
 
 use service::{ApiError, AuditedTx, Permit};
-use sqlx::PgPool;
+use sqlx::PgExecutor;
 
 use super::rules::TimeRules;
 
 /// The rules of the company, when it has changed them once.
-pub(super) async fn find(pool: &PgPool, permit: &Permit) -> Result<Option<TimeRules>, ApiError> {
+pub(crate) async fn find(
+    executor: impl PgExecutor<'_>,
+    permit: &Permit,
+) -> Result<Option<TimeRules>, ApiError> {
     let found = sqlx::query_as!(
         TimeRules,
         r#"SELECT enforce_billable_within_actual, allow_billable_above_eight_hours,
@@ -15,7 +18,7 @@ pub(super) async fn find(pool: &PgPool, permit: &Permit) -> Result<Option<TimeRu
            FROM timesheet.settings WHERE company_id = $1"#,
         permit.company.as_uuid()
     )
-    .fetch_optional(pool)
+    .fetch_optional(executor)
     .await?;
     Ok(found)
 }

@@ -27,6 +27,14 @@ fn every_decision_that_is_asked_is_a_feature_of_the_fragment() {
         features::SETTINGS_UPDATE,
         features::PROJECTS_READ,
         features::PROJECTS_MANAGE,
+        features::APPROVERS_READ,
+        features::APPROVERS_MANAGE,
+        features::ENTRIES_READ,
+        features::ENTRIES_WRITE,
+        features::SUBMISSIONS_READ,
+        features::SUBMISSIONS_READ_ALL,
+        features::SUBMIT,
+        features::DECIDE_ANY,
     ] {
         assert_eq!(declared(feature.key), Some(feature.relation.into()), "{}", feature.key);
     }

@@ -1,11 +1,22 @@
 //! What stands before every operation, and the probes.
 
 use serde_json::{Value, json};
-use testkit::Operation;
 use testkit::module::{gates, probes};
+use testkit::{ModuleApi, Operation};
 use uuid::Uuid;
 
+use crate::support::{know_members, monday};
 use crate::{start, start_without_database};
+
+/// A member whom org knows, so that an operation reaches the database.
+const MEMBER: Uuid = Uuid::from_u128(0x0192_f0c1_5d3e_7a10_8c11_2f6a_4d9b_2001);
+/// Another.
+const OTHER: Uuid = Uuid::from_u128(0x0192_f0c1_5d3e_7a10_8c11_2f6a_4d9b_2002);
+
+fn know_both(module: &ModuleApi) {
+    module.member(MEMBER, &[], &[]);
+    know_members(module, vec![MEMBER, OTHER], vec![]);
+}
 
 fn operations() -> Vec<Operation> {
     let operation = |method, tail: &str, body: Option<Value>, feature, relation| Operation {
@@ -17,6 +28,9 @@ fn operations() -> Vec<Operation> {
         operator: true,
     };
     let project = || Some(json!({ "code": "WEB", "name": "Web shop" }));
+    let week = format!("/time-entries?weekStart={}", monday(0));
+    let entry = Some(json!({ "projectId": Uuid::now_v7(), "entryDate": monday(0), "realHours": 1 }));
+    let own_week = Some(json!({ "weekStart": monday(0) }));
     let one = format!("/projects/{}", Uuid::now_v7());
     vec![
         operation("GET", "/settings", None, "timesheet.settings.read", "member"),
@@ -30,12 +44,35 @@ fn operations() -> Vec<Operation> {
         operation("GET", "/projects", None, "timesheet.projects.read", "member"),
         operation("POST", "/projects", project(), "timesheet.projects.manage", "editor"),
         operation("PUT", &one, project(), "timesheet.projects.manage", "editor"),
+        operation("GET", "/member-approvers", None, "timesheet.approvers.read", "admin"),
+        operation(
+            "PUT",
+            "/member-approvers",
+            Some(json!({ "memberId": MEMBER, "approverMemberId": OTHER })),
+            "timesheet.approvers.manage",
+            "admin",
+        ),
+        Operation { operator: false, ..operation("GET", &week, None, "timesheet.entries.read", "submitter") },
+        Operation {
+            operator: false,
+            ..operation("PUT", "/time-entries", entry, "timesheet.entries.write", "submitter")
+        },
+        Operation {
+            operator: false,
+            ..operation("GET", "/submissions", None, "timesheet.submissions.read", "member")
+        },
+        operation("GET", "/submissions?view=all", None, "timesheet.submissions.read_all", "viewer"),
+        Operation {
+            operator: false,
+            ..operation("POST", "/submissions", own_week, "timesheet.submissions.submit", "submitter")
+        },
     ]
 }
 
 #[tokio::test]
 async fn no_operation_does_anything_without_bearer_company_and_decision() {
     let module = start().await;
+    know_both(&module);
     for operation in operations() {
         gates::check(&module, &operation).await;
     }
@@ -45,12 +82,14 @@ async fn no_operation_does_anything_without_bearer_company_and_decision() {
 async fn the_list_of_gates_holds_every_documented_operation() {
     let module = start().await;
     let documented = module.document().operations();
-    assert_eq!(documented.len(), operations().len() + 2, "and the two probes: {documented:?}");
+    let listed = operations().len() - 1;
+    assert_eq!(documented.len(), listed + 2, "one list has two gates; and the two probes: {documented:?}");
 }
 
 #[tokio::test]
 async fn a_denied_call_never_reaches_the_database_and_an_allowed_one_fails_closed() {
     let module = start_without_database().await;
+    know_both(&module);
     for operation in operations() {
         gates::check_without_database(&module, &operation).await;
     }

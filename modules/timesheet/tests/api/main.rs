@@ -7,9 +7,13 @@
 )]
 
 mod contract_files;
+mod entries;
 mod gates;
+mod member_approvers;
 mod projects;
 mod settings;
+mod submissions;
+mod support;
 
 use contract::Settings;
 use serde_json::Value;

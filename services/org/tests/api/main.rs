@@ -14,6 +14,7 @@ mod directory;
 mod groups;
 mod guards;
 mod links;
+mod lookup;
 mod members;
 mod positions;
 mod support;

@@ -1,0 +1,328 @@
+//! Idempotent operations: a client that repeats a request under the same `Idempotency-Key` gets the first answer again.
+//!
+//! The key is claimed, the work done and the answer stored in one transaction, so only what was committed is ever
+//! replayed, and a refused call leaves its key free. A repetition that arrives while the first still works waits for
+//! its end, up to [`WAIT`]. Authorization is the caller's to decide before it claims: a stored answer is no permit.
+//!
+//! The rows are `<service>.idempotency_keys`; a service that has none must not call this.
+
+use std::time::Duration;
+
+use axum::response::{IntoResponse, Response};
+use contract::id::CompanyId;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use ring::digest::{Context, SHA256};
+use serde::Serialize;
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, PgPool};
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::reply::render;
+use crate::{ApiError, AuditedTx, Core, Created};
+
+/// The request's header.
+pub const HEADER: &str = "idempotency-key";
+/// Longest key.
+pub const MAX_KEY: usize = 200;
+/// How long a repetition waits for the first to end; under the budget of a whole request.
+pub const WAIT: &str = "2s";
+/// How long an answer is kept.
+const KEPT_HOURS: i32 = 72;
+/// How often expired answers are removed.
+const SWEEP_EVERY: Duration = Duration::from_hours(1);
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// A client's key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key(String);
+
+impl Key {
+    /// The key of a request, when it sent one.
+    ///
+    /// # Errors
+    /// 400 for a key that is empty, longer than [`MAX_KEY`] or not printable ASCII, and for more than one.
+    pub fn of(headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
+        let wrong = |rule, message: &str| ApiError::validation_field("Idempotency-Key", rule, message);
+        let mut sent = headers.get_all(HEADER).iter();
+        let Some(value) = sent.next() else { return Ok(None) };
+        if sent.next().is_some() {
+            return Err(wrong("repeated", "at most one"));
+        }
+        let bytes = value.as_bytes();
+        if !(1..=MAX_KEY).contains(&bytes.len()) {
+            return Err(wrong("length", "1 to 200 characters"));
+        }
+        let printable = bytes.iter().all(|byte| (b' '..=b'~').contains(byte));
+        match std::str::from_utf8(bytes) {
+            Ok(text) if printable => Ok(Some(Self(text.to_owned()))),
+            _ => Err(wrong("pattern", "printable ASCII")),
+        }
+    }
+}
+
+/// One call of an idempotent operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Attempt<'a> {
+    /// Keys of different companies are different.
+    pub company: CompanyId,
+    /// The operation's id, as `submitWeek`; a constant of the module.
+    pub operation: &'static str,
+    /// The client's key.
+    pub key: &'a Key,
+    /// Of [`fingerprint`].
+    pub fingerprint: [u8; 32],
+}
+
+/// What stands for a request: the operation, its path parameters and its body as parsed, members in order.
+#[must_use]
+pub fn fingerprint(operation: &str, path: &[&str], body: &Value) -> [u8; 32] {
+    let mut context = Context::new(&SHA256);
+    let body = canonical(body).to_string();
+    for part in std::iter::once(operation).chain(path.iter().copied()).chain([body.as_str()]) {
+        // No part can be taken for two, for each begins with its length.
+        context.update(format!("{}:", part.len()).as_bytes());
+        context.update(part.as_bytes());
+    }
+    let mut digest = [0; 32];
+    digest.copy_from_slice(context.finish().as_ref());
+    digest
+}
+
+/// The value with the members of every object in the order of their names.
+fn canonical(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let mut sorted: Vec<_> = members.iter().collect();
+            sorted.sort_by_key(|(name, _)| *name);
+            sorted.into_iter().map(|(name, member)| (name.clone(), canonical(member))).collect()
+        }
+        Value::Array(items) => items.iter().map(canonical).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+/// What a claim found.
+#[derive(Debug)]
+pub enum Claim {
+    /// The key is the transaction's: do the work, [`store`] its answer, commit.
+    Ours,
+    /// The work was done before: give this answer, change nothing.
+    Done(Replay),
+}
+
+/// Claims the key for the transaction, in its first statement.
+///
+/// # Errors
+/// 422 `IDEMPOTENCY_KEY_REUSED` for another request under the same key; 409 `IDEMPOTENCY_IN_PROGRESS` when the first
+/// request does not end in time.
+pub async fn claim(tx: &mut AuditedTx, attempt: &Attempt<'_>) -> Result<Claim, ApiError> {
+    // The wait is a constant of this file; `SET` takes no parameters.
+    sqlx::query(AssertSqlSafe(format!("SET LOCAL lock_timeout = '{WAIT}'"))).execute(tx.conn()).await?;
+    if insert(tx, attempt).await? {
+        return Ok(Claim::Ours);
+    }
+    let (fingerprint, status, response) = stored(tx, attempt).await?;
+    if fingerprint != attempt.fingerprint {
+        return Err(ApiError::IdempotencyKeyReused);
+    }
+    let status = status.and_then(|status| u16::try_from(status).ok());
+    let status = status.and_then(|status| StatusCode::from_u16(status).ok());
+    match (status, response) {
+        (Some(status), Some(data)) => Ok(Claim::Done(Replay { status, data })),
+        _ => Err(ApiError::internal("an idempotency key was committed without its answer")),
+    }
+}
+
+/// True when the key is new, or the old one has expired. Waits for another transaction that holds it.
+async fn insert(tx: &mut AuditedTx, attempt: &Attempt<'_>) -> Result<bool, ApiError> {
+    // The schema's name is a constant of the crate that opened the transaction; it differs by service, so this cannot
+    // be a checked query.
+    let sql = format!(
+        "INSERT INTO {0}.idempotency_keys AS k(company_id, operation, actor, idem_key, fingerprint, expires_at) \
+         VALUES ($1, $2, $3, $4, $5, now() + make_interval(hours => $6)) \
+         ON CONFLICT (company_id, operation, actor, idem_key) DO UPDATE \
+           SET fingerprint = excluded.fingerprint, status = NULL, response = NULL, resource_id = NULL, \
+               created_at = now(), expires_at = excluded.expires_at \
+           WHERE k.expires_at <= now()",
+        tx.service()
+    );
+    let actor = tx.actor().to_owned();
+    let done = sqlx::query(AssertSqlSafe(sql))
+        .bind(attempt.company.as_uuid())
+        .bind(attempt.operation)
+        .bind(actor)
+        .bind(&attempt.key.0)
+        .bind(attempt.fingerprint.as_slice())
+        .bind(KEPT_HOURS)
+        .execute(tx.conn())
+        .await
+        .map_err(still_running)?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// The lock was not had in time: the first request still works.
+fn still_running(error: sqlx::Error) -> ApiError {
+    let state = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    if state.as_deref() == Some("55P03") { ApiError::IdempotencyInProgress } else { error.into() }
+}
+
+type StoredAnswer = (Vec<u8>, Option<i16>, Option<Value>);
+
+async fn stored(tx: &mut AuditedTx, attempt: &Attempt<'_>) -> Result<StoredAnswer, ApiError> {
+    // As in `insert`.
+    let sql = format!(
+        "SELECT fingerprint, status, response FROM {}.idempotency_keys \
+         WHERE company_id = $1 AND operation = $2 AND actor = $3 AND idem_key = $4",
+        tx.service()
+    );
+    let actor = tx.actor().to_owned();
+    let found = sqlx::query_as(AssertSqlSafe(sql))
+        .bind(attempt.company.as_uuid())
+        .bind(attempt.operation)
+        .bind(actor)
+        .bind(&attempt.key.0);
+    Ok(found.fetch_one(tx.conn()).await?)
+}
+
+/// Stores the answer of a key that [`claim`] gave to this transaction.
+///
+/// # Errors
+/// The answer could not be written; the transaction must be given up.
+pub async fn store(
+    tx: &mut AuditedTx,
+    attempt: &Attempt<'_>,
+    status: StatusCode,
+    data: &impl Serialize,
+    resource: Option<Uuid>,
+) -> Result<(), ApiError> {
+    let data = serde_json::to_value(data).map_err(ApiError::internal)?;
+    let status = i16::try_from(status.as_u16()).map_err(ApiError::internal)?;
+    // As in `insert`.
+    let sql = format!(
+        "UPDATE {}.idempotency_keys SET status = $5, response = $6, resource_id = $7 \
+         WHERE company_id = $1 AND operation = $2 AND actor = $3 AND idem_key = $4",
+        tx.service()
+    );
+    let actor = tx.actor().to_owned();
+    sqlx::query(AssertSqlSafe(sql))
+        .bind(attempt.company.as_uuid())
+        .bind(attempt.operation)
+        .bind(actor)
+        .bind(&attempt.key.0)
+        .bind(status)
+        .bind(data)
+        .bind(resource)
+        .execute(tx.conn())
+        .await?;
+    Ok(())
+}
+
+/// A stored answer, given again.
+#[derive(Debug)]
+pub struct Replay {
+    status: StatusCode,
+    data: Value,
+}
+
+impl IntoResponse for Replay {
+    fn into_response(self) -> Response {
+        let mut response = render(self.status, self.data);
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+        response
+    }
+}
+
+/// The answer of an idempotent operation that creates.
+#[derive(Debug)]
+pub enum Once<T> {
+    /// Done now.
+    First(Created<T>),
+    /// Done before.
+    Again(Replay),
+}
+
+impl<T: Serialize> IntoResponse for Once<T> {
+    fn into_response(self) -> Response {
+        match self {
+            Self::First(created) => created.into_response(),
+            Self::Again(replay) => replay.into_response(),
+        }
+    }
+}
+
+/// Removes the expired answers of a service now and every hour, until `stop` is cancelled. An outage of the database
+/// leaves them for the next round.
+pub async fn sweep_hourly(core: Core, stop: CancellationToken) {
+    let mut hours = tokio::time::interval(SWEEP_EVERY);
+    hours.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while stop.run_until_cancelled(hours.tick()).await.is_some() {
+        match sweep(&core.pool, core.name).await {
+            Ok(removed) => tracing::debug!(removed, "expired idempotency keys are gone"),
+            Err(error) => tracing::warn!(%error, "expired idempotency keys stay until the next round"),
+        }
+    }
+}
+
+/// Removes the expired answers of a service once; tells how many there were.
+///
+/// # Errors
+/// The database cannot be asked.
+pub async fn sweep(pool: &PgPool, service: &'static str) -> sqlx::Result<u64> {
+    // As in `insert`.
+    let sql = format!("DELETE FROM {service}.idempotency_keys WHERE expires_at <= now()");
+    Ok(sqlx::query(AssertSqlSafe(sql)).execute(pool).await?.rows_affected())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn key(values: &[&[u8]]) -> Result<Option<Key>, Vec<String>> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(HEADER, HeaderValue::from_bytes(value).expect("a header value"));
+        }
+        Key::of(&headers).map_err(|error| {
+            let fields = error.parts().details["fields"].as_array().cloned().unwrap_or_default();
+            fields.iter().map(|field| format!("{} {}", field["path"], field["rule"])).collect()
+        })
+    }
+
+    #[test]
+    fn a_key_is_one_to_two_hundred_printable_characters() {
+        assert_eq!(key(&[]), Ok(None));
+        for good in [b"a".as_slice(), b"~ !", &[b'x'; 200]] {
+            assert!(matches!(key(&[good]), Ok(Some(_))));
+        }
+        for (bad, rule) in [
+            (vec![b"".as_slice()], "length"),
+            (vec![&[b'x'; 201]], "length"),
+            (vec!["ä".as_bytes()], "pattern"),
+            (vec![b"a\tb"], "pattern"),
+            (vec![b"a", b"a"], "repeated"),
+        ] {
+            assert_eq!(key(&bad), Err(vec![format!("\"Idempotency-Key\" \"{rule}\"")]));
+        }
+    }
+
+    #[test]
+    fn a_fingerprint_tells_requests_apart_and_not_the_order_of_members() {
+        let one = fingerprint("op", &["a"], &json!({ "x": 1, "y": { "b": [1], "a": 2 } }));
+        let text = r#"{ "y": { "a": 2, "b": [1] }, "x": 1 }"#;
+        let reordered: Value = serde_json::from_str(text).expect("JSON");
+        assert_eq!(one, fingerprint("op", &["a"], &reordered));
+        for (operation, path, body) in [
+            ("po", vec!["a"], reordered.clone()),
+            ("op", vec!["b"], reordered.clone()),
+            ("op", vec![], reordered.clone()),
+            ("op", vec!["a"], json!({ "x": 1 })),
+            ("opa", vec![""], reordered),
+        ] {
+            assert_ne!(one, fingerprint(operation, &path, &body));
+        }
+    }
+}

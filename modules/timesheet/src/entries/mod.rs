@@ -1,0 +1,5 @@
+//! The hours that a member records: one entry a project and day, always the caller's own.
+
+pub(crate) mod http;
+pub mod rules;
+pub(crate) mod store;

@@ -1,0 +1,290 @@
+//! What an entry is and which hours a day may have. Hours are counted in hundredths, so that sums are exact.
+
+use std::collections::BTreeMap;
+
+use contract::fields::{Fields, FromBody};
+use contract::id::{CompanyId, MemberId};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+use service::ApiError;
+
+use crate::projects::rules::{ProjectId, Status as ProjectStatus};
+use crate::refusal::broken;
+use crate::settings::rules::TimeRules;
+use crate::weeks::rules::{Day, Status, day};
+
+contract::typed_id!(
+    /// An entry of one member.
+    EntryId
+);
+
+/// Hours in hundredths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Hours(i32);
+
+impl Hours {
+    /// A day.
+    pub const DAY: Self = Self(24_00);
+    /// Billable hours of a day, unless the company allows more.
+    pub const BILLABLE_DAY: Self = Self(8_00);
+
+    /// So many hundredths.
+    #[must_use]
+    pub const fn of_hundredths(hundredths: i32) -> Self {
+        Self(hundredths)
+    }
+
+    /// For SQL.
+    #[must_use]
+    pub const fn hundredths(self) -> i32 {
+        self.0
+    }
+
+    const fn plus(self, more: Self) -> Self {
+        Self(self.0.saturating_add(more.0))
+    }
+
+    /// What is left of these hours beside others; never below nothing.
+    fn beside(self, others: Self) -> Self {
+        Self(self.0.saturating_sub(others.0).max(0))
+    }
+
+    /// Reads a JSON number with at most two decimals that lies within a day.
+    fn parse(value: &Value) -> Result<Self, (&'static str, &'static str)> {
+        let number = value.as_f64().filter(|_| value.is_number()).ok_or(("type", "a number"))?;
+        if !(0.0..=24.0).contains(&number) {
+            return Err(("range", "from 0 to 24"));
+        }
+        decimal(number).map(Self).ok_or(("precision", "at most two decimals"))
+    }
+}
+
+/// The hundredths of a number as its shortest decimal form shows them; -0 is 0.
+fn decimal(number: f64) -> Option<i32> {
+    let text = number.abs().to_string();
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let digits = match fraction.len() {
+        0..=2 => format!("{whole}{fraction:0<2}"),
+        _ => return None,
+    };
+    digits.parse().ok()
+}
+
+impl Serialize for Hours {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.0 % 100 == 0 {
+            return serializer.serialize_i32(self.0 / 100);
+        }
+        serializer.serialize_f64(f64::from(self.0) / 100.0)
+    }
+}
+
+/// An entry as clients see it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// Minted here; stays when the entry is put again.
+    pub id: EntryId,
+    /// Whose it is.
+    pub company_id: CompanyId,
+    /// Who recorded it.
+    pub member_id: MemberId,
+    /// What was recorded.
+    #[serde(flatten)]
+    pub content: Content,
+    /// Of the week.
+    pub status: EntryStatus,
+}
+
+/// What was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Content {
+    /// Against what.
+    pub project_id: ProjectId,
+    /// On which day.
+    pub entry_date: Day,
+    /// Hours worked.
+    pub real_hours: Hours,
+    /// Hours to be billed.
+    pub billable_hours: Hours,
+}
+
+/// What the week's current submission makes of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EntryStatus {
+    /// The week is open.
+    Draft,
+    /// The week waits for a decision.
+    Submitted,
+    /// The week was accepted.
+    Approved,
+    /// The week was sent back.
+    Rejected,
+}
+
+impl EntryStatus {
+    /// Of the status of the week's current submission.
+    #[must_use]
+    pub const fn of(current: Option<Status>) -> Self {
+        match current {
+            None | Some(Status::Reverted) => Self::Draft,
+            Some(Status::Submitted) => Self::Submitted,
+            Some(Status::Approved) => Self::Approved,
+            Some(Status::Rejected) => Self::Rejected,
+        }
+    }
+}
+
+/// The body of an entry.
+#[derive(Clone, Copy, Debug)]
+pub struct EntryBody {
+    /// Against what.
+    pub project: ProjectId,
+    /// On which day.
+    pub day: Day,
+    real: Hours,
+    billable: Option<Hours>,
+}
+
+impl FromBody for EntryBody {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        let project = fields.uuid("projectId");
+        let day = day(fields, "entryDate");
+        let real = match fields.raw("realHours") {
+            Some(value) => hours(fields, "realHours", value),
+            None => fields.refuse("realHours", "required", "required"),
+        };
+        let billable = match fields.raw("billableHours") {
+            Some(value) => hours(fields, "billableHours", value).map(Some),
+            None => Some(None),
+        };
+        Some(Self { project: project?, day: day?, real: real?, billable: billable? })
+    }
+}
+
+fn hours(fields: &mut Fields<'_>, name: &str, value: &Value) -> Option<Hours> {
+    match Hours::parse(value) {
+        Ok(hours) => Some(hours),
+        Err((rule, message)) => fields.refuse(name, rule, message),
+    }
+}
+
+/// Hours of one entry, or of a day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Worked.
+    pub real: Hours,
+    /// To be billed.
+    pub billable: Hours,
+}
+
+impl EntryBody {
+    /// The entry that this body makes of the one before.
+    #[must_use]
+    pub fn content(&self, before: Option<&Content>, others: Sums, rules: &TimeRules) -> Content {
+        Content {
+            project_id: self.project,
+            entry_date: self.day,
+            real_hours: self.real,
+            billable_hours: self.billable(before, others, rules),
+        }
+    }
+
+    /// As sent. Else, of a new entry, all of it that may be billed; of an old one, what it had, if it still fits.
+    fn billable(&self, before: Option<&Content>, others: Sums, rules: &TimeRules) -> Hours {
+        match (self.billable, before) {
+            (Some(billable), _) => billable,
+            (None, Some(before)) if rules.enforce_billable_within_actual => {
+                before.billable_hours.min(self.real)
+            }
+            (None, Some(before)) => before.billable_hours,
+            (None, None) if rules.allow_billable_above_eight_hours => self.real,
+            (None, None) => self.real.min(Hours::BILLABLE_DAY.beside(others.billable)),
+        }
+    }
+}
+
+impl Content {
+    /// The project is one of the company; of an inactive one hours can only be lowered.
+    ///
+    /// # Errors
+    /// 422 `PROJECT_UNKNOWN`, `PROJECT_INACTIVE`.
+    pub fn check_project(
+        &self,
+        project: Option<ProjectStatus>,
+        before: Option<&Self>,
+    ) -> Result<(), ApiError> {
+        let details = || json!({ "projectId": self.project_id });
+        let lowered = before.is_some_and(|before| {
+            self.real_hours <= before.real_hours && self.billable_hours <= before.billable_hours
+        });
+        match project {
+            Some(ProjectStatus::Active) => Ok(()),
+            Some(ProjectStatus::Inactive) if lowered => Ok(()),
+            Some(ProjectStatus::Inactive) => {
+                let message = "hours of an inactive project can only be lowered";
+                Err(broken("PROJECT_INACTIVE", message, details()))
+            }
+            None => Err(broken("PROJECT_UNKNOWN", "the company has no such project", details())),
+        }
+    }
+
+    /// The hours fit into the day beside the member's other entries.
+    ///
+    /// # Errors
+    /// 422 `DAILY_HOURS_EXCEEDED`, `BILLABLE_EXCEEDS_ACTUAL`, `BILLABLE_ABOVE_EIGHT_HOURS`.
+    pub fn check_hours(&self, others: Sums, rules: &TimeRules) -> Result<(), ApiError> {
+        if self.real_hours.plus(others.real) > Hours::DAY {
+            return Err(too_much("DAILY_HOURS_EXCEEDED", "a day has 24 hours", self.entry_date));
+        }
+        check_entry(self, rules)?;
+        check_billable_day(self.entry_date, self.billable_hours.plus(others.billable), rules)
+    }
+}
+
+/// Billable hours of one entry.
+///
+/// # Errors
+/// 422 `BILLABLE_EXCEEDS_ACTUAL`.
+pub fn check_entry(entry: &Content, rules: &TimeRules) -> Result<(), ApiError> {
+    if rules.enforce_billable_within_actual && entry.billable_hours > entry.real_hours {
+        let message = "billable hours exceed real hours";
+        return Err(too_much("BILLABLE_EXCEEDS_ACTUAL", message, entry.entry_date));
+    }
+    Ok(())
+}
+
+/// Billable hours of one day.
+///
+/// # Errors
+/// 422 `BILLABLE_ABOVE_EIGHT_HOURS`.
+pub fn check_billable_day(day: Day, billable: Hours, rules: &TimeRules) -> Result<(), ApiError> {
+    if !rules.allow_billable_above_eight_hours && billable > Hours::BILLABLE_DAY {
+        let message = "a day has more than eight billable hours";
+        return Err(too_much("BILLABLE_ABOVE_EIGHT_HOURS", message, day));
+    }
+    Ok(())
+}
+
+/// The hours of a whole week against the rules as they are now; names the first day that breaks one.
+///
+/// # Errors
+/// 422 `BILLABLE_EXCEEDS_ACTUAL`, `BILLABLE_ABOVE_EIGHT_HOURS`.
+pub fn check_week(entries: &[Content], rules: &TimeRules) -> Result<(), ApiError> {
+    let mut days: BTreeMap<Day, Vec<&Content>> = BTreeMap::new();
+    for entry in entries {
+        days.entry(entry.entry_date).or_default().push(entry);
+    }
+    for (day, entries) in days {
+        entries.iter().try_for_each(|entry| check_entry(entry, rules))?;
+        let billable = entries.iter().fold(Hours::default(), |sum, entry| sum.plus(entry.billable_hours));
+        check_billable_day(day, billable, rules)?;
+    }
+    Ok(())
+}
+
+fn too_much(reason: &'static str, message: &'static str, day: Day) -> ApiError {
+    broken(reason, message, json!({ "entryDate": day }))
+}

@@ -1,0 +1,168 @@
+//! `timesheet.entries`. Writes happen under the lock of the member's week.
+
+use contract::id::MemberId;
+use service::{ApiError, AuditedTx, Permit};
+use sqlx::PgPool;
+
+use super::rules::{Content, Entry, EntryBody, EntryId, EntryStatus, Hours, Sums};
+use crate::projects::rules::{ProjectId, Status as ProjectStatus};
+use crate::weeks::rules::{Day, Status, Week};
+
+/// A member's entries of a week, by day and project code.
+pub(super) async fn list(
+    pool: &PgPool,
+    permit: &Permit,
+    member: MemberId,
+    week: Week,
+) -> Result<Vec<Entry>, ApiError> {
+    let rows = sqlx::query!(
+        r#"SELECT e.id, e.project_id, e.entry_date, (e.real_hours * 100)::int AS "real!",
+             (e.billable_hours * 100)::int AS "billable!", s.status AS "status?"
+           FROM timesheet.entries e
+           JOIN timesheet.projects p ON p.company_id = e.company_id AND p.id = e.project_id
+           LEFT JOIN timesheet.submissions s ON s.company_id = e.company_id AND s.member_id = e.member_id
+             AND s.week_start = e.week_start AND s.is_current
+           WHERE e.company_id = $1 AND e.member_id = $2 AND e.week_start = $3
+           ORDER BY e.entry_date, p.code COLLATE "C""#,
+        permit.company.as_uuid(),
+        member.as_uuid(),
+        week.monday()
+    )
+    .fetch_all(pool)
+    .await?;
+    let entries = rows.into_iter().map(|row| {
+        let current = row.status.as_deref().map(Status::of_word).transpose()?;
+        let content = Content {
+            project_id: row.project_id.into(),
+            entry_date: Day::from(row.entry_date),
+            real_hours: Hours::of_hundredths(row.real),
+            billable_hours: Hours::of_hundredths(row.billable),
+        };
+        let (company_id, status) = (permit.company, EntryStatus::of(current));
+        Ok(Entry { id: row.id.into(), company_id, member_id: member, content, status })
+    });
+    entries.collect()
+}
+
+/// What a member recorded in a week that is locked.
+pub(crate) async fn of_week(
+    tx: &mut AuditedTx,
+    permit: &Permit,
+    member: MemberId,
+    week: Week,
+) -> Result<Vec<Content>, ApiError> {
+    let rows = sqlx::query!(
+        r#"SELECT project_id, entry_date, (real_hours * 100)::int AS "real!",
+             (billable_hours * 100)::int AS "billable!"
+           FROM timesheet.entries WHERE company_id = $1 AND member_id = $2 AND week_start = $3"#,
+        permit.company.as_uuid(),
+        member.as_uuid(),
+        week.monday()
+    )
+    .fetch_all(tx.conn())
+    .await?;
+    let entries = rows.into_iter().map(|row| Content {
+        project_id: row.project_id.into(),
+        entry_date: Day::from(row.entry_date),
+        real_hours: Hours::of_hundredths(row.real),
+        billable_hours: Hours::of_hundredths(row.billable),
+    });
+    Ok(entries.collect())
+}
+
+/// The member's entry of the body's project and day.
+pub(super) async fn find(
+    tx: &mut AuditedTx,
+    permit: &Permit,
+    member: MemberId,
+    body: &EntryBody,
+) -> Result<Option<(EntryId, Content)>, ApiError> {
+    let row = sqlx::query!(
+        r#"SELECT id, (real_hours * 100)::int AS "real!", (billable_hours * 100)::int AS "billable!"
+           FROM timesheet.entries
+           WHERE company_id = $1 AND member_id = $2 AND entry_date = $3 AND project_id = $4"#,
+        permit.company.as_uuid(),
+        member.as_uuid(),
+        body.day.date(),
+        body.project.as_uuid()
+    )
+    .fetch_optional(tx.conn())
+    .await?;
+    Ok(row.map(|row| {
+        let content = Content {
+            project_id: body.project,
+            entry_date: body.day,
+            real_hours: Hours::of_hundredths(row.real),
+            billable_hours: Hours::of_hundredths(row.billable),
+        };
+        (row.id.into(), content)
+    }))
+}
+
+/// The day's hours of the member against other projects.
+pub(super) async fn others(
+    tx: &mut AuditedTx,
+    permit: &Permit,
+    member: MemberId,
+    body: &EntryBody,
+) -> Result<Sums, ApiError> {
+    let row = sqlx::query!(
+        r#"SELECT coalesce(sum(real_hours) * 100, 0)::int AS "real!",
+             coalesce(sum(billable_hours) * 100, 0)::int AS "billable!"
+           FROM timesheet.entries
+           WHERE company_id = $1 AND member_id = $2 AND entry_date = $3 AND project_id <> $4"#,
+        permit.company.as_uuid(),
+        member.as_uuid(),
+        body.day.date(),
+        body.project.as_uuid()
+    )
+    .fetch_one(tx.conn())
+    .await?;
+    Ok(Sums { real: Hours::of_hundredths(row.real), billable: Hours::of_hundredths(row.billable) })
+}
+
+/// The status of a project of the company, which does not change until the transaction ends.
+pub(super) async fn project(
+    tx: &mut AuditedTx,
+    permit: &Permit,
+    id: ProjectId,
+) -> Result<Option<ProjectStatus>, ApiError> {
+    let word = sqlx::query_scalar!(
+        "SELECT status FROM timesheet.projects WHERE company_id = $1 AND id = $2 FOR SHARE",
+        permit.company.as_uuid(),
+        id.as_uuid()
+    )
+    .fetch_optional(tx.conn())
+    .await?;
+    let Some(word) = word else { return Ok(None) };
+    let unknown = || ApiError::internal(format!("project {id} has the unknown status \"{word}\""));
+    ProjectStatus::of_word(&word).ok_or_else(unknown).map(Some)
+}
+
+/// Writes an entry of a week that is locked.
+pub(super) async fn save(
+    tx: &mut AuditedTx,
+    permit: &Permit,
+    member: MemberId,
+    id: EntryId,
+    content: &Content,
+) -> Result<(), ApiError> {
+    sqlx::query!(
+        "INSERT INTO timesheet.entries(id, company_id, member_id, week_start, project_id, entry_date, real_hours,
+           billable_hours)
+         VALUES ($1, $2, $3, $4, $5, $6, $7::int / 100.0, $8::int / 100.0)
+         ON CONFLICT (company_id, member_id, entry_date, project_id) DO UPDATE
+           SET real_hours = excluded.real_hours, billable_hours = excluded.billable_hours, updated_at = now()",
+        id.as_uuid(),
+        permit.company.as_uuid(),
+        member.as_uuid(),
+        content.entry_date.week().monday(),
+        content.project_id.as_uuid(),
+        content.entry_date.date(),
+        content.real_hours.hundredths(),
+        content.billable_hours.hundredths()
+    )
+    .execute(tx.conn())
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! Lists submissions and submits a week.
+
+use axum::extract::State;
+use contract::id::MemberId;
+use contract::page::Page;
+use http::{HeaderMap, StatusCode};
+use serde_json::json;
+use service::idempotency::{self, Attempt, Claim, Key, Once};
+use service::{ApiError, AuditEvent, AuditedTx, CompanyCall, Created, Data, Permit, Query, RawBody};
+
+use super::rules::{Shown, Submission, SubmitBody, View, Who};
+use super::store;
+use crate::entries::rules::check_week;
+use crate::refusal::conflict;
+use crate::settings::rules::TimeRules;
+use crate::weeks::rules::{Current, Status, Week, Window};
+use crate::{App, entries, features, member_approvers, settings, weeks};
+
+/// Names the operation in stored answers.
+const SUBMIT: &str = "submitWeek";
+
+pub(crate) async fn list(
+    State(app): State<App>,
+    call: CompanyCall,
+    query: Query,
+) -> Result<Data<Page<Shown>>, ApiError> {
+    // The view decides which decision is asked; what is wrong with it is told after a decision, as ever.
+    let whole = query.get("view") == Some("all");
+    let feature = if whole { &features::SUBMISSIONS_READ_ALL } else { &features::SUBMISSIONS_READ };
+    let permit = call.permit(&app.permits, feature).await?;
+    let (view, page) = service::query::both(query.word("view", View::WORDS, View::Mine), query.page())?;
+    let member = match view {
+        View::All => member_if_any(&app, &permit).await?,
+        View::Mine | View::Approvals => Some(own_member(&app, &permit).await?),
+    };
+    // Nobody decides his own weeks, so for a list of them nothing further is asked.
+    let approver = view != View::Mine && call.holds(&app.permits, &features::DECIDE_ANY).await?;
+    let who = Who { subject: permit.subject.clone(), member, approver };
+    let found = store::list(&app.core.pool, &permit, view, &who, page).await?;
+    let items = found.items.into_iter().map(|submission| submission.shown_to(&who)).collect();
+    Ok(Data(Page::new(page, items, found.total)))
+}
+
+async fn own_member(app: &App, permit: &Permit) -> Result<MemberId, ApiError> {
+    Ok(app.org.member_context(permit.company, &permit.subject, &permit.correlation).await?.member)
+}
+
+async fn member_if_any(app: &App, permit: &Permit) -> Result<Option<MemberId>, ApiError> {
+    let found = app.org.member_context_if_any(permit.company, &permit.subject, &permit.correlation).await?;
+    Ok(found.map(|context| context.member))
+}
+
+pub(crate) async fn submit(
+    State(app): State<App>,
+    call: CompanyCall,
+    headers: HeaderMap,
+    body: RawBody,
+) -> Result<Once<Shown>, ApiError> {
+    let permit = call.permit(&app.permits, &features::SUBMIT).await?;
+    let key = Key::of(&headers)?;
+    let SubmitBody { week } = body.parse()?;
+    let member = own_member(&app, &permit).await?;
+    let fingerprint = idempotency::fingerprint(SUBMIT, &[], &json!({ "weekStart": week }));
+    let attempt =
+        key.as_ref().map(|key| Attempt { company: permit.company, operation: SUBMIT, key, fingerprint });
+    let mut tx = app.core.begin(&permit.subject, &permit.correlation).await?;
+    if let Some(attempt) = &attempt
+        && let Claim::Done(replay) = idempotency::claim(&mut tx, attempt).await?
+    {
+        tx.unchanged().await?;
+        return Ok(Once::Again(replay));
+    }
+    let made = submitted(&mut tx, &app, &permit, member, week).await?;
+    let event = event(&permit, &made);
+    let who = Who { subject: permit.subject.clone(), member: Some(member), approver: false };
+    let shown = made.shown_to(&who);
+    if let Some(attempt) = &attempt {
+        let resource = Some(shown.submission.id.as_uuid());
+        idempotency::store(&mut tx, attempt, StatusCode::CREATED, &shown, resource).await?;
+    }
+    tx.commit(&event).await?;
+    Ok(Once::First(Created(shown)))
+}
+
+/// The next version of the week, once its state and its hours allow it.
+async fn submitted(
+    tx: &mut AuditedTx,
+    app: &App,
+    permit: &Permit,
+    member: MemberId,
+    week: Week,
+) -> Result<Submission, ApiError> {
+    let approver = member_approvers::store::approver_of(tx, permit, member).await?;
+    weeks::store::lock(tx, permit, member, week).await?;
+    let current = weeks::store::current(tx, permit, member, week).await?;
+    let before = current.map(superseded).transpose()?;
+    let rules = settings::store::find(tx.conn(), permit).await?.unwrap_or(TimeRules::DEFAULT);
+    Window::at(app.core.clock.now(), &rules).admit(week, current)?;
+    check_week(&entries::store::of_week(tx, permit, member, week).await?, &rules)?;
+    let made = Submission::next(permit, member, week, before, approver);
+    store::add(tx, permit, &made).await?;
+    Ok(made)
+}
+
+/// A week that waits or is approved is not submitted again.
+fn superseded(current: Current) -> Result<Current, ApiError> {
+    let details = json!({ "submissionId": current.id });
+    match current.status {
+        Status::Rejected | Status::Reverted => Ok(current),
+        Status::Submitted => Err(conflict("SUBMISSION_PENDING", "the week waits for a decision", details)),
+        Status::Approved => Err(conflict("SUBMISSION_APPROVED", "the week is approved", details)),
+    }
+}
+
+fn event(permit: &Permit, made: &Submission) -> AuditEvent {
+    AuditEvent {
+        company: Some(permit.company),
+        action: "submission.submitted",
+        subject: format!("submission:{}", made.id),
+        payload: json!({
+            "memberId": made.member_id, "weekStart": made.week_start, "versionNumber": made.version_number,
+            "supersedesId": made.supersedes_id, "assignedApproverMemberId": made.assigned_approver_member_id,
+        }),
+    }
+}

@@ -1,0 +1,167 @@
+//! What a submission is, who may move it, and whither.
+
+use contract::Subject;
+use contract::fields::{Fields, FromBody};
+use contract::id::{CompanyId, MemberId};
+use serde::Serialize;
+use service::Permit;
+
+use crate::weeks::rules::{Current, Status, SubmissionId, Week, week};
+
+/// One version of a week's submission.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Submission {
+    /// This version.
+    pub id: SubmissionId,
+    /// Whose it is.
+    pub company_id: CompanyId,
+    /// Whose week.
+    pub member_id: MemberId,
+    /// Which week.
+    pub week_start: Week,
+    /// From 1, without gaps.
+    pub version_number: i32,
+    /// Version 1.
+    pub root_id: SubmissionId,
+    /// The version before.
+    pub supersedes_id: Option<SubmissionId>,
+    /// Whether no later version is there.
+    pub is_current: bool,
+    /// What it has come to.
+    pub status: Status,
+    /// Who was asked to decide.
+    pub assigned_approver_member_id: Option<MemberId>,
+    /// Of a rejection.
+    pub reject_reason: Option<String>,
+    /// Whose token made it; never shown.
+    #[serde(skip)]
+    pub submitted_by: String,
+}
+
+/// A caller before a submission.
+#[derive(Clone, Debug)]
+pub struct Who {
+    /// The bearer's subject.
+    pub subject: Subject,
+    /// The caller's member row; an operator may have none.
+    pub member: Option<MemberId>,
+    /// Whether the caller may decide any member's week.
+    pub approver: bool,
+}
+
+/// What the caller may do with a submission now: true exactly when the call would succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Permissions {
+    can_approve: bool,
+    can_reject: bool,
+    can_revert: bool,
+}
+
+/// A submission as one caller sees it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Shown {
+    /// The submission.
+    #[serde(flatten)]
+    pub submission: Submission,
+    /// Of the caller.
+    pub permissions: Permissions,
+}
+
+impl Submission {
+    /// The version of a week that follows `before`.
+    #[must_use]
+    pub fn next(
+        permit: &Permit,
+        member: MemberId,
+        week: Week,
+        before: Option<Current>,
+        approver: Option<MemberId>,
+    ) -> Self {
+        let id = SubmissionId::mint();
+        Self {
+            id,
+            company_id: permit.company,
+            member_id: member,
+            week_start: week,
+            version_number: before.map_or(1, |before| before.version.saturating_add(1)),
+            root_id: before.map_or(id, |before| before.root),
+            supersedes_id: before.map(|before| before.id),
+            is_current: true,
+            status: Status::Submitted,
+            assigned_approver_member_id: approver,
+            reject_reason: None,
+            submitted_by: permit.subject.as_str().to_owned(),
+        }
+    }
+
+    /// The submission as `who` sees it.
+    #[must_use]
+    pub fn shown_to(self, who: &Who) -> Shown {
+        let permissions = self.permissions(who);
+        Shown { submission: self, permissions }
+    }
+
+    fn permissions(&self, who: &Who) -> Permissions {
+        let waits = self.is_current && self.status == Status::Submitted;
+        let approved = self.is_current && self.status == Status::Approved;
+        let decides = self.is_decided_by(who);
+        Permissions {
+            can_approve: waits && decides,
+            can_reject: waits && decides,
+            can_revert: (waits && self.is_of(who)) || (approved && decides),
+        }
+    }
+
+    /// Whether it is the caller's own week.
+    fn is_of(&self, who: &Who) -> bool {
+        who.member == Some(self.member_id)
+    }
+
+    /// Whether the caller would decide about himself: as the member, or as the subject that submitted the week before
+    /// the member was linked to another.
+    fn is_own(&self, who: &Who) -> bool {
+        self.is_of(who) || self.submitted_by == who.subject.as_str()
+    }
+
+    /// Whether the caller is the one who was asked.
+    fn is_assigned_to(&self, who: &Who) -> bool {
+        who.member.is_some() && self.assigned_approver_member_id == who.member
+    }
+
+    /// Nobody decides his own week, whatever he holds.
+    fn is_decided_by(&self, who: &Who) -> bool {
+        !self.is_own(who) && (self.is_assigned_to(who) || who.approver)
+    }
+}
+
+/// Which submissions a caller wants to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// The caller's.
+    Mine,
+    /// Those that the caller is to decide.
+    Approvals,
+    /// The company's.
+    All,
+}
+
+impl View {
+    /// The words of the query.
+    pub const WORDS: &[(&str, Self)] =
+        &[("mine", Self::Mine), ("approvals", Self::Approvals), ("all", Self::All)];
+}
+
+/// The body of a submission.
+#[derive(Clone, Copy, Debug)]
+pub struct SubmitBody {
+    /// Which week.
+    pub week: Week,
+}
+
+impl FromBody for SubmitBody {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        week(fields, "weekStart").map(|week| Self { week })
+    }
+}

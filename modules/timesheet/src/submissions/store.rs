@@ -1,0 +1,166 @@
+//! `timesheet.submissions` and what each version held. A version is added under the lock of the member's week.
+
+use contract::id::{CompanyId, MemberId};
+use contract::page::{Page, PageRequest};
+use serde_json::Value;
+use service::db::on_constraint;
+use service::{ApiError, AuditedTx, Permit};
+use sqlx::PgPool;
+use time::Date;
+use uuid::Uuid;
+
+use super::rules::{Submission, View, Who};
+use crate::refusal::conflict;
+use crate::weeks::rules::{Status, SubmissionId, Week};
+
+struct Row {
+    id: Uuid,
+    member_id: Uuid,
+    week_start: Date,
+    version_number: i32,
+    root_id: Uuid,
+    supersedes_id: Option<Uuid>,
+    is_current: bool,
+    status: String,
+    assigned_approver_member_id: Option<Uuid>,
+    reject_reason: Option<String>,
+    submitted_by: String,
+    total: i64,
+}
+
+impl Row {
+    fn submission(self, company: CompanyId) -> Result<Submission, ApiError> {
+        Ok(Submission {
+            id: self.id.into(),
+            company_id: company,
+            member_id: self.member_id.into(),
+            week_start: Week::from(self.week_start),
+            version_number: self.version_number,
+            root_id: self.root_id.into(),
+            supersedes_id: self.supersedes_id.map(SubmissionId::from),
+            is_current: self.is_current,
+            status: Status::of_word(&self.status)?,
+            assigned_approver_member_id: self.assigned_approver_member_id.map(MemberId::from),
+            reject_reason: self.reject_reason,
+            submitted_by: self.submitted_by,
+        })
+    }
+}
+
+/// A page query over the submissions of company $1 that fit the condition, which may use $4 on; three texts rather than
+/// one with alternatives, so that each has its own plan over its own index.
+macro_rules! page_of {
+    ($pool:expr, $permit:expr, $limit:expr, $offset:expr, $condition:literal $(, $value:expr)*) => {
+        sqlx::query_as!(
+            Row,
+            r#"SELECT id, member_id, week_start, version_number, root_id, supersedes_id, is_current, status,
+                 assigned_approver_member_id, reject_reason, submitted_by, count(*) OVER () AS "total!"
+               FROM timesheet.submissions WHERE company_id = $1 AND "# + $condition +
+            " ORDER BY week_start DESC, member_id, version_number DESC LIMIT $2 OFFSET $3",
+            $permit.company.as_uuid(),
+            $limit,
+            $offset
+            $(, $value)*
+        )
+        .fetch_all($pool)
+        .await
+    };
+}
+
+/// One page of a view, latest week first.
+pub(super) async fn list(
+    pool: &PgPool,
+    permit: &Permit,
+    view: View,
+    who: &Who,
+    page: PageRequest,
+) -> Result<Page<Submission>, ApiError> {
+    let rows = rows(pool, permit, view, who, page.limit(), page.offset()).await?;
+    let total = match rows.first() {
+        Some(row) => row.total,
+        // A page past the end does not tell the length of the list.
+        None => self::rows(pool, permit, view, who, 1, 0).await?.first().map_or(0, |row| row.total),
+    };
+    let items = rows.into_iter().map(|row| row.submission(permit.company));
+    Ok(Page::new(page, items.collect::<Result<_, _>>()?, total))
+}
+
+async fn rows(
+    pool: &PgPool,
+    permit: &Permit,
+    view: View,
+    who: &Who,
+    limit: i64,
+    offset: i64,
+) -> Result<Vec<Row>, ApiError> {
+    let member = who.member.map(MemberId::as_uuid);
+    let rows = match view {
+        View::Mine => page_of!(pool, permit, limit, offset, "member_id = $4", member)?,
+        View::Approvals => page_of!(
+            pool,
+            permit,
+            limit,
+            offset,
+            "member_id <> $4 AND (assigned_approver_member_id = $4
+               OR ($5 AND assigned_approver_member_id IS NULL))",
+            member,
+            who.approver
+        )?,
+        View::All => page_of!(pool, permit, limit, offset, "true")?,
+    };
+    Ok(rows)
+}
+
+/// Adds a version of a week that is locked, takes the place of the one before and keeps the week's hours.
+pub(super) async fn add(tx: &mut AuditedTx, permit: &Permit, made: &Submission) -> Result<(), ApiError> {
+    if let Some(before) = made.supersedes_id {
+        step_back(tx, permit, before).await?;
+    }
+    sqlx::query!(
+        "INSERT INTO timesheet.submissions(id, company_id, member_id, week_start, version_number, root_id,
+           supersedes_id, is_current, status, assigned_approver_member_id, submitted_by)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, true, 'submitted', $8, $9)",
+        made.id.as_uuid(),
+        permit.company.as_uuid(),
+        made.member_id.as_uuid(),
+        made.week_start.monday(),
+        made.version_number,
+        made.root_id.as_uuid(),
+        made.supersedes_id.map(SubmissionId::as_uuid),
+        made.assigned_approver_member_id.map(MemberId::as_uuid),
+        made.submitted_by
+    )
+    .execute(tx.conn())
+    .await
+    .map_err(|error| on_constraint(error, "submissions_one_current", pending))?;
+    sqlx::query!(
+        "INSERT INTO timesheet.submission_entries(submission_id, project_id, entry_date, real_hours, billable_hours)
+         SELECT $1, project_id, entry_date, real_hours, billable_hours FROM timesheet.entries
+         WHERE company_id = $2 AND member_id = $3 AND week_start = $4",
+        made.id.as_uuid(),
+        permit.company.as_uuid(),
+        made.member_id.as_uuid(),
+        made.week_start.monday()
+    )
+    .execute(tx.conn())
+    .await?;
+    Ok(())
+}
+
+/// The version before is the current one no more.
+async fn step_back(tx: &mut AuditedTx, permit: &Permit, before: SubmissionId) -> Result<(), ApiError> {
+    let done = sqlx::query!(
+        "UPDATE timesheet.submissions SET is_current = false
+         WHERE company_id = $1 AND id = $2 AND is_current AND status IN ('rejected', 'reverted')",
+        permit.company.as_uuid(),
+        before.as_uuid()
+    )
+    .execute(tx.conn())
+    .await?;
+    if done.rows_affected() == 1 { Ok(()) } else { Err(pending()) }
+}
+
+/// The lock of the week lets only one submit; the table says so again.
+fn pending() -> ApiError {
+    conflict("SUBMISSION_PENDING", "the week waits for a decision", Value::Null)
+}

@@ -1,0 +1,292 @@
+//! Days, weeks and the window of open weeks.
+
+use std::fmt;
+
+use contract::fields::Fields;
+use serde::{Serialize, Serializer};
+use serde_json::json;
+use service::ApiError;
+use time::format_description::BorrowedFormatItem;
+use time::macros::format_description;
+use time::{Date, Duration, OffsetDateTime};
+
+use crate::refusal::broken;
+use crate::settings::rules::TimeRules;
+
+const FORM: &[BorrowedFormatItem<'static>] = format_description!("[year]-[month]-[day]");
+/// The first place on earth to begin a day is so many hours ahead of UTC.
+const AHEAD: Duration = Duration::hours(14);
+/// The last one is so many behind.
+const BEHIND: Duration = Duration::hours(12);
+
+/// A day of the calendar, `YYYY-MM-DD` on the wire, from the year 1 on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Day(Date);
+
+impl Day {
+    /// Reads a day.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        // Ten characters that begin with a digit: no sign, no year of more than four digits.
+        let plain = text.len() == 10 && text.starts_with(|first: char| first.is_ascii_digit());
+        let date = if plain { Date::parse(text, FORM).ok()? } else { return None };
+        (date.year() >= 1).then_some(Self(date))
+    }
+
+    /// The week that the day is in.
+    #[must_use]
+    pub fn week(self) -> Week {
+        let past = i64::from(self.0.weekday().number_days_from_monday());
+        // Before the first Monday there is no day: the first of January of the year 1 is one.
+        Week(Self(self.0.saturating_sub(Duration::days(past))))
+    }
+
+    /// For SQL.
+    #[must_use]
+    pub const fn date(self) -> Date {
+        self.0
+    }
+}
+
+impl From<Date> for Day {
+    fn from(date: Date) -> Self {
+        Self(date)
+    }
+}
+
+impl fmt::Display for Day {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.format(FORM).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl Serialize for Day {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A week, named by its Monday.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Week(Day);
+
+impl Week {
+    /// The week that begins with this day; no other day than a Monday begins one.
+    #[must_use]
+    pub fn starting(day: Day) -> Option<Self> {
+        Some(day.week()).filter(|week| week.0 == day)
+    }
+
+    /// Its Monday, for SQL.
+    #[must_use]
+    pub const fn monday(self) -> Date {
+        self.0.0
+    }
+
+    fn later(self, weeks: i64) -> Self {
+        Self(Day(self.0.0.saturating_add(Duration::weeks(weeks))))
+    }
+}
+
+impl From<Date> for Week {
+    fn from(monday: Date) -> Self {
+        Day(monday).week()
+    }
+}
+
+/// A day of a body that must be there.
+pub fn day(fields: &mut Fields<'_>, name: &str) -> Option<Day> {
+    let Some(value) = fields.raw(name) else { return fields.refuse(name, "required", "required") };
+    let Some(text) = value.as_str() else { return fields.refuse(name, "type", "a string") };
+    Day::parse(text).or_else(|| fields.refuse(name, "date", "a date, YYYY-MM-DD"))
+}
+
+/// A week's Monday of a body.
+pub fn week(fields: &mut Fields<'_>, name: &str) -> Option<Week> {
+    let day = day(fields, name)?;
+    Week::starting(day).or_else(|| fields.refuse(name, "monday", "a Monday"))
+}
+
+/// The weeks that time may be recorded for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    first: Week,
+    last: Week,
+}
+
+impl Window {
+    /// The window at a moment. The current week is every week that has begun somewhere and not ended everywhere.
+    #[must_use]
+    pub fn at(now: OffsetDateTime, rules: &TimeRules) -> Self {
+        let earliest = Day((now.saturating_sub(BEHIND)).date()).week();
+        let latest = Day((now.saturating_add(AHEAD)).date()).week();
+        Self {
+            first: earliest.later(-rules.allowed_previous_weeks),
+            last: latest.later(rules.allowed_future_weeks),
+        }
+    }
+
+    /// A week that was handed back stays open on the past side, else a late rejection could never be put right.
+    ///
+    /// # Errors
+    /// 422 `WEEK_OUT_OF_WINDOW`.
+    pub fn admit(self, week: Week, current: Option<Current>) -> Result<(), ApiError> {
+        let handed_back =
+            current.is_some_and(|current| matches!(current.status, Status::Rejected | Status::Reverted));
+        if week <= self.last && (week >= self.first || handed_back) {
+            return Ok(());
+        }
+        let details = json!({ "weekStart": week, "from": self.first, "to": self.last });
+        Err(broken("WEEK_OUT_OF_WINDOW", "the week is not open", details))
+    }
+}
+
+contract::typed_id!(
+    /// One version of a week's submission.
+    SubmissionId
+);
+
+/// What a submission has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// It waits for a decision.
+    Submitted,
+    /// It was accepted.
+    Approved,
+    /// It was sent back with a reason.
+    Rejected,
+    /// It was taken back, or its approval was.
+    Reverted,
+}
+
+impl Status {
+    const WORDS: &[(&str, Self)] = &[
+        ("submitted", Self::Submitted),
+        ("approved", Self::Approved),
+        ("rejected", Self::Rejected),
+        ("reverted", Self::Reverted),
+    ];
+
+    /// The status that a stored word means.
+    ///
+    /// # Errors
+    /// 500: the table holds no other word.
+    pub fn of_word(word: &str) -> Result<Self, ApiError> {
+        let known = Self::WORDS.iter().find(|(known, _)| *known == word);
+        let unknown = || ApiError::internal(format!("a submission has the unknown status \"{word}\""));
+        known.map(|(_, status)| *status).ok_or_else(unknown)
+    }
+
+    /// Whether hours of the week may not change.
+    #[must_use]
+    pub const fn locks(self) -> bool {
+        matches!(self, Self::Submitted | Self::Approved)
+    }
+}
+
+/// The current submission of a week.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Current {
+    /// Which one.
+    pub id: SubmissionId,
+    /// What it has come to.
+    pub status: Status,
+    /// Its version.
+    pub version: i32,
+    /// The first version.
+    pub root: SubmissionId,
+}
+
+#[cfg(test)]
+mod tests {
+    use time::macros::{date, datetime};
+
+    use super::*;
+
+    #[test]
+    fn a_day_is_ten_characters_of_the_calendar() {
+        assert_eq!(Day::parse("2024-02-29"), Some(Day(date!(2024 - 02 - 29))));
+        assert_eq!(Day::parse("0001-01-01").map(|day| day.to_string()), Some("0001-01-01".to_owned()));
+        for bad in [
+            "",
+            "2026-11-31",
+            "2025-02-29",
+            "2026-1-1",
+            "+2026-11-1",
+            "-026-11-16",
+            "0000-12-31",
+            "2026-11-16T00:00:00Z",
+            "16.11.2026",
+            "2026/11/16",
+        ] {
+            assert_eq!(Day::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_week_is_named_by_its_monday_in_every_year() {
+        for (day, monday) in [
+            (date!(2026 - 11 - 22), date!(2026 - 11 - 16)),
+            (date!(2026 - 11 - 23), date!(2026 - 11 - 23)),
+            // Week 53 of 2020 reaches into 2021, and the leap day of 2024 is a Thursday.
+            (date!(2021 - 01 - 03), date!(2020 - 12 - 28)),
+            (date!(2024 - 02 - 29), date!(2024 - 02 - 26)),
+            // Clocks change on this Sunday in Europe; a day is a day.
+            (date!(2026 - 03 - 29), date!(2026 - 03 - 23)),
+            (date!(0001 - 01 - 07), date!(0001 - 01 - 01)),
+            (date!(9999 - 12 - 31), date!(9999 - 12 - 27)),
+        ] {
+            assert_eq!(Day(day).week().monday(), monday, "{day}");
+            assert_eq!(Week::starting(Day(day)).is_some(), day == monday);
+        }
+    }
+
+    fn open(now: OffsetDateTime, previous: i64, future: i64) -> (Date, Date) {
+        let rules = TimeRules {
+            allowed_previous_weeks: previous,
+            allowed_future_weeks: future,
+            ..TimeRules::DEFAULT
+        };
+        let window = Window::at(now, &rules);
+        (window.first.monday(), window.last.monday())
+    }
+
+    #[test]
+    fn p09_the_window_is_lenient_over_time_zones() {
+        let (this, next) = (date!(2026 - 11 - 16), date!(2026 - 11 - 23));
+        assert_eq!(open(datetime!(2026-11-22 23:30 UTC), 0, 0), (this, next));
+        assert_eq!(open(datetime!(2026-11-22 09:59:59 UTC), 0, 0), (this, this), "Sunday everywhere");
+        assert_eq!(open(datetime!(2026-11-22 10:00 UTC), 0, 0), (this, next), "Monday at UTC+14");
+        assert_eq!(open(datetime!(2026-11-23 11:59:59 UTC), 0, 0), (this, next), "Sunday at UTC-12");
+        assert_eq!(open(datetime!(2026-11-23 12:00 UTC), 0, 0), (next, next), "Monday everywhere");
+        let wide = open(datetime!(2021-01-06 12:00 UTC), 1, 1);
+        assert_eq!(wide, (date!(2020 - 12 - 28), date!(2021 - 01 - 11)), "over week 53");
+    }
+
+    #[test]
+    fn p10_a_week_that_was_handed_back_is_open_on_the_past_side_only() {
+        let window = Window::at(datetime!(2026-11-18 12:00 UTC), &TimeRules::DEFAULT);
+        let week = |date: Date| Day(date).week();
+        let current = |status| {
+            let id = SubmissionId::mint();
+            Some(Current { id, status, version: 1, root: id })
+        };
+        let (old, ahead) = (week(date!(2026 - 01 - 05)), week(date!(2026 - 12 - 07)));
+        assert!(window.admit(old, None).is_err());
+        for (status, admitted) in [
+            (Status::Rejected, true),
+            (Status::Reverted, true),
+            (Status::Submitted, false),
+            (Status::Approved, false),
+        ] {
+            assert_eq!(window.admit(old, current(status)).is_ok(), admitted, "{status:?}");
+            assert!(window.admit(ahead, current(status)).is_err());
+        }
+        assert!(window.admit(week(date!(2026 - 10 - 19)), None).is_ok());
+        assert!(window.admit(week(date!(2026 - 10 - 12)), None).is_err());
+        assert!(window.admit(week(date!(2026 - 11 - 23)), None).is_ok());
+        assert!(window.admit(week(date!(2026 - 11 - 30)), None).is_err());
+    }
+}

@@ -1,0 +1,94 @@
+//! What the tests of more than one resource need.
+
+use contract::Clock;
+use serde_json::{Value, json};
+use testkit::{ModuleApi, Reply};
+use time::Duration;
+use uuid::Uuid;
+
+use crate::start;
+
+/// The module and three active members of its company; the caller is the first.
+pub(crate) async fn start_with_members() -> (ModuleApi, [Uuid; 3]) {
+    let module = start().await;
+    let members = [Uuid::now_v7(), Uuid::now_v7(), Uuid::now_v7()];
+    module.member(members[0], &[], &[]);
+    know_members(&module, members.to_vec(), vec![]);
+    (module, members)
+}
+
+/// From now on org knows these members of the company and nobody else.
+pub(crate) fn know_members(module: &ModuleApi, active: Vec<Uuid>, inactive: Vec<Uuid>) {
+    let path = format!("/internal/org/companies/{}/lookup", module.company);
+    module.org.answer_with("POST", &path, move |request| {
+        let wanted = |id: &Uuid| {
+            request.body["memberIds"].as_array().is_some_and(|wanted| wanted.contains(&json!(id)))
+        };
+        let shown = |id: &Uuid, active: bool| json!({ "id": id, "displayName": "x", "email": null, "isActive": active, "kcSub": null });
+        let known = active.iter().map(|id| (id, true)).chain(inactive.iter().map(|id| (id, false)));
+        let members: Vec<Value> =
+            known.filter(|(id, _)| wanted(id)).map(|(id, active)| shown(id, active)).collect();
+        (200, json!({ "data": { "members": members, "positions": [], "groups": [] } }))
+    });
+}
+
+/// `details.reason` of a refusal.
+pub(crate) fn reason(reply: &Reply) -> &str {
+    reply.body["error"]["details"]["reason"].as_str().unwrap_or_default()
+}
+
+/// A new project's id.
+pub(crate) async fn project(module: &ModuleApi, code: &str) -> String {
+    let reply = module.ask("POST", "/projects", Some(json!({ "code": code, "name": "n" }))).await;
+    assert_eq!(reply.status, 201, "{}", reply.text);
+    reply.data()["id"].as_str().expect("an id").to_owned()
+}
+
+/// The Monday so many weeks from this one, as UTC counts. A test that needs an open week stays away from the window's
+/// edges, for the week may turn while it runs.
+pub(crate) fn monday(weeks: i64) -> String {
+    day_of(weeks, 0)
+}
+
+/// A day of the week so many weeks from this one; 0 is Monday.
+pub(crate) fn day_of(weeks: i64, day: u8) -> String {
+    let today = Clock::system().now().date();
+    let past = i64::from(today.weekday().number_days_from_monday());
+    let found = today + Duration::days(weeks * 7 - past + i64::from(day));
+    found.to_string()
+}
+
+/// Puts hours, all of them billable that may be.
+pub(crate) async fn put(module: &ModuleApi, project: &str, day: &str, hours: f64) -> Reply {
+    let body = json!({ "projectId": project, "entryDate": day, "realHours": hours });
+    module.ask("PUT", "/time-entries", Some(body)).await
+}
+
+/// Submits the caller's week.
+pub(crate) async fn submit(module: &ModuleApi, week: &str) -> Reply {
+    module.ask("POST", "/submissions", Some(json!({ "weekStart": week }))).await
+}
+
+/// Submits a week as another subject, who is this member.
+pub(crate) async fn submit_as(module: &ModuleApi, subject: &str, member: Uuid, week: &str) -> Reply {
+    let context = format!("/internal/org/companies/{}/members/by-kcsub/{subject}/context", module.company);
+    let place = json!({ "data": { "isMember": true, "isActive": true, "memberId": member,
+        "displayName": subject, "email": null, "positionIds": [], "groupIds": [] } });
+    module.org.answer("GET", &context, 200, place);
+    let call = module.api.post(module.path(module.company, "/submissions"));
+    let call = call.bearer(&module.issuer.issue(subject)).json(json!({ "weekStart": week }));
+    let reply = module.send("POST", "/submissions", call).await;
+    assert_eq!(reply.status, 201, "{}", reply.text);
+    reply
+}
+
+/// Ends a submission as the table shows it.
+pub(crate) async fn settle(module: &ModuleApi, made: &Reply, status: &str) {
+    let id = made.data()["id"].as_str().expect("an id");
+    let reason = if status == "rejected" { "'x'" } else { "NULL" };
+    let sql = format!(
+        "UPDATE timesheet.submissions SET status = '{status}', decided_at = now(), reject_reason = {reason}
+         WHERE id = '{id}'"
+    );
+    module.execute(sql).await;
+}

@@ -1,0 +1,42 @@
+//! `/internal/org/companies/{companyId}/lookup` and `…/assignables/…`.
+
+use axum::extract::State;
+use contract::id::CompanyId;
+use service::{ApiError, Data, PathParams, RawBody};
+
+use super::rules::{AssignableGroup, AssignablePosition, Found, Wanted};
+use super::store;
+use crate::App;
+
+/// What a module keeps the ids of. An id that is not one of the company's is left out, as an unknown one is.
+pub(crate) async fn lookup(
+    State(app): State<App>,
+    path: PathParams,
+    body: RawBody,
+) -> Result<Data<Found>, ApiError> {
+    let company: CompanyId = path.id("companyId")?;
+    let wanted: Wanted = body.parse()?;
+    let pool = &app.core.pool;
+    let (members, positions, groups) = tokio::try_join!(
+        store::members(pool, company, &wanted.members),
+        store::positions(pool, company, &wanted.positions),
+        store::groups(pool, company, &wanted.groups),
+    )?;
+    Ok(Data(Found { members, positions, groups }))
+}
+
+/// The positions that something can be assigned to.
+pub(crate) async fn assignable_positions(
+    State(app): State<App>,
+    path: PathParams,
+) -> Result<Data<Vec<AssignablePosition>>, ApiError> {
+    Ok(Data(store::assignable_positions(&app.core.pool, path.id("companyId")?).await?))
+}
+
+/// The groups that something can be assigned to.
+pub(crate) async fn assignable_groups(
+    State(app): State<App>,
+    path: PathParams,
+) -> Result<Data<Vec<AssignableGroup>>, ApiError> {
+    Ok(Data(store::assignable_groups(&app.core.pool, path.id("companyId")?).await?))
+}

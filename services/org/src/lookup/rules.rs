@@ -1,0 +1,104 @@
+//! Shapes of the look-up and of what can be assigned. Pure.
+
+use contract::Subject;
+use contract::fields::{Fields, FromBody};
+use contract::id::{GroupId, MemberId, PositionId, parse_uuid};
+use serde::Serialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+/// Most ids of one kind in one question.
+const MAX_IDS: usize = 200;
+
+/// The body of a look-up: ids of each kind, any of them absent.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) members: Vec<Uuid>,
+    pub(super) positions: Vec<Uuid>,
+    pub(super) groups: Vec<Uuid>,
+}
+
+impl FromBody for Wanted {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        let members = ids(fields, "memberIds");
+        let positions = ids(fields, "positionIds");
+        let groups = ids(fields, "groupIds");
+        Some(Self { members: members?, positions: positions?, groups: groups? })
+    }
+}
+
+/// A list of ids; absent: none.
+fn ids(fields: &mut Fields<'_>, name: &str) -> Option<Vec<Uuid>> {
+    let Some(value) = fields.raw(name) else { return Some(Vec::new()) };
+    let Value::Array(items) = value else { return fields.refuse(name, "type", "a list") };
+    if items.len() > MAX_IDS {
+        return fields.refuse(name, "length", format!("at most {MAX_IDS} items"));
+    }
+    let read: Vec<Option<Uuid>> = items
+        .iter()
+        .enumerate()
+        .map(|(index, item)| {
+            let id = item.as_str().and_then(parse_uuid);
+            id.or_else(|| fields.refuse(&format!("{name}[{index}]"), "uuid", "a UUID"))
+        })
+        .collect();
+    read.into_iter().collect()
+}
+
+/// What of the wanted is in the company; the rest is left out.
+#[derive(Debug, Serialize)]
+pub(crate) struct Found {
+    pub(super) members: Vec<FoundMember>,
+    pub(super) positions: Vec<FoundPosition>,
+    pub(super) groups: Vec<FoundGroup>,
+}
+
+/// A member, active or not.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FoundMember {
+    pub(super) id: MemberId,
+    pub(super) display_name: String,
+    pub(super) email: Option<String>,
+    pub(super) is_active: bool,
+    pub(super) kc_sub: Option<Subject>,
+}
+
+/// A position and the active member who holds it now.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FoundPosition {
+    pub(super) id: PositionId,
+    pub(super) title: String,
+    pub(super) holder_member_id: Option<MemberId>,
+    pub(super) holder_display_name: Option<String>,
+}
+
+/// A group, active or not, with the number of its active members.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FoundGroup {
+    pub(super) id: GroupId,
+    pub(super) title: String,
+    pub(super) is_active: bool,
+    pub(super) member_count: i64,
+}
+
+/// A position as the module contract's assignable.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AssignablePosition {
+    pub(super) position_id: PositionId,
+    pub(super) title: String,
+    pub(super) holder_member_id: Option<MemberId>,
+    pub(super) holder_display_name: Option<String>,
+}
+
+/// A group as the module contract's assignable.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct AssignableGroup {
+    pub(super) group_id: GroupId,
+    pub(super) title: String,
+    pub(super) member_count: i64,
+}
