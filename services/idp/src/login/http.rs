@@ -234,7 +234,8 @@ fn refuse(app: &App, target: &Target, refused: &Refused) -> Response {
     redirect(&target.answer(&app.realm.issuer, &outcome))
 }
 
-fn redirect(location: &str) -> Response {
+/// Sends the browser on.
+pub(crate) fn redirect(location: &str) -> Response {
     let mut response = StatusCode::FOUND.into_response();
     page::protect(&mut response);
     set_header(&mut response, LOCATION, location);
