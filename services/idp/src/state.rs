@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::keys::rules::KeyRing;
+use crate::login::guard::Guard;
 use crate::meter::Meter;
 use crate::reconcile;
 use crate::users::passwords::Passwords;
@@ -19,6 +20,7 @@ pub struct App {
     pub(crate) realm: Arc<Realm>,
     pub(crate) keys: Arc<KeyRing>,
     pub(crate) passwords: Passwords,
+    pub(crate) guard: Guard,
     pub(crate) meter: Meter,
 }
 
@@ -57,7 +59,14 @@ impl App {
             admin_client: config.admin_client.client_id.clone(),
         };
         let meter = Meter::register(&core.metrics)?;
-        Ok(Some(Self { core, realm: Arc::new(realm), keys: Arc::new(keys), passwords, meter }))
+        Ok(Some(Self {
+            core,
+            realm: Arc::new(realm),
+            keys: Arc::new(keys),
+            passwords,
+            guard: Guard::default(),
+            meter,
+        }))
     }
 
     /// What every service holds.

@@ -35,7 +35,7 @@ pub(crate) fn login(form: &Form<'_>) -> String {
     let content = format!(
         "<h1 id=\"kc-page-title\">Sign in</h1>\n{problem}\
          <form id=\"kc-form-login\" action=\"{action}\" method=\"post\">\n\
-         <label for=\"username\">User name</label>\n\
+         <label for=\"username\">User name or e-mail</label>\n\
          <input id=\"username\" name=\"username\" type=\"text\" value=\"{username}\" autocomplete=\"username\" \
          autofocus required maxlength=\"255\" aria-invalid=\"{invalid}\">\n\
          <label for=\"password\">Password</label>\n\

@@ -11,6 +11,7 @@ mod admin;
 mod clients;
 mod documents;
 mod exchange;
+mod guessing;
 mod login;
 mod logout;
 mod outage;
