@@ -25,6 +25,7 @@ pub mod error;
 pub mod layers;
 pub mod migrate;
 pub mod module;
+pub mod origins;
 pub mod path;
 pub mod permit;
 pub mod probes;

@@ -22,7 +22,6 @@ mod keys;
 mod login;
 mod logout;
 mod meter;
-pub mod origins;
 mod realm;
 mod reconcile;
 mod refusal;
@@ -40,6 +39,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use config::{Config, VARIABLES};
+pub use keys::rotation::step as rotate_once;
 pub use routes::router;
 pub use state::App;
 pub use sweep::step as sweep_once;

@@ -35,6 +35,8 @@ pub fn router(app: App) -> Router {
             "/admin/realms/{realm}/users/{id}",
             get(admin::http::user).put(admin::http::put_user).delete(admin::http::delete_user),
         )
+        .route("/admin/realms/{realm}/keys", get(admin::http::keys))
+        .route("/admin/realms/{realm}/keys/rotate", post(admin::http::rotate_keys))
         .route("/admin/realms/{realm}/admin-events", get(admin::http::admin_events))
         .route_layer(from_fn_with_state(app.clone(), realm::http::only_this_realm))
         .with_state(app);

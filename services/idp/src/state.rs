@@ -7,6 +7,7 @@ use service::{Core, ServeError};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
+use crate::keys::rotation::Turns;
 use crate::keys::rules::KeyRing;
 use crate::login::guard::Guard;
 use crate::meter::Meter;
@@ -19,6 +20,9 @@ pub struct App {
     pub(crate) core: Core,
     pub(crate) realm: Arc<Realm>,
     pub(crate) keys: Arc<KeyRing>,
+    /// Signing keys this old are replaced.
+    pub(crate) key_max_age: time::Duration,
+    pub(crate) turns: Arc<Turns>,
     pub(crate) passwords: Passwords,
     pub(crate) guard: Guard,
     pub(crate) meter: Meter,
@@ -63,6 +67,8 @@ impl App {
             core,
             realm: Arc::new(realm),
             keys: Arc::new(keys),
+            key_max_age: config.key_max_age,
+            turns: Arc::default(),
             passwords,
             guard: Guard::default(),
             meter,

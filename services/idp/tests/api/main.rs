@@ -19,4 +19,5 @@ mod provider;
 mod redirects;
 mod refresh;
 mod restart;
+mod rotation;
 mod userinfo;
