@@ -70,7 +70,7 @@ pub(crate) fn parts() -> Vec<Part> {
         part!(identity, ports::IDENTITY, COMPLETE),
         part!(org, ports::ORG, org::NOT_YET),
         part!(registry, ports::REGISTRY, COMPLETE, configure_registry),
-        part!(idp, ports::IDP, idp::NOT_YET),
+        part!(idp, ports::IDP, COMPLETE),
         part!(timesheet, 8160, COMPLETE),
         part!(notification, 8150, COMPLETE),
         part!(helpdesk, 8180, COMPLETE),

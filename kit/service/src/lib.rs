@@ -26,6 +26,7 @@ pub mod idempotency;
 pub mod layers;
 pub mod migrate;
 pub mod module;
+pub mod origins;
 pub mod path;
 pub mod permit;
 pub mod probes;

@@ -9,10 +9,10 @@ use contract::{Reader, Settings, Variable, ports};
 use service::ServiceConfig;
 use service::config::{env_name, offset_port};
 use service::layers::{Limits, REQUEST_TIMEOUT};
+use service::origins::{self, DOMAIN, EXTRA_ORIGINS, FrontendAccess};
 use zeroize::Zeroizing;
 
 use crate::form::MAX_FORM_BYTES;
-use crate::origins::{self, DOMAIN, EXTRA_ORIGINS, FrontendAccess};
 use crate::users::rules::is_username;
 
 const REALM: Variable = Variable::new(
@@ -57,6 +57,12 @@ const ADMIN_CLIENT_SECRET: Variable = Variable::new(
     None,
     "Secret of the administration client",
 );
+const KEY_MAX_AGE: Variable = Variable::new(
+    "PLATFORM_IDP_KEY_MAX_AGE",
+    Kind::Duration,
+    Some("2160h"),
+    "Age at which the built-in provider replaces its signing key; at least 1h",
+);
 
 /// The variables of the provider, those of every service aside.
 pub const VARIABLES: &[Variable] = &[
@@ -69,6 +75,7 @@ pub const VARIABLES: &[Variable] = &[
     SERVICE_CLIENT_SECRET,
     ADMIN_CLIENT_ID,
     ADMIN_CLIENT_SECRET,
+    KEY_MAX_AGE,
 ];
 
 /// The public client of every front end.
@@ -141,6 +148,8 @@ pub struct Config {
     pub service_clients: Vec<ConfidentialClient>,
     /// Reads account state.
     pub admin_client: ConfidentialClient,
+    /// Signing keys this old are replaced.
+    pub key_max_age: time::Duration,
 }
 
 impl Config {
@@ -165,6 +174,7 @@ impl Config {
             frontend: FrontendAccess::new(&base_url, &extra),
             service_clients: read_service_clients(&mut reader, &admin_client.client_id),
             admin_client,
+            key_max_age: read_key_max_age(&mut reader),
             base_url,
         };
         reader.finish(config)
@@ -270,6 +280,15 @@ fn read_admin_client(reader: &mut Reader<'_>) -> ConfidentialClient {
     let right = "a client id of lower-case letters, digits, - and _, not platform-frontend";
     let client_id = reader.parsed(&ADMIN_CLIENT_ID, fits, right).unwrap_or_default();
     ConfidentialClient { client_id, secret: read_secret(reader, ADMIN_CLIENT_SECRET.name) }
+}
+
+/// Every key is kept for hours after it was replaced, so a shorter age would pile them up.
+fn read_key_max_age(reader: &mut Reader<'_>) -> time::Duration {
+    let age = reader.duration(&KEY_MAX_AGE);
+    if age < std::time::Duration::from_hours(1) {
+        reader.refuse(KEY_MAX_AGE.name, "must be at least 1h");
+    }
+    time::Duration::try_from(age).unwrap_or(time::Duration::MAX)
 }
 
 fn read_secret(reader: &mut Reader<'_>, variable: &str) -> Secret {

@@ -6,6 +6,7 @@
 //! routes.rs -> realm/   the realm's documents: discovery, signing keys
 //!           -> login/   a person's way: request -> form -> password -> code
 //!           -> tokens/  code, refresh token or client secret -> tokens
+//!           -> userinfo/, logout/   who a token speaks for; the end of its session
 //!           -> admin/   account state, for the administration client only (never through the edge)
 //! reconcile.rs: keys, clients and users at every start      sweep.rs: removes what has run out
 //! keys/, clients/, users/: what the four share
@@ -19,8 +20,8 @@ pub mod config;
 mod form;
 mod keys;
 mod login;
+mod logout;
 mod meter;
-pub mod origins;
 mod realm;
 mod reconcile;
 mod refusal;
@@ -28,6 +29,7 @@ mod routes;
 mod state;
 mod sweep;
 mod tokens;
+mod userinfo;
 mod users;
 
 use contract::Clock;
@@ -37,7 +39,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use config::{Config, VARIABLES};
-pub use routes::{NOT_YET, router};
+pub use keys::rotation::step as rotate_once;
+pub use routes::router;
 pub use state::App;
 pub use sweep::step as sweep_once;
 

@@ -3,6 +3,25 @@
 use prometheus::{IntCounterVec, Opts};
 use telemetry::Metrics;
 
+/// How a login ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Outcome {
+    Succeeded,
+    Failed,
+    /// Not tried, after too many failures.
+    Delayed,
+}
+
+impl Outcome {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Delayed => "delayed",
+        }
+    }
+}
+
 /// Counts logins. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Meter {
@@ -13,14 +32,13 @@ impl Meter {
     pub(crate) fn register(metrics: &Metrics) -> prometheus::Result<Self> {
         let opts = Opts::new("platform_idp_logins_total", "Logins by outcome.");
         let logins = metrics.register(IntCounterVec::new(opts, &["outcome"])?)?;
-        for outcome in ["succeeded", "failed"] {
-            logins.with_label_values(&[outcome]).inc_by(0);
+        for outcome in [Outcome::Succeeded, Outcome::Failed, Outcome::Delayed] {
+            logins.with_label_values(&[outcome.name()]).inc_by(0);
         }
         Ok(Self { logins })
     }
 
-    pub(crate) fn login(&self, succeeded: bool) {
-        let outcome = if succeeded { "succeeded" } else { "failed" };
-        self.logins.with_label_values(&[outcome]).inc();
+    pub(crate) fn login(&self, outcome: Outcome) {
+        self.logins.with_label_values(&[outcome.name()]).inc();
     }
 }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::clients::rules::{Client, ClientKind, secret_material, service_account_of};
 use crate::config::{ConfidentialClient, Config, DevUser, FRONTEND_CLIENT};
-use crate::keys::rules::{KeyError, KeyRing, Purpose, make_signing_key, random_bytes};
+use crate::keys::rules::{KeyRing, Purpose, make_signing_key, random_bytes};
 use crate::users::passwords::Passwords;
 use crate::{clients, keys, users};
 
@@ -77,7 +77,7 @@ async fn reconcile_keys(core: &Core, now: OffsetDateTime) -> Result<KeyRing, Api
         let key = tokio::task::spawn_blocking(make_signing_key).await.map_err(ApiError::internal)??;
         keys::store::add_signing_key(tx.conn(), &key, now).await?;
         made.push(event("signing_key.created", format!("signing_key:{}", key.kid), json!({})));
-        signing.push(key);
+        signing = keys::store::signing_keys(tx.conn()).await?;
     }
     let mut secret = keys::store::digest_secret(tx.conn()).await?;
     if secret.is_none() {
@@ -87,8 +87,7 @@ async fn reconcile_keys(core: &Core, now: OffsetDateTime) -> Result<KeyRing, Api
         secret = Some(new.to_vec());
     }
     commit(tx, &made).await?;
-    let (newest, older) = signing.split_first().ok_or(KeyError::Generation)?;
-    Ok(KeyRing::new(newest, older, &secret.unwrap_or_default())?)
+    Ok(KeyRing::new(&signing, &secret.unwrap_or_default(), now)?)
 }
 
 async fn reconcile_clients(

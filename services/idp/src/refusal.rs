@@ -19,7 +19,7 @@ pub(crate) struct OauthError {
     status: StatusCode,
     error: &'static str,
     description: Cow<'static, str>,
-    /// The realm, when the client tried `Authorization: Basic`.
+    /// `WWW-Authenticate`.
     challenge: Option<String>,
 }
 
@@ -44,7 +44,18 @@ impl OauthError {
 
     /// The same, told to a client that used `Authorization: Basic` in this realm.
     pub(crate) fn challenged(mut self, realm: &str) -> Self {
-        self.challenge = Some(realm.to_owned());
+        self.challenge = Some(format!("Basic realm=\"{realm}\""));
+        self
+    }
+
+    /// The same, told to who sent a token or none; an outage or a bad form is no matter of the token.
+    pub(crate) fn bearer_challenged(mut self, realm: &str) -> Self {
+        if matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            let (error, description) = (self.error, &self.description);
+            let challenge =
+                format!("Bearer realm=\"{realm}\", error=\"{error}\", error_description=\"{description}\"");
+            self.challenge = Some(challenge);
+        }
         self
     }
 }
@@ -54,7 +65,7 @@ impl IntoResponse for OauthError {
         let body = json!({ "error": self.error, "error_description": self.description });
         let mut response = (self.status, Json(body)).into_response();
         never_stored(&mut response);
-        let challenge = self.challenge.map(|realm| HeaderValue::try_from(format!("Basic realm=\"{realm}\"")));
+        let challenge = self.challenge.map(HeaderValue::try_from);
         if let Some(Ok(challenge)) = challenge {
             response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         }

@@ -3,16 +3,9 @@
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
-use service::ApiError;
 
 use crate::state::App;
-use crate::{admin, login, realm, tokens};
-
-/// Routes that a later version brings; they answer 501.
-pub const NOT_YET: &[&str] = &[
-    "GET,POST /realms/{realm}/protocol/openid-connect/logout",
-    "GET,POST /realms/{realm}/protocol/openid-connect/userinfo",
-];
+use crate::{admin, login, logout, realm, tokens, userinfo};
 
 /// Every route of the provider; the chassis adds the probes.
 pub fn router(app: App) -> Router {
@@ -29,19 +22,23 @@ pub fn router(app: App) -> Router {
             get(login::http::reopen).post(login::http::authenticate),
         )
         .route("/realms/{realm}/protocol/openid-connect/token", post(tokens::http::token))
-        .route("/realms/{realm}/protocol/openid-connect/logout", get(not_yet).post(not_yet))
-        .route("/realms/{realm}/protocol/openid-connect/userinfo", get(not_yet).post(not_yet))
+        .route(
+            "/realms/{realm}/protocol/openid-connect/logout",
+            get(logout::http::by_link).post(logout::http::by_form),
+        )
+        .route(
+            "/realms/{realm}/protocol/openid-connect/userinfo",
+            get(userinfo::http::userinfo).post(userinfo::http::userinfo),
+        )
         .route("/admin/realms/{realm}/users", get(admin::http::users))
         .route(
             "/admin/realms/{realm}/users/{id}",
             get(admin::http::user).put(admin::http::put_user).delete(admin::http::delete_user),
         )
+        .route("/admin/realms/{realm}/keys", get(admin::http::keys))
+        .route("/admin/realms/{realm}/keys/rotate", post(admin::http::rotate_keys))
         .route("/admin/realms/{realm}/admin-events", get(admin::http::admin_events))
         .route_layer(from_fn_with_state(app.clone(), realm::http::only_this_realm))
         .with_state(app);
     in_realm.route(login::page::STYLE_PATH, get(login::http::style))
-}
-
-async fn not_yet() -> ApiError {
-    ApiError::NotImplemented
 }

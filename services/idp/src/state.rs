@@ -7,7 +7,9 @@ use service::{Core, ServeError};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
+use crate::keys::rotation::Turns;
 use crate::keys::rules::KeyRing;
+use crate::login::guard::Guard;
 use crate::meter::Meter;
 use crate::reconcile;
 use crate::users::passwords::Passwords;
@@ -18,7 +20,11 @@ pub struct App {
     pub(crate) core: Core,
     pub(crate) realm: Arc<Realm>,
     pub(crate) keys: Arc<KeyRing>,
+    /// Signing keys this old are replaced.
+    pub(crate) key_max_age: time::Duration,
+    pub(crate) turns: Arc<Turns>,
     pub(crate) passwords: Passwords,
+    pub(crate) guard: Guard,
     pub(crate) meter: Meter,
 }
 
@@ -57,7 +63,16 @@ impl App {
             admin_client: config.admin_client.client_id.clone(),
         };
         let meter = Meter::register(&core.metrics)?;
-        Ok(Some(Self { core, realm: Arc::new(realm), keys: Arc::new(keys), passwords, meter }))
+        Ok(Some(Self {
+            core,
+            realm: Arc::new(realm),
+            keys: Arc::new(keys),
+            key_max_age: config.key_max_age,
+            turns: Arc::default(),
+            passwords,
+            guard: Guard::default(),
+            meter,
+        }))
     }
 
     /// What every service holds.

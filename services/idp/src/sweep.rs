@@ -1,5 +1,5 @@
 //! Removes what has run out: sessions nobody may use any more (their codes go with them) and old administration
-//! events. A step function and its loop; tests call the step.
+//! events; then it is the turn of the signing keys. A step function and its loop; tests call the step.
 
 use std::time::Duration;
 
@@ -7,6 +7,7 @@ use serde_json::json;
 use service::{ApiError, AuditEvent};
 use tokio_util::sync::CancellationToken;
 
+use crate::keys::rotation;
 use crate::state::App;
 use crate::{admin, tokens};
 
@@ -26,6 +27,9 @@ pub(crate) async fn run(app: App, stop: CancellationToken) {
         }
         if let Err(error) = step(&app).await {
             tracing::warn!(%error, "expired sessions could not be swept");
+        }
+        if let Err(error) = rotation::step(&app).await {
+            tracing::warn!(%error, "the signing keys could not be looked after");
         }
     }
 }

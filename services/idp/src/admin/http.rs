@@ -12,6 +12,7 @@ use crate::admin::caller::Administrator;
 use crate::admin::rules::{self, Window, flag, moment};
 use crate::admin::store::{self, AdminEvent};
 use crate::form::{Params, whole_body};
+use crate::keys::rotation::{self, Wish};
 use crate::refusal::AdminError;
 use crate::state::App;
 use crate::users;
@@ -99,6 +100,23 @@ pub(crate) async fn delete_user(
     };
     record(&app, tx, &administrator, "DELETE", id, &event).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// `GET /admin/realms/{realm}/keys`.
+pub(crate) async fn keys(State(app): State<App>, _administrator: Administrator) -> Json<Value> {
+    Json(app.keys.description())
+}
+
+/// `POST /admin/realms/{realm}/keys/rotate`: a new signing key now, whatever the age of the active one. Keycloak adds a
+/// key provider instead (`POST …/components`); that much of it is not rebuilt here.
+pub(crate) async fn rotate_keys(
+    State(app): State<App>,
+    administrator: Administrator,
+    Correlation(correlation): Correlation,
+) -> Result<Json<Value>, AdminError> {
+    let actor = administrator.subject.as_str();
+    rotation::rotate(&app, &Wish { actor, correlation: Some(correlation.as_str()), age: None }).await?;
+    Ok(Json(app.keys.description()))
 }
 
 /// `GET /admin/realms/{realm}/admin-events`.

@@ -1,4 +1,5 @@
-//! The part of Keycloak's administration that the platform uses: account state, and what happened to accounts. Only
+//! The part of Keycloak's administration that the platform uses: account state, what happened to accounts, and the
+//! signing keys. Only
 //! the administration client's own token opens it, and the edge never forwards to it.
 
 mod caller;

@@ -1,6 +1,9 @@
 //! Making keys and signing with them: RS256 for what others verify, keyed digests for what only the provider reads
 //! again (session codes, refresh tokens, client secrets). No I/O.
 
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der, PublicKeyX509Der};
 use aws_lc_rs::rsa::KeySize;
 use aws_lc_rs::signature::{KeyPair as _, RsaKeyPair as NewRsaKeyPair};
@@ -14,6 +17,7 @@ use ring::signature::{
 use ring::{digest, hmac};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use time::{Duration, OffsetDateTime};
 
 /// Bytes of every random secret: codes, cookies, digest keys.
 const SECRET_BYTES: usize = 32;
@@ -29,6 +33,8 @@ pub(crate) enum KeyError {
     Generation,
     #[error("the stored signing key does not parse: {0}")]
     Stored(ring::error::KeyRejected),
+    #[error("no stored signing key is active")]
+    NoneActive,
     #[error("signing failed")]
     Signing,
     #[error("the claims cannot be written: {0}")]
@@ -41,21 +47,36 @@ impl From<KeyError> for service::ApiError {
     }
 }
 
+/// How long a replaced key stays published: what it signed last lives 300 s, and whoever checks it may grant 30 s more.
+const PUBLISHED: Duration = Duration::minutes(6);
+/// How long a replaced key is kept: an ID token of a session that it opened may be shown at the session's logout.
+pub(crate) const KEPT: Duration = Duration::hours(10);
+
+/// An RSA key that was made just now.
+pub(crate) struct NewKey {
+    pub(crate) kid: String,
+    pub(crate) private: Vec<u8>,
+    pub(crate) public: Vec<u8>,
+}
+
 /// An RSA key as it is stored.
 #[derive(Clone)]
 pub(crate) struct StoredKey {
     pub(crate) kid: String,
     pub(crate) private: Vec<u8>,
     pub(crate) public: Vec<u8>,
+    pub(crate) created_at: OffsetDateTime,
+    /// The active key has none.
+    pub(crate) replaced_at: Option<OffsetDateTime>,
 }
 
 /// Makes an RSA-2048 key. Takes a tenth of a second: not on a runtime worker.
-pub(crate) fn make_signing_key() -> Result<StoredKey, KeyError> {
+pub(crate) fn make_signing_key() -> Result<NewKey, KeyError> {
     let pair = NewRsaKeyPair::generate(KeySize::Rsa2048).map_err(|_| KeyError::Generation)?;
     let private: Pkcs8V1Der<'_> = pair.as_der().map_err(|_| KeyError::Generation)?;
     let public: PublicKeyX509Der<'_> = pair.public_key().as_der().map_err(|_| KeyError::Generation)?;
     let (private, public) = (private.as_ref().to_vec(), public.as_ref().to_vec());
-    Ok(StoredKey { kid: URL_SAFE_NO_PAD.encode(sha256(&public)), private, public })
+    Ok(NewKey { kid: URL_SAFE_NO_PAD.encode(sha256(&public)), private, public })
 }
 
 /// An unguessable text of 43 characters.
@@ -93,12 +114,18 @@ impl Purpose {
     }
 }
 
-/// The provider's keys in memory.
+/// The provider's keys in memory. The signing keys change while serving, the digests' key never does.
 pub(crate) struct KeyRing {
-    current: SigningKey,
-    /// The current one too; a token signed before a rotation stays good.
-    published: Vec<PublicKey>,
+    signing: ArcSwap<SigningKeys>,
     digests: hmac::Key,
+}
+
+struct SigningKeys {
+    current: SigningKey,
+    /// The current one first; a token signed before a rotation stays good.
+    published: Vec<PublicKey>,
+    /// Good for nothing but reading an old ID token at a logout.
+    retired: Vec<PublicKey>,
 }
 
 struct SigningKey {
@@ -113,36 +140,39 @@ struct PublicKey {
 }
 
 impl KeyRing {
-    /// Takes stored keys, the newest first.
-    pub(crate) fn new(newest: &StoredKey, older: &[StoredKey], secret: &[u8]) -> Result<Self, KeyError> {
-        let pair = RsaKeyPair::from_pkcs8(&newest.private).map_err(KeyError::Stored)?;
-        let published =
-            std::iter::once(newest).chain(older).map(PublicKey::of).collect::<Result<Vec<_>, _>>()?;
-        let current = SigningKey { kid: newest.kid.clone(), pair };
-        Ok(Self { current, published, digests: hmac::Key::new(hmac::HMAC_SHA512, secret) })
+    /// Takes stored keys, the active one first.
+    pub(crate) fn new(stored: &[StoredKey], secret: &[u8], now: OffsetDateTime) -> Result<Self, KeyError> {
+        let signing = ArcSwap::from_pointee(SigningKeys::of(stored, now)?);
+        Ok(Self { signing, digests: hmac::Key::new(hmac::HMAC_SHA512, secret) })
+    }
+
+    /// Signs and verifies with these from now on.
+    pub(crate) fn take_up(&self, stored: &[StoredKey], now: OffsetDateTime) -> Result<(), KeyError> {
+        self.signing.store(Arc::new(SigningKeys::of(stored, now)?));
+        Ok(())
     }
 
     /// A signed JWT of these claims.
     pub(crate) fn sign(&self, claims: &Value) -> Result<String, KeyError> {
-        let header = json!({ "alg": "RS256", "typ": "JWT", "kid": self.current.kid });
+        let SigningKey { kid, pair } = &self.signing.load().current;
+        let header = json!({ "alg": "RS256", "typ": "JWT", "kid": kid });
         let message = format!("{}.{}", encode_json(&header)?, encode_json(claims)?);
-        let mut signature = vec![0; self.current.pair.public().modulus_len()];
-        self.current
-            .pair
-            .sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), message.as_bytes(), &mut signature)
+        let mut signature = vec![0; pair.public().modulus_len()];
+        pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), message.as_bytes(), &mut signature)
             .map_err(|_| KeyError::Signing)?;
         Ok(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
-    /// The claims of a JWT that this provider signed; `None` for anything else. Times are for the caller to check.
+    /// The claims of a JWT that this provider signed with a key that is published; `None` for anything else. Times are
+    /// for the caller to check.
     pub(crate) fn verify<T: DeserializeOwned>(&self, token: &str) -> Option<T> {
-        let (header, message, payload, signature) = split_token(token)?;
-        (header.get("alg")? == "RS256").then_some(())?;
-        let kid = header.get("kid")?.as_str()?;
-        let key = self.published.iter().find(|key| key.kid == kid)?;
-        let components = RsaPublicKeyComponents { n: &key.components.n, e: &key.components.e };
-        components.verify(&RSA_PKCS1_2048_8192_SHA256, message.as_bytes(), &signature).ok()?;
-        serde_json::from_slice(&payload).ok()
+        verify_with(self.signing.load().published.iter(), token)
+    }
+
+    /// The same for a token that may have run out long ago, and its key with it.
+    pub(crate) fn verify_old<T: DeserializeOwned>(&self, token: &str) -> Option<T> {
+        let signing = self.signing.load();
+        verify_with(signing.published.iter().chain(&signing.retired), token)
     }
 
     /// A token that only the provider reads again (HS512, as Keycloak's refresh tokens).
@@ -178,14 +208,53 @@ impl KeyRing {
 
     /// The JWKS document.
     pub(crate) fn jwks(&self) -> Value {
-        let keys: Vec<Value> = self.published.iter().map(PublicKey::jwk).collect();
+        let keys: Vec<Value> = self.signing.load().published.iter().map(PublicKey::jwk).collect();
         json!({ "keys": keys })
     }
 
     /// `public_key` of the realm document: the current key's `SubjectPublicKeyInfo` in Base64.
     pub(crate) fn public_key(&self) -> String {
-        self.published.first().map(|key| STANDARD.encode(&key.spki)).unwrap_or_default()
+        self.signing.load().published.first().map(PublicKey::spki).unwrap_or_default()
     }
+
+    /// The published keys as administration lists them.
+    pub(crate) fn description(&self) -> Value {
+        let signing = self.signing.load();
+        let shown = |key: &PublicKey| {
+            let status = if key.kid == signing.current.kid { "ACTIVE" } else { "PASSIVE" };
+            json!({
+                "kid": key.kid, "status": status, "type": "RSA", "algorithm": "RS256", "use": "SIG",
+                "publicKey": key.spki(),
+            })
+        };
+        let keys: Vec<Value> = signing.published.iter().map(shown).collect();
+        json!({ "active": { "RS256": signing.current.kid }, "keys": keys })
+    }
+}
+
+impl SigningKeys {
+    fn of(stored: &[StoredKey], now: OffsetDateTime) -> Result<Self, KeyError> {
+        let active = stored.iter().find(|key| key.replaced_at.is_none()).ok_or(KeyError::NoneActive)?;
+        let pair = RsaKeyPair::from_pkcs8(&active.private).map_err(KeyError::Stored)?;
+        let is_published = |key: &&StoredKey| key.replaced_at.is_none_or(|at| now - at < PUBLISHED);
+        let (published, retired): (Vec<_>, Vec<_>) = stored.iter().partition(is_published);
+        let public = |keys: Vec<&StoredKey>| keys.into_iter().map(PublicKey::of).collect::<Result<_, _>>();
+        let current = SigningKey { kid: active.kid.clone(), pair };
+        Ok(Self { current, published: public(published)?, retired: public(retired)? })
+    }
+}
+
+fn verify_with<'a, T: DeserializeOwned>(
+    mut keys: impl Iterator<Item = &'a PublicKey>,
+    token: &str,
+) -> Option<T> {
+    let (header, message, payload, signature) = split_token(token)?;
+    (header.get("alg")? == "RS256").then_some(())?;
+    let kid = header.get("kid")?.as_str()?;
+    let key = keys.find(|key| key.kid == kid)?;
+    let components = RsaPublicKeyComponents { n: &key.components.n, e: &key.components.e };
+    components.verify(&RSA_PKCS1_2048_8192_SHA256, message.as_bytes(), &signature).ok()?;
+    serde_json::from_slice(&payload).ok()
 }
 
 impl PublicKey {
@@ -193,6 +262,11 @@ impl PublicKey {
         let pair = RsaKeyPair::from_pkcs8(&stored.private).map_err(KeyError::Stored)?;
         let components = PublicKeyComponents::from(pair.public_key());
         Ok(Self { kid: stored.kid.clone(), components, spki: stored.public.clone() })
+    }
+
+    /// In Base64.
+    fn spki(&self) -> String {
+        STANDARD.encode(&self.spki)
     }
 
     fn jwk(&self) -> Value {
@@ -223,8 +297,13 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn ring_of_one() -> KeyRing {
-        let key = make_signing_key().expect("a key");
-        KeyRing::new(&key, &[], &random_bytes().expect("random")).expect("a ring")
+        let secret = random_bytes().expect("random");
+        KeyRing::new(&[stored(None)], &secret, OffsetDateTime::UNIX_EPOCH).expect("a ring")
+    }
+
+    fn stored(replaced_at: Option<OffsetDateTime>) -> StoredKey {
+        let NewKey { kid, private, public } = make_signing_key().expect("a key");
+        StoredKey { kid, private, public, created_at: OffsetDateTime::UNIX_EPOCH, replaced_at }
     }
 
     #[test]
@@ -254,14 +333,24 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_older_key_is_published_and_still_verifies() {
-        let (old, new) = (make_signing_key().expect("a key"), make_signing_key().expect("a key"));
-        let secret = random_bytes().expect("random");
-        let before = KeyRing::new(&old, &[], &secret).expect("a ring");
-        let token = before.sign(&json!({ "sub": "a" })).expect("signed");
-        let after = KeyRing::new(&new, std::slice::from_ref(&old), &secret).expect("a ring");
-        assert!(after.verify::<Value>(&token).is_some());
-        assert_eq!(after.jwks()["keys"].as_array().map(Vec::len), Some(2));
-        assert_eq!(after.jwks()["keys"][0]["kid"], Value::from(new.kid));
+    fn a_replaced_key_is_published_for_a_while_then_retired() {
+        let (mut old, new) = (stored(None), stored(None));
+        let (secret, now) = (random_bytes().expect("random"), OffsetDateTime::UNIX_EPOCH);
+        let keys = KeyRing::new(std::slice::from_ref(&old), &secret, now).expect("a ring");
+        let token = keys.sign(&json!({ "sub": "a" })).expect("signed");
+        old.replaced_at = Some(now);
+        let both = [new.clone(), old];
+        for (after, is_published) in
+            [(Duration::ZERO, true), (PUBLISHED - Duration::SECOND, true), (PUBLISHED, false)]
+        {
+            keys.take_up(&both, now + after).expect("taken up");
+            assert_eq!(keys.verify::<Value>(&token).is_some(), is_published, "{after}");
+            assert_eq!(keys.jwks()["keys"].as_array().map(Vec::len), Some(1 + usize::from(is_published)));
+            assert_eq!(keys.jwks()["keys"][0]["kid"], Value::from(new.kid.as_str()));
+            assert!(keys.verify_old::<Value>(&token).is_some(), "{after}");
+        }
+        keys.take_up(&[new], now).expect("taken up");
+        assert_eq!(keys.verify_old::<Value>(&token), None);
+        assert!(matches!(keys.take_up(&[], now), Err(KeyError::NoneActive)));
     }
 }

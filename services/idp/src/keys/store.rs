@@ -1,16 +1,16 @@
-//! SQL of the keys. They are only ever added: the role may not change or remove one.
+//! SQL of the keys. The role may not change one, only say that it was replaced.
 
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 
-use crate::keys::rules::StoredKey;
+use crate::keys::rules::{NewKey, StoredKey};
 
-/// Every signing key, the newest first.
+/// Every signing key, the active one first, then the newest.
 pub(crate) async fn signing_keys(conn: &mut PgConnection) -> sqlx::Result<Vec<StoredKey>> {
     sqlx::query_as!(
         StoredKey,
-        "SELECT kid, private_key AS private, public_key AS public FROM idp.signing_keys \
-         ORDER BY created_at DESC, kid"
+        "SELECT kid, private_key AS private, public_key AS public, created_at, replaced_at FROM idp.signing_keys \
+         ORDER BY replaced_at DESC NULLS FIRST, kid"
     )
     .fetch_all(conn)
     .await
@@ -18,7 +18,7 @@ pub(crate) async fn signing_keys(conn: &mut PgConnection) -> sqlx::Result<Vec<St
 
 pub(crate) async fn add_signing_key(
     conn: &mut PgConnection,
-    key: &StoredKey,
+    key: &NewKey,
     now: OffsetDateTime,
 ) -> sqlx::Result<()> {
     sqlx::query!(
@@ -31,6 +31,29 @@ pub(crate) async fn add_signing_key(
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// Says that the active key was replaced now; gives its id.
+pub(crate) async fn replace_active(
+    conn: &mut PgConnection,
+    now: OffsetDateTime,
+) -> sqlx::Result<Option<String>> {
+    sqlx::query_scalar!(
+        "UPDATE idp.signing_keys SET replaced_at = $1 WHERE replaced_at IS NULL RETURNING kid",
+        now
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+/// Removes the keys that were replaced before `limit`; gives their ids.
+pub(crate) async fn remove_replaced(
+    conn: &mut PgConnection,
+    limit: OffsetDateTime,
+) -> sqlx::Result<Vec<String>> {
+    sqlx::query_scalar!("DELETE FROM idp.signing_keys WHERE replaced_at < $1 RETURNING kid", limit)
+        .fetch_all(conn)
+        .await
 }
 
 /// The key of the provider's digests.

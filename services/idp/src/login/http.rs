@@ -18,15 +18,13 @@ use crate::login::page::{self, Form};
 use crate::login::rules::{self, LoginRequest, Misaddressed, Refused, Target};
 use crate::login::store;
 use crate::login::ticket::{BROWSER_COOKIE, Browser, EXECUTION, Ticket};
+use crate::meter::Outcome;
 use crate::refusal::PageError;
 use crate::state::App;
 use crate::users;
 use crate::users::passwords::HashingError;
 use crate::users::rules::User;
 
-/// Told alike for an unknown name and a wrong password, so that names cannot be tried out.
-const WRONG: &str = "Invalid username or password.";
-const DISABLED: &str = "Account is disabled, contact your administrator.";
 const STALE: &str = "You took too long to sign in. Please try again.";
 /// Longest user name that is looked up.
 const MAX_USERNAME_BYTES: usize = 255;
@@ -77,9 +75,9 @@ pub(crate) async fn authenticate(
     let password = form.get("password").unwrap_or_default();
     match check_credentials(&app, username, password).await? {
         Credentials::Good(user) => finish(&app, ticket.request, &browser, user, &correlation).await,
-        Credentials::Bad { user, problem } => {
-            record_failure(&app, &ticket.request, user, problem, &correlation).await?;
-            show_form(&app, ticket.request, &browser, username, Some(problem))
+        Credentials::Bad { user, failure } => {
+            record_failure(&app, &ticket.request, user, failure, &correlation).await?;
+            show_form(&app, ticket.request, &browser, username, Some(failure.message()))
         }
     }
 }
@@ -128,25 +126,66 @@ fn check_still_allowed(client: Option<&Client>, request: &LoginRequest) -> Resul
 
 enum Credentials {
     Good(User),
-    Bad { user: Option<Uuid>, problem: &'static str },
+    Bad { user: Option<Uuid>, failure: Failure },
+}
+
+#[derive(Clone, Copy)]
+enum Failure {
+    Wrong,
+    /// Too many wrong ones before; the password was not looked at.
+    Delayed,
+    Disabled,
+}
+
+impl Failure {
+    /// Told alike for an unknown name, a wrong password and a closed account, so that names cannot be tried out.
+    const fn message(self) -> &'static str {
+        match self {
+            Self::Wrong | Self::Delayed => "Invalid username or password.",
+            Self::Disabled => "Account is disabled, contact your administrator.",
+        }
+    }
+
+    /// Of the audit row.
+    const fn reason(self) -> &'static str {
+        match self {
+            Self::Wrong => "credentials",
+            Self::Delayed => "too_many_failures",
+            Self::Disabled => "disabled",
+        }
+    }
 }
 
 /// The same work is done for every name, known or not; that an account is disabled is told only to who knows its
 /// password.
-async fn check_credentials(app: &App, username: &str, password: &str) -> Result<Credentials, PageError> {
-    let username = username.trim().to_lowercase();
-    let login = if username.len() <= MAX_USERNAME_BYTES {
-        users::store::find_login(&app.core.pool, &username).await?
+async fn check_credentials(app: &App, name: &str, password: &str) -> Result<Credentials, PageError> {
+    let name = name.trim().to_lowercase();
+    let login = if name.len() <= MAX_USERNAME_BYTES {
+        users::store::find_login(&app.core.pool, &name).await?
     } else {
         None
     };
     let (user, hash) = login.map_or((None, None), |login| (Some(login.user), login.password_hash));
+    let now = app.core.clock.unix_seconds();
+    let admitted = user.as_ref().is_none_or(|user| app.guard.admits(user.id, now));
+    let hash = hash.filter(|_| admitted);
     let fits = app.passwords.matches(password, hash).await.map_err(hashing_failed)?;
     Ok(match user {
-        Some(user) if fits && user.enabled => Credentials::Good(user),
-        Some(user) if fits => Credentials::Bad { user: Some(user.id), problem: DISABLED },
-        other => Credentials::Bad { user: other.map(|user| user.id), problem: WRONG },
+        Some(user) if fits => known(app, user),
+        other => {
+            let failure = if admitted { Failure::Wrong } else { Failure::Delayed };
+            Credentials::Bad { user: other.map(|user| user.id), failure }
+        }
     })
+}
+
+fn known(app: &App, user: User) -> Credentials {
+    app.guard.succeeded(user.id);
+    if user.enabled {
+        Credentials::Good(user)
+    } else {
+        Credentials::Bad { user: Some(user.id), failure: Failure::Disabled }
+    }
 }
 
 fn hashing_failed(error: HashingError) -> PageError {
@@ -157,13 +196,12 @@ async fn record_failure(
     app: &App,
     request: &LoginRequest,
     user: Option<Uuid>,
-    problem: &'static str,
+    failure: Failure,
     correlation: &CorrelationId,
 ) -> Result<(), PageError> {
-    app.meter.login(false);
-    let reason = if problem == DISABLED { "disabled" } else { "credentials" };
+    app.meter.login(if matches!(failure, Failure::Delayed) { Outcome::Delayed } else { Outcome::Failed });
     let subject = user.map_or_else(|| "user:unknown".to_owned(), |id| format!("user:{id}"));
-    let payload = json!({ "clientId": request.client_id, "reason": reason });
+    let payload = json!({ "clientId": request.client_id, "reason": failure.reason() });
     let tx = app.core.begin_as("system:login", Some(correlation.as_str())).await?;
     tx.commit(&AuditEvent { company: None, action: "login.failed", subject, payload }).await?;
     Ok(())
@@ -182,8 +220,9 @@ async fn finish(
     let mut tx = app.core.begin_as(&user.id.to_string(), Some(correlation.as_str())).await?;
     if !store::open_session(tx.conn(), session, user.id, &request.client_id, now).await? {
         tx.unchanged().await?;
-        record_failure(app, &request, Some(user.id), DISABLED, correlation).await?;
-        return show_form(app, request, browser, &user.username, Some(DISABLED));
+        let failure = Failure::Disabled;
+        record_failure(app, &request, Some(user.id), failure, correlation).await?;
+        return show_form(app, request, browser, &user.username, Some(failure.message()));
     }
     store::add_code(tx.conn(), session, &sha256(code.as_bytes()), &request, now).await?;
     let event = AuditEvent {
@@ -193,7 +232,7 @@ async fn finish(
         payload: json!({ "clientId": request.client_id, "userId": user.id }),
     };
     tx.commit(&event).await?;
-    app.meter.login(true);
+    app.meter.login(Outcome::Succeeded);
     let session = session.to_string();
     let outcome = [("session_state", session.as_str()), ("code", code.as_str())];
     Ok(redirect(&request.target.answer(&app.realm.issuer, &outcome)))
@@ -234,7 +273,8 @@ fn refuse(app: &App, target: &Target, refused: &Refused) -> Response {
     redirect(&target.answer(&app.realm.issuer, &outcome))
 }
 
-fn redirect(location: &str) -> Response {
+/// Sends the browser on.
+pub(crate) fn redirect(location: &str) -> Response {
     let mut response = StatusCode::FOUND.into_response();
     page::protect(&mut response);
     set_header(&mut response, LOCATION, location);

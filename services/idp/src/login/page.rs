@@ -1,4 +1,4 @@
-//! The pages a person sees: the login form and the error page, with the ids and field names that clients of Keycloak's
+//! The pages a person sees: the login form, the page after a logout and the error page, with the ids and field names that clients of Keycloak's
 //! pages look for. Everything that comes from outside is escaped here.
 
 use axum::response::Response;
@@ -35,7 +35,7 @@ pub(crate) fn login(form: &Form<'_>) -> String {
     let content = format!(
         "<h1 id=\"kc-page-title\">Sign in</h1>\n{problem}\
          <form id=\"kc-form-login\" action=\"{action}\" method=\"post\">\n\
-         <label for=\"username\">User name</label>\n\
+         <label for=\"username\">User name or e-mail</label>\n\
          <input id=\"username\" name=\"username\" type=\"text\" value=\"{username}\" autocomplete=\"username\" \
          autofocus required maxlength=\"255\" aria-invalid=\"{invalid}\">\n\
          <label for=\"password\">Password</label>\n\
@@ -49,14 +49,20 @@ pub(crate) fn login(form: &Form<'_>) -> String {
     page(&format!("Sign in to {}", form.realm), &content)
 }
 
+/// The page after a logout that leads nowhere else.
+pub(crate) fn logged_out() -> String {
+    let title = "You are logged out";
+    page(title, &format!("<h1 id=\"kc-page-title\">{title}</h1>"))
+}
+
 /// The error page.
 pub(crate) fn error(message: &str) -> String {
     let message = escape(message);
     let content = format!(
-        "<h1 id=\"kc-page-title\">This login cannot go on</h1>\n\
+        "<h1 id=\"kc-page-title\">This cannot go on</h1>\n\
          <div id=\"kc-error-message\"><p class=\"instruction\">{message}</p></div>"
     );
-    page("This login cannot go on", &content)
+    page("This cannot go on", &content)
 }
 
 /// The headers of every page.

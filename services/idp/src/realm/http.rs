@@ -1,6 +1,5 @@
 //! Handlers of the documents, and the check that a path names the one realm there is. Every address in them is built
-//! on the public base address, because clients reach the provider through the edge only. What is not there yet
-//! (`NOT_YET`) is not advertised.
+//! on the public base address, because clients reach the provider through the edge only.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -58,6 +57,10 @@ fn discovery_of(issuer: &str) -> Value {
         "authorization_endpoint": route("auth"),
         "token_endpoint": route("token"),
         "jwks_uri": route("certs"),
+        "userinfo_endpoint": route("userinfo"),
+        "end_session_endpoint": route("logout"),
+        "frontchannel_logout_supported": false,
+        "backchannel_logout_supported": false,
         "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
         "response_types_supported": ["code"],
         "response_modes_supported": ["query", "fragment"],

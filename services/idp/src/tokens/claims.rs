@@ -89,6 +89,27 @@ pub(crate) struct RefreshClaims {
     pub(crate) nonce: Option<String>,
 }
 
+/// What the provider reads of its own access tokens.
+#[derive(Debug, Deserialize)]
+pub(crate) struct AccessClaims {
+    pub(crate) iss: String,
+    pub(crate) typ: String,
+    pub(crate) exp: i64,
+    pub(crate) sub: Uuid,
+    pub(crate) azp: String,
+    pub(crate) scope: String,
+    /// A service account's token has none.
+    pub(crate) sid: Option<Uuid>,
+}
+
+/// What the userinfo route says of a user.
+pub(crate) fn userinfo(user: &User) -> Value {
+    let mut claims = Map::new();
+    claims.insert("sub".into(), json!(user.id));
+    add_profile(&mut claims, user);
+    Value::Object(claims)
+}
+
 fn common(grant: &Grant<'_>, kind: &str, lifetime: i64) -> Map<String, Value> {
     let mut claims = Map::new();
     let mut put = |name: &str, value: Value| drop(claims.insert(name.to_owned(), value));

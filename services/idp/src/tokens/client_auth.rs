@@ -24,7 +24,7 @@ struct Presented {
 }
 
 /// The client that asks.
-pub(super) async fn authenticate(
+pub(crate) async fn authenticate(
     app: &App,
     headers: &HeaderMap,
     params: &Params,

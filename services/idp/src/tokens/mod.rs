@@ -2,7 +2,7 @@
 //! `claims.rs` says what tokens hold, `issue.rs` signs them.
 
 pub(crate) mod claims;
-mod client_auth;
+pub(crate) mod client_auth;
 mod code;
 mod credentials;
 pub(crate) mod http;

@@ -12,12 +12,12 @@ pub(crate) struct Login {
     pub(crate) password_hash: Option<String>,
 }
 
-/// Who has this username (in lower case).
-pub(crate) async fn find_login(db: impl PgExecutor<'_>, username: &str) -> sqlx::Result<Option<Login>> {
+/// Who has this username or e-mail address (in lower case). No username holds an `@`, so a name is one of the two.
+pub(crate) async fn find_login(db: impl PgExecutor<'_>, name: &str) -> sqlx::Result<Option<Login>> {
     let row = sqlx::query!(
         "SELECT id, username, enabled, email, first_name, last_name, service_client, created_at, password_hash \
-         FROM idp.users WHERE username = $1",
-        username
+         FROM idp.users WHERE username = $1 OR (strpos($1, '@') > 0 AND lower(email) = $1)",
+        name
     )
     .fetch_optional(db)
     .await?;

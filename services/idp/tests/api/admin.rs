@@ -42,6 +42,8 @@ async fn only_the_administration_client_may() {
         ("PUT", format!("{USERS}/{id}")),
         ("DELETE", format!("{USERS}/{id}")),
         ("GET", EVENTS.to_owned()),
+        ("GET", "/admin/realms/platform/keys".to_owned()),
+        ("POST", "/admin/realms/platform/keys/rotate".to_owned()),
     ];
     for (method, path) in calls {
         let without = provider.send(method, &path, |call| call).await;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use contract::{Clock, Settings};
-use idp::Config;
+use idp::{App, Config};
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
 use testkit::{Api, Call, OpenApi, Reply, TestDatabase};
@@ -171,6 +171,15 @@ impl Provider {
             .fetch_all(&self.database.owner_pool())
             .await
             .expect("the audit table")
+    }
+
+    /// A second provider on the same database at the same time, for a test that calls its steps.
+    pub(crate) async fn twin(&self, change: impl FnOnce(Settings) -> Settings) -> (App, DropGuard) {
+        let config =
+            Config::read(&change(self.settings.clone())).expect("the settings of the test are right");
+        let stop = CancellationToken::new();
+        let app = App::start(&config, self.clock.clone(), &stop).await.expect("it starts");
+        (app.expect("it was not stopped"), stop.drop_guard())
     }
 
     /// How many audit rows there are of one action.

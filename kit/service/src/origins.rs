@@ -4,11 +4,11 @@
 
 use std::net::IpAddr;
 
+use crate::config::offset_port;
 use contract::settings::Kind;
 use contract::{Reader, Variable, ports};
 use http::Uri;
 use http::uri::Authority;
-use service::config::offset_port;
 
 /// The public domain.
 pub const DOMAIN: Variable = Variable::new(
