@@ -4,10 +4,10 @@
 use axum::Router;
 use axum::routing::{delete, get, post};
 
-use crate::{App, access, roles};
+use crate::{App, access, grants, roles};
 
 /// Routes that are here and answer 501 until a later version brings them.
-pub const NOT_YET: &[&str] = &["GET /internal/authz/effective-access/summary", "POST /internal/authz/grants"];
+pub const NOT_YET: &[&str] = &["GET /internal/authz/effective-access/summary"];
 
 /// All routes.
 pub fn router(app: App) -> Router {
@@ -16,7 +16,7 @@ pub fn router(app: App) -> Router {
         .route("/internal/authz/effective-access/batch-can", post(access::http::batch_can))
         .route("/internal/authz/effective-access/summary", get(access::http::not_yet))
         .route("/internal/authz/superadmin/{kcSub}", get(access::http::superadmin))
-        .route("/internal/authz/grants", post(access::http::not_yet))
+        .route("/internal/authz/grants", post(grants::http::change))
         .route("/internal/authz/platform-roles", post(roles::http::grant))
         .route("/internal/authz/platform-roles/{role}/{subjectId}", delete(roles::http::revoke))
         .with_state(app)

@@ -10,11 +10,12 @@ use contract::Subject;
 use contract::decision::{AccessRequest, Decision, SUPERADMIN, Scope};
 
 use crate::engine::Engine;
-use crate::facts::{Ask, Place, Question, SubjectRef};
+use crate::facts::{Ask, Facts, Place, PlaceFacts, Question, SubjectRef};
 
 pub use batch::{BatchItem, decide_all};
 pub use reason::Undecided;
 use steps::Case;
+pub(crate) use steps::{canonical, company_module};
 
 /// Decides one request of one subject.
 ///
@@ -32,6 +33,16 @@ pub async fn decide(
         return Err(Undecided::UnknownFeature);
     }
     steps::run(&Case { subject, request, facts: &facts, place })
+}
+
+/// Decides one request by facts that were read already, for a place among them.
+pub(crate) fn judge(
+    subject: &Subject,
+    request: &AccessRequest,
+    facts: &Facts,
+    place: &PlaceFacts,
+) -> Result<Decision, Undecided> {
+    steps::run(&Case { subject, request, facts, place })
 }
 
 /// The request that asks whether a subject is a superadmin: steps 1 to 4.

@@ -57,7 +57,7 @@ pub enum Undecided {
 
 impl Undecided {
     /// Nothing could be read, so not even the first step was taken.
-    pub(super) fn at_once(why: &Unanswered, subject: &Subject, request: &AccessRequest) -> Self {
+    pub(crate) fn at_once(why: &Unanswered, subject: &Subject, request: &AccessRequest) -> Self {
         let evidence = Trail::begin(subject, request).finish(1);
         Self::Unavailable { dependency: why.dependency, step: 1, evidence }
     }

@@ -216,7 +216,7 @@ pub(super) fn relation_ask(request: &AccessRequest) -> Option<Ask> {
 }
 
 /// UUIDs stand in tuples in lower case; a request may write them in any.
-fn canonical(object: &ObjectRef) -> ObjectRef {
+pub(crate) fn canonical(object: &ObjectRef) -> ObjectRef {
     let same = || object.clone();
     match object.kind.as_str() {
         "company_module" => company_module(&object.id)
@@ -227,7 +227,7 @@ fn canonical(object: &ObjectRef) -> ObjectRef {
     }
 }
 
-pub(super) fn company_module(id: &str) -> Option<(CompanyId, &str)> {
+pub(crate) fn company_module(id: &str) -> Option<(CompanyId, &str)> {
     let (company, key) = id.split_once('/')?;
     Some((CompanyId::from(parse_uuid(company)?), key))
 }

@@ -96,6 +96,20 @@ impl Model {
         }
     }
 
+    /// Whether a tuple of this relation makes its subject hold it.
+    #[must_use]
+    pub fn is_direct(&self, object_type: &str, relation: &str) -> bool {
+        let rules = self.rules.get(object_type).and_then(|of_type| of_type.get(relation));
+        rules.is_some_and(|rules| rules.direct.contains(relation))
+    }
+
+    /// Whether tuples of this relation are followed to the objects that they name.
+    #[must_use]
+    pub fn is_tupleset(&self, object_type: &str, relation: &str) -> bool {
+        let follows = |rules: &Rules| rules.follow.iter().any(|follow| follow.tupleset == relation);
+        self.rules.get(object_type).is_some_and(|of_type| of_type.values().any(follows))
+    }
+
     /// `{type: {relation: {direct: [relation], follow: [{tupleset, computed}]}}}`, for the SQL engine.
     #[must_use]
     pub fn rules_json(&self) -> &str {

@@ -14,6 +14,7 @@ mod can;
 mod cases;
 mod denials;
 mod feed;
+mod grants;
 mod models;
 mod naive;
 mod privileges;

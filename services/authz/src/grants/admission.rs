@@ -1,0 +1,189 @@
+//! Whether the caller may change these tuples: each object's type is a module's that is enabled (and for an app's backend
+//! its own), the caller passes steps 1 to 6 of the decision for that module and company, where a superadmin needs no
+//! membership, and holds `admin` on a module whose tiers it gives. All of it is read at one moment.
+
+use std::collections::BTreeSet;
+
+use contract::FieldProblem;
+use contract::Subject;
+use contract::decision::{AccessRequest, ObjectRef, Reason, SUPERADMIN, Scope};
+use contract::envelope::code;
+use contract::id::CompanyId;
+use serde_json::json;
+use service::{ApiError, Caller};
+
+use super::request::GrantsRequest;
+use super::store;
+use super::types::{self, Grantee, Sorted, problem};
+use crate::App;
+use crate::decision::{self, Undecided};
+use crate::engine::Engine;
+use crate::facts::{Ask, Facts, Held, Place, PlaceFacts, Question, SubjectRef};
+
+/// A catalog that changes more often than this while one request is judged is a dependency that cannot answer.
+pub(super) const ATTEMPTS: usize = 4;
+
+/// What was found out before the transaction.
+pub(super) struct Admission {
+    /// In the order of the request's tuples.
+    pub(super) sorted: Vec<Sorted>,
+    facts: Facts,
+}
+
+/// Judges type and decision.
+pub(super) async fn admit(
+    app: &App,
+    caller: &Caller,
+    request: &GrantsRequest,
+) -> Result<Admission, ApiError> {
+    let backend_of = match &caller.authorized_party {
+        Some(client) => store::app_of_client(&app.core.pool, client).await?,
+        None => None,
+    };
+    for _ in 0..ATTEMPTS {
+        let model = read(&*app.engine, caller, request, &[]).await?.model;
+        let sorted = types::sort_all(&model, request.op, &request.tuples);
+        let sorted = sorted.map_err(|problems| ApiError::unprocessable(&problems))?;
+        own_types_only(backend_of.as_deref(), &sorted)?;
+        let modules: BTreeSet<&str> = sorted.iter().map(|one| one.module.as_str()).collect();
+        let modules: Vec<&str> = modules.into_iter().collect();
+        let facts = read(&*app.engine, caller, request, &modules).await?;
+        if facts.model.revision() == model.revision() {
+            judge(&caller.subject, request.company, &sorted, &modules, &facts)?;
+            return Ok(Admission { sorted, facts });
+        }
+    }
+    Err(catalog_moves())
+}
+
+/// The catalog changed in every attempt.
+pub(super) fn catalog_moves() -> ApiError {
+    tracing::warn!("the catalog changes without a pause");
+    ApiError::unavailable("registry")
+}
+
+async fn read(
+    engine: &dyn Engine,
+    caller: &Caller,
+    request: &GrantsRequest,
+    modules: &[&str],
+) -> Result<Facts, ApiError> {
+    let company = request.company;
+    let asks = modules.iter().map(|key| admin_of(company, key)).chain(superadmin());
+    let places = modules.iter().map(|key| place(company, key)).collect();
+    let subject = SubjectRef::user(caller.subject.as_str());
+    let question = Question { subject, places, asks: asks.collect() };
+    let unread = |why| Undecided::at_once(&why, &caller.subject, &access(company, None)).into();
+    engine.read(&question).await.map_err(unread)
+}
+
+fn place(company: CompanyId, module: &str) -> Place {
+    Place { company: Some(company), module: Some(module.to_owned()), ..Place::default() }
+}
+
+fn admin_of(company: CompanyId, module: &str) -> Ask {
+    Ask::new(ObjectRef::company_module(company, module), "admin")
+}
+
+fn superadmin() -> Option<Ask> {
+    Ask::platform_role(SUPERADMIN)
+}
+
+/// Steps 1 to 6.
+fn access(company: CompanyId, module: Option<&str>) -> AccessRequest {
+    AccessRequest {
+        feature_key: "platform.grants".to_owned(),
+        scope: Scope::Company,
+        module_key: module.map(ToOwned::to_owned),
+        company_id: Some(company),
+        required_platform_role: Some(SUPERADMIN.to_owned()),
+        allow_platform_operator_company_scope: true,
+        required_company_role: None,
+        object: None,
+        relation: None,
+        correlation_id: None,
+        actor_id: None,
+    }
+}
+
+fn own_types_only(backend_of: Option<&str>, sorted: &[Sorted]) -> Result<(), ApiError> {
+    match backend_of {
+        Some(own) if sorted.iter().any(|one| one.module != own) => {
+            Err(denied("an app grants on its own object types only", "TYPE_OF_ANOTHER_APP", own))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Every module enabled (422), then every decision (403).
+fn judge(
+    subject: &Subject,
+    company: CompanyId,
+    sorted: &[Sorted],
+    modules: &[&str],
+    facts: &Facts,
+) -> Result<(), ApiError> {
+    let problems = of_disabled(sorted, modules, &facts.places);
+    if !problems.is_empty() {
+        return Err(ApiError::unprocessable(&problems));
+    }
+    for (key, place) in modules.iter().zip(&facts.places) {
+        let decision = decision::judge(subject, &access(company, Some(key)), facts, place)?;
+        if !decision.allowed {
+            return Err(denied("the access decision is no", decision.reason.as_str(), key));
+        }
+    }
+    Ok(())
+}
+
+fn of_disabled(sorted: &[Sorted], modules: &[&str], places: &[PlaceFacts]) -> Vec<FieldProblem> {
+    let usable =
+        |place: &PlaceFacts| place.module.as_ref().is_some_and(|module| module.installed && module.enabled);
+    let enabled: BTreeSet<&str> =
+        modules.iter().zip(places).filter(|(_, place)| usable(place)).map(|(key, _)| *key).collect();
+    let wrong = sorted.iter().enumerate().filter(|(_, one)| !enabled.contains(one.module.as_str()));
+    wrong
+        .map(|(index, one)| {
+            let field = if one.tier_of.is_some() { "objectId" } else { "objectType" };
+            problem(index, field, "module", "of a module that is enabled")
+        })
+        .collect()
+}
+
+impl Admission {
+    /// The catalog that was judged by.
+    pub(super) fn revision(&self) -> i64 {
+        self.facts.model.revision()
+    }
+
+    /// Whoever changes the tiers of a module administers it; its default tuple is the platform's, so a superadmin's.
+    pub(super) fn may_change_tiers(&self, company: CompanyId) -> Result<(), ApiError> {
+        for one in self.sorted.iter().filter(|one| one.tier_of.is_some()) {
+            let (ask, reason) = if one.grantee == Grantee::System {
+                (superadmin(), Reason::PlatformRoleRequired)
+            } else {
+                (Some(admin_of(company, &one.module)), Reason::EngineDenied)
+            };
+            match ask.map_or(Held::No, |ask| self.facts.holds(&ask)) {
+                Held::Yes => {}
+                Held::No => {
+                    return Err(denied(
+                        "the module's tiers are its administrators'",
+                        reason.as_str(),
+                        &one.module,
+                    ));
+                }
+                Held::Unknown => return Err(ApiError::unavailable("engine")),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn denied(message: &'static str, reason: &str, module: &str) -> ApiError {
+    ApiError::Forbidden {
+        code: code::AUTHORIZATION_DENIED,
+        message: message.into(),
+        details: json!({ "reason": reason, "moduleKey": module }),
+    }
+}

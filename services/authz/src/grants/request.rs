@@ -1,0 +1,102 @@
+//! `AuthzGrantsRequest`, its shape and nothing more.
+
+use contract::Subject;
+use contract::decision::{MAX_NAME, ObjectRef};
+use contract::fields::{Fields, FromBody, Text};
+use contract::fragment;
+use contract::id::{CompanyId, parse_uuid};
+
+use crate::decision::canonical;
+use crate::facts::SubjectRef;
+
+/// Most tuples of one request.
+pub(super) const MAX_TUPLES: usize = 1_000;
+
+/// What is done with the tuples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Op {
+    Grant,
+    Revoke,
+}
+
+impl Op {
+    /// `status` of the answer.
+    pub(super) const fn status(self) -> &'static str {
+        match self {
+            Self::Grant => "granted",
+            Self::Revoke => "revoked",
+        }
+    }
+
+    /// The audit row's action.
+    pub(super) const fn action(self) -> &'static str {
+        match self {
+            Self::Grant => "tuples.granted",
+            Self::Revoke => "tuples.revoked",
+        }
+    }
+}
+
+/// One relation on one object for one subject, ids written as tuples write them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tuple {
+    pub(super) object: ObjectRef,
+    pub(super) relation: String,
+    pub(super) subject: SubjectRef,
+}
+
+/// The body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct GrantsRequest {
+    pub(super) op: Op,
+    pub(super) company: CompanyId,
+    /// Goes to the audit row in place of the header's.
+    pub(super) correlation: Option<String>,
+    pub(super) tuples: Vec<Tuple>,
+}
+
+impl FromBody for GrantsRequest {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        let op = fields.word("op", &[("grant", Op::Grant), ("revoke", Op::Revoke)]);
+        let company = fields.uuid("companyId");
+        let correlation = fields.optional_text("correlationId", Text::line(MAX_NAME));
+        let tuples = fields.objects("tuples", MAX_TUPLES);
+        if tuples.as_ref().is_some_and(Vec::is_empty) {
+            return fields.refuse("tuples", "length", "at least one tuple");
+        }
+        Some(Self { op: op?, company: company?, correlation: correlation?, tuples: tuples? })
+    }
+}
+
+impl FromBody for Tuple {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        let name = Text::line(fragment::MAX_NAME);
+        let object_type = fields.text("objectType", name);
+        let object_id = fields.text("objectId", Text::line(MAX_NAME));
+        let relation = fields.text("relation", name);
+        let subject_type = fields.text("subjectType", name);
+        let subject_id = fields.text("subjectId", Text::line(Subject::MAX_LENGTH));
+        let subject_relation = subject_relation(fields, name);
+        let object = canonical(&ObjectRef { kind: object_type?, id: object_id? });
+        let subject = subject(subject_type?, subject_id?, subject_relation?);
+        Some(Self { object, relation: relation?, subject })
+    }
+}
+
+/// Absent, `null` and empty are the subject itself.
+fn subject_relation(fields: &mut Fields<'_>, rule: Text) -> Option<String> {
+    let name = "subjectRelation";
+    match fields.raw(name).and_then(serde_json::Value::as_str) {
+        Some("") => Some(String::new()),
+        _ => fields.optional_text(name, rule).map(Option::unwrap_or_default),
+    }
+}
+
+fn subject(kind: String, id: String, relation: String) -> SubjectRef {
+    let id = match kind.as_str() {
+        "position" | "group" => parse_uuid(&id).map_or(id, |uuid| uuid.to_string()),
+        "company_module" => canonical(&ObjectRef { kind: kind.clone(), id }).id,
+        _ => id,
+    };
+    SubjectRef { kind, id, relation }
+}

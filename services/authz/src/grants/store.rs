@@ -1,0 +1,167 @@
+//! What grants read and write. Tuples are locked by their object, through a fixed number of advisory locks that are taken
+//! in one order: rows of `authz.tuple` cannot be locked by a role that may not change them, and an object without tuples
+//! has no row.
+
+use std::collections::BTreeSet;
+
+use contract::grants::DEFAULT_GRANTS_LOCK;
+use contract::id::CompanyId;
+use sqlx::{PgConnection, PgPool};
+use uuid::Uuid;
+
+use super::anchors::{Belongings, Key};
+use super::request::Tuple;
+use super::types::Sorted;
+
+/// The app whose backend a client of the identity provider is.
+pub(super) async fn app_of_client(pool: &PgPool, client: &str) -> sqlx::Result<Option<String>> {
+    let key = sqlx::query_scalar!(
+        r#"SELECT key AS "key!" FROM registry.module_facts WHERE service_client_id = $1"#,
+        client
+    );
+    key.fetch_optional(pool).await
+}
+
+/// Keeps the catalog as it is until the transaction ends: registry takes this lock exclusively before it changes it.
+pub(super) async fn lock_catalog(conn: &mut PgConnection) -> sqlx::Result<()> {
+    sqlx::query!(
+        r#"SELECT pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended($1, 0)) AS "locked!: ()""#,
+        DEFAULT_GRANTS_LOCK
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(())
+}
+
+/// Locks objects until the transaction ends. A statement of its own: what is read after it is what others committed
+/// before it was had.
+pub(super) async fn lock_objects(
+    conn: &mut PgConnection,
+    objects: impl Iterator<Item = Key>,
+) -> sqlx::Result<()> {
+    let (types, ids): (Vec<String>, Vec<String>) = objects.unzip();
+    sqlx::query!(
+        r#"SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtext('authz.grants'), bucket) AS "locked!: ()"
+             FROM (SELECT DISTINCT (pg_catalog.hashtextextended(o.kind || ':' || o.id, 0) & 127)::int AS bucket
+                     FROM unnest($1::text[], $2::text[]) AS o(kind, id) ORDER BY bucket OFFSET 0) AS buckets"#,
+        &types,
+        &ids,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(())
+}
+
+/// The catalog's revision now.
+pub(super) async fn catalog_revision(conn: &mut PgConnection) -> sqlx::Result<i64> {
+    sqlx::query_scalar!("SELECT revision FROM registry.model_revision").fetch_one(conn).await
+}
+
+/// What the objects are anchored to, and which of the positions and groups are the company's.
+pub(super) async fn belongings(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    objects: &BTreeSet<Key>,
+    sorted: &[Sorted],
+) -> sqlx::Result<Belongings> {
+    let mut known = Belongings::default();
+    let (types, ids): (Vec<String>, Vec<String>) = objects.iter().cloned().unzip();
+    let anchors = sqlx::query!(
+        "SELECT t.object_type, t.object_id, t.subject_id
+           FROM unnest($1::text[], $2::text[]) AS o(kind, id)
+           JOIN authz.tuple t ON t.object_type = o.kind AND t.object_id = o.id AND t.relation = 'company_module'
+            AND t.subject_type = 'company_module' AND t.subject_relation = ''",
+        &types,
+        &ids,
+    );
+    for row in anchors.fetch_all(&mut *conn).await? {
+        known.anchors.entry((row.object_type, row.object_id)).or_default().insert(row.subject_id);
+    }
+    known.units = units(conn, company, sorted).await?;
+    Ok(known)
+}
+
+async fn units(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    sorted: &[Sorted],
+) -> sqlx::Result<BTreeSet<Uuid>> {
+    let positions: Vec<Uuid> = sorted.iter().filter_map(|one| one.grantee.position()).collect();
+    let groups: Vec<Uuid> = sorted.iter().filter_map(|one| one.grantee.group()).collect();
+    let found = sqlx::query_scalar!(
+        r#"SELECT position_id AS "id!" FROM org.position_facts WHERE company_id = $1 AND position_id = ANY($2)
+            UNION ALL SELECT group_id FROM org.group_facts WHERE company_id = $1 AND group_id = ANY($3)"#,
+        company.as_uuid(),
+        &positions,
+        &groups,
+    );
+    Ok(found.fetch_all(conn).await?.into_iter().collect())
+}
+
+/// The six columns, each as a list.
+#[derive(Default)]
+struct Columns {
+    object_type: Vec<String>,
+    object_id: Vec<String>,
+    relation: Vec<String>,
+    subject_type: Vec<String>,
+    subject_id: Vec<String>,
+    subject_relation: Vec<String>,
+}
+
+fn columns(tuples: &[Tuple]) -> Columns {
+    let mut columns = Columns::default();
+    for tuple in tuples {
+        columns.object_type.push(tuple.object.kind.clone());
+        columns.object_id.push(tuple.object.id.clone());
+        columns.relation.push(tuple.relation.clone());
+        columns.subject_type.push(tuple.subject.kind.clone());
+        columns.subject_id.push(tuple.subject.id.clone());
+        columns.subject_relation.push(tuple.subject.relation.clone());
+    }
+    columns
+}
+
+/// Adds what is not there; answers what was added, as text.
+pub(super) async fn add(conn: &mut PgConnection, tuples: &[Tuple]) -> sqlx::Result<Vec<String>> {
+    let given = columns(tuples);
+    sqlx::query_scalar!(
+        r#"INSERT INTO authz.tuple AS t
+             (object_type, object_id, relation, subject_type, subject_id, subject_relation, source)
+           SELECT g.a, g.b, g.c, g.d, g.e, g.f, 'grant'
+             FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) AS g(a, b, c, d, e, f)
+            ORDER BY 1, 2, 3, 4, 5, 6
+           ON CONFLICT DO NOTHING
+           RETURNING format('%s:%s#%s@%s:%s', t.object_type, t.object_id, t.relation, t.subject_type, t.subject_id)
+             || CASE WHEN t.subject_relation = '' THEN '' ELSE '#' || t.subject_relation END AS "tuple!""#,
+        &given.object_type,
+        &given.object_id,
+        &given.relation,
+        &given.subject_type,
+        &given.subject_id,
+        &given.subject_relation,
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// Removes what is there; answers what was removed, as text.
+pub(super) async fn remove(conn: &mut PgConnection, tuples: &[Tuple]) -> sqlx::Result<Vec<String>> {
+    let given = columns(tuples);
+    sqlx::query_scalar!(
+        r#"DELETE FROM authz.tuple AS t
+            USING unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) AS g(a, b, c, d, e, f)
+            WHERE t.object_type = g.a AND t.object_id = g.b AND t.relation = g.c
+              AND t.subject_type = g.d AND t.subject_id = g.e AND t.subject_relation = g.f
+           RETURNING format('%s:%s#%s@%s:%s', t.object_type, t.object_id, t.relation, t.subject_type, t.subject_id)
+             || CASE WHEN t.subject_relation = '' THEN '' ELSE '#' || t.subject_relation END AS "tuple!""#,
+        &given.object_type,
+        &given.object_id,
+        &given.relation,
+        &given.subject_type,
+        &given.subject_id,
+        &given.subject_relation,
+    )
+    .fetch_all(conn)
+    .await
+}

@@ -1,0 +1,403 @@
+//! Grants: what each rule accepts and refuses, in which order, and that all or nothing is written, with its audit row.
+
+use contract::id::CompanyId;
+use serde_json::{Value, json};
+use testkit::Reply;
+
+use crate::app::{App, in_company, with};
+use crate::can::crm;
+
+const GRANTS: &str = "/internal/authz/grants";
+const POSITION: &str = "01890a5d-ac96-774b-bcce-b302099a8101";
+const GROUP: &str = "01890a5d-ac96-774b-bcce-b302099a8102";
+const FOREIGN_GROUP: &str = "01890a5d-ac96-774b-bcce-b302099a8103";
+
+/// `crm` in two companies, `erp` disabled; alice is a member of the first, boss its module's administrator.
+struct World {
+    app: App,
+    company: CompanyId,
+    foreign: CompanyId,
+}
+
+impl World {
+    async fn start() -> Self {
+        let app = App::start().await;
+        let rows = app.rows();
+        let (company, foreign) = (rows.company().await, rows.company().await);
+        let mut relations = crm();
+        relations["crm_note"] = json!({
+            "company_module": { "this": true },
+            "deal": { "this": true },
+            "reader": { "tupleToUserset": { "tupleset": "deal", "computedUserset": "viewer" } },
+        });
+        rows.app("crm", &relations, &["crm.deals.read"]).await;
+        let erp = json!({ "erp_order": { "company_module": { "this": true }, "owner": { "this": true } } });
+        rows.app("erp", &erp, &[]).await;
+        for subject in ["alice", "boss"] {
+            rows.subject(subject).await;
+            rows.member(company, subject).await;
+        }
+        for place in [company, foreign] {
+            rows.defaults(place, "crm").await;
+            rows.defaults(place, "erp").await;
+        }
+        rows.tuple(&format!("company_module:{company}/crm#admin@user:boss"), "grant").await;
+        for (group, place) in [(GROUP, company), (FOREIGN_GROUP, foreign)] {
+            rows.run(format!(
+                "INSERT INTO org.groups(id, company_id, code, name) VALUES ('{group}', '{place}', 'G', 'A group')"
+            ))
+            .await;
+        }
+        rows.run(format!(
+            "INSERT INTO org.positions(id, company_id, code, title, org_unit_id)
+             VALUES ('{POSITION}', '{company}', 'P', 'A position', '{company}')"
+        ))
+        .await;
+        Self { app, company, foreign }
+    }
+
+    /// `{c}` and `{f}` stand for the companies.
+    fn body(&self, op: &str, tuples: &[&str]) -> Value {
+        let fill = |text: &&str| {
+            let text = text.replace("{c}", &self.company.to_string());
+            tuple(&text.replace("{f}", &self.foreign.to_string()))
+        };
+        let tuples: Vec<Value> = tuples.iter().map(fill).collect();
+        json!({ "op": op, "companyId": self.company, "tuples": tuples })
+    }
+
+    async fn ask(&self, subject: &str, op: &str, tuples: &[&str]) -> Reply {
+        self.app.ask("POST", GRANTS, subject, Some(self.body(op, tuples))).await
+    }
+
+    /// `(count, changed)` of a request that is done.
+    async fn done(&self, subject: &str, op: &str, tuples: &[&str]) -> (u64, u64) {
+        let reply = self.ask(subject, op, tuples).await;
+        assert_eq!(reply.status, 200, "{op} {tuples:?}: {}", reply.text);
+        let number = |name: &str| reply.data()[name].as_u64().expect("a number");
+        assert_eq!(reply.data()["status"], if op == "grant" { "granted" } else { "revoked" });
+        (number("count"), number("changed"))
+    }
+
+    /// The status, with the path of the first wrong field or the reason.
+    async fn refused(&self, subject: &str, op: &str, tuples: &[&str]) -> (u16, String) {
+        let reply = self.ask(subject, op, tuples).await;
+        let details = &reply.body["error"]["details"];
+        let told = details["fields"][0]["path"].as_str().or_else(|| details["reason"].as_str());
+        (reply.status, told.unwrap_or_default().to_owned())
+    }
+
+    async fn granted(&self) -> i64 {
+        let sql = "SELECT count(*) FROM authz.tuple WHERE source = 'grant'";
+        sqlx::query_scalar(sql).fetch_one(&self.app.owner).await.expect("a number")
+    }
+}
+
+fn tuple(text: &str) -> Value {
+    let [object_type, object_id, relation, subject_type, subject_id, subject_relation] =
+        crate::app::Tuple::parse(text).0;
+    json!({
+        "objectType": object_type, "objectId": object_id, "relation": relation,
+        "subjectType": subject_type, "subjectId": subject_id, "subjectRelation": subject_relation,
+    })
+}
+
+const ANCHOR: &str = "crm_deal:1#company_module@company_module:{c}/crm";
+const OWNER: &str = "crm_deal:1#owner@user:alice";
+
+#[tokio::test]
+async fn an_object_is_anchored_and_given_in_one_request_and_taken_again() {
+    let world = World::start().await;
+    let asked = || {
+        with(
+            in_company(world.company),
+            json!({ "moduleKey": "crm", "object": { "type": "crm_deal", "id": "1" }, "relation": "viewer" }),
+        )
+    };
+    assert_eq!(world.app.reason("alice", asked()).await, "ENGINE_DENIED");
+    assert_eq!(world.done("alice", "grant", &[ANCHOR, OWNER]).await, (2, 2));
+    assert_eq!(world.app.reason("alice", asked()).await, "ALLOWED", "seen at once");
+    assert_eq!(world.done("alice", "grant", &[ANCHOR, OWNER]).await, (2, 0), "repeated");
+    assert_eq!(world.done("alice", "revoke", &[OWNER, OWNER]).await, (2, 1));
+    assert_eq!(world.app.reason("alice", asked()).await, "ENGINE_DENIED", "gone at once");
+    assert_eq!(world.done("alice", "revoke", &[ANCHOR, OWNER]).await, (2, 1));
+    assert_eq!(world.done("alice", "revoke", &[ANCHOR, OWNER]).await, (2, 0), "repeated");
+    let rows = world.app.audit().await;
+    let rows: Vec<&Value> = rows.iter().filter(|row| row["action"] != "access.denied").collect();
+    assert_eq!(rows.len(), 3, "one for each request that changed something");
+    let anchor = ANCHOR.replace("{c}", &world.company.to_string());
+    let expected = json!({
+        "companyId": world.company, "actor": "alice", "action": "tuples.granted",
+        "subject": format!("company:{}", world.company), "correlationId": "test-correlation",
+        "payload": { "tuples": [anchor, OWNER], "requested": 2 },
+    });
+    assert_eq!(*rows[0], expected);
+    assert_eq!(
+        (&rows[1]["action"], &rows[1]["payload"]["tuples"]),
+        (&json!("tuples.revoked"), &json!([OWNER]))
+    );
+}
+
+#[tokio::test]
+async fn every_subject_that_a_grant_takes() {
+    let world = World::start().await;
+    let (holder, member) = (
+        format!("crm_deal:1#viewer@position:{}#holder", POSITION.to_uppercase()),
+        format!("crm_deal:1#viewer@group:{GROUP}#member"),
+    );
+    let tuples = [
+        ANCHOR,
+        OWNER,
+        &holder,
+        &member,
+        "crm_note:1#company_module@company_module:{c}/crm",
+        "crm_note:1#deal@crm_deal:1",
+    ];
+    assert_eq!(world.done("alice", "grant", &tuples).await, (6, 6));
+    let note = with(
+        in_company(world.company),
+        json!({ "moduleKey": "crm", "object": { "type": "crm_note", "id": "1" }, "relation": "reader" }),
+    );
+    assert_eq!(world.app.reason("alice", note).await, "ALLOWED", "the note follows its deal");
+    let tiers = [
+        "company_module:{c}/crm#editor@user:alice",
+        &format!("company_module:{{c}}/crm#member@group:{GROUP}#member"),
+    ];
+    assert_eq!(world.done("boss", "grant", &tiers).await, (2, 2), "an administrator gives tiers");
+    assert_eq!(world.done("root", "revoke", &tiers).await, (2, 2), "a superadmin is no member and may");
+}
+
+#[tokio::test]
+async fn what_a_tuple_cannot_be_is_422_and_named() {
+    let world = World::start().await;
+    world.app.rows().run("UPDATE registry.modules SET enabled = false WHERE key = 'erp'").await;
+    world.app.rows().catalog_changed().await;
+    assert_eq!(world.done("alice", "grant", &[ANCHOR]).await, (1, 1));
+    for (wrong, field) in [
+        ("company:{c}#member@user:alice", "objectType"),
+        ("system:platform#superadmin@user:alice", "objectType"),
+        ("position:p#holder@user:alice", "objectType"),
+        ("group:g#member@user:alice", "objectType"),
+        ("document:1#owner@user:alice", "objectType"),
+        ("unicorn:1#rider@user:alice", "objectType"),
+        ("erp_order:1#owner@user:alice", "objectType"),
+        ("company_module:{c}/erp#member@user:alice", "objectId"),
+        ("company_module:{c}/nothing#member@user:alice", "objectId"),
+        ("company_module:crm#member@user:alice", "objectId"),
+        ("company_module:{c}/crm#company@company:{c}", "relation"),
+        ("company_module:{c}/crm#system@system:platform", "relation"),
+        ("company_module:{c}/crm#owner@user:alice", "relation"),
+        ("company_module:{c}/crm#member@company:{c}#member", "subjectType"),
+        ("crm_deal:1#unheard@user:alice", "relation"),
+        ("crm_note:1#reader@user:alice", "relation"),
+        ("crm_deal:1#owner@user:alice#member", "subjectRelation"),
+        ("crm_deal:1#owner@position:01890a5d-ac96-774b-bcce-b302099a8101", "subjectRelation"),
+        ("crm_deal:1#owner@group:01890a5d-ac96-774b-bcce-b302099a8102#holder", "subjectRelation"),
+        ("crm_deal:1#owner@group:g#member", "subjectId"),
+        ("crm_deal:1#owner@company:{c}#member", "subjectType"),
+        ("crm_deal:1#owner@company_module:{c}/crm", "subjectType"),
+        ("crm_deal:1#owner@company_module:{c}/crm#admin", "subjectType"),
+        ("crm_deal:1#owner@erp_order:1", "subjectType"),
+        ("crm_deal:1#company_module@user:alice", "subjectType"),
+        ("crm_note:1#deal@crm_deal:1#viewer", "subjectRelation"),
+        ("crm_deal:1#owner@crm_deal:2", "relation"),
+        // Of the right kind, but not of this company.
+        ("crm_deal:2#owner@user:alice", "objectId"),
+        ("crm_deal:2#company_module@company_module:{f}/crm", "objectId"),
+        ("crm_deal:2#company_module@company_module:{c}/erp", "objectId"),
+        ("company_module:{f}/crm#member@user:alice", "objectId"),
+        ("crm_deal:1#owner@position:01890a5d-ac96-774b-bcce-b302099a8109#holder", "subjectId"),
+        ("crm_deal:1#owner@group:01890a5d-ac96-774b-bcce-b302099a8103#member", "subjectId"),
+    ] {
+        let expected = (422, format!("tuples[1].{field}"));
+        assert_eq!(world.refused("root", "grant", &[OWNER, wrong]).await, expected, "{wrong}");
+    }
+    let twice = ["crm_deal:1#company_module@company_module:{f}/crm"];
+    assert_eq!(world.refused("root", "grant", &twice).await, (422, "tuples[0].objectId".to_owned()));
+    let loose = ["crm_note:1#company_module@company_module:{c}/crm", "crm_note:1#deal@crm_deal:9"];
+    assert_eq!(world.refused("root", "grant", &loose).await, (422, "tuples[1].subjectId".to_owned()));
+    assert_eq!(world.granted().await, 2, "nothing of a refused request is written");
+    assert_eq!(world.app.audit().await.len(), 1);
+}
+
+#[tokio::test]
+async fn rules_are_asked_in_their_order() {
+    let world = World::start().await;
+    world.app.rows().subject("stranger").await;
+    let (unanchored, tier) = ("crm_deal:9#owner@user:alice", "company_module:{c}/crm#member@user:alice");
+    let denied = |reason: &str| (403, reason.to_owned());
+    let type_first = world.refused("stranger", "grant", &[unanchored, "unicorn:1#rider@user:alice"]).await;
+    assert_eq!(type_first, (422, "tuples[1].objectType".to_owned()), "type before decision");
+    let decision = world.refused("stranger", "grant", &[unanchored]).await;
+    assert_eq!(decision, denied("COMPANY_MEMBERSHIP_REQUIRED"), "decision before anchor");
+    let anchor = world.refused("alice", "grant", &[unanchored, tier]).await;
+    assert_eq!(anchor, (422, "tuples[0].objectId".to_owned()), "anchor before admin");
+    assert_eq!(world.refused("alice", "grant", &[tier]).await, denied("ENGINE_DENIED"), "no administrator");
+    let shape = world.app.ask("POST", GRANTS, "stranger", Some(json!({ "op": "give" }))).await;
+    assert_eq!((shape.status, shape.code()), (400, "VALIDATION_ERROR"), "shape before anything");
+    world.app.rows().look(301).await;
+    let reply = world.ask("alice", "grant", &[ANCHOR]).await;
+    assert_eq!((reply.status, reply.code()), (503, "AUTHORIZATION_UNAVAILABLE"), "{}", reply.text);
+    world.app.rows().look(0).await;
+    for (change, reason) in [
+        ("UPDATE org.members SET is_active = false", "COMPANY_ACCESS_BLOCKED"),
+        ("UPDATE org.units SET is_active = false", "COMPANY_INACTIVE"),
+        ("UPDATE identity.users SET lifecycle = 'suspended'", "USER_LIFECYCLE_DISABLED"),
+        ("UPDATE identity.users SET idp_enabled = false", "IDP_DISABLED"),
+        ("DELETE FROM identity.users", "AUTH_USER_NOT_FOUND"),
+    ] {
+        world.app.rows().run(change).await;
+        assert_eq!(world.refused("alice", "grant", &[ANCHOR, OWNER]).await, denied(reason));
+    }
+    assert_eq!(world.app.audit().await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn limits_of_the_shape() {
+    let world = World::start().await;
+    let long = |length: usize| json!("x".repeat(length));
+    let good = || world.body("grant", &[OWNER]);
+    for (path, name, value) in [
+        ("op", "op", json!("give")),
+        ("companyId", "companyId", json!("x")),
+        ("tuples", "tuples", json!([])),
+        ("tuples", "tuples", json!(vec![tuple(OWNER); 1_001])),
+        ("tuples[0]", "tuples", json!([7])),
+        ("correlationId", "correlationId", long(201)),
+    ] {
+        let reply = world.app.ask("POST", GRANTS, "root", Some(with(good(), json!({ name: value })))).await;
+        assert_eq!((reply.status, reply.code()), (400, "VALIDATION_ERROR"), "{path}");
+        assert_eq!(reply.body["error"]["details"]["fields"][0]["path"], path, "{}", reply.text);
+    }
+    for (name, limit) in [
+        ("objectType", 64),
+        ("objectId", 200),
+        ("relation", 64),
+        ("subjectType", 64),
+        ("subjectId", 255),
+        ("subjectRelation", 64),
+    ] {
+        for (value, status) in [(long(limit + 1), 400), (json!(7), 400), (long(limit), 422)] {
+            let mut body = good();
+            body["tuples"][0][name] = value;
+            let reply = world.app.ask("POST", GRANTS, "root", Some(body)).await;
+            assert_eq!(reply.status, status, "{name}: {}", reply.text);
+        }
+    }
+    let many: Vec<String> = (0..999).map(|index| format!("crm_deal:1#viewer@user:u{index}")).collect();
+    let many: Vec<&str> = [ANCHOR].into_iter().chain(many.iter().map(String::as_str)).collect();
+    assert_eq!(world.done("root", "grant", &many).await, (1_000, 1_000));
+}
+
+#[tokio::test]
+async fn an_apps_backend_grants_on_its_own_types_only() {
+    let world = World::start().await;
+    let rows = world.app.rows();
+    rows.subject("service-account").await;
+    let token = world.app.issuer.service_account("service-account", "crm");
+    let ask = async |tuples: &[&str]| {
+        let reply = world.app.ask_with(&token, "POST", GRANTS, world.body("grant", tuples)).await;
+        (reply.status, reply.body["error"]["details"]["reason"].as_str().unwrap_or_default().to_owned())
+    };
+    let denied = |reason: &str| (403, reason.to_owned());
+    assert_eq!(ask(&[ANCHOR, OWNER]).await, denied("COMPANY_MEMBERSHIP_REQUIRED"), "like anybody else");
+    rows.member(world.company, "service-account").await;
+    assert_eq!(ask(&[ANCHOR, OWNER]).await, (200, String::new()));
+    for other in ["erp_order:1#owner@user:alice", "company_module:{c}/erp#member@user:alice"] {
+        assert_eq!(ask(&[OWNER, other]).await, denied("TYPE_OF_ANOTHER_APP"), "{other}");
+    }
+    let tier = "company_module:{c}/crm#member@user:alice";
+    assert_eq!(ask(&[tier]).await, denied("ENGINE_DENIED"), "its own module, without being administrator");
+}
+
+#[tokio::test]
+async fn only_a_superadmin_takes_the_default_system_tuple_away() {
+    let world = World::start().await;
+    let system = ["company_module:{c}/crm#system@system:platform"];
+    let denied = (403, "PLATFORM_ROLE_REQUIRED".to_owned());
+    assert_eq!(world.refused("boss", "revoke", &system).await, denied);
+    let tier = ["company_module:{c}/crm#member@user:alice"];
+    assert_eq!(world.done("root", "grant", &tier).await, (1, 1));
+    assert_eq!(world.done("root", "revoke", &system).await, (1, 1));
+    assert_eq!(world.done("root", "revoke", &system).await, (1, 0), "repeated");
+    assert_eq!(
+        world.refused("root", "grant", &tier).await,
+        (403, "ENGINE_DENIED".to_owned()),
+        "now locked out"
+    );
+    let company = ["company_module:{c}/crm#company@company:{c}"];
+    assert_eq!(world.refused("root", "revoke", &company).await, (422, "tuples[0].relation".to_owned()));
+}
+
+#[tokio::test]
+async fn what_cannot_be_audited_is_not_granted() {
+    let world = World::start().await;
+    let before = world.granted().await;
+    world.app.rows().run("REVOKE INSERT ON audit.authz__events FROM platform_authz").await;
+    assert_eq!(world.ask("alice", "grant", &[ANCHOR, OWNER]).await.status, 500);
+    assert_eq!(world.granted().await, before);
+}
+
+/// Two companies want the same object at once: one of them has it, in every round.
+#[tokio::test]
+async fn an_object_never_gets_two_anchors() {
+    let world = World::start().await;
+    for round in 0..40 {
+        let mine = format!("crm_deal:race{round}#company_module@company_module:{{c}}/crm");
+        let mine = [mine.as_str()];
+        let theirs = format!("crm_deal:race{round}#company_module@company_module:{{f}}/crm");
+        let other = with(world.body("grant", &[&theirs]), json!({ "companyId": world.foreign }));
+        let (first, second) = tokio::join!(
+            world.ask("root", "grant", &mine),
+            world.app.ask("POST", GRANTS, "root", Some(other))
+        );
+        let mut statuses = [first.status, second.status];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 422], "round {round}: {} {}", first.text, second.text);
+    }
+}
+
+/// Requests with the same tuples in opposite orders: all are done, each tuple is there once, no request waits for ever.
+#[tokio::test]
+async fn concurrent_grants_and_revokes_of_the_same_tuples_are_all_done() {
+    let world = World::start().await;
+    let many: Vec<String> =
+        (0..40).map(|index| format!("crm_deal:{index}#company_module@company_module:{{c}}/crm")).collect();
+    let forward: Vec<&str> = many.iter().map(String::as_str).collect();
+    let backward: Vec<&str> = forward.iter().rev().copied().collect();
+    let mut balance = 0_i64;
+    for _ in 0..10 {
+        let (a, b, c, d) = tokio::join!(
+            world.done("alice", "grant", &forward),
+            world.done("boss", "revoke", &backward),
+            world.done("root", "grant", &backward),
+            world.done("alice", "revoke", &forward),
+        );
+        let signed = |(_, changed): (u64, u64)| i64::try_from(changed).expect("small");
+        balance += signed(a) - signed(b) + signed(c) - signed(d);
+    }
+    assert_eq!(world.granted().await - 1, balance, "what was answered is what is there");
+}
+
+/// A module that is disabled while a grant waits for its locks: the grant is judged by the catalog as it is then.
+#[tokio::test]
+async fn a_catalog_that_changes_before_the_write_is_asked_again() {
+    let world = World::start().await;
+    let mut registry = world.app.owner.begin().await.expect("a transaction");
+    for sql in [
+        "SELECT pg_advisory_xact_lock(hashtextextended('platform.default_grants', 0))",
+        "UPDATE registry.modules SET enabled = false WHERE key = 'crm'",
+        "UPDATE registry.model_revision SET revision = revision + 1",
+    ] {
+        sqlx::query(sql).execute(&mut *registry).await.expect("the superuser may");
+    }
+    let (refused, ()) = tokio::join!(world.refused("alice", "grant", &[ANCHOR, OWNER]), async {
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+        while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&world.app.owner).await.expect("activity") == 0
+        {
+            tokio::task::yield_now().await;
+        }
+        registry.commit().await.expect("a commit");
+    });
+    assert_eq!(refused, (422, "tuples[0].objectType".to_owned()));
+}
