@@ -7,6 +7,7 @@ use sqlparser::ast::{
     BinaryOperator, CastKind, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName,
     Query, Select, SetExpr, Statement, TableFactor, TypedString, Value, ValueWithSpan, Visit, Visitor,
 };
+use sqlparser::keywords::ALL_KEYWORDS;
 
 use super::allowed::{FUNCTIONS, PGCRYPTO, SEQUENCE_FUNCTIONS};
 use super::forms::plain;
@@ -53,8 +54,15 @@ impl Visitor for Walk<'_> {
     }
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        let with = query.with.iter().flat_map(|with| &with.cte_tables);
-        self.local.extend(with.map(|table| fold(&table.alias.name)));
+        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
+            let name = fold(&table.alias.name);
+            // A quoted "only" would make `FROM ONLY pg_authid` look like that query under another name.
+            if is_keyword(&name) {
+                self.found.extend(plain(false, &format!("a query named {name}, a word of SQL")).err());
+            } else {
+                self.local.push(name);
+            }
+        }
         let foreign = query.for_clause.is_some()
             || query.settings.is_some()
             || query.format_clause.is_some()
@@ -97,6 +105,10 @@ impl Visitor for Walk<'_> {
         let refusal = || (Rule::NotUnderstood, format!("{value} stands for a value that nobody gives"));
         self.tell(if placeholder { Err(refusal()) } else { Ok(()) })
     }
+}
+
+fn is_keyword(name: &str) -> bool {
+    ALL_KEYWORDS.contains(&name.to_ascii_uppercase().as_str())
 }
 
 fn is_bare_table(body: &SetExpr) -> bool {

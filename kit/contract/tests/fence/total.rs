@@ -96,10 +96,13 @@ const PIECES: &[&str] = &[
     "::int",
 ];
 
-fn within_a_second(text: &str) -> usize {
+/// Far above what the largest file takes in a debug build on a busy machine, far below what backtracking would.
+const LONGEST: Duration = Duration::from_secs(10);
+
+fn judge(text: &str) -> usize {
     let begin = Instant::now();
     let found = check_file("demo", File { name: "0001_a.sql", text }).len();
-    assert!(begin.elapsed() < Duration::from_secs(1), "{:?} for {} bytes", begin.elapsed(), text.len());
+    assert!(begin.elapsed() < LONGEST, "{:?} for {} bytes", begin.elapsed(), text.len());
     found
 }
 
@@ -108,14 +111,14 @@ proptest! {
 
     #[test]
     fn any_text_is_judged(text in "\\PC{0,200}") {
-        within_a_second(&text);
+        judge(&text);
     }
 
     #[test]
     fn any_row_of_words_is_judged(words in prop::collection::vec(prop::sample::select(PIECES), 0..120)) {
-        within_a_second(&words.join(" "));
-        within_a_second(&format!("CREATE VIEW demo.v AS SELECT {}", words.join(" ")));
-        within_a_second(&format!("CREATE TABLE demo.t({})", words.join(" ")));
+        judge(&words.join(" "));
+        judge(&format!("CREATE VIEW demo.v AS SELECT {}", words.join(" ")));
+        judge(&format!("CREATE TABLE demo.t({})", words.join(" ")));
     }
 }
 
@@ -140,9 +143,9 @@ fn whatever_nests_or_chains_is_cut_before_it_costs_anything() {
     for (before, inner, after) in frames {
         for times in [10, 12, 13, 40, 300, 740, 1_500, 20_000] {
             let nested = format!("{}{inner}{}", before.repeat(times), after.repeat(times));
-            within_a_second(&format!("CREATE VIEW demo.v AS SELECT {nested}"));
-            within_a_second(&format!("CREATE VIEW demo.v AS SELECT * FROM {nested}"));
-            within_a_second(&format!("UPDATE demo.t SET a = {nested} WHERE {nested}"));
+            judge(&format!("CREATE VIEW demo.v AS SELECT {nested}"));
+            judge(&format!("CREATE VIEW demo.v AS SELECT * FROM {nested}"));
+            judge(&format!("UPDATE demo.t SET a = {nested} WHERE {nested}"));
         }
     }
 }
@@ -152,6 +155,6 @@ fn a_file_is_read_up_to_its_limit_and_not_beyond() {
     let row = "INSERT INTO demo.kinds(key) VALUES ('a');\n";
     let full = row.repeat(MAX_FILE_BYTES / row.len());
     let pad = " ".repeat(MAX_FILE_BYTES - full.len());
-    assert_eq!(within_a_second(&format!("{full}{pad}")), 0);
-    assert_eq!(within_a_second(&format!("{full}{pad} ")), 1);
+    assert_eq!(judge(&format!("{full}{pad}")), 0);
+    assert_eq!(judge(&format!("{full}{pad} ")), 1);
 }
