@@ -1,0 +1,2 @@
+-- refused: audit_append_only
+DELETE FROM audit.demo__events WHERE seq < 10;

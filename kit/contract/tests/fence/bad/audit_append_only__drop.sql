@@ -1,0 +1,2 @@
+-- refused: audit_append_only
+DROP TABLE audit.demo__events;

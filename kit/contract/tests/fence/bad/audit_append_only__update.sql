@@ -1,0 +1,2 @@
+-- refused: audit_append_only
+UPDATE audit.demo__events SET actor = 'x';

@@ -1,0 +1,2 @@
+-- refused: clause
+ALTER TABLE demo.t DISABLE TRIGGER x;

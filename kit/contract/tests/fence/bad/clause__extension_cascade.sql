@@ -1,0 +1,2 @@
+-- refused: clause
+CREATE EXTENSION pgcrypto WITH CASCADE;

@@ -1,0 +1,2 @@
+-- refused: clause
+ALTER TABLE demo.t ENABLE ROW LEVEL SECURITY;

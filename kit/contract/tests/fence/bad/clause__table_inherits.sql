@@ -1,0 +1,2 @@
+-- refused: clause
+CREATE TABLE demo.t(id uuid) INHERITS (demo.s);

@@ -1,0 +1,2 @@
+-- refused: clause
+CREATE TABLE demo.t(LIKE demo.s);

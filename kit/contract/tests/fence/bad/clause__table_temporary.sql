@@ -1,0 +1,2 @@
+-- refused: clause
+CREATE TEMPORARY TABLE demo.t(id uuid);

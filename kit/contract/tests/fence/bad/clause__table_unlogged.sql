@@ -1,0 +1,2 @@
+-- refused: clause
+CREATE UNLOGGED TABLE demo.t(id uuid);

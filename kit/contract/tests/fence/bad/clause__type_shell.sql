@@ -1,0 +1,2 @@
+-- refused: clause
+CREATE TYPE demo.s;

@@ -1,0 +1,2 @@
+-- refused: clause
+CREATE MATERIALIZED VIEW demo.v AS SELECT 1;

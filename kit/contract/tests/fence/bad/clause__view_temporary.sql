@@ -1,0 +1,2 @@
+-- refused: clause
+CREATE TEMPORARY VIEW demo.v AS SELECT 1;

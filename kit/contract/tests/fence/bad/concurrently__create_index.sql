@@ -1,0 +1,2 @@
+-- refused: concurrently
+CREATE INDEX CONCURRENTLY i ON demo.t(a);

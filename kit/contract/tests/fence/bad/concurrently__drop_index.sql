@@ -1,0 +1,2 @@
+-- refused: concurrently
+DROP INDEX CONCURRENTLY demo.i;

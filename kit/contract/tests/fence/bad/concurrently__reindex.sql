@@ -1,0 +1,2 @@
+-- refused: concurrently
+REINDEX TABLE CONCURRENTLY demo.t;

@@ -1,0 +1,2 @@
+-- refused: extension
+ALTER EXTENSION pgcrypto UPDATE;

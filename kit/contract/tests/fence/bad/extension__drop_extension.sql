@@ -1,0 +1,2 @@
+-- refused: extension
+DROP EXTENSION pgcrypto;

@@ -1,0 +1,2 @@
+-- refused: extension
+CREATE EXTENSION "PGCRYPTO";

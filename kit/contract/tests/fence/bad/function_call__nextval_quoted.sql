@@ -1,0 +1,2 @@
+-- refused: function_call
+INSERT INTO demo.t(n) VALUES (nextval('"org".numbers'));

@@ -1,0 +1,2 @@
+-- refused: function_call
+INSERT INTO demo.t(a) VALUES (pg_read_file('/etc/passwd'));

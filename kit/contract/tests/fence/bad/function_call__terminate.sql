@@ -1,0 +1,2 @@
+-- refused: function_call
+DELETE FROM demo.t WHERE pg_terminate_backend(1);

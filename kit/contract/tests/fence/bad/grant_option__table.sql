@@ -1,0 +1,2 @@
+-- refused: grant_option
+GRANT SELECT ON demo.t TO platform_demo WITH GRANT OPTION;

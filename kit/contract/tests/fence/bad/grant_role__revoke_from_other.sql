@@ -1,0 +1,2 @@
+-- refused: grant_role
+REVOKE SELECT ON demo.t FROM platform_org;

@@ -1,0 +1,2 @@
+-- refused: grant_role
+GRANT SELECT ON demo.t TO platform_demo, platform_org;

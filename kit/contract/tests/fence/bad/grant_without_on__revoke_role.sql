@@ -1,0 +1,2 @@
+-- refused: grant_without_on
+REVOKE platform_owner FROM platform_demo;

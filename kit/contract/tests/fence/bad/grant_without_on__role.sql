@@ -1,0 +1,2 @@
+-- refused: grant_without_on
+GRANT platform_owner TO platform_demo;

@@ -1,0 +1,3 @@
+-- refused: statement, outside_fence
+TRUNCATE demo.t;
+DROP TABLE org.members;

@@ -1,0 +1,2 @@
+-- refused: not_understood
+ALTER SEQUENCE demo.s RESTART WITH 5;

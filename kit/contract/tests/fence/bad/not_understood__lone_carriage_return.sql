@@ -1,0 +1,2 @@
+-- refused: not_understood
+-- a commentDROP TABLE demo.t;

@@ -1,0 +1,2 @@
+-- refused: not_understood
+DELETE FROM demo.t WHERE id = $1;

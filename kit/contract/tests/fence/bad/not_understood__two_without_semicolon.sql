@@ -1,0 +1,2 @@
+-- refused: not_understood
+DROP TABLE demo.a DROP TABLE demo.b;

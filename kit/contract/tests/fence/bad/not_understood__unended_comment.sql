@@ -1,0 +1,2 @@
+-- refused: not_understood
+/* CREATE TABLE demo.t(id uuid);

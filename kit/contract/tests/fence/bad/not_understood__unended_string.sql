@@ -1,0 +1,2 @@
+-- refused: not_understood
+INSERT INTO demo.t(a) VALUES ('x);

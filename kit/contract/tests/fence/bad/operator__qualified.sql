@@ -1,0 +1,2 @@
+-- refused: operator
+DELETE FROM demo.t WHERE a OPERATOR(org.=) b;

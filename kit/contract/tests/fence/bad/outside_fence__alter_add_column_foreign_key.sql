@@ -1,0 +1,2 @@
+-- refused: outside_fence
+ALTER TABLE demo.t ADD COLUMN m uuid REFERENCES org.members(id);

@@ -1,0 +1,2 @@
+-- refused: outside_fence
+ALTER TABLE demo.t ADD CONSTRAINT x FOREIGN KEY (id) REFERENCES org.members(id);

@@ -1,0 +1,2 @@
+-- refused: outside_fence
+ALTER TABLE authz.tuple ADD COLUMN x int;

@@ -1,0 +1,2 @@
+-- refused: outside_fence
+COMMENT ON COLUMN org.members.id IS 'x';

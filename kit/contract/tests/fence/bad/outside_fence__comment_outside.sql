@@ -1,0 +1,2 @@
+-- refused: outside_fence
+COMMENT ON TABLE org.members IS 'x';

@@ -1,0 +1,2 @@
+-- refused: outside_fence
+CREATE TABLE "Demo".items(id uuid);

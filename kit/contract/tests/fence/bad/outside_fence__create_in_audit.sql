@@ -1,0 +1,2 @@
+-- refused: outside_fence
+CREATE TABLE audit.org__events(id uuid);

@@ -1,0 +1,2 @@
+-- refused: outside_fence
+CREATE TABLE public.items(id uuid);

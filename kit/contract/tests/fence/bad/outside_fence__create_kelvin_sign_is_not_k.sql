@@ -1,0 +1,2 @@
+-- refused: outside_fence
+CREATE TABLE Kemo.items(id uuid);

@@ -1,0 +1,2 @@
+-- refused: outside_fence
+CREATE TABLE demo2.items(id uuid);

@@ -1,0 +1,2 @@
+-- refused: outside_fence
+DELETE FROM registry.modules;

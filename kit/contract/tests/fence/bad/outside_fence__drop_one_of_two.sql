@@ -1,0 +1,2 @@
+-- refused: outside_fence
+DROP TABLE demo.a, org.members;

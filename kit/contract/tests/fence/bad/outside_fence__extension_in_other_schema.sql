@@ -1,0 +1,2 @@
+-- refused: outside_fence
+CREATE EXTENSION pgcrypto WITH SCHEMA public;

@@ -1,0 +1,2 @@
+-- refused: outside_fence
+UPDATE demo.t SET a = org.secret(b);

@@ -1,0 +1,2 @@
+-- refused: outside_fence
+GRANT SELECT ON ALL TABLES IN SCHEMA org TO platform_demo;

@@ -1,0 +1,2 @@
+-- refused: outside_fence
+GRANT USAGE ON SCHEMA org TO platform_demo;

@@ -1,0 +1,2 @@
+-- refused: outside_fence
+GRANT SELECT ON org.members TO platform_demo;

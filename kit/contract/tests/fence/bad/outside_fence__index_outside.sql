@@ -1,0 +1,2 @@
+-- refused: outside_fence
+CREATE INDEX i ON org.members(id);

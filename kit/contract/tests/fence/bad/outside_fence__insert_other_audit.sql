@@ -1,0 +1,2 @@
+-- refused: outside_fence
+INSERT INTO audit.org__events(actor) VALUES ('x');

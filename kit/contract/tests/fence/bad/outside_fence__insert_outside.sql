@@ -1,0 +1,2 @@
+-- refused: outside_fence
+INSERT INTO authz.tuple(object_type) VALUES ('company');

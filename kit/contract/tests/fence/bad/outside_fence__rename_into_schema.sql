@@ -1,0 +1,2 @@
+-- refused: outside_fence
+ALTER TABLE demo.t RENAME TO org.t;

@@ -1,0 +1,2 @@
+-- refused: outside_fence
+CREATE TYPE org.state AS ENUM ('a');

@@ -1,0 +1,2 @@
+-- refused: outside_fence
+UPDATE org.members SET is_active = true;

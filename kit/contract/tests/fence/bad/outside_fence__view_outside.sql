@@ -1,0 +1,2 @@
+-- refused: outside_fence
+CREATE VIEW feed.v AS SELECT id FROM demo.a;

@@ -1,0 +1,2 @@
+-- refused: outside_fence
+CREATE VIEW demo.v AS SELECT rolname FROM pg_catalog.pg_authid;

@@ -1,0 +1,2 @@
+-- refused: outside_fence
+CREATE VIEW demo.v AS WITH w AS (SELECT * FROM org.members) SELECT * FROM w;

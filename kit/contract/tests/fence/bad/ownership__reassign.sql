@@ -1,0 +1,2 @@
+-- refused: ownership
+REASSIGN OWNED BY platform_owner TO platform_demo;

@@ -1,0 +1,2 @@
+-- refused: ownership
+ALTER SCHEMA demo OWNER TO platform_demo;

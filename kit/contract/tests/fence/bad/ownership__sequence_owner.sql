@@ -1,0 +1,2 @@
+-- refused: ownership
+ALTER SEQUENCE demo.s OWNER TO platform_demo;

@@ -1,0 +1,2 @@
+-- refused: ownership
+ALTER TABLE demo.t OWNER TO platform_demo;

@@ -1,0 +1,2 @@
+-- refused: ownership
+ALTER TYPE demo.state OWNER TO platform_demo;

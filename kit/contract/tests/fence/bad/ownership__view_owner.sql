@@ -1,0 +1,2 @@
+-- refused: ownership
+ALTER VIEW demo.v OWNER TO platform_demo;

@@ -1,0 +1,2 @@
+-- refused: privilege
+GRANT ALL PRIVILEGES ON demo.t TO platform_demo;

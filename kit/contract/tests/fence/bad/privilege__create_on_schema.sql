@@ -1,0 +1,2 @@
+-- refused: privilege
+GRANT CREATE ON SCHEMA demo TO platform_demo;

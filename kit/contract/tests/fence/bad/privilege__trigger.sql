@@ -1,0 +1,2 @@
+-- refused: privilege
+GRANT SELECT, TRIGGER ON demo.t TO platform_demo;

@@ -1,0 +1,2 @@
+-- refused: privilege
+GRANT TRUNCATE ON demo.t TO platform_demo;

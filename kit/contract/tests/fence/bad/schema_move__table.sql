@@ -1,0 +1,2 @@
+-- refused: schema_move
+ALTER TABLE demo.t SET SCHEMA org;

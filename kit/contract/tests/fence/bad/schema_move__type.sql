@@ -1,0 +1,2 @@
+-- refused: schema_move
+ALTER TYPE demo.state SET SCHEMA public;

@@ -1,0 +1,2 @@
+-- refused: schema_move
+ALTER VIEW demo.v SET SCHEMA feed;

@@ -1,0 +1,2 @@
+-- refused: search_path
+ALTER DATABASE platform SET search_path = org;

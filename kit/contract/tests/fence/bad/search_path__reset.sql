@@ -1,0 +1,2 @@
+-- refused: search_path
+RESET search_path;

@@ -1,0 +1,2 @@
+-- refused: search_path
+SET search_path = demo;

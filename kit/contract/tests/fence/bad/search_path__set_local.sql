@@ -1,0 +1,2 @@
+-- refused: search_path
+SET LOCAL search_path TO demo, public;

@@ -1,0 +1,2 @@
+-- refused: security_definer
+ALTER FUNCTION demo.f() SECURITY DEFINER;

@@ -1,0 +1,2 @@
+-- refused: size
+CREATE VIEW demo.v AS SELECT (((((((((((((1)))))))))))));

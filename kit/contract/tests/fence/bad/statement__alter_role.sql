@@ -1,0 +1,2 @@
+-- refused: statement
+ALTER ROLE platform_demo SUPERUSER;

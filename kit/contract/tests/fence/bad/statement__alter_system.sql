@@ -1,0 +1,2 @@
+-- refused: statement
+ALTER SYSTEM SET fsync = off;

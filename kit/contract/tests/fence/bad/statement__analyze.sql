@@ -1,0 +1,2 @@
+-- refused: statement
+ANALYZE demo.t;

@@ -1,0 +1,2 @@
+-- refused: statement
+CALL demo.p();

@@ -1,0 +1,2 @@
+-- refused: statement
+COMMENT ON ROLE platform_demo IS 'x';

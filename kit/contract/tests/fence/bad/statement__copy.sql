@@ -1,0 +1,2 @@
+-- refused: statement
+COPY demo.t FROM '/etc/passwd';

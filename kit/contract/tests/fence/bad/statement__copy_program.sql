@@ -1,0 +1,2 @@
+-- refused: statement
+COPY demo.t TO PROGRAM 'sh';

@@ -1,0 +1,2 @@
+-- refused: statement
+CREATE ROLE intruder SUPERUSER;

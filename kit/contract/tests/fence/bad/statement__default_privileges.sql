@@ -1,0 +1,2 @@
+-- refused: statement
+ALTER DEFAULT PRIVILEGES IN SCHEMA demo GRANT SELECT ON TABLES TO platform_demo;

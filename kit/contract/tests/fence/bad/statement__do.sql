@@ -1,0 +1,2 @@
+-- refused: statement
+DO $$ BEGIN PERFORM 1; END $$;

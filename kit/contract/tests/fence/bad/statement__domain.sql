@@ -1,0 +1,2 @@
+-- refused: statement
+CREATE DOMAIN demo.d AS text;

@@ -1,0 +1,2 @@
+-- refused: statement
+DROP OWNED BY platform_demo;

@@ -1,0 +1,2 @@
+-- refused: statement
+DROP ROLE platform_org;

@@ -1,0 +1,2 @@
+-- refused: statement
+DROP SCHEMA demo CASCADE;

@@ -1,0 +1,2 @@
+-- refused: statement
+EXPLAIN ANALYZE DELETE FROM demo.t;

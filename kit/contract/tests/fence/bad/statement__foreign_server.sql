@@ -1,0 +1,2 @@
+-- refused: statement
+CREATE SERVER s FOREIGN DATA WRAPPER postgres_fdw;

@@ -1,0 +1,2 @@
+-- refused: statement
+LOCK TABLE demo.t;

@@ -1,0 +1,2 @@
+-- refused: statement
+REFRESH MATERIALIZED VIEW demo.m;

@@ -1,0 +1,2 @@
+-- refused: statement
+CREATE OPERATOR demo.=== (LEFTARG = int, RIGHTARG = int, FUNCTION = int4eq);

@@ -1,0 +1,2 @@
+-- refused: statement
+CREATE POLICY p ON demo.t USING (true);

@@ -1,0 +1,2 @@
+-- refused: statement
+CREATE PROCEDURE demo.p() LANGUAGE sql AS 'SELECT 1';

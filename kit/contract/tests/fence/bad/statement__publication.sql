@@ -1,0 +1,2 @@
+-- refused: statement
+CREATE PUBLICATION p FOR TABLE demo.t;

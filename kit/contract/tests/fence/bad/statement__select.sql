@@ -1,0 +1,2 @@
+-- refused: statement
+SELECT 1;

@@ -1,0 +1,2 @@
+-- refused: statement
+SELECT pg_read_file('/etc/passwd');

@@ -1,0 +1,2 @@
+-- refused: statement
+SET ROLE postgres;

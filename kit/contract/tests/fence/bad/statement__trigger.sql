@@ -1,0 +1,2 @@
+-- refused: statement
+CREATE TRIGGER t BEFORE INSERT ON demo.t FOR EACH ROW EXECUTE FUNCTION demo.f();

@@ -1,0 +1,2 @@
+-- refused: statement
+TRUNCATE demo.t;

@@ -1,0 +1,2 @@
+-- refused: statement
+VACUUM demo.t;

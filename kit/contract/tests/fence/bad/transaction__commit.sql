@@ -1,0 +1,3 @@
+-- refused: transaction
+CREATE TABLE demo.t(id uuid);
+COMMIT;

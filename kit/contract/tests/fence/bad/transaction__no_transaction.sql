@@ -1,0 +1,3 @@
+-- no-transaction
+-- refused: transaction
+DROP INDEX demo.i;

@@ -1,0 +1,2 @@
+-- refused: transaction
+PREPARE TRANSACTION 'x';

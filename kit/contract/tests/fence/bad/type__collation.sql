@@ -1,0 +1,2 @@
+-- refused: type
+CREATE TABLE demo.t(a text COLLATE org.mine);

@@ -1,0 +1,2 @@
+-- refused: type
+UPDATE demo.t SET a = 'org.members'::regclass;

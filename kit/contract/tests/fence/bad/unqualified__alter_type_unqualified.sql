@@ -1,0 +1,2 @@
+-- refused: unqualified
+ALTER TYPE state ADD VALUE 'x';

@@ -1,0 +1,2 @@
+-- refused: unqualified
+CREATE TABLE items(id uuid);

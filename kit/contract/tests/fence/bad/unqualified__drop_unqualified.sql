@@ -1,0 +1,2 @@
+-- refused: unqualified
+DROP TABLE items;

@@ -1,0 +1,2 @@
+-- refused: unqualified
+CREATE TABLE demo.t(id uuid REFERENCES parents);

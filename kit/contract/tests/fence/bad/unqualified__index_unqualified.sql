@@ -1,0 +1,2 @@
+-- refused: unqualified
+CREATE INDEX i ON items(id);

@@ -1,0 +1,2 @@
+-- refused: unqualified
+INSERT INTO t(id) VALUES (1);

@@ -1,0 +1,2 @@
+-- refused: unqualified
+INSERT INTO demo.t(n) VALUES (nextval('numbers'));

@@ -1,0 +1,2 @@
+-- refused: unqualified
+CREATE VIEW demo.v AS SELECT rolname FROM pg_authid;

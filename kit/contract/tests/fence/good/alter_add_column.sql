@@ -1,0 +1,1 @@
+ALTER TABLE demo.items ADD COLUMN note text NOT NULL DEFAULT '';

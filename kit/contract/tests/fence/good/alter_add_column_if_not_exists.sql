@@ -1,0 +1,1 @@
+ALTER TABLE IF EXISTS demo.items ADD COLUMN IF NOT EXISTS note text;

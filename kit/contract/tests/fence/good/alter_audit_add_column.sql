@@ -1,0 +1,1 @@
+ALTER TABLE audit.demo__events ADD COLUMN source text;

@@ -1,0 +1,1 @@
+ALTER TABLE demo.items ALTER COLUMN amount DROP NOT NULL;

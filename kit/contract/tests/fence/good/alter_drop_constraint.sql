@@ -1,0 +1,1 @@
+ALTER TABLE demo.items DROP CONSTRAINT positive;

@@ -1,0 +1,1 @@
+ALTER INDEX demo.items_list RENAME TO items_all;

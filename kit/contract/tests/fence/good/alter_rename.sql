@@ -1,0 +1,3 @@
+ALTER TABLE demo.items RENAME TO things;
+ALTER TABLE demo.things RENAME COLUMN a TO b;
+ALTER TABLE demo.things RENAME CONSTRAINT x TO y;

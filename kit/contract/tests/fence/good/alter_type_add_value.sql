@@ -1,0 +1,1 @@
+ALTER TYPE demo.state ADD VALUE IF NOT EXISTS 'paused' AFTER 'open';

@@ -1,0 +1,1 @@
+ALTER TYPE demo.state RENAME TO item_state;

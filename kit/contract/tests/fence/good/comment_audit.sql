@@ -1,0 +1,1 @@
+COMMENT ON TABLE audit.demo__events IS 'Who did what.';

@@ -1,0 +1,1 @@
+CREATE INDEX IF NOT EXISTS items_seen ON demo.items(seen_at) INCLUDE (title);

@@ -1,0 +1,1 @@
+CREATE UNIQUE INDEX items_one ON demo.items(a NULLS FIRST, b) NULLS NOT DISTINCT;

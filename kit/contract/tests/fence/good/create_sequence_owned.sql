@@ -1,0 +1,1 @@
+CREATE SEQUENCE demo.numbers OWNED BY demo.items.number;

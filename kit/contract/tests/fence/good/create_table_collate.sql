@@ -1,0 +1,1 @@
+CREATE TABLE demo.codes(code text COLLATE "C" NOT NULL UNIQUE);

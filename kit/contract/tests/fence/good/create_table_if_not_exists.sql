@@ -1,0 +1,1 @@
+CREATE TABLE IF NOT EXISTS demo.items(id uuid PRIMARY KEY);

@@ -1,0 +1,1 @@
+CREATE TABLE demo.t(id pg_catalog.int8 NOT NULL);

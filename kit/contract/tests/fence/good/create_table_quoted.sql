@@ -1,0 +1,1 @@
+CREATE TABLE "demo"."Order"("Id" uuid PRIMARY KEY);

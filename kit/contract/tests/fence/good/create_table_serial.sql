@@ -1,0 +1,1 @@
+CREATE TABLE demo.counted(id bigserial PRIMARY KEY);

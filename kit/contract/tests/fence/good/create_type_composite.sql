@@ -1,0 +1,1 @@
+CREATE TYPE demo.pair AS (a integer, b text);

@@ -1,0 +1,1 @@
+CREATE VIEW demo.v AS SELECT id FROM demo.a UNION ALL SELECT id FROM demo.b;

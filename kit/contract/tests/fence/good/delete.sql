@@ -1,0 +1,1 @@
+DELETE FROM demo.items WHERE closed_at < now() - interval '90 days';

@@ -1,0 +1,1 @@
+DELETE FROM demo.items i USING demo.kinds k WHERE k.key = i.kind AND k.gone;

@@ -1,0 +1,1 @@
+GRANT SELECT, INSERT, UPDATE, DELETE ON demo.items TO platform_demo;

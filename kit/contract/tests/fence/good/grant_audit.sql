@@ -1,0 +1,1 @@
+GRANT INSERT, SELECT ON audit.demo__events TO platform_demo;

@@ -1,0 +1,1 @@
+GRANT UPDATE (title, note) ON demo.items TO platform_demo;

@@ -1,0 +1,1 @@
+GRANT USAGE ON SCHEMA demo TO platform_demo;

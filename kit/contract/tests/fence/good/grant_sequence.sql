@@ -1,0 +1,1 @@
+GRANT USAGE, SELECT ON SEQUENCE demo.numbers TO platform_demo;

@@ -1,0 +1,1 @@
+GRANT SELECT ON TABLE demo.items, demo.kinds TO platform_demo;

@@ -1,0 +1,1 @@
+INSERT INTO demo.kinds(id, made) VALUES (gen_random_uuid(), current_timestamp);

@@ -1,0 +1,1 @@
+CREATE TABLE demo.items(number bigint NOT NULL DEFAULT nextval('demo.numbers'));

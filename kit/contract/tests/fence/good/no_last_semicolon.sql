@@ -1,0 +1,1 @@
+CREATE TABLE demo.t(id uuid)

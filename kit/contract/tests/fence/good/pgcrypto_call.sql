@@ -1,0 +1,1 @@
+UPDATE demo.items SET hash = demo.digest(title, 'sha256');

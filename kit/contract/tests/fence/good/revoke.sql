@@ -1,0 +1,1 @@
+REVOKE DELETE ON demo.items FROM platform_demo;

@@ -1,0 +1,1 @@
+COMMENT ON TABLE demo.schema_version IS 'Which migrations ran.';

@@ -1,0 +1,2 @@
+CREATE TABLE demo.t(id uuid);
+DROP TABLE demo.t;
