@@ -15,9 +15,12 @@
 //! | send | `wire/upstream.rs`, `pool.rs`, `upload.rs` | `Outbound`, the upstream's answer |
 //! | answer | `way/inbound.rs`, `trace.rs`, `wire/body.rs` | the answer, streamed, marked, counted, logged |
 //!
+//! `aggregate/` answers the one route that the edge serves itself: all services' metrics in one exposition.
+//!
 //! Every "no" on this way is a `way/refusal.rs`. Snapshots come from `watch/`. The crate must not see axum, sqlx or
 //! kit/service: what it adds to a request is measured in microseconds.
 
+mod aggregate;
 mod config;
 mod meter;
 mod watch;
@@ -38,6 +41,7 @@ use tokio_util::task::TaskTracker;
 pub use config::{EdgeConfig, TLS_CERT, TLS_KEY, VARIABLES};
 pub use watch::certificates::CertificateError;
 
+use aggregate::Aggregate;
 use meter::Meter;
 use watch::catalog::CatalogWatch;
 use watch::certificates::Certificates;
@@ -72,6 +76,7 @@ pub(crate) struct Edge {
     pub(crate) catalog: CatalogWatch,
     pub(crate) upstreams: Upstreams,
     pub(crate) meter: Meter,
+    pub(crate) aggregate: Aggregate,
     /// Tasks that outlive the request that began them.
     pub(crate) tasks: TaskTracker,
     /// Cancelled when no new work is taken.
@@ -90,6 +95,7 @@ impl Edge {
             catalog: CatalogWatch::new(),
             upstreams: Upstreams::new(config.budgets),
             meter: Meter::new(&config.commit)?,
+            aggregate: Aggregate::default(),
             tasks: TaskTracker::new(),
             drain,
             end,

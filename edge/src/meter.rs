@@ -27,6 +27,11 @@ impl Meter {
         Ok(Self { metrics, upstream_requests, upstream_duration })
     }
 
+    /// The gateway's own series.
+    pub(crate) fn render(&self) -> prometheus::Result<String> {
+        self.metrics.render()
+    }
+
     /// Counts a request as in progress until the result is dropped.
     pub(crate) fn begin(&self) -> InFlight {
         self.metrics.http().in_flight()
@@ -54,7 +59,7 @@ mod tests {
         let busy = meter.begin();
         meter.observe("/api/{moduleKey}/{path}", "GET", 503, Duration::from_millis(2));
         meter.forwarded("timesheet", 503, Duration::from_millis(1));
-        let text = meter.metrics.render().expect("text");
+        let text = meter.render().expect("text");
         for part in [
             "http_requests_in_flight{service=\"gateway\"} 1",
             "platform_gateway_upstream_requests_total{module=\"timesheet\",status=\"503\",service=\"gateway\"} 1",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use contract::catalog::{CatalogSnapshot, ModuleEntry};
+use contract::catalog::{CatalogSnapshot, ModuleEntry, ModuleState};
 use http::{HeaderValue, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use tokio::sync::watch;
@@ -49,6 +49,16 @@ impl Catalog {
 
     pub(crate) fn module(&self, key: &str) -> Option<&ModuleEntry> {
         self.modules.get(key)
+    }
+
+    /// Every installed and enabled module, by key, whether what it needs is there or not.
+    pub(crate) fn enabled(&self) -> Vec<&ModuleEntry> {
+        let is_enabled = |module: &&ModuleEntry| {
+            matches!(module.state, ModuleState::Ok | ModuleState::ModuleDependencyMissing)
+        };
+        let mut enabled: Vec<_> = self.modules.values().filter(is_enabled).collect();
+        enabled.sort_unstable_by(|one, other| one.key.cmp(&other.key));
+        enabled
     }
 
     pub(crate) fn is_app(&self, key: &str) -> bool {

@@ -13,7 +13,16 @@ use super::routes::{Guard, Query, Service, Target, Then};
 use crate::Edge;
 use crate::wire::Authority;
 
-/// A request that may go on, and where to.
+/// Who answers a request that may go on.
+#[derive(Debug)]
+pub(crate) enum Clearance {
+    /// An upstream.
+    Upstream(Cleared),
+    /// The edge itself: the aggregated metrics.
+    AggregatedMetrics,
+}
+
+/// A request that may go to an upstream, and to which.
 #[derive(Debug)]
 pub(crate) struct Cleared {
     pub(crate) target: Destination,
@@ -37,14 +46,14 @@ pub(crate) async fn clear(
     guarded: &Guarded,
     to: To,
     caller: &Caller,
-) -> Result<Cleared, Refusal> {
+) -> Result<Clearance, Refusal> {
     match to {
         To::Fixed(found) => {
             pass(edge, guarded, &found, caller).await?;
-            fixed(edge, guarded, &found, caller)
+            Ok(fixed(edge, guarded, &found, caller))
         }
-        To::Module(key) => module(edge, guarded, key),
-        To::Provider(path) => Ok(provider(edge, guarded, &path)),
+        To::Module(key) => module(edge, guarded, key).map(Clearance::Upstream),
+        To::Provider(path) => Ok(Clearance::Upstream(provider(edge, guarded, &path))),
         To::Probe(_) => Err(Refusal::Internal("a probe is not forwarded")),
     }
 }
@@ -116,8 +125,8 @@ async fn or_superadmin(
     Err(Refusal::Denied(Denial::Forbidden { reason: denial.map_or(answer.reason, ToOwned::to_owned) }))
 }
 
-fn fixed(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Caller) -> Result<Cleared, Refusal> {
-    let Target::Internal(service, pattern) = found.row.target else { return Err(Refusal::NotImplemented) };
+fn fixed(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Caller) -> Clearance {
+    let Target::Internal(service, pattern) = found.row.target else { return Clearance::AggregatedMetrics };
     let path = found
         .parameters
         .iter()
@@ -127,7 +136,7 @@ fn fixed(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Caller) -> Resu
         Query::AsIs => query.map(ToOwned::to_owned),
         Query::OwnSubject => Some(own_subject(query, caller.claims.subject.as_str())),
     };
-    Ok(Cleared {
+    Clearance::Upstream(Cleared {
         target: Destination::Service(service),
         authority: edge.authority(service).clone(),
         path_and_query: with_query(&path, query.as_deref()),

@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::bearer::authenticate;
-use super::clearance::{self, Destination};
+use super::clearance::{self, Clearance, Destination};
 use super::outbound::Outbound;
 use super::refusal::Refusal;
 use super::route::To;
@@ -47,7 +47,10 @@ async fn attempt(
             let caller = authenticate(&edge.verifier, &guarded).await?;
             trace.called_by(&caller);
             provision::ensure(edge, &caller, to.guard(), &guarded.correlation).await?;
-            clearance::clear(edge, &guarded, to, &caller).await?
+            match clearance::clear(edge, &guarded, to, &caller).await? {
+                Clearance::Upstream(cleared) => cleared,
+                Clearance::AggregatedMetrics => return local::metrics(edge).await,
+            }
         }
     };
     let outbound = Outbound::build(guarded, cleared)?;

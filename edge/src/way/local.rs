@@ -1,13 +1,26 @@
-//! The edge's own health for balancers: alive, and ready to take requests.
+//! What the edge answers itself: its health for balancers (alive, and ready to take requests), and the aggregated metrics.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use serde_json::json;
 
+use super::refusal::Refusal;
 use super::route::Probe;
-use crate::Edge;
 use crate::wire::body::EdgeBody;
+use crate::{Edge, aggregate};
+
+/// Answers with the metrics of all services.
+pub(crate) async fn metrics(edge: &Arc<Edge>) -> Result<Response<EdgeBody>, Refusal> {
+    let body = aggregate::scrape(edge).await.ok_or(Refusal::Internal("scrape_lost"))?;
+    let mut response = Response::new(EdgeBody::full(body));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(telemetry::EXPOSITION_TYPE));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
 
 /// Answers a probe; nothing beyond the status is told.
 pub(crate) fn probe(edge: &Edge, probe: Probe) -> Response<EdgeBody> {

@@ -41,8 +41,6 @@ pub(crate) enum Refusal {
     Denied(Denial),
     /// The catalog has never been heard.
     NoCatalog,
-    /// A later version answers this.
-    NotImplemented,
     /// The client's body is at fault.
     Body { fault: ClientFault, limit: Option<usize> },
     /// The module cannot be reached or does not answer.
@@ -100,7 +98,6 @@ impl Refusal {
             Self::Denied(Denial::Gate { .. }) => "catalog_gate",
             Self::Denied(Denial::AppIsNotProxied { .. }) => "app_is_not_proxied",
             Self::NoCatalog => "no_catalog",
-            Self::NotImplemented => "not_implemented",
             Self::Body { .. } => "client_body",
         }
     }
@@ -168,11 +165,6 @@ impl Refusal {
                 message: "The catalog of modules is not known yet.",
                 details: json!({"reason": "no_catalog"}),
             },
-            Self::NotImplemented => Said::bare(
-                StatusCode::NOT_IMPLEMENTED,
-                code::NOT_IMPLEMENTED,
-                "A later version answers this route.",
-            ),
             Self::Internal(_) => Said::bare(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 code::INTERNAL_ERROR,

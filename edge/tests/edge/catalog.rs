@@ -41,7 +41,7 @@ async fn the_gate_answers_for_each_state_and_the_module_is_not_called() {
 }
 
 /// Asks until the gate gives this code; a new snapshot is on its way.
-async fn until(world: &World, auth: &[(&str, &str)], code: &str) -> serde_json::Value {
+pub(crate) async fn until(world: &World, auth: &[(&str, &str)], code: &str) -> serde_json::Value {
     let asking = async {
         loop {
             let reply = world.get(MODULE_ROUTE, auth).await;

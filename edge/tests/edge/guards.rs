@@ -137,15 +137,3 @@ async fn grants_and_by_subject_are_for_registered_backends_and_superadmins() {
         world.superadmin(false, "PLATFORM_ROLE_REQUIRED");
     }
 }
-
-#[tokio::test]
-async fn the_aggregated_metrics_answer_501_behind_their_guard() {
-    let world = World::start().await;
-    let bearer = world.bearer("alice");
-    let auth = [("authorization", bearer.as_str())];
-    world.superadmin(false, "PLATFORM_ROLE_REQUIRED");
-    assert_eq!(world.get("/api/platform/metrics", &auth).await.status, 403);
-    world.superadmin(true, "ALLOWED");
-    let reply = world.get("/api/platform/metrics", &auth).await;
-    assert_eq!((reply.status, reply.code().as_str()), (501, "NOT_IMPLEMENTED"));
-}

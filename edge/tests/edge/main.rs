@@ -15,6 +15,7 @@ mod client;
 mod drain;
 mod forwarding;
 mod guards;
+mod metrics;
 mod provider;
 mod provisioning;
 mod refusals;

@@ -1,0 +1,222 @@
+//! Many expositions into one: families by name, each in one piece under one HELP and one TYPE, and `scrape_up` for every
+//! target. Pure.
+//!
+//! Where two services mean different families by one name, the gateway's own reading holds; else the one that most
+//! targets declare; of equals, that of the target that stands first. A declared type goes before none. A target that
+//! means another family is failed as a whole; samples without a type join a counter or a gauge of their name.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::exposition::{Exposition, Family, SCRAPE_UP};
+use super::line::Kind;
+
+const SCRAPE_UP_HELP: &str = "Whether the service's metrics could be read: 1, or 0.";
+/// Room for the HELP and TYPE lines of a family.
+const HEADER_BYTES: usize = 256;
+
+/// One target's scrape.
+pub(super) struct Scraped {
+    pub(super) service: String,
+    /// `None` when it failed.
+    pub(super) exposition: Option<Exposition>,
+}
+
+/// What a name of a sample means: a family and its type.
+type Meaning<'a> = (&'a str, Kind);
+
+/// The families of a name, with their votes, in the order in which they were seen.
+type Ballot<'a> = HashMap<String, Vec<(Meaning<'a>, usize)>>;
+
+/// One family of the answer.
+struct Merged<'a> {
+    kind: Kind,
+    help: Option<&'a str>,
+    samples: Vec<&'a str>,
+}
+
+/// Fails every target whose families contradict others', and yields the services of those.
+pub(super) fn settle(own: &Exposition, targets: &mut [Scraped]) -> Vec<String> {
+    let losers: Vec<usize> = {
+        let meanings = elect(own, targets);
+        let contradicts = |family: &Family| names(family).any(|name| !agrees(family, meanings.get(&name)));
+        let lost = |target: &Scraped| {
+            target.exposition.as_ref().is_some_and(|exposition| exposition.families.iter().any(contradicts))
+        };
+        (0..).zip(targets.iter()).filter(|(_, target)| lost(target)).map(|(position, _)| position).collect()
+    };
+    let fail = |position: usize| {
+        let target = targets.get_mut(position)?;
+        target.exposition = None;
+        Some(target.service.clone())
+    };
+    losers.into_iter().filter_map(fail).collect()
+}
+
+/// The answer: the gateway's own series, those of the targets, and which targets were read.
+pub(super) fn render(own: &Exposition, targets: &[Scraped]) -> String {
+    let scrape_up = scrape_up(targets);
+    let mut families: BTreeMap<&str, Merged<'_>> = BTreeMap::new();
+    let read = targets.iter().filter_map(|target| target.exposition.as_ref());
+    for exposition in std::iter::once(own).chain(read) {
+        for family in &exposition.families {
+            add(&mut families, family, exposition.samples(family));
+        }
+    }
+    let up = Merged { kind: Kind::Gauge, help: Some(SCRAPE_UP_HELP), samples: vec![&scrape_up] };
+    families.insert(SCRAPE_UP, up);
+    let samples: usize = families.values().flat_map(|family| &family.samples).map(|text| text.len()).sum();
+    let mut out = String::with_capacity(samples + families.len() * HEADER_BYTES);
+    for (name, family) in &families {
+        write(&mut out, name, family);
+    }
+    out
+}
+
+fn scrape_up(targets: &[Scraped]) -> String {
+    targets.iter().fold(String::new(), |out, target| {
+        let up = u8::from(target.exposition.is_some());
+        out + SCRAPE_UP + "{service=\"" + &target.service + "\"} " + &up.to_string() + "\n"
+    })
+}
+
+fn add<'a>(families: &mut BTreeMap<&'a str, Merged<'a>>, family: &'a Family, samples: &'a str) {
+    let merged = families.entry(&family.name).or_insert_with(|| Merged {
+        kind: Kind::Untyped,
+        help: None,
+        samples: Vec::new(),
+    });
+    if merged.kind == Kind::Untyped {
+        merged.kind = family.kind;
+    }
+    merged.help = merged.help.or(family.help.as_deref());
+    merged.samples.push(samples);
+}
+
+fn write(out: &mut String, name: &str, family: &Merged<'_>) {
+    if let Some(help) = family.help {
+        for part in ["# HELP ", name, " ", help, "\n"] {
+            out.push_str(part);
+        }
+    }
+    for part in ["# TYPE ", name, " ", family.kind.word(), "\n"] {
+        out.push_str(part);
+    }
+    out.extend(family.samples.iter().copied());
+}
+
+/// What every name means.
+fn elect<'a>(own: &'a Exposition, targets: &'a [Scraped]) -> HashMap<String, Meaning<'a>> {
+    let mut ballot = Ballot::new();
+    vote(&mut ballot, own, usize::MAX);
+    for exposition in targets.iter().filter_map(|target| target.exposition.as_ref()) {
+        vote(&mut ballot, exposition, 1);
+    }
+    let winner = |readings: Vec<(Meaning<'a>, usize)>| {
+        // The last of the greatest wins, so the first seen goes last.
+        readings.into_iter().rev().max_by_key(|(_, votes)| *votes).map(|(meaning, _)| meaning)
+    };
+    ballot.into_iter().filter_map(|(name, readings)| Some((name, winner(readings)?))).collect()
+}
+
+fn vote<'a>(ballot: &mut Ballot<'a>, exposition: &'a Exposition, weight: usize) {
+    for family in &exposition.families {
+        let meaning = (family.name.as_str(), family.kind);
+        let weight = if family.kind == Kind::Untyped { 0 } else { weight };
+        for name in names(family) {
+            let readings = ballot.entry(name).or_default();
+            match readings.iter_mut().find(|(known, _)| *known == meaning) {
+                Some((_, votes)) => *votes = votes.saturating_add(weight),
+                None => readings.push((meaning, weight)),
+            }
+        }
+    }
+}
+
+fn agrees(family: &Family, meaning: Option<&Meaning<'_>>) -> bool {
+    meaning.is_none_or(|(name, kind)| {
+        let joins = family.kind == Kind::Untyped && matches!(kind, Kind::Counter | Kind::Gauge);
+        *name == family.name && (*kind == family.kind || joins)
+    })
+}
+
+/// Every name a family takes: its samples', and its own.
+fn names(family: &Family) -> impl Iterator<Item = String> + '_ {
+    let own = (!family.kind.suffixes().contains(&"")).then(|| family.name.clone());
+    family.sample_names().chain(own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::exposition::Reading;
+    use super::*;
+
+    fn exposition(service: &str, text: &str) -> Exposition {
+        let mut reading = Reading::new(service);
+        reading.feed(text.as_bytes()).expect("a good exposition");
+        reading.finish().expect("a good exposition")
+    }
+
+    fn scraped(targets: &[(&str, &str)]) -> Vec<Scraped> {
+        let one = |(service, text): &(&str, &str)| Scraped {
+            service: (*service).to_owned(),
+            exposition: Some(exposition(service, text)),
+        };
+        targets.iter().map(one).collect()
+    }
+
+    fn losers(own: &str, targets: &[(&str, &str)]) -> Vec<String> {
+        settle(&exposition("gateway", own), &mut scraped(targets))
+    }
+
+    const COUNTER: &str = "# TYPE a counter\na 1\n";
+    const GAUGE: &str = "# TYPE a gauge\na 1\n";
+    const UNTYPED: &str = "a 1\n";
+    const HISTOGRAM: &str = "# TYPE a histogram\na_bucket{le=\"+Inf\"} 1\na_sum 1\na_count 1\n";
+
+    #[test]
+    fn families_of_one_name_stand_together_under_one_header() {
+        let own = exposition("gateway", "# HELP b own\n# TYPE b counter\nb 1\n");
+        let mut targets = scraped(&[
+            ("org", "# HELP b other\n# TYPE b counter\nb 2\n# HELP a x\na 3\n"),
+            ("authz", "b{x=\"1\"} 4\nc 5\n"),
+        ]);
+        targets.push(Scraped { service: "docs".to_owned(), exposition: None });
+        assert!(settle(&own, &mut targets).is_empty());
+        assert_eq!(
+            render(&own, &targets),
+            "# HELP a x\n# TYPE a untyped\na{service=\"org\"} 3\n\
+             # HELP b own\n# TYPE b counter\n\
+             b{service=\"gateway\"} 1\nb{service=\"org\"} 2\nb{x=\"1\",service=\"authz\"} 4\n\
+             # TYPE c untyped\nc{service=\"authz\"} 5\n\
+             # HELP platform_metrics_scrape_up Whether the service's metrics could be read: 1, or 0.\n\
+             # TYPE platform_metrics_scrape_up gauge\n\
+             platform_metrics_scrape_up{service=\"org\"} 1\n\
+             platform_metrics_scrape_up{service=\"authz\"} 1\n\
+             platform_metrics_scrape_up{service=\"docs\"} 0\n"
+        );
+    }
+
+    #[test]
+    fn who_contradicts_the_gateway_or_the_others_is_failed() {
+        assert_eq!(losers(COUNTER, &[("x", GAUGE), ("y", GAUGE), ("z", COUNTER)]), ["x", "y"]);
+        assert_eq!(losers("", &[("x", GAUGE), ("y", COUNTER), ("z", COUNTER)]), ["x"]);
+        assert_eq!(losers("", &[("x", GAUGE), ("y", COUNTER)]), ["y"]);
+        assert_eq!(losers("", &[("x", UNTYPED), ("y", COUNTER), ("z", UNTYPED)]), Vec::<String>::new());
+        assert_eq!(losers("", &[("x", UNTYPED), ("y", HISTOGRAM), ("z", UNTYPED)]), ["x", "z"]);
+        assert_eq!(losers("", &[("x", HISTOGRAM), ("y", "# TYPE a_count counter\na_count 1\n")]), ["y"]);
+        assert_eq!(losers(HISTOGRAM, &[("x", "a_sum 1\n"), ("y", "a_sums 1\n")]), ["x"]);
+    }
+
+    #[test]
+    fn a_merged_answer_reads_like_any_other() {
+        let own = exposition("gateway", HISTOGRAM);
+        let targets =
+            scraped(&[("x", HISTOGRAM), ("y", "# HELP n \\\\ \\n\n# TYPE n summary\nn_sum NaN -1\n")]);
+        // The last family is the gateway's own, which no target may send.
+        let answer = render(&own, &targets);
+        let (sent, _) = answer.split_once("# HELP platform_metrics_scrape_up").expect("the last family");
+        let read = exposition("all", &sent.replace("service=", "origin="));
+        let names: Vec<_> = read.families.iter().map(|family| (family.name.as_str(), family.kind)).collect();
+        assert_eq!(names, [("a", Kind::Histogram), ("n", Kind::Summary)]);
+    }
+}

@@ -1,0 +1,274 @@
+//! The aggregated metrics: whole from good targets, and unharmed by every kind of bad one.
+
+use std::time::{Duration, Instant};
+
+use http::Method;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+use crate::backend::Answer;
+use crate::catalog::until;
+use crate::client::{BOTH, Reply};
+use crate::world::{World, snapshot};
+
+const ROUTE: &str = "/api/platform/metrics";
+/// The targets of a world whose timesheet is enabled.
+const TARGETS: [&str; 5] = ["registry", "identity", "org", "authz", "timesheet"];
+/// What a good service says, its own name left out.
+const GOOD: &str = "# HELP http_requests_total Requests handled.\n# TYPE http_requests_total counter\n\
+                    http_requests_total{route=\"/x\",method=\"GET\",status=\"200\"} 7\n\
+                    # HELP t_seconds A time.\n# TYPE t_seconds histogram\nt_seconds_bucket{le=\"+Inf\"} 1\n\
+                    t_seconds_sum NaN\nt_seconds_count 1\n";
+
+async fn scrape(world: &World) -> Reply {
+    let bearer = world.bearer("operator");
+    world.superadmin(true, "ALLOWED");
+    world.get(ROUTE, &[("authorization", &bearer)]).await
+}
+
+fn text(reply: &Reply) -> &str {
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert_eq!(reply.header("content-type"), Some("text/plain; version=0.0.4"));
+    std::str::from_utf8(&reply.body).expect("UTF-8")
+}
+
+fn up(text: &str, service: &str) -> Option<bool> {
+    let line = |value: u8| format!("platform_metrics_scrape_up{{service=\"{service}\"}} {value}");
+    let has = |value| text.lines().any(|found| found == line(value));
+    assert!(!(has(0) && has(1)), "{service} is both up and down");
+    (has(0) || has(1)).then(|| has(1))
+}
+
+fn series_of(text: &str, service: &str) -> usize {
+    let own = format!("service=\"{service}\"");
+    let samples = text.lines().filter(|line| !line.starts_with('#'));
+    samples.filter(|line| line.contains(&own) && !line.starts_with("platform_metrics_scrape_up")).count()
+}
+
+/// Every family has one HELP and one TYPE at most and stands in one piece, and every series names a service.
+fn well_formed(text: &str) {
+    let mut seen = std::collections::HashSet::new();
+    let mut family = "";
+    for line in text.lines() {
+        let header = line.strip_prefix("# HELP ").or_else(|| line.strip_prefix("# TYPE "));
+        let name = header.unwrap_or(line).split([' ', '{']).next().expect("a name");
+        match header {
+            Some(_) => assert!(name == family || seen.insert(name), "{name} stands twice"),
+            None => assert!(name.starts_with(family) && line.contains("service=\""), "{line} under {family}"),
+        }
+        family = if header.is_some() { name } else { family };
+        let types = text.lines().filter(|other| other.starts_with(&format!("# TYPE {family} "))).count();
+        assert_eq!(types, 1, "{family}");
+    }
+    assert!(text.ends_with('\n'));
+}
+
+/// A target that answers every connection with these bytes, then is silent or goes away.
+struct Rogue {
+    address: String,
+    _server: JoinSet<()>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Silence,
+    Reset,
+    /// The last byte again, every 100 ms.
+    Drip,
+    /// The last line again, for ever.
+    Endless,
+}
+
+async fn rogue(bytes: Vec<u8>, then: Then) -> Rogue {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let mut server = JoinSet::new();
+    server.spawn(async move {
+        let mut open = JoinSet::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let bytes = bytes.clone();
+            open.spawn(async move {
+                let mut request = [0; 1024];
+                let _asked = stream.read(&mut request).await;
+                // The edge may hang up at any moment: that ends this connection and nothing else.
+                let mut written = stream.write_all(&bytes).await;
+                let line = bytes.rsplit(|byte| *byte == b'\n').nth(1).unwrap_or_default().to_vec();
+                while written.is_ok() {
+                    written = match then {
+                        Then::Silence => std::future::pending().await,
+                        Then::Reset => return,
+                        Then::Drip => {
+                            tokio::time::sleep(Duration::from_millis(100)).await;
+                            stream.write_all(b"#").await
+                        }
+                        Then::Endless => stream.write_all(&[line.as_slice(), b"\n"].concat()).await,
+                    };
+                }
+            });
+        }
+    });
+    Rogue { address, _server: server }
+}
+
+fn head(rest: &str) -> Vec<u8> {
+    format!("HTTP/1.1 200 OK\r\ncontent-type: text/plain; version=0.0.4\r\n{rest}\r\n").into_bytes()
+}
+
+fn whole(body: &[u8]) -> Vec<u8> {
+    [head(&format!("content-length: {}\r\n", body.len())).as_slice(), body].concat()
+}
+
+/// The scrape of a world whose timesheet is this rogue; everything else is good.
+async fn scrape_with(rogue: &Rogue) -> (Reply, Duration) {
+    let world = World::with(&[("PLATFORM_MODULE_HOST_TIMESHEET", &rogue.address)]).await;
+    world.backend.on_path("/metrics", Answer::Raw(200, GOOD));
+    let began = Instant::now();
+    let reply = scrape(&world).await;
+    (reply, began.elapsed())
+}
+
+async fn costs_only_itself(what: &str, rogue: &Rogue) -> Duration {
+    let (reply, took) = scrape_with(rogue).await;
+    let text = text(&reply);
+    well_formed(text);
+    assert_eq!(up(text, "timesheet"), Some(false), "{what}");
+    assert_eq!(series_of(text, "timesheet"), 0, "{what}");
+    for service in ["registry", "identity", "org", "authz"] {
+        assert_eq!((up(text, service), series_of(text, service)), (Some(true), 4), "{what}: {service}");
+    }
+    assert!(series_of(text, "gateway") > 0, "{what}");
+    took
+}
+
+#[tokio::test]
+async fn all_services_stand_in_one_exposition() {
+    let world = World::start().await;
+    world.backend.on_path("/metrics", Answer::Raw(200, GOOD));
+    for version in BOTH {
+        let bearer = world.bearer("operator");
+        world.superadmin(true, "ALLOWED");
+        let reply = world.send(version, Method::GET, ROUTE, &[("authorization", &bearer)], "").await;
+        let text = text(&reply);
+        well_formed(text);
+        for service in TARGETS {
+            assert_eq!(
+                (up(text, service), series_of(text, service)),
+                (Some(true), 4),
+                "{service} in\n{text}"
+            );
+        }
+        assert!(text.contains("platform_build_info{") && series_of(text, "gateway") > 0);
+        assert_eq!(up(text, "docs"), None, "docs is not installed");
+    }
+    world.superadmin(false, "PLATFORM_ROLE_REQUIRED");
+    let bearer = world.bearer("operator");
+    let asked = world.backend.seen("/metrics").len();
+    assert_eq!(world.get(ROUTE, &[("authorization", &bearer)]).await.status, 403);
+    assert_eq!(world.get(ROUTE, &[]).await.status, 401);
+    assert_eq!(world.backend.seen("/metrics").len(), asked, "nobody is scraped for a refused caller");
+}
+
+#[tokio::test]
+async fn only_an_enabled_module_is_a_target() {
+    for (state, expected) in
+        [("MODULE_DISABLED", None), ("MODULE_NOT_INSTALLED", None), ("MODULE_DEPENDENCY_MISSING", Some(true))]
+    {
+        let world = World::start().await;
+        let bearer = world.bearer("operator");
+        world.catalog.send_replace(snapshot(2, state));
+        until(&world, &[("authorization", bearer.as_str())], state).await;
+        world.backend.on_path("/metrics", Answer::Raw(200, GOOD));
+        let reply = scrape(&world).await;
+        assert_eq!(up(text(&reply), "timesheet"), expected, "{state}");
+        assert_eq!(text(&reply).contains("timesheet"), expected.is_some(), "{state}");
+    }
+}
+
+#[tokio::test]
+async fn a_malformed_or_failing_target_costs_only_itself() {
+    for (what, answer) in [
+        ("HTML", whole(b"<html><body>ok</body></html>\n")),
+        ("not UTF-8", whole(b"a{x=\"\xff\"} 1\n")),
+        ("a second TYPE", whole(b"# TYPE a counter\n# TYPE a counter\na 1\n")),
+        ("a family in two pieces", whole(b"a 1\nb 1\na{x=\"1\"} 1\n")),
+        (
+            "another TYPE than the gateway's",
+            whole(b"# TYPE http_requests_total gauge\nhttp_requests_total 1\n"),
+        ),
+        ("another TYPE than the others'", whole(b"# TYPE t_seconds gauge\nt_seconds 1\n")),
+        ("an exemplar", whole(b"a 1 # {trace_id=\"x\"} 1\n")),
+        ("carriage returns", whole(b"a 1\r\nb 2\r\n")),
+        ("no end of the last line", whole(b"a 1\nb 2")),
+        ("the gateway's own family", whole(b"platform_metrics_scrape_up{service=\"authz\"} 0\n")),
+        ("two series that only service tells apart", whole(b"a{service=\"x\"} 1\na{service=\"y\"} 1\n")),
+        ("another status", b"HTTP/1.1 500 No\r\ncontent-length: 4\r\n\r\na 1\n".to_vec()),
+        ("a redirect", b"HTTP/1.1 302 Go\r\nlocation: /x\r\ncontent-length: 4\r\n\r\na 1\n".to_vec()),
+        ("no HTTP", b"SSH-2.0-x\r\n".to_vec()),
+    ] {
+        costs_only_itself(what, &rogue(answer, Then::Silence).await).await;
+    }
+    let reset = rogue([head("content-length: 100\r\n").as_slice(), b"a 1\nb"].concat(), Then::Reset).await;
+    costs_only_itself("a reset in a line", &reset).await;
+    costs_only_itself("nothing at all", &rogue(Vec::new(), Then::Reset).await).await;
+    let free = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = free.local_addr().expect("an address").to_string();
+    drop(free);
+    costs_only_itself("nobody there", &Rogue { address, _server: JoinSet::new() }).await;
+}
+
+#[tokio::test]
+async fn a_slow_target_has_two_seconds() {
+    for (what, answer, then) in [
+        ("a hang before the head", Vec::new(), Then::Silence),
+        ("a hang in the body", [head("content-length: 9\r\n").as_slice(), b"a 1\n"].concat(), Then::Silence),
+        ("a drip", [head("content-length: 9999\r\n").as_slice(), b"a 1\n"].concat(), Then::Drip),
+    ] {
+        let took = costs_only_itself(what, &rogue(answer, then).await).await;
+        assert!(took >= Duration::from_secs(2) && took < Duration::from_millis(2500), "{what}: {took:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_target_past_the_bytes_of_all_is_cut_and_the_others_stand() {
+    let long = [b"# ".as_slice(), &[b'x'; 1000], b"\n"].concat();
+    let nine = rogue(whole(&long.repeat((9 << 20) / long.len() + 1)), Then::Silence).await;
+    costs_only_itself("9 MiB", &nine).await;
+    let series: String = (0..1_000_000).map(|number| format!("a{{x=\"{number}\"}} 1\n")).collect();
+    costs_only_itself("a million series", &rogue(whole(series.as_bytes()), Then::Silence).await).await;
+    let endless = rogue([head("").as_slice(), &long].concat(), Then::Endless).await;
+    let took = costs_only_itself("no end", &endless).await;
+    assert!(took < Duration::from_millis(2500), "{took:?}");
+    let unended = rogue([head("").as_slice(), &vec![b'x'; 1 << 20]].concat(), Then::Silence).await;
+    costs_only_itself("a line without end", &unended).await;
+}
+
+#[tokio::test]
+async fn a_target_below_the_bytes_of_all_is_whole() {
+    let line = [b"# ".as_slice(), &[b'x'; 1000], b"\n"].concat();
+    let mut body = line.repeat((7 << 20) / line.len());
+    body.extend_from_slice(b"a NaN\nb +Inf\nc{service=\"gateway\"} -Inf 12\n");
+    let target = rogue(whole(&body), Then::Silence).await;
+    let (reply, _) = scrape_with(&target).await;
+    let text = text(&reply);
+    well_formed(text);
+    assert_eq!(up(text, "timesheet"), Some(true));
+    for line in
+        ["a{service=\"timesheet\"} NaN", "b{service=\"timesheet\"} +Inf", "c{service=\"timesheet\"} -Inf 12"]
+    {
+        assert!(text.lines().any(|found| found == line), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn scrapes_at_the_same_time_share_one_run() {
+    // A target that hangs keeps the run open for 2 s, so that the second scraper meets it.
+    let hanging = rogue(Vec::new(), Then::Silence).await;
+    let world = World::with(&[("PLATFORM_MODULE_HOST_TIMESHEET", &hanging.address)]).await;
+    world.backend.on_path("/metrics", Answer::Raw(200, GOOD));
+    let (one, other) = tokio::join!(scrape(&world), scrape(&world));
+    assert_eq!(text(&one), text(&other));
+    assert_eq!(world.backend.seen("/metrics").len(), 4, "each of the four was asked once");
+    text(&scrape(&world).await);
+    assert_eq!(world.backend.seen("/metrics").len(), 8, "a later scrape is a run of its own");
+}
