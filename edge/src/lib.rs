@@ -26,7 +26,7 @@ mod wire;
 
 use std::sync::Arc;
 
-use bearer::Verifier;
+use bearer::{VerifiedTokens, Verifier};
 use contract::Clock;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -67,7 +67,7 @@ pub enum EdgeError {
 pub(crate) struct Edge {
     pub(crate) config: EdgeConfig,
     pub(crate) routes: RouteTable,
-    pub(crate) verifier: Verifier,
+    pub(crate) tokens: VerifiedTokens,
     pub(crate) provisioned: Provisioned,
     pub(crate) catalog: CatalogWatch,
     pub(crate) upstreams: Upstreams,
@@ -83,9 +83,10 @@ pub(crate) struct Edge {
 impl Edge {
     fn start(config: EdgeConfig, drain: CancellationToken) -> Result<Self, EdgeError> {
         let end = CancellationToken::new();
+        let verifier = Verifier::start(config.bearer.clone(), Clock::system(), end.clone());
         Ok(Self {
             routes: RouteTable::new(),
-            verifier: Verifier::start(config.bearer.clone(), Clock::system(), end.clone()),
+            tokens: VerifiedTokens::new(verifier),
             provisioned: Provisioned::default(),
             catalog: CatalogWatch::new(),
             upstreams: Upstreams::new(config.budgets),
