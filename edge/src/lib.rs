@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | accept | `wire/listen.rs` | socket, `Accepted` |
 //! | handshake | `wire/tls.rs` | `Accepted`, `Secured` |
-//! | serve | `wire/connection.rs`, `h1.rs`, `h2.rs` | `Secured`, many requests; the edge's timers in `activity.rs` |
+//! | serve | `wire/connection.rs`, `h1.rs`, `h2.rs` | `Secured`, many requests; the edge's timers in `activity.rs`, its writes in `writes.rs` |
 //! | run | `way/exchange.rs` | request, response: the whole way on one screen |
 //! | guard | `way/guard.rs` | request, `Framed`, (preflight: `cors.rs`), `Guarded` |
 //! | resolve | `way/route.rs`, table `routes.rs`, paths `path.rs` | `&Guarded`, `Route` |

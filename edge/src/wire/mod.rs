@@ -13,6 +13,7 @@ pub(crate) mod tls;
 pub(crate) mod trust;
 pub(crate) mod upload;
 pub(crate) mod upstream;
+pub(crate) mod writes;
 
 /// Where an upstream listens. The host is bare, without the brackets of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
