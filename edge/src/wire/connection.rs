@@ -51,7 +51,8 @@ where
             drive(&edge, &activity, connection, http1::Connection::graceful_shutdown).await;
         }
         Protocol::Http2 => {
-            let connection = pin!(h2::builder(&limits).serve_connection(io, service));
+            let connection =
+                pin!(h2::builder(&limits, edge.config.timers.stream_idle).serve_connection(io, service));
             let connection = Flushing::new(connection, writes);
             drive(&edge, &activity, connection, http2::Connection::graceful_shutdown).await;
         }
@@ -84,7 +85,7 @@ async fn drive<C, S>(
         ended = &mut connection => ended,
         overdue = activity.overdue(&edge.config.timers) => match overdue {
             Overdue::Head | Overdue::Stalled => return,
-            Overdue::KeepAlive => {
+            Overdue::KeepAlive | Overdue::Flood => {
                 close(connection.connection());
                 // A client that does not answer the goodbye is not waited for.
                 match timeout(edge.config.timers.head, connection).await {

@@ -4,6 +4,7 @@
 pub(crate) mod activity;
 pub(crate) mod body;
 pub(crate) mod connection;
+pub(crate) mod frames;
 pub(crate) mod h1;
 pub(crate) mod h2;
 pub(crate) mod headers;

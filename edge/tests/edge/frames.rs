@@ -12,8 +12,10 @@ use crate::world::World;
 
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
+pub(crate) const RST_STREAM: u8 = 3;
 pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const PING: u8 = 6;
+pub(crate) const GOAWAY: u8 = 7;
 pub(crate) const WINDOW_UPDATE: u8 = 8;
 
 /// On SETTINGS and PING.
@@ -61,8 +63,12 @@ impl Frames {
     }
 
     pub(crate) async fn send_raw(&mut self, bytes: &[u8]) {
-        self.0.write_all(bytes).await.expect("written");
-        self.0.flush().await.expect("flushed");
+        assert!(self.try_send_raw(bytes).await, "the connection is open");
+    }
+
+    /// Whether the edge still takes bytes.
+    pub(crate) async fn try_send_raw(&mut self, bytes: &[u8]) -> bool {
+        self.0.write_all(bytes).await.is_ok() && self.0.flush().await.is_ok()
     }
 
     /// A whole GET on `stream`.

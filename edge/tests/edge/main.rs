@@ -19,6 +19,7 @@ mod guards;
 mod provider;
 mod provisioning;
 mod refusals;
+mod stalls;
 mod streaming;
 mod timers;
 mod tokens;
