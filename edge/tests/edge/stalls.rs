@@ -88,6 +88,8 @@ async fn a_connection_with_whole_heads_outlives_the_heads_time() {
         frames.get(stream, "/healthz", &bearer).await;
         frames.next_of(HEADERS, stream).await;
         frames.is_alive(&[WINDOW_UPDATE, DATA]).await;
+        // The bodies are read, so their window is opened again.
+        frames.send(WINDOW_UPDATE, 0, 0, &1_000_u32.to_be_bytes()).await;
         stream += 2;
     }
 }
