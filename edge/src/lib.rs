@@ -18,6 +18,8 @@
 //! Every "no" on this way is a `way/refusal.rs`. Snapshots come from `watch/`. The crate must not see axum, sqlx or
 //! kit/service: what it adds to a request is measured in microseconds.
 
+#[doc(hidden)]
+pub mod bench;
 mod config;
 mod meter;
 mod watch;
