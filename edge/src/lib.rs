@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | accept | `wire/listen.rs` | socket, `Accepted` |
 //! | handshake | `wire/tls.rs` | `Accepted`, `Secured` |
-//! | serve | `wire/connection.rs`, `h1.rs`, `h2.rs` | `Secured`, many requests; the edge's timers in `activity.rs` |
+//! | serve | `wire/connection.rs`, `h1.rs`, `h2.rs` | `Secured`, many requests; the edge's timers in `activity.rs`, its writes in `writes.rs` |
 //! | run | `way/exchange.rs` | request, response: the whole way on one screen |
 //! | guard | `way/guard.rs` | request, `Framed`, (preflight: `cors.rs`), `Guarded` |
 //! | resolve | `way/route.rs`, table `routes.rs`, paths `path.rs` | `&Guarded`, `Route` |
@@ -21,6 +21,8 @@
 //! kit/service: what it adds to a request is measured in microseconds.
 
 mod aggregate;
+#[doc(hidden)]
+pub mod bench;
 mod config;
 mod meter;
 mod watch;
@@ -29,7 +31,7 @@ mod wire;
 
 use std::sync::Arc;
 
-use bearer::Verifier;
+use bearer::{VerifiedTokens, Verifier};
 use contract::Clock;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -71,7 +73,7 @@ pub enum EdgeError {
 pub(crate) struct Edge {
     pub(crate) config: EdgeConfig,
     pub(crate) routes: RouteTable,
-    pub(crate) verifier: Verifier,
+    pub(crate) tokens: VerifiedTokens,
     pub(crate) provisioned: Provisioned,
     pub(crate) catalog: CatalogWatch,
     pub(crate) upstreams: Upstreams,
@@ -88,9 +90,10 @@ pub(crate) struct Edge {
 impl Edge {
     fn start(config: EdgeConfig, drain: CancellationToken) -> Result<Self, EdgeError> {
         let end = CancellationToken::new();
+        let verifier = Verifier::start(config.bearer.clone(), Clock::system(), end.clone());
         Ok(Self {
             routes: RouteTable::new(),
-            verifier: Verifier::start(config.bearer.clone(), Clock::system(), end.clone()),
+            tokens: VerifiedTokens::new(verifier),
             provisioned: Provisioned::default(),
             catalog: CatalogWatch::new(),
             upstreams: Upstreams::new(config.budgets),

@@ -44,7 +44,7 @@ async fn attempt(
         To::Probe(probe) => return Ok(local::probe(edge, probe)),
         To::Provider(path) => clearance::provider(edge, &guarded, &path),
         to @ (To::Fixed(_) | To::Module(_)) => {
-            let caller = authenticate(&edge.verifier, &guarded).await?;
+            let caller = authenticate(&edge.tokens, &guarded).await?;
             trace.called_by(&caller);
             provision::ensure(edge, &caller, to.guard(), &guarded.correlation).await?;
             match clearance::clear(edge, &guarded, to, &caller).await? {

@@ -39,7 +39,7 @@ pub(crate) fn probe(edge: &Edge, probe: Probe) -> Response<EdgeBody> {
 fn readiness(edge: &Edge) -> (StatusCode, &'static str) {
     if edge.drain.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
-    } else if edge.verifier.keys_loaded() && edge.catalog.present().is_some() {
+    } else if edge.tokens.verifier().keys_loaded() && edge.catalog.present().is_some() {
         (StatusCode::OK, "ready")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "starting")

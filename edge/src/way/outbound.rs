@@ -1,6 +1,7 @@
 //! The request as the upstream gets it: the only file that writes request headers and paths. The client's bytes stay
 //! unless a rule changes them; framing is rebuilt from the body.
 
+use contract::CorrelationId;
 use http::header::{HOST, HeaderName, HeaderValue, TE};
 use http::{HeaderMap, Method, Request, Uri, Version};
 use http_body::Body as _;
@@ -10,6 +11,7 @@ use super::forwarded;
 use super::guard::Guarded;
 use super::refusal::Refusal;
 use super::routes::Then;
+use crate::wire::connection::Peer;
 use crate::wire::headers::strip_hop_by_hop;
 use crate::wire::upload::{ClientFault, Upload};
 use crate::wire::upstream::Outgoing;
@@ -33,15 +35,7 @@ impl Outbound {
         if body_limit.is_some_and(|limit| u64::try_from(limit).is_ok_and(|limit| announced > limit)) {
             return Err(Refusal::Body { fault: ClientFault::TooLarge, limit: body_limit });
         }
-        let mut headers = parts.headers;
-        let trailers = wants_trailers(&headers);
-        strip_hop_by_hop(&mut headers);
-        if trailers {
-            headers.insert(TE, HeaderValue::from_static("trailers"));
-        }
-        set(&mut headers, HOST, &host)?;
-        set(&mut headers, super::CORRELATION, correlation.as_str())?;
-        forwarded::rewrite(&mut headers, peer, behind_trusted_proxy, &host);
+        let headers = rewrite(parts.headers, &host, &correlation, peer, behind_trusted_proxy)?;
         let (upload, progress) = if body.is_end_stream() {
             (Upload::empty(), None)
         } else {
@@ -57,6 +51,25 @@ impl Outbound {
         let outgoing = Outgoing { authority, request, upload: progress };
         Ok(Self { outgoing, to: target, method: parts.method, body_limit, then })
     }
+}
+
+/// The headers as the upstream gets them.
+pub(crate) fn rewrite(
+    mut headers: HeaderMap,
+    host: &str,
+    correlation: &CorrelationId,
+    peer: Peer,
+    behind_trusted_proxy: bool,
+) -> Result<HeaderMap, Refusal> {
+    let trailers = wants_trailers(&headers);
+    strip_hop_by_hop(&mut headers);
+    if trailers {
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+    }
+    set(&mut headers, HOST, host)?;
+    set(&mut headers, super::CORRELATION, correlation.as_str())?;
+    forwarded::rewrite(&mut headers, peer, behind_trusted_proxy, host);
+    Ok(headers)
 }
 
 /// `TE: trailers` is the one thing of `TE` that can be promised on.

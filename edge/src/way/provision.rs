@@ -58,12 +58,12 @@ pub(crate) async fn ensure(
     let outcome = match edge.provisioned.look(&caller.claims.subject) {
         Known::Fresh => return Ok(()),
         Known::Stale => {
-            spawn(edge, caller.claims.clone(), correlation.clone(), None);
+            spawn(edge, Arc::clone(&caller.claims), correlation.clone(), None);
             return Ok(());
         }
         Known::Pending(outcome) => outcome,
         Known::First(tell, outcome) => {
-            spawn(edge, caller.claims.clone(), correlation.clone(), Some(tell));
+            spawn(edge, Arc::clone(&caller.claims), correlation.clone(), Some(tell));
             outcome
         }
     };
@@ -82,7 +82,12 @@ async fn settled(mut outcome: watch::Receiver<Outcome>) -> Result<(), &'static s
 }
 
 /// The asking outlives the request that began it: others wait for the same answer.
-fn spawn(edge: &Arc<Edge>, claims: Claims, correlation: CorrelationId, tell: Option<watch::Sender<Outcome>>) {
+fn spawn(
+    edge: &Arc<Edge>,
+    claims: Arc<Claims>,
+    correlation: CorrelationId,
+    tell: Option<watch::Sender<Outcome>>,
+) {
     let edge = Arc::clone(edge);
     edge.tasks.clone().spawn(async move {
         let outcome = provision(&edge, &claims, &correlation).await;

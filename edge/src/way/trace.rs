@@ -1,8 +1,10 @@
 //! What is remembered of a request along its way, for the end of it: correlation id and origin on the answer, metrics,
 //! and one line in the access log (never a token, and the subject only as a hash).
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use bearer::Claims;
 use contract::{CorrelationId, Subject};
 use http::{HeaderValue, Method, Request, Response};
 use telemetry::{InFlight, UNMATCHED};
@@ -28,7 +30,7 @@ pub(crate) struct Trace {
     began: Instant,
     in_flight: InFlight,
     label: Option<&'static str>,
-    subject: Option<Subject>,
+    caller: Option<Arc<Claims>>,
     forwarded: Option<Forwarded>,
 }
 
@@ -48,7 +50,7 @@ impl Trace {
             began: Instant::now(),
             in_flight: edge.meter.begin(),
             label: None,
-            subject: None,
+            caller: None,
             forwarded: None,
         }
     }
@@ -58,7 +60,7 @@ impl Trace {
     }
 
     pub(crate) fn called_by(&mut self, caller: &Caller) {
-        self.subject = Some(caller.claims.subject.clone());
+        self.caller = Some(Arc::clone(&caller.claims));
     }
 
     pub(crate) fn forwarded(&mut self, to: &Destination, took: Duration) {
@@ -110,7 +112,7 @@ impl Trace {
         tracing::info!(
             target: "access",
             correlation_id = self.correlation.as_str(),
-            subject = self.subject.as_ref().map(hash).map(|hash| format!("{hash:016x}")).unwrap_or_default(),
+            subject = self.caller.as_ref().map(|caller| format!("{:016x}", hash(&caller.subject))).unwrap_or_default(),
             method = self.method.as_str(),
             route = self.label.unwrap_or(UNMATCHED),
             status,

@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use super::activity::{Activity, Busy, Overdue, Protocol, Watched};
 use super::body::EdgeBody;
 use super::tls::{Scheme, Secured};
+use super::writes::{self, Flushing};
 use super::{h1, h2};
 use crate::Edge;
 use crate::way::exchange;
@@ -35,7 +36,8 @@ where
 {
     let Secured { stream, peer, protocol, scheme, place } = secured;
     let activity = Activity::new(protocol);
-    let io = TokioIo::new(Watched::new(stream, Arc::clone(&activity)));
+    let (io, writes) = writes::hold(Watched::new(stream, Arc::clone(&activity)));
+    let io = TokioIo::new(io);
     let peer = Peer { address: peer, scheme };
     let limits = edge.config.limits;
     let service = {
@@ -45,10 +47,13 @@ where
     match protocol {
         Protocol::Http1 => {
             let connection = pin!(h1::builder(&limits).serve_connection(io, service));
+            let connection = Flushing::new(connection, writes);
             drive(&edge, &activity, connection, http1::Connection::graceful_shutdown).await;
         }
         Protocol::Http2 => {
-            let connection = pin!(h2::builder(&limits).serve_connection(io, service));
+            let connection =
+                pin!(h2::builder(&limits, edge.config.timers.stream_idle).serve_connection(io, service));
+            let connection = Flushing::new(connection, writes);
             drive(&edge, &activity, connection, http2::Connection::graceful_shutdown).await;
         }
     }
@@ -67,16 +72,21 @@ async fn one(
 }
 
 /// Polls the connection to its end, and closes it when a timer runs out, when the drain begins, or when it is over.
-async fn drive<C>(edge: &Edge, activity: &Activity, mut connection: Pin<&mut C>, close: impl Fn(Pin<&mut C>))
-where
+async fn drive<C, S>(
+    edge: &Edge,
+    activity: &Activity,
+    mut connection: Flushing<'_, C, S>,
+    close: impl Fn(Pin<&mut C>),
+) where
     C: Future<Output = hyper::Result<()>>,
+    S: AsyncWrite + Unpin,
 {
     let ended = tokio::select! {
         ended = &mut connection => ended,
         overdue = activity.overdue(&edge.config.timers) => match overdue {
             Overdue::Head | Overdue::Stalled => return,
-            Overdue::KeepAlive => {
-                close(connection.as_mut());
+            Overdue::KeepAlive | Overdue::Flood => {
+                close(connection.connection());
                 // A client that does not answer the goodbye is not waited for.
                 match timeout(edge.config.timers.head, connection).await {
                     Ok(ended) => ended,
@@ -85,7 +95,7 @@ where
             }
         },
         () = edge.drain.cancelled() => {
-            close(connection.as_mut());
+            close(connection.connection());
             tokio::select! {
                 ended = connection => ended,
                 () = edge.end.cancelled() => return,

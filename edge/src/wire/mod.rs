@@ -4,6 +4,7 @@
 pub(crate) mod activity;
 pub(crate) mod body;
 pub(crate) mod connection;
+pub(crate) mod frames;
 pub(crate) mod h1;
 pub(crate) mod h2;
 pub(crate) mod headers;
@@ -13,6 +14,7 @@ pub(crate) mod tls;
 pub(crate) mod trust;
 pub(crate) mod upload;
 pub(crate) mod upstream;
+pub(crate) mod writes;
 
 /// Where an upstream listens. The host is bare, without the brackets of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

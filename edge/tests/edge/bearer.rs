@@ -1,17 +1,22 @@
 //! 401, 400 and 503 of the bearer, in this order before everything behind it.
 
+use std::time::Duration;
+
+use contract::Clock;
+use http::Method;
 use serde_json::json;
 
-use crate::client::BOTH;
+use crate::backend::Answer;
+use crate::client::{BOTH, Reply};
+use crate::tokens::Signer;
 use crate::world::World;
-use http::Method;
 
 const ROUTE: &str = "/api/org/me/companies";
 
 #[tokio::test]
 async fn a_missing_and_a_bad_bearer_have_codes_of_their_own_on_both_protocols() {
     let world = World::start().await;
-    let stranger = format!("Bearer {}", crate::tokens::Signer::new().token("alice", &json!({})));
+    let stranger = format!("Bearer {}", Signer::new().token("alice", &json!({})));
     let expired = world.bearer_with("alice", &json!({"exp": 1_000_000_000}));
     let other_audience = world.bearer_with("alice", &json!({"aud": "account", "azp": "platform-api"}));
     for version in BOTH {
@@ -64,4 +69,43 @@ async fn before_the_first_keys_a_bearer_is_neither_good_nor_bad() {
     let ready = world.get("/readyz", &[]).await;
     assert_eq!((ready.status, ready.json()["data"]["status"].as_str()), (503, Some("starting")));
     assert_eq!(world.get("/healthz", &[]).await.status, 200);
+}
+
+/// Asks with the same bearer until it is refused; a few seconds at most.
+async fn refused(world: &World, bearer: &str) -> Reply {
+    let asking = async {
+        loop {
+            let reply = world.get(ROUTE, &[("authorization", bearer)]).await;
+            if reply.status != 200 {
+                return reply;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), asking).await.expect("the bearer is refused in time")
+}
+
+#[tokio::test]
+async fn a_bearer_the_edge_knows_is_refused_once_its_key_is_withdrawn() {
+    let world = World::with(&[("IDP_JWKS_REFRESH_INTERVAL", "50ms")]).await;
+    let bearer = world.bearer("alice");
+    for _ in 0..3 {
+        assert_eq!(world.get(ROUTE, &[("authorization", &bearer)]).await.status, 200);
+    }
+    let other = Signer::new();
+    world.backend.on_path("/certs", Answer::Json(200, other.jwks()));
+    let reply = refused(&world, &bearer).await;
+    assert_eq!((reply.status, reply.code().as_str()), (401, "AUTH_TOKEN_INVALID"));
+    let fresh = format!("Bearer {}", other.token("alice", &json!({})));
+    assert_eq!(world.get(ROUTE, &[("authorization", &fresh)]).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_bearer_the_edge_knows_is_refused_once_it_has_expired() {
+    let world = World::start().await;
+    let now = Clock::system().unix_seconds();
+    // Good for two seconds more by the leeway of 30 s.
+    let bearer = world.bearer_with("alice", &json!({"exp": now - 28}));
+    assert_eq!(world.get(ROUTE, &[("authorization", &bearer)]).await.status, 200);
+    let reply = refused(&world, &bearer).await;
+    assert_eq!((reply.status, reply.code().as_str()), (401, "AUTH_TOKEN_INVALID"));
 }

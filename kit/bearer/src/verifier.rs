@@ -68,6 +68,11 @@ impl Verifier {
         self.0.store.generation()
     }
 
+    /// The moment by which this verifier judges `exp` and `nbf`.
+    pub(crate) fn now(&self) -> i64 {
+        self.0.clock.unix_seconds()
+    }
+
     fn check(&self, token: &str, header: &Header, key: &SigningKey) -> Result<Claims, Refused> {
         if !key.algorithms.contains(&header.alg) {
             return Err(Refused::Invalid("the algorithm is not the key's"));
@@ -75,8 +80,7 @@ impl Verifier {
         let signature_only = signature_only(header);
         let decoded = jsonwebtoken::decode::<RawClaims>(token, &key.key, &signature_only)
             .map_err(|_| Refused::Invalid("bad signature or malformed claims"))?;
-        let expected =
-            Expected { issuer: &self.0.issuer, audience: &self.0.audience, now: self.0.clock.unix_seconds() };
+        let expected = Expected { issuer: &self.0.issuer, audience: &self.0.audience, now: self.now() };
         claims::accept(decoded.claims, expected)
     }
 }

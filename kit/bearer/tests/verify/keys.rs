@@ -12,13 +12,13 @@ use tokio::net::TcpListener;
 use crate::provider::{Answer, Key, Provider};
 use crate::{ISSUER, NOW, verifier, verifier_at, verifier_refreshing};
 
-fn token(key: &Key, kid: &str) -> String {
+pub(crate) fn token(key: &Key, kid: &str) -> String {
     let claims = json!({"iss": ISSUER, "aud": "platform-api", "sub": "a1", "exp": NOW + 300});
     key.token(&json!({"alg": "ES256", "kid": kid}), &claims)
 }
 
 /// Waits until the background task has the first keys; a few seconds at most.
-async fn loaded(verifier: &bearer::Verifier) {
+pub(crate) async fn loaded(verifier: &bearer::Verifier) {
     let waiting = async {
         while !verifier.keys_loaded() {
             tokio::time::sleep(Duration::from_millis(5)).await;

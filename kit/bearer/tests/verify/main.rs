@@ -9,6 +9,7 @@
 mod keys;
 mod provider;
 mod tokens;
+mod verified;
 
 use bearer::{BearerConfig, Verifier};
 use contract::{Clock, Settings};
@@ -30,6 +31,10 @@ fn verifier_refreshing(provider: &Provider, interval: &str) -> (Verifier, DropGu
 }
 
 fn verifier_at(jwks_url: &str, interval: &str) -> (Verifier, DropGuard) {
+    verifier_by(Clock::standing_at(NOW), jwks_url, interval)
+}
+
+fn verifier_by(clock: Clock, jwks_url: &str, interval: &str) -> (Verifier, DropGuard) {
     let settings = Settings::default()
         .with("IDP_JWKS_URL", jwks_url)
         .with("IDP_ISSUER_URL", ISSUER)
@@ -38,6 +43,6 @@ fn verifier_at(jwks_url: &str, interval: &str) -> (Verifier, DropGuard) {
     let config = BearerConfig::read(&mut reader);
     let config = reader.finish(config).expect("good settings");
     let stop = CancellationToken::new();
-    let verifier = Verifier::start(config, Clock::standing_at(NOW), stop.clone());
+    let verifier = Verifier::start(config, clock, stop.clone());
     (verifier, stop.drop_guard())
 }
