@@ -180,12 +180,12 @@ fn provider(
         .with("PLATFORM_IDP_URL", internal)
         .with("IDP_JWKS_URL", certs)
         .with("IDP_ISSUER_URL", &urls.issuer);
-    if config.idp_url.is_some() {
-        return Ok(shared);
+    if config.idp_url.is_none() {
+        shared = shared.with("PLATFORM_IDP_RECONCILE", "off");
+        shared.default_to("PLATFORM_SUPERADMINS", "admin");
+        shared.default_to("PLATFORM_IDP_ADMIN_CLIENT_ID", ADMIN_CLIENT);
+        shared.default_to("PLATFORM_IDP_ADMIN_CLIENT_SECRET", secret("idp-admin")?);
     }
-    shared.default_to("PLATFORM_SUPERADMINS", "admin");
-    shared.default_to("PLATFORM_IDP_ADMIN_CLIENT_ID", ADMIN_CLIENT);
-    shared.default_to("PLATFORM_IDP_ADMIN_CLIENT_SECRET", secret("idp-admin")?);
     for client in contract::settings::split_list(shared.raw("PLATFORM_SERVICE_CLIENTS").unwrap_or_default()) {
         let variable = format!("PLATFORM_SERVICE_CLIENT_SECRET_{}", env_name(&client));
         // An id that is no file name is refused by the provider's own check.

@@ -8,6 +8,7 @@ use service::layers::Limits;
 
 use crate::look::Intervals;
 use crate::provider::ProviderConfig;
+use crate::reconcile::{self, Reconcile};
 
 const IDP_URL: Variable = Variable::new(
     "PLATFORM_IDP_URL",
@@ -39,8 +40,22 @@ const FULL_LOOK_INTERVAL: Variable = Variable::new(
 );
 
 /// The variables that identity reads and that are not every service's.
-pub const VARIABLES: &[Variable] =
-    &[IDP_URL, REALM, CLIENT_ID, CLIENT_SECRET, LOOK_INTERVAL, FULL_LOOK_INTERVAL];
+pub const VARIABLES: &[Variable] = &{
+    let [reconcile, domain, extra_origins, service_clients, client_secret] = reconcile::VARIABLES;
+    [
+        IDP_URL,
+        REALM,
+        CLIENT_ID,
+        CLIENT_SECRET,
+        LOOK_INTERVAL,
+        FULL_LOOK_INTERVAL,
+        reconcile,
+        domain,
+        extra_origins,
+        service_clients,
+        client_secret,
+    ]
+};
 
 /// The configuration of one identity process.
 #[derive(Clone, Debug)]
@@ -51,6 +66,8 @@ pub struct Config {
     pub provider: ProviderConfig,
     /// How often it is looked at.
     pub intervals: Intervals,
+    /// What a real provider should hold.
+    pub reconcile: Option<Reconcile>,
 }
 
 impl Config {
@@ -60,12 +77,14 @@ impl Config {
     /// Every bad value.
     pub fn read(settings: &Settings) -> Result<Self, Problems> {
         let mut reader = settings.reader();
+        let (realm, client_id) = (reader.text(&REALM), reader.required(&CLIENT_ID));
         let config = Self {
+            reconcile: reconcile::read(&mut reader, &realm, &client_id),
             service: ServiceConfig::read(&mut reader, "identity", ports::IDENTITY, Limits::FOUNDATION),
             provider: ProviderConfig {
                 base_url: idp_url(&mut reader),
-                realm: reader.text(&REALM),
-                client_id: reader.required(&CLIENT_ID),
+                realm,
+                client_id,
                 client_secret: reader.required(&CLIENT_SECRET),
             },
             intervals: Intervals {

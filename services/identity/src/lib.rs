@@ -5,6 +5,9 @@
 //! is complete; its time is stored with what it found, and authz refuses to decide when the last one is too old. So no
 //! decision ever asks the provider, and none rests on a state that is older than a token may live.
 //!
+//! Beside a real Keycloak it also makes the realm and the platform's clients there be as configured, once at every start
+//! (`reconcile/`).
+//!
 //! E-mail and names are display data: never keys, never authority.
 
 pub mod config;
@@ -12,6 +15,7 @@ mod lifecycle;
 pub mod look;
 pub mod provider;
 mod provision;
+pub mod reconcile;
 pub mod routes;
 mod state;
 mod texts;
@@ -43,5 +47,8 @@ pub async fn serve(
     let core = Core::start(&config.service, contract::Clock::system(), &shutdown)?;
     let app = App::new(core.clone(), &config);
     tokio::spawn(look::run(app.clone(), config.intervals, shutdown.clone()));
+    if let Some(target) = config.reconcile {
+        tokio::spawn(reconcile::run(app.clone(), target, shutdown.clone()));
+    }
     service::serve(core, router(app), listener, shutdown, config.service.drain_timeout).await
 }

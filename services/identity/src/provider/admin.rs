@@ -5,6 +5,7 @@ use std::time::Duration;
 use contract::Clock;
 use http::{Method, StatusCode};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use service::client::{Answer, Call, Client, Unavailable, encode_segment};
 
 use super::account::{Account, Deletion};
@@ -103,7 +104,7 @@ impl Provider {
         Ok(events.iter().filter_map(Deletion::account_id).map(ToOwned::to_owned).collect())
     }
 
-    async fn pages<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, Unavailable> {
+    pub(super) async fn pages<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, Unavailable> {
         let mut all = Vec::new();
         for page in 0..MAX_PAGES {
             let first = page * PAGE;
@@ -117,24 +118,49 @@ impl Provider {
         Err(self.client.unavailable(format!("more than {MAX_PAGES} pages of {path}")))
     }
 
-    /// Asks an admin route; a token that is refused is fetched anew once (the provider's keys or sessions changed).
-    async fn ask(&self, path: &str) -> Result<Answer, Unavailable> {
+    /// Asks an admin route.
+    pub(super) async fn ask(&self, path: &str) -> Result<Answer, Unavailable> {
+        self.exchange(&Method::GET, path, None).await
+    }
+
+    /// Calls an admin route; a token that is refused is fetched anew once (the provider's keys or sessions changed).
+    pub(super) async fn exchange(
+        &self,
+        method: &Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Answer, Unavailable> {
         let token = self.token.current().await?;
-        let answer = self.ask_with(&token, path).await?;
+        let answer = self.exchange_with(&token, method, path, body).await?;
         if answer.status != StatusCode::UNAUTHORIZED {
             return Ok(answer);
         }
         self.token.forget(&token).await;
         let token = self.token.current().await?;
-        self.ask_with(&token, path).await
+        self.exchange_with(&token, method, path, body).await
     }
 
-    async fn ask_with(&self, token: &str, path: &str) -> Result<Answer, Unavailable> {
-        let call = Call::new(Method::GET, format!("{}{path}", self.admin)).bearer(token);
+    async fn exchange_with(
+        &self,
+        token: &str,
+        method: &Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Answer, Unavailable> {
+        let call = Call::new(method.clone(), format!("{}{path}", self.admin)).bearer(token);
+        let call = match body {
+            Some(body) => call.json(body),
+            None => call,
+        };
         self.client.send(call).await
     }
 
-    fn read<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, Unavailable> {
+    /// A failure of the provider, in words.
+    pub(crate) fn failed(&self, reason: String) -> Unavailable {
+        self.client.unavailable(reason)
+    }
+
+    pub(super) fn read<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, Unavailable> {
         if answer.status != StatusCode::OK {
             return Err(self.client.unavailable(format!("status {}", answer.status)));
         }

@@ -1,8 +1,9 @@
-//! The identity provider's admin routes, as far as identity reads them (Keycloak's and the built-in provider's are the
-//! same). Read only: nothing here changes an account.
+//! The identity provider's admin routes, as far as identity needs them (Keycloak's and the built-in provider's are the
+//! same). Nothing here changes an account; `manage.rs` changes the realm's and the clients' settings.
 
 mod account;
 mod admin;
+mod manage;
 mod token;
 
 pub use account::Account;

@@ -12,6 +12,7 @@ mod lifecycle;
 mod look;
 mod provider;
 mod provision;
+mod reconcile;
 mod resolve;
 mod support;
 mod users;

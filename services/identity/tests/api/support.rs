@@ -168,6 +168,7 @@ fn settings(database: &TestDatabase, issuer: &TokenIssuer, provider: &Provider) 
         .with("PLATFORM_IDP_URL", provider.stub.url())
         .with("PLATFORM_IDP_ADMIN_CLIENT_ID", "platform-admin")
         .with("PLATFORM_IDP_ADMIN_CLIENT_SECRET", "secret")
+        .with("PLATFORM_IDP_RECONCILE", "off")
 }
 
 /// `path rule` of every wrong field.

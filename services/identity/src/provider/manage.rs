@@ -1,0 +1,44 @@
+//! Reading and changing the provider's own settings, for the reconcile alone. Nothing here touches an account.
+
+use http::{Method, StatusCode};
+use serde_json::Value;
+use service::client::{Answer, Unavailable};
+
+use super::Provider;
+
+impl Provider {
+    /// The realm's settings; `None` when there is no such realm.
+    pub(crate) async fn realm(&self) -> Result<Option<Value>, Unavailable> {
+        let answer = self.ask("").await?;
+        if answer.status == StatusCode::NOT_FOUND {
+            return Ok(None);
+        }
+        self.read(&answer).map(Some)
+    }
+
+    /// Every client of the realm, with its mappers.
+    pub(crate) async fn clients(&self) -> Result<Vec<Value>, Unavailable> {
+        self.pages("/clients?viewableOnly=false").await
+    }
+
+    /// Changes something that is there.
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Result<(), Unavailable> {
+        let answer = self.exchange(&Method::PUT, path, Some(body)).await?;
+        self.accepted(&Method::PUT, path, &answer)
+    }
+
+    /// Adds something.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<(), Unavailable> {
+        let answer = self.exchange(&Method::POST, path, Some(body)).await?;
+        self.accepted(&Method::POST, path, &answer)
+    }
+
+    /// A refusal is told with the provider's own words; they name no secret.
+    fn accepted(&self, method: &Method, path: &str, answer: &Answer) -> Result<(), Unavailable> {
+        if answer.status.is_success() {
+            return Ok(());
+        }
+        let words: String = String::from_utf8_lossy(&answer.body).chars().take(200).collect();
+        Err(self.failed(format!("{method} {path}: status {}: {words}", answer.status)))
+    }
+}

@@ -1,0 +1,165 @@
+//! At every start beside a real Keycloak: its realm and the platform's clients become what the configuration says. It
+//! reads first and changes only what differs, so a second run changes nothing. Members, clients and mappers that it does
+//! not know are left as they are, and nothing is ever deleted: a service client that it made and that is no longer
+//! declared is disabled.
+//!
+//! `wanted.rs` says what should be (pure), `difference.rs` compares (pure), this file goes from one to the other. It
+//! runs beside the service: a provider that is not up yet is asked again, later and later, while everything else works.
+
+#![expect(clippy::indexing_slicing, reason = "only JSON is indexed, where what is not there is null")]
+
+mod config;
+mod difference;
+mod wanted;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use service::{ApiError, AuditEvent};
+use tokio_util::sync::CancellationToken;
+
+use crate::App;
+pub use config::Reconcile;
+pub(crate) use config::{VARIABLES, read};
+use difference::{Change, changes, overlay};
+
+/// Actor of the audit row.
+const ACTOR: &str = "system:reconcile";
+/// Pause after a failure; doubled each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Reconciles until it has succeeded once, or until `stop`.
+pub(crate) async fn run(app: App, target: Reconcile, stop: CancellationToken) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match once(&app, &target).await {
+            Ok(changed) => {
+                tracing::info!(changed, "the identity provider is as it should be");
+                return;
+            }
+            Err(error) => {
+                tracing::warn!(%error, again_in = ?pause, "the identity provider is not reconciled yet");
+            }
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(pause) => pause = pause.saturating_mul(2).min(LONGEST_PAUSE),
+        }
+    }
+}
+
+/// One run; gives how many settings it changed. What was changed before a failure is told and kept as well.
+///
+/// # Errors
+/// The provider did not answer or refused, or the audit row could not be written.
+pub async fn once(app: &App, target: &Reconcile) -> Result<usize, ApiError> {
+    let mut done = Vec::new();
+    let outcome = apply(app, target, &mut done).await;
+    for change in &done {
+        tracing::info!(%change, "reconciled the identity provider");
+    }
+    record(app, target, &done).await?;
+    outcome.map(|()| done.len())
+}
+
+async fn apply(app: &App, target: &Reconcile, done: &mut Vec<Change>) -> Result<(), ApiError> {
+    realm(app, target, done).await?;
+    let clients = app.provider.clients().await?;
+    client(app, &clients, &wanted::frontend(target), target, done).await?;
+    for declared in &target.service_clients {
+        client(app, &clients, &wanted::service(declared), target, done).await?;
+    }
+    for orphan in clients.iter().filter(|found| wanted::is_orphan(found, target)) {
+        settings(app, &client_path(orphan), &name_of(orphan), orphan, &json!({ "enabled": false }), done)
+            .await?;
+    }
+    Ok(())
+}
+
+async fn realm(app: &App, target: &Reconcile, done: &mut Vec<Change>) -> Result<(), ApiError> {
+    let found = app.provider.realm().await?;
+    let found = found.ok_or_else(|| {
+        app.provider.failed(format!(
+            "there is no realm {}; make it, and the administration client in it",
+            target.realm
+        ))
+    })?;
+    let wanted = wanted::realm();
+    let changes = changes(&format!("realm {}", target.realm), &found, &wanted);
+    if !changes.is_empty() {
+        // Keycloak keeps every member of a realm that is not sent.
+        app.provider.put("", &wanted).await?;
+        done.extend(changes);
+    }
+    Ok(())
+}
+
+/// One client and its audience mapper.
+async fn client(
+    app: &App,
+    clients: &[Value],
+    wanted: &Value,
+    target: &Reconcile,
+    done: &mut Vec<Change>,
+) -> Result<(), ApiError> {
+    let name = name_of(wanted);
+    let mapper = wanted::audience_mapper(&target.audience);
+    let Some(found) = clients.iter().find(|found| found["clientId"] == wanted["clientId"]) else {
+        app.provider.post("/clients", &wanted::new_client(wanted, &mapper)).await?;
+        done.push(Change::made(name));
+        return Ok(());
+    };
+    settings(app, &client_path(found), &name, found, wanted, done).await?;
+    let models = format!("{}/protocol-mappers/models", client_path(found));
+    let mappers = found["protocolMappers"].as_array();
+    let there = mappers.into_iter().flatten().find(|there| there["name"] == mapper["name"]);
+    let name = format!("{name}, mapper {}", mapper["name"].as_str().unwrap_or_default());
+    if let Some(there) = there {
+        let path = format!("{models}/{}", there["id"].as_str().unwrap_or_default());
+        return settings(app, &path, &name, there, &mapper, done).await;
+    }
+    app.provider.post(&models, &mapper).await?;
+    done.push(Change::made(name));
+    Ok(())
+}
+
+/// Sends what was found with what is wanted laid over it, if that differs.
+async fn settings(
+    app: &App,
+    path: &str,
+    name: &str,
+    found: &Value,
+    wanted: &Value,
+    done: &mut Vec<Change>,
+) -> Result<(), ApiError> {
+    let changes = changes(name, found, wanted);
+    if !changes.is_empty() {
+        app.provider.put(path, &overlay(found, wanted)).await?;
+        done.extend(changes);
+    }
+    Ok(())
+}
+
+fn client_path(found: &Value) -> String {
+    format!("/clients/{}", found["id"].as_str().unwrap_or_default())
+}
+
+fn name_of(client: &Value) -> String {
+    format!("client {}", client["clientId"].as_str().unwrap_or_default())
+}
+
+async fn record(app: &App, target: &Reconcile, done: &[Change]) -> Result<(), ApiError> {
+    if done.is_empty() {
+        return Ok(());
+    }
+    let told: Vec<String> = done.iter().map(ToString::to_string).collect();
+    let tx = app.core.begin_as(ACTOR, None).await?;
+    tx.commit(&AuditEvent {
+        company: None,
+        action: "provider.reconciled",
+        subject: format!("realm:{}", target.realm),
+        payload: json!({ "changes": told }),
+    })
+    .await
+}
