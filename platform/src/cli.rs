@@ -1,6 +1,7 @@
 //! The command line: words to [`Command`]. Help and version end with 0, a usage error with 2.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
@@ -25,11 +26,25 @@ pub enum Command {
     /// Create roles, schemas and audit tables in `PLATFORM_DATABASE_URL`, and apply migrations
     Migrate,
     /// Validate configuration, manifests, fragments, OpenAPI files and migrations
-    Check,
+    Check(CheckRequest),
     /// Print every variable: name, default, current value, unit, meaning
     Config,
     /// Log in through the edge and print an access token
     Token(TokenRequest),
+}
+
+/// What to look at: without an option the platform itself.
+#[derive(Args, Clone, Debug)]
+pub struct CheckRequest {
+    /// Look at the folder of a module instead
+    #[arg(long, value_name = "DIR", conflicts_with = "app")]
+    pub module: Option<PathBuf>,
+    /// Look at the manifest of an app instead
+    #[arg(long, value_name = "FILE")]
+    pub app: Option<PathBuf>,
+    /// Print the problems as JSON on standard output
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Whose token.

@@ -69,7 +69,7 @@ async fn dispatch(command: Command, environment: Settings) -> Result<(), Stop> {
         Command::Up => up::up(environment).await,
         Command::Serve { name } => serve::serve(&name, &environment).await,
         Command::Migrate => migrate::migrate(&environment).await,
-        Command::Check => check::check(&environment),
+        Command::Check(request) => check::check(&environment, &request),
         Command::Config => config::print(&environment),
         Command::Token(request) => token::print(&request, &environment).await,
     }

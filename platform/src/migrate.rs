@@ -6,6 +6,7 @@ use service::migrate::{Login, MigrationSet, apply, bootstrap};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 
+use crate::check::migrations;
 use crate::stop::Stop;
 use crate::variables::DATABASE_URL;
 use crate::{catalog, console, database, secrets};
@@ -24,11 +25,22 @@ pub(crate) async fn migrate(settings: &Settings) -> Result<(), Stop> {
 
 /// Roles, schemas, audit tables, then every migration.
 pub(crate) async fn run(owner: &PgConnectOptions, logins: &[Login]) -> Result<(), Stop> {
+    inside_the_fence()?;
     bootstrap(owner, logins).await?;
     let parts = catalog::parts();
     let sets: Vec<MigrationSet> =
         parts.iter().map(|part| MigrationSet::shipped(part.name, part.migrations)).collect();
     Ok(apply(owner, &sets).await?)
+}
+
+/// The owner of every schema runs them, so what a module ships is looked at before anything is done.
+fn inside_the_fence() -> Result<(), Stop> {
+    let mut problems = Vec::new();
+    for bundle in catalog::bundles() {
+        let found = migrations::fence(bundle.key, bundle.migrations);
+        problems.extend(found.iter().map(|finding| format!("{}/migrations/{finding}", bundle.key)));
+    }
+    if problems.is_empty() { Ok(()) } else { Err(Stop::Unfit(problems.join("\n"))) }
 }
 
 /// A role that exists keeps its password; one that is to be made needs its variable.

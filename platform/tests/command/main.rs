@@ -2,6 +2,7 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed, and the text says why")]
 
+mod authors;
 mod check;
 mod config;
 mod fixture;

@@ -25,6 +25,7 @@ use service::{Bundle, Core, ServeError};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+pub use apps::check_app;
 pub use bundles::{UnknownModules, check_bundles, check_install_list};
 pub use config::{Config, VARIABLES};
 pub use routes::router;
