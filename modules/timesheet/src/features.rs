@@ -39,3 +39,9 @@ pub const SUBMIT: Feature =
 /// The second decision: decide weeks that were assigned to somebody else or to nobody.
 pub const DECIDE_ANY: Feature =
     Feature { key: "timesheet.submissions.decide_any", relation: "approver", operator: true };
+/// Approve or reject; whose week, the row says.
+pub const DECIDE: Feature =
+    Feature { key: "timesheet.submissions.decide", relation: "member", operator: true };
+/// Revert; whose week, the row says.
+pub const REVERT: Feature =
+    Feature { key: "timesheet.submissions.revert", relation: "member", operator: true };

@@ -1,10 +1,10 @@
-//! timesheet: the rules and projects of a company that its members record time against. A request's way: `routes.rs` →
+//! timesheet: the members of a company record their weeks, and approvers decide them. A request's way: `routes.rs` →
 //! `<resource>/http.rs` (bearer, company, decision, then the body) → `rules.rs` (pure) → `store.rs` (SQL), as `service`
 //! describes it.
 //!
 //! Every operation asks authz first and holds a `Permit` before it touches the store; every change is committed with its
-//! audit row; every statement names the company of the permit, so another company's id is an unknown one. Operations
-//! that are not in `openapi.json` are not there: their paths are unknown. Their tables are.
+//! audit row; every statement names the company of the permit, so another company's id is an unknown one. Whoever
+//! writes hours or submits takes the lock of the member's week first (`weeks/`), so what was approved cannot change.
 
 pub mod config;
 pub mod entries;

@@ -1,5 +1,6 @@
 //! The module's own refusals: each carries a stable word for programs.
 
+use contract::envelope::code;
 use serde_json::{Value, json};
 use service::ApiError;
 
@@ -22,4 +23,10 @@ fn with_reason(details: Value, reason: &str) -> Value {
 /// 409 with the module's own code.
 pub(crate) fn conflict(code: &'static str, message: &'static str, details: Value) -> ApiError {
     ApiError::Conflict { code, message: message.into(), details }
+}
+
+/// 403 `AUTHORIZATION_DENIED`: the row is there, and it is not the caller's to move so.
+pub(crate) fn not_yours(reason: &'static str, message: &'static str) -> ApiError {
+    let details = json!({ "reason": reason });
+    ApiError::Forbidden { code: code::AUTHORIZATION_DENIED, message: message.into(), details }
 }

@@ -1,7 +1,7 @@
 //! Every route of the module, in the order of the module contract.
 
 use axum::Router;
-use axum::routing::{get, put};
+use axum::routing::{get, post, put};
 
 use crate::{App, entries, member_approvers, projects, settings, submissions};
 
@@ -28,6 +28,18 @@ pub fn router(app: App) -> Router {
         .route(
             "/api/timesheet/v1/companies/{companyId}/submissions",
             get(submissions::http::list).post(submissions::http::submit),
+        )
+        .route(
+            "/api/timesheet/v1/companies/{companyId}/submissions/{submissionId}/approve",
+            post(submissions::decide::approve),
+        )
+        .route(
+            "/api/timesheet/v1/companies/{companyId}/submissions/{submissionId}/revert",
+            post(submissions::decide::revert),
+        )
+        .route(
+            "/api/timesheet/v1/companies/{companyId}/submissions/{submissionId}/reject",
+            post(submissions::decide::reject),
         )
         .with_state(app)
 }

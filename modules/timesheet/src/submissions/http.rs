@@ -45,7 +45,7 @@ async fn own_member(app: &App, permit: &Permit) -> Result<MemberId, ApiError> {
     Ok(app.org.member_context(permit.company, &permit.subject, &permit.correlation).await?.member)
 }
 
-async fn member_if_any(app: &App, permit: &Permit) -> Result<Option<MemberId>, ApiError> {
+pub(super) async fn member_if_any(app: &App, permit: &Permit) -> Result<Option<MemberId>, ApiError> {
     let found = app.org.member_context_if_any(permit.company, &permit.subject, &permit.correlation).await?;
     Ok(found.map(|context| context.member))
 }

@@ -4,8 +4,10 @@ use contract::Subject;
 use contract::fields::{Fields, FromBody};
 use contract::id::{CompanyId, MemberId};
 use serde::Serialize;
-use service::Permit;
+use serde_json::json;
+use service::{ApiError, Permit};
 
+use crate::refusal::{conflict, not_yours};
 use crate::weeks::rules::{Current, Status, SubmissionId, Week, week};
 
 /// One version of a week's submission.
@@ -126,13 +128,65 @@ impl Submission {
     }
 
     /// Whether the caller is the one who was asked.
-    fn is_assigned_to(&self, who: &Who) -> bool {
+    pub(super) fn is_assigned_to(&self, who: &Who) -> bool {
         who.member.is_some() && self.assigned_approver_member_id == who.member
     }
 
     /// Nobody decides his own week, whatever he holds.
     fn is_decided_by(&self, who: &Who) -> bool {
         !self.is_own(who) && (self.is_assigned_to(who) || who.approver)
+    }
+}
+
+/// What a caller wants to do with a submission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// Accept the week.
+    Approve,
+    /// Send the week back, for this reason.
+    Reject(String),
+    /// Take back a waiting submission, or an approval.
+    Revert,
+}
+
+impl Submission {
+    /// Whether only the second decision can make the caller one who decides.
+    pub(super) fn needs_authority(&self, who: &Who) -> bool {
+        !self.is_own(who) && !self.is_assigned_to(who)
+    }
+
+    /// Whether the caller may make the move now: first that the submission is the caller's concern at all, then its
+    /// state, then that the move is the caller's.
+    ///
+    /// # Errors
+    /// 403 `NOT_APPROVER`, `SELF_APPROVAL`, `NOT_SUBMITTER`; 409 of the state.
+    pub fn judge(&self, step: &Move, who: &Who) -> Result<(), ApiError> {
+        if !self.is_own(who) && !self.is_decided_by(who) {
+            return Err(not_yours("NOT_APPROVER", "the submission is not the caller's to decide"));
+        }
+        let own = || not_yours("SELF_APPROVAL", "nobody decides their own week");
+        let details = || json!({ "status": self.status, "isCurrent": self.is_current });
+        if !self.is_current {
+            return Err(conflict("SUBMISSION_SUPERSEDED", "a later version took its place", details()));
+        }
+        match (step, self.status) {
+            (Move::Revert, Status::Submitted) if self.is_of(who) => Ok(()),
+            (Move::Revert, Status::Submitted) => {
+                let message = "only the member takes back a waiting submission; reject it instead";
+                Err(not_yours("NOT_SUBMITTER", message))
+            }
+            (Move::Revert, Status::Approved) | (Move::Approve | Move::Reject(_), Status::Submitted) => {
+                if self.is_own(who) { Err(own()) } else { Ok(()) }
+            }
+            (Move::Revert, Status::Rejected | Status::Reverted) => {
+                let message = "only a waiting or approved submission can be reverted";
+                Err(conflict("SUBMISSION_NOT_REVERTIBLE", message, details()))
+            }
+            (Move::Approve | Move::Reject(_), Status::Approved | Status::Rejected | Status::Reverted) => {
+                let message = "the submission does not wait for a decision";
+                Err(conflict("SUBMISSION_NOT_PENDING", message, details()))
+            }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use sqlx::PgPool;
 use time::Date;
 use uuid::Uuid;
 
-use super::rules::{Submission, View, Who};
+use super::rules::{Move, Submission, View, Who};
 use crate::refusal::conflict;
 use crate::weeks::rules::{Status, SubmissionId, Week};
 
@@ -109,6 +109,60 @@ async fn rows(
         View::All => page_of!(pool, permit, limit, offset, "true")?,
     };
     Ok(rows)
+}
+
+/// A submission of the company.
+pub(super) async fn find(
+    pool: &PgPool,
+    permit: &Permit,
+    id: SubmissionId,
+) -> Result<Option<Submission>, ApiError> {
+    let row = sqlx::query_as!(
+        Row,
+        r#"SELECT id, member_id, week_start, version_number, root_id, supersedes_id, is_current, status,
+             assigned_approver_member_id, reject_reason, submitted_by, 1::bigint AS "total!"
+           FROM timesheet.submissions WHERE company_id = $1 AND id = $2"#,
+        permit.company.as_uuid(),
+        id.as_uuid()
+    )
+    .fetch_optional(pool)
+    .await?;
+    row.map(|row| row.submission(permit.company)).transpose()
+}
+
+/// Moves a current submission on from the status that was judged; `None` when it is not so any more, or when the
+/// caller moved it as the assigned approver and is that no more.
+pub(super) async fn settle(
+    tx: &mut AuditedTx,
+    permit: &Permit,
+    before: &Submission,
+    step: &Move,
+    by_assignment: Option<MemberId>,
+) -> Result<Option<Submission>, ApiError> {
+    let (to, reason) = match step {
+        Move::Approve => (Status::Approved, None),
+        Move::Reject(reason) => (Status::Rejected, Some(reason.as_str())),
+        Move::Revert => (Status::Reverted, None),
+    };
+    let row = sqlx::query_as!(
+        Row,
+        r#"UPDATE timesheet.submissions
+           SET status = $4, reject_reason = $5, decided_by = $6, decided_at = now()
+           WHERE company_id = $1 AND id = $2 AND is_current AND status = $3
+             AND ($7::uuid IS NULL OR assigned_approver_member_id = $7)
+           RETURNING id, member_id, week_start, version_number, root_id, supersedes_id, is_current, status,
+             assigned_approver_member_id, reject_reason, submitted_by, 1::bigint AS "total!""#,
+        permit.company.as_uuid(),
+        before.id.as_uuid(),
+        before.status.word(),
+        to.word(),
+        reason,
+        permit.subject.as_str(),
+        by_assignment.map(MemberId::as_uuid)
+    )
+    .fetch_optional(tx.conn())
+    .await?;
+    row.map(|row| row.submission(permit.company)).transpose()
 }
 
 /// Adds a version of a week that is locked, takes the place of the one before and keeps the week's hours.

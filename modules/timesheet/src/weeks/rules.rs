@@ -179,6 +179,17 @@ impl Status {
         known.map(|(_, status)| *status).ok_or_else(unknown)
     }
 
+    /// The word that is stored and sent.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Submitted => "submitted",
+            Self::Approved => "approved",
+            Self::Rejected => "rejected",
+            Self::Reverted => "reverted",
+        }
+    }
+
     /// Whether hours of the week may not change.
     #[must_use]
     pub const fn locks(self) -> bool {

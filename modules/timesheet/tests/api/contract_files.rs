@@ -35,6 +35,8 @@ fn every_decision_that_is_asked_is_a_feature_of_the_fragment() {
         features::SUBMISSIONS_READ_ALL,
         features::SUBMIT,
         features::DECIDE_ANY,
+        features::DECIDE,
+        features::REVERT,
     ] {
         assert_eq!(declared(feature.key), Some(feature.relation.into()), "{}", feature.key);
     }

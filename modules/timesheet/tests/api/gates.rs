@@ -31,6 +31,8 @@ fn operations() -> Vec<Operation> {
     let week = format!("/time-entries?weekStart={}", monday(0));
     let entry = Some(json!({ "projectId": Uuid::now_v7(), "entryDate": monday(0), "realHours": 1 }));
     let own_week = Some(json!({ "weekStart": monday(0) }));
+    let decide = |name: &str| format!("/submissions/{}/{name}", Uuid::now_v7());
+    let rejection = Some(json!({ "reason": "Tuesday is missing" }));
     let one = format!("/projects/{}", Uuid::now_v7());
     vec![
         operation("GET", "/settings", None, "timesheet.settings.read", "member"),
@@ -66,6 +68,9 @@ fn operations() -> Vec<Operation> {
             operator: false,
             ..operation("POST", "/submissions", own_week, "timesheet.submissions.submit", "submitter")
         },
+        operation("POST", &decide("approve"), None, "timesheet.submissions.decide", "member"),
+        operation("POST", &decide("revert"), None, "timesheet.submissions.revert", "member"),
+        operation("POST", &decide("reject"), rejection, "timesheet.submissions.decide", "member"),
     ]
 }
 

@@ -7,6 +7,7 @@
 )]
 
 mod contract_files;
+mod decisions;
 mod entries;
 mod gates;
 mod member_approvers;

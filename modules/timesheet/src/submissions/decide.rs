@@ -1,0 +1,108 @@
+//! Approves, rejects and reverts. Who may is judged on the row as read; the move itself is one conditional update that
+//! repeats what the judgement rests on, so of two who move at once one wins and the other is judged again.
+
+use axum::extract::State;
+use contract::fields::{Fields, FromBody, Text};
+use serde_json::json;
+use service::{ApiError, AuditEvent, CompanyCall, Data, Feature, Permit, RawBody};
+
+use super::http::member_if_any;
+use super::rules::{Move, Shown, Submission, Who};
+use super::store;
+use crate::weeks::rules::SubmissionId;
+use crate::{App, features};
+
+/// Longest reason of a rejection.
+const MAX_REASON: usize = 2_000;
+/// How often a move that lost a race is judged again.
+const MAX_ATTEMPTS: usize = 4;
+
+/// The body of a rejection.
+struct RejectBody(String);
+
+impl FromBody for RejectBody {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        fields.text("reason", Text::prose(1, MAX_REASON)).map(Self)
+    }
+}
+
+pub(crate) async fn approve(State(app): State<App>, call: CompanyCall) -> Result<Data<Shown>, ApiError> {
+    let id = call.path.id("submissionId")?;
+    let permit = allowed(&app, &call, &features::DECIDE).await?;
+    moved(&app, &call, &permit, id, Move::Approve).await
+}
+
+pub(crate) async fn revert(State(app): State<App>, call: CompanyCall) -> Result<Data<Shown>, ApiError> {
+    let id = call.path.id("submissionId")?;
+    let permit = allowed(&app, &call, &features::REVERT).await?;
+    moved(&app, &call, &permit, id, Move::Revert).await
+}
+
+pub(crate) async fn reject(
+    State(app): State<App>,
+    call: CompanyCall,
+    body: RawBody,
+) -> Result<Data<Shown>, ApiError> {
+    let id = call.path.id("submissionId")?;
+    let permit = allowed(&app, &call, &features::DECIDE).await?;
+    let RejectBody(reason) = body.parse()?;
+    moved(&app, &call, &permit, id, Move::Reject(reason)).await
+}
+
+async fn allowed(app: &App, call: &CompanyCall, feature: &Feature) -> Result<Permit, ApiError> {
+    call.permit(&app.permits, feature).await
+}
+
+async fn moved(
+    app: &App,
+    call: &CompanyCall,
+    permit: &Permit,
+    id: SubmissionId,
+    step: Move,
+) -> Result<Data<Shown>, ApiError> {
+    let member = member_if_any(app, permit).await?;
+    let mut who = Who { subject: permit.subject.clone(), member, approver: false };
+    for _ in 0..MAX_ATTEMPTS {
+        let found = store::find(&app.core.pool, permit, id).await?;
+        let found = found.ok_or(ApiError::NotFound("submission".into()))?;
+        // Only where the answer depends on it is the second decision asked.
+        who.approver = found.needs_authority(&who) && call.holds(&app.permits, &features::DECIDE_ANY).await?;
+        found.judge(&step, &who)?;
+        if let Some(after) = written(app, permit, &found, &step, &who).await? {
+            return Ok(Data(after.shown_to(&who)));
+        }
+    }
+    Err(ApiError::conflict("others change this submission all the time"))
+}
+
+/// The submission after the move; `None` when another changed it first.
+async fn written(
+    app: &App,
+    permit: &Permit,
+    before: &Submission,
+    step: &Move,
+    who: &Who,
+) -> Result<Option<Submission>, ApiError> {
+    let mut tx = app.core.begin(&permit.subject, &permit.correlation).await?;
+    let by_assignment = before.is_assigned_to(who).then_some(who.member).flatten();
+    let Some(after) = store::settle(&mut tx, permit, before, step, by_assignment).await? else {
+        tx.unchanged().await?;
+        return Ok(None);
+    };
+    tx.commit(&event(permit, before, step)).await?;
+    Ok(Some(after))
+}
+
+fn event(permit: &Permit, before: &Submission, step: &Move) -> AuditEvent {
+    let (action, payload) = match step {
+        Move::Approve => ("submission.approved", json!({})),
+        Move::Reject(reason) => ("submission.rejected", json!({ "reason": reason })),
+        Move::Revert => ("submission.reverted", json!({ "fromStatus": before.status })),
+    };
+    AuditEvent {
+        company: Some(permit.company),
+        action,
+        subject: format!("submission:{}", before.id),
+        payload,
+    }
+}
