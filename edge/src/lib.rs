@@ -44,7 +44,7 @@ pub use config::{EdgeConfig, TLS_CERT, TLS_KEY, VARIABLES};
 pub use watch::certificates::CertificateError;
 
 use aggregate::Aggregate;
-use meter::Meter;
+use meter::{Handshake, Meter};
 use watch::catalog::CatalogWatch;
 use watch::certificates::Certificates;
 use way::provision::Provisioned;
@@ -79,6 +79,7 @@ pub(crate) struct Edge {
     pub(crate) upstreams: Upstreams,
     pub(crate) meter: Meter,
     pub(crate) aggregate: Aggregate,
+    pub(crate) certificates: Arc<Certificates>,
     /// Tasks that outlive the request that began them.
     pub(crate) tasks: TaskTracker,
     /// Cancelled when no new work is taken.
@@ -88,7 +89,11 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
-    fn start(config: EdgeConfig, drain: CancellationToken) -> Result<Self, EdgeError> {
+    fn start(
+        config: EdgeConfig,
+        certificates: Arc<Certificates>,
+        drain: CancellationToken,
+    ) -> Result<Self, EdgeError> {
         let end = CancellationToken::new();
         let verifier = Verifier::start(config.bearer.clone(), Clock::system(), end.clone());
         Ok(Self {
@@ -99,6 +104,7 @@ impl Edge {
             upstreams: Upstreams::new(config.budgets),
             meter: Meter::new(&config.commit)?,
             aggregate: Aggregate::default(),
+            certificates,
             tasks: TaskTracker::new(),
             drain,
             end,
@@ -130,7 +136,7 @@ pub async fn serve(
     stop: CancellationToken,
 ) -> Result<(), EdgeError> {
     let certificates = Arc::new(Certificates::read(config.certificate.clone(), config.key.clone())?);
-    let edge = Arc::new(Edge::start(config, stop)?);
+    let edge = Arc::new(Edge::start(config, Arc::clone(&certificates), stop)?);
     let watchers = watch(&edge, &certificates);
     let places = Arc::new(Semaphore::new(edge.config.limits.connections));
     let handshakes = Arc::new(Handshakes::new(certificates, &edge.config.limits, edge.config.timers));
@@ -165,9 +171,16 @@ async fn accept_tls(
     while let Some(Some(accepted)) = edge.drain.run_until_cancelled(listener.accept()).await {
         let (edge, handshakes) = (Arc::clone(edge), Arc::clone(handshakes));
         connections.spawn(async move {
+            let _open = edge.meter.connected("tls");
             match edge.end.run_until_cancelled(handshakes.handshake(accepted)).await {
-                Some(Ok(secured)) => wire::connection::serve(edge, secured).await,
-                Some(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                Some(Ok(secured)) => {
+                    edge.meter.shook_hands(Handshake::Done);
+                    wire::connection::serve(Arc::clone(&edge), secured).await;
+                }
+                Some(Err(error)) => {
+                    edge.meter.shook_hands(Handshake::of(&error));
+                    tracing::debug!(%error, "a TLS handshake failed");
+                }
                 None => {}
             }
         });
@@ -177,7 +190,11 @@ async fn accept_tls(
 async fn accept_plain(edge: &Arc<Edge>, listener: Option<Listener>, connections: &TaskTracker) {
     let Some(listener) = listener else { return };
     while let Some(Some(accepted)) = edge.drain.run_until_cancelled(listener.accept()).await {
-        connections.spawn(wire::connection::serve(Arc::clone(edge), plain(accepted)));
+        let edge = Arc::clone(edge);
+        connections.spawn(async move {
+            let _open = edge.meter.connected("plain");
+            wire::connection::serve(Arc::clone(&edge), plain(accepted)).await;
+        });
     }
 }
 

@@ -1,8 +1,10 @@
-//! The gateway's metric families. It has no `/metrics` of its own: the aggregated route renders them.
+//! The gateway's metric families: those of the catalogue, and its own beyond it. It has no `/metrics` of its own: the
+//! aggregated route renders them. Every label has a fixed set of values, or the keys of the catalog.
 
+use std::io;
 use std::time::Duration;
 
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts};
+use prometheus::{Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts};
 use telemetry::{InFlight, Metrics};
 
 /// Counts what the edge does. Cheap to clone.
@@ -11,24 +13,123 @@ pub(crate) struct Meter {
     metrics: Metrics,
     upstream_requests: IntCounterVec,
     upstream_duration: HistogramVec,
+    connections: IntGaugeVec,
+    connections_total: IntCounterVec,
+    handshakes: IntCounterVec,
+    refusals: IntCounterVec,
+    catalog_revision: IntGaugeVec,
+    catalog_silence: GaugeVec,
+    certificate_expiry: IntGaugeVec,
+}
+
+/// How a TLS handshake went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Handshake {
+    Done,
+    Failed,
+    TimedOut,
+}
+
+/// What is read at the moment of a scrape; what is not known has no series.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Present {
+    pub(crate) catalog_revision: Option<i64>,
+    pub(crate) catalog_silence: Option<Duration>,
+    pub(crate) certificate_expiry: Option<i64>,
+}
+
+/// An open connection.
+pub(crate) struct Connected(IntGauge);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Handshake {
+    pub(crate) fn of(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::TimedOut { Self::TimedOut } else { Self::Failed }
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed_out",
+        }
+    }
 }
 
 impl Meter {
     pub(crate) fn new(commit: &str) -> prometheus::Result<Self> {
         let metrics = Metrics::new("gateway", env!("CARGO_PKG_VERSION"), commit)?;
-        let upstream_requests = metrics.register(IntCounterVec::new(
-            Opts::new("platform_gateway_upstream_requests_total", "Module requests forwarded."),
-            &["module", "status"],
-        )?)?;
-        let upstream_duration = metrics.register(HistogramVec::new(
-            HistogramOpts::new("platform_gateway_upstream_duration_seconds", "Latency of the proxied call."),
-            &["module"],
-        )?)?;
-        Ok(Self { metrics, upstream_requests, upstream_duration })
+        let counter = |name: &str, help: &str, labels: &[&str]| {
+            metrics.register(IntCounterVec::new(Opts::new(name, help), labels)?)
+        };
+        let gauge = |name: &str, help: &str, labels: &[&str]| {
+            metrics.register(IntGaugeVec::new(Opts::new(name, help), labels)?)
+        };
+        Ok(Self {
+            upstream_requests: counter(
+                "platform_gateway_upstream_requests_total",
+                "Module requests forwarded.",
+                &["module", "status"],
+            )?,
+            upstream_duration: metrics.register(HistogramVec::new(
+                HistogramOpts::new(
+                    "platform_gateway_upstream_duration_seconds",
+                    "Latency of the proxied call.",
+                ),
+                &["module"],
+            )?)?,
+            connections: gauge("platform_gateway_connections", "Open client connections.", &["listener"])?,
+            connections_total: counter(
+                "platform_gateway_connections_total",
+                "Client connections accepted.",
+                &["listener"],
+            )?,
+            handshakes: counter(
+                "platform_gateway_tls_handshakes_total",
+                "TLS handshakes by their end.",
+                &["result"],
+            )?,
+            refusals: counter(
+                "platform_gateway_refusals_total",
+                "Requests that the gateway itself refused.",
+                &["reason"],
+            )?,
+            catalog_revision: gauge(
+                "platform_gateway_catalog_revision",
+                "Revision of the catalog snapshot in use.",
+                &[],
+            )?,
+            catalog_silence: metrics.register(GaugeVec::new(
+                Opts::new("platform_gateway_catalog_age_seconds", "Time since registry was last heard."),
+                &[],
+            )?)?,
+            certificate_expiry: gauge(
+                "platform_gateway_certificate_expiry_timestamp_seconds",
+                "When the TLS certificate in use ends.",
+                &[],
+            )?,
+            metrics,
+        })
     }
 
     /// The gateway's own series.
-    pub(crate) fn render(&self) -> prometheus::Result<String> {
+    pub(crate) fn render(&self, present: &Present) -> prometheus::Result<String> {
+        let whole = |gauges: &IntGaugeVec| gauges.with_label_values::<&str>(&[]);
+        if let Some(revision) = present.catalog_revision {
+            whole(&self.catalog_revision).set(revision);
+        }
+        if let Some(expiry) = present.certificate_expiry {
+            whole(&self.certificate_expiry).set(expiry);
+        }
+        if let Some(silence) = present.catalog_silence {
+            let age: Gauge = self.catalog_silence.with_label_values::<&str>(&[]);
+            age.set(silence.as_secs_f64());
+        }
         self.metrics.render()
     }
 
@@ -47,6 +148,24 @@ impl Meter {
         self.upstream_requests.with_label_values(&[module, status.to_string().as_str()]).inc();
         self.upstream_duration.with_label_values(&[module]).observe(elapsed.as_secs_f64());
     }
+
+    /// One request that the edge refused; `reason` is one of a fixed set.
+    pub(crate) fn refused(&self, reason: &'static str) {
+        self.refusals.with_label_values(&[reason]).inc();
+    }
+
+    /// One handshake that came to its end.
+    pub(crate) fn shook_hands(&self, result: Handshake) {
+        self.handshakes.with_label_values(&[result.word()]).inc();
+    }
+
+    /// Counts a connection of this listener as open until the result is dropped.
+    pub(crate) fn connected(&self, listener: &'static str) -> Connected {
+        self.connections_total.with_label_values(&[listener]).inc();
+        let open = self.connections.with_label_values(&[listener]);
+        open.inc();
+        Connected(open)
+    }
 }
 
 #[cfg(test)]
@@ -54,20 +173,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_gateways_families_are_those_of_the_catalogue() {
+    fn the_gateways_families_are_those_of_the_catalogue_and_its_own() {
         let meter = Meter::new("unknown").expect("families");
         let busy = meter.begin();
+        let open = meter.connected("tls");
         meter.observe("/api/{moduleKey}/{path}", "GET", 503, Duration::from_millis(2));
         meter.forwarded("timesheet", 503, Duration::from_millis(1));
-        let text = meter.render().expect("text");
+        meter.refused("token_missing");
+        meter.shook_hands(Handshake::Done);
+        let nothing_known = meter.render(&Present::default()).expect("text");
+        assert!(!nothing_known.contains("catalog") && !nothing_known.contains("certificate"));
+        let present = Present {
+            catalog_revision: Some(7),
+            catalog_silence: Some(Duration::from_millis(1500)),
+            certificate_expiry: Some(2_000_000_000),
+        };
+        let text = meter.render(&present).expect("text");
         for part in [
             "http_requests_in_flight{service=\"gateway\"} 1",
             "platform_gateway_upstream_requests_total{module=\"timesheet\",status=\"503\",service=\"gateway\"} 1",
             "platform_gateway_upstream_duration_seconds_count{module=\"timesheet\",service=\"gateway\"} 1",
             "platform_build_info{",
+            "platform_gateway_connections{listener=\"tls\",service=\"gateway\"} 1",
+            "platform_gateway_connections_total{listener=\"tls\",service=\"gateway\"} 1",
+            "platform_gateway_tls_handshakes_total{result=\"done\",service=\"gateway\"} 1",
+            "platform_gateway_refusals_total{reason=\"token_missing\",service=\"gateway\"} 1",
+            "platform_gateway_catalog_revision{service=\"gateway\"} 7",
+            "platform_gateway_catalog_age_seconds{service=\"gateway\"} 1.5",
+            "platform_gateway_certificate_expiry_timestamp_seconds{service=\"gateway\"} 2000000000",
         ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
-        drop(busy);
+        drop((busy, open));
+        let text = meter.render(&present).expect("text");
+        assert!(text.contains("platform_gateway_connections{listener=\"tls\",service=\"gateway\"} 0"));
     }
 }

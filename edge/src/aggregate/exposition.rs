@@ -336,7 +336,7 @@ mod tests {
     fn a_line_without_end_and_a_million_series_are_cut_on_the_way() {
         let mut reading = Reading::new("org");
         let endless = vec![b'x'; 1 << 10];
-        let fed = (0..).take_while(|_| reading.feed(&endless).is_ok()).count();
+        let fed = (0..1000).take_while(|_| reading.feed(&endless).is_ok()).count();
         assert_eq!(fed, MAX_LINE_BYTES >> 10);
         let mut reading = Reading::new("org");
         let series = (0..1_000_000).map(|number| format!("a{{x=\"{number}\"}} 1\n"));

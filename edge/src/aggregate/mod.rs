@@ -21,6 +21,7 @@ use fetch::{Failed, Target, fetch};
 use merge::Scraped;
 
 use crate::Edge;
+use crate::meter::Present;
 use crate::way::routes::Service;
 
 /// What all targets may send together.
@@ -112,6 +113,15 @@ async fn fetch_all(targets: Vec<Target>) -> Vec<Scraped> {
     scraped
 }
 
+/// What the gateway knows at this moment, beside what it counts.
+fn present(edge: &Edge) -> Present {
+    Present {
+        catalog_revision: edge.catalog.present().map(|catalog| catalog.revision()),
+        catalog_silence: edge.catalog.silent_for(),
+        certificate_expiry: edge.certificates.expiry(),
+    }
+}
+
 /// The gateway's own series.
 fn own(edge: &Edge) -> Exposition {
     let read = |text: String| {
@@ -119,7 +129,7 @@ fn own(edge: &Edge) -> Exposition {
         reading.feed(text.as_bytes())?;
         reading.finish()
     };
-    let own = edge.meter.render().map_err(|error| error.to_string());
+    let own = edge.meter.render(&present(edge)).map_err(|error| error.to_string());
     own.and_then(|text| read(text).map_err(|fault| fault.to_string())).unwrap_or_else(|error| {
         tracing::error!(%error, "the gateway's own metrics cannot be read");
         Exposition::empty("gateway")

@@ -2,7 +2,7 @@
 //! falls silent for 3 s is opened anew; while registry is away the last snapshot serves on.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -10,7 +10,7 @@ use contract::catalog::{CatalogSnapshot, ModuleEntry, ModuleState};
 use http::{HeaderValue, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::wire::Authority;
 use crate::wire::body::EdgeBody;
@@ -47,6 +47,10 @@ impl Catalog {
         Self { revision: snapshot.revision, modules, apps, app_clients }
     }
 
+    pub(crate) const fn revision(&self) -> i64 {
+        self.revision
+    }
+
     pub(crate) fn module(&self, key: &str) -> Option<&ModuleEntry> {
         self.modules.get(key)
     }
@@ -73,7 +77,11 @@ impl Catalog {
 
 /// The present catalog; `None` until registry was heard once.
 #[derive(Debug)]
-pub(crate) struct CatalogWatch(watch::Sender<Option<Arc<Catalog>>>);
+pub(crate) struct CatalogWatch {
+    present: watch::Sender<Option<Arc<Catalog>>>,
+    /// When registry last said anything, be it a heartbeat.
+    heard: Mutex<Option<Instant>>,
+}
 
 #[derive(Debug, thiserror::Error)]
 enum StreamEnd {
@@ -93,16 +101,21 @@ enum StreamEnd {
 
 impl CatalogWatch {
     pub(crate) fn new() -> Self {
-        Self(watch::Sender::new(None))
+        Self { present: watch::Sender::new(None), heard: Mutex::default() }
     }
 
     pub(crate) fn present(&self) -> Option<Arc<Catalog>> {
-        self.0.borrow().clone()
+        self.present.borrow().clone()
+    }
+
+    /// How long registry has been silent; `None` until it was heard once. A healthy stream is never silent for 2 s.
+    pub(crate) fn silent_for(&self) -> Option<Duration> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).map(|heard| heard.elapsed())
     }
 
     /// Waits until the snapshot holds `revision`; `false` when it does not within 2 s.
     pub(crate) async fn settled(&self, revision: i64) -> bool {
-        let mut snapshots = self.0.subscribe();
+        let mut snapshots = self.present.subscribe();
         let holds = |catalog: &Option<Arc<Catalog>>| {
             catalog.as_ref().is_some_and(|catalog| catalog.revision >= revision)
         };
@@ -143,13 +156,14 @@ impl CatalogWatch {
         let mut lines = Lines::open(upstreams, registry).await?;
         loop {
             let line = timeout(LONGEST_SILENCE, lines.next()).await.map_err(|_| StreamEnd::Silent)??;
+            *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
             if line.trim_ascii().is_empty() {
                 continue;
             }
             let catalog = Catalog::of(serde_json::from_slice(&line)?);
             *heard = true;
             tracing::debug!(revision = catalog.revision, "a new catalog snapshot");
-            self.0.send_replace(Some(Arc::new(catalog)));
+            self.present.send_replace(Some(Arc::new(catalog)));
         }
     }
 }

@@ -11,6 +11,7 @@ use rustls::ServerConfig;
 use rustls_pki_types::pem::{self, PemObject};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
+use super::expiry;
 use crate::wire::tls::{ALPN_H2, ALPN_HTTP1};
 
 /// How often the files are looked at.
@@ -42,9 +43,16 @@ pub enum CertificateError {
 pub(crate) struct Certificates {
     chain: PathBuf,
     key: PathBuf,
-    present: ArcSwap<ServerConfig>,
+    present: ArcSwap<Usable>,
     /// Digest of what was read last, usable or not. Times and sizes would miss two writes in one tick of the clock.
     seen: Mutex<Digest>,
+}
+
+/// A pair that can be used.
+struct Usable {
+    config: Arc<ServerConfig>,
+    /// When the first of the chain ends, in seconds since 1970.
+    expiry: Option<i64>,
 }
 
 type Digest = [u8; SHA256_OUTPUT_LEN];
@@ -64,7 +72,12 @@ impl Certificates {
     }
 
     pub(crate) fn present(&self) -> Arc<ServerConfig> {
-        self.present.load_full()
+        Arc::clone(&self.present.load().config)
+    }
+
+    /// When the chain in use ends, in seconds since 1970.
+    pub(crate) fn expiry(&self) -> Option<i64> {
+        self.present.load().expiry
     }
 
     /// Looks at the files for ever; ends when its task is dropped.
@@ -125,7 +138,7 @@ impl Files {
         bytes
     }
 
-    fn parse(&self, chain: &Path, key: &Path) -> Result<Arc<ServerConfig>, CertificateError> {
+    fn parse(&self, chain: &Path, key: &Path) -> Result<Arc<Usable>, CertificateError> {
         let unreadable = |path: &Path| {
             let path = path.to_owned();
             move |source| CertificateError::Unreadable { path, source }
@@ -136,6 +149,7 @@ impl Files {
         if certificates.is_empty() {
             return Err(CertificateError::Empty { path: chain.to_owned() });
         }
+        let expiry = certificates.iter().filter_map(|certificate| expiry::not_after(certificate)).min();
         let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(unreadable(key))?;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
@@ -143,7 +157,7 @@ impl Files {
             .with_no_client_auth()
             .with_single_cert(certificates, key)?;
         config.alpn_protocols = vec![ALPN_H2.to_vec(), ALPN_HTTP1.to_vec()];
-        Ok(Arc::new(config))
+        Ok(Arc::new(Usable { config: Arc::new(config), expiry }))
     }
 }
 
@@ -174,6 +188,7 @@ mod tests {
         write(&folder, &chain, &key);
         let certificates = read().expect("a good pair");
         let first = certificates.present();
+        assert!(certificates.expiry().is_some(), "the operator is told when it ends");
         for (bad_chain, bad_key) in [("", key.as_str()), ("no PEM", &key), (&chain, ""), (&chain, &other_key)]
         {
             write(&folder, bad_chain, bad_key);

@@ -76,8 +76,17 @@ impl Refusal {
         if let Self::MethodNotAllowed { label, .. } = self { *label } else { None }
     }
 
-    /// A stable word for the access log.
+    /// A stable word for the access log; a denial's is the decision's own.
     pub(crate) fn reason(&self) -> &str {
+        if let Self::Denied(Denial::NotSuperadmin { reason, .. } | Denial::Forbidden { reason }) = self {
+            reason
+        } else {
+            self.kind()
+        }
+    }
+
+    /// A stable word for the metrics: one of a fixed set, so that nobody can make series.
+    pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::HeadersTooLarge => "headers_too_large",
             Self::UriTooLong => "uri_too_long",
@@ -94,7 +103,8 @@ impl Refusal {
             Self::Unavailable { reason, .. }
             | Self::ModuleUnavailable { reason, .. }
             | Self::Internal(reason) => reason,
-            Self::Denied(Denial::NotSuperadmin { reason, .. } | Denial::Forbidden { reason }) => reason,
+            Self::Denied(Denial::NotSuperadmin { .. }) => "not_superadmin",
+            Self::Denied(Denial::Forbidden { .. }) => "forbidden",
             Self::Denied(Denial::Gate { .. }) => "catalog_gate",
             Self::Denied(Denial::AppIsNotProxied { .. }) => "app_is_not_proxied",
             Self::NoCatalog => "no_catalog",

@@ -75,6 +75,9 @@ impl Trace {
     ) -> Response<EdgeBody> {
         let refused = answered.as_ref().err();
         self.label = self.label.or_else(|| refused.and_then(Refusal::label));
+        if let Some(refusal) = refused {
+            edge.meter.refused(refusal.kind());
+        }
         let reason = refused.map_or(String::new(), |refusal| refusal.reason().to_owned());
         let from_edge = refused.is_some() || self.forwarded.is_none();
         let mut response = answered.unwrap_or_else(Refusal::render);

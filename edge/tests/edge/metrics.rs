@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use http::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::backend::Answer;
@@ -234,7 +234,8 @@ async fn a_target_past_the_bytes_of_all_is_cut_and_the_others_stand() {
     let long = [b"# ".as_slice(), &[b'x'; 1000], b"\n"].concat();
     let nine = rogue(whole(&long.repeat((9 << 20) / long.len() + 1)), Then::Silence).await;
     costs_only_itself("9 MiB", &nine).await;
-    let series: String = (0..1_000_000).map(|number| format!("a{{x=\"{number}\"}} 1\n")).collect();
+    let series: Vec<_> = (0..1_000_000).map(|number| format!("a{{x=\"{number}\"}} 1")).collect();
+    let series = series.join("\n") + "\n";
     costs_only_itself("a million series", &rogue(whole(series.as_bytes()), Then::Silence).await).await;
     let endless = rogue([head("").as_slice(), &long].concat(), Then::Endless).await;
     let took = costs_only_itself("no end", &endless).await;
@@ -271,4 +272,26 @@ async fn scrapes_at_the_same_time_share_one_run() {
     assert_eq!(world.backend.seen("/metrics").len(), 4, "each of the four was asked once");
     text(&scrape(&world).await);
     assert_eq!(world.backend.seen("/metrics").len(), 8, "a later scrape is a run of its own");
+}
+
+#[tokio::test]
+async fn the_gateway_tells_of_its_connections_refusals_catalog_and_certificate() {
+    let world = World::start().await;
+    assert_eq!(world.get(ROUTE, &[]).await.status, 401);
+    let mut no_tls = TcpStream::connect(world.tls).await.expect("a connection");
+    no_tls.write_all(b"GET / HTTP/1.1\r\n\r\n").await.expect("sent");
+    let mut alert = Vec::new();
+    no_tls.read_to_end(&mut alert).await.expect("the edge hangs up");
+    let reply = scrape(&world).await;
+    for part in [
+        "platform_gateway_connections{listener=\"tls\",service=\"gateway\"} ",
+        "platform_gateway_tls_handshakes_total{result=\"done\",service=\"gateway\"} ",
+        "platform_gateway_tls_handshakes_total{result=\"failed\",service=\"gateway\"} 1",
+        "platform_gateway_refusals_total{reason=\"token_missing\",service=\"gateway\"} 1",
+        "platform_gateway_catalog_revision{service=\"gateway\"} 1",
+        "platform_gateway_catalog_age_seconds{service=\"gateway\"} ",
+        "platform_gateway_certificate_expiry_timestamp_seconds{service=\"gateway\"} ",
+    ] {
+        assert!(text(&reply).lines().any(|line| line.starts_with(part)), "{part} in\n{}", text(&reply));
+    }
 }
