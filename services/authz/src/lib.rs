@@ -1,6 +1,6 @@
 //! authz: may this subject do this here? A decision's way: `routes.rs` → `access/http.rs` → `decision/` (seven steps in
-//! one list) over `facts.rs`, which an engine (`engine/`) reads from one moment of the database. Beside it: grants
-//! (`grants/`), the platform role (`roles/`) and the upkeep of the change log (`feed.rs`).
+//! one list) over `facts.rs`, which an engine (`engine/`) reads from one moment of the database. Beside it: the
+//! summary (`summary/`), grants (`grants/`), the platform role (`roles/`) and the upkeep of the change log (`feed.rs`).
 //!
 //! Fail closed: what cannot be read is 503, never a no and never a yes. A denial is committed to the audit table before
 //! it is answered. authz reads other services' facts through the views they keep for it, and calls none of them for a
@@ -17,6 +17,7 @@ pub mod meter;
 pub mod roles;
 pub mod routes;
 mod state;
+pub mod summary;
 
 use service::{Core, ServeError};
 use tokio::net::TcpListener;

@@ -4,17 +4,17 @@
 use axum::Router;
 use axum::routing::{delete, get, post};
 
-use crate::{App, access, grants, roles};
+use crate::{App, access, grants, roles, summary};
 
 /// Routes that are here and answer 501 until a later version brings them.
-pub const NOT_YET: &[&str] = &["GET /internal/authz/effective-access/summary"];
+pub const NOT_YET: &[&str] = &[];
 
 /// All routes.
 pub fn router(app: App) -> Router {
     Router::new()
         .route("/internal/authz/effective-access/can", post(access::http::can))
         .route("/internal/authz/effective-access/batch-can", post(access::http::batch_can))
-        .route("/internal/authz/effective-access/summary", get(access::http::not_yet))
+        .route("/internal/authz/effective-access/summary", get(summary::http::summary))
         .route("/internal/authz/superadmin/{kcSub}", get(access::http::superadmin))
         .route("/internal/authz/grants", post(grants::http::change))
         .route("/internal/authz/platform-roles", post(roles::http::grant))

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use reqwest::header::CONTENT_TYPE;
 use reqwest::{Certificate, Client, Method, StatusCode};
 use serde_json::Value;
 use testkit::OpenApi;
@@ -11,6 +12,9 @@ use testkit::OpenApi;
 /// The gateway's document.
 pub(crate) static DOCUMENT: LazyLock<OpenApi> =
     LazyLock::new(|| OpenApi::parse(include_str!("../../../edge/openapi.json")));
+
+/// Content type of the metrics route, the one answer that is not JSON.
+const EXPOSITION: &str = "text/plain; version=0.0.4";
 
 /// Which HTTP version a client speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +119,11 @@ impl Api {
         }
         let response = request.send().await?;
         let (status, version) = (response.status(), response.version());
+        let exposition = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == EXPOSITION);
         let bytes = response.bytes().await?;
+        if exposition {
+            return Ok(Reply { status, body: Value::from(String::from_utf8_lossy(&bytes)), version });
+        }
         let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| {
             panic!("{method} {path}: {status}: no JSON: {}", String::from_utf8_lossy(&bytes))
         });

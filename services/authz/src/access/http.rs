@@ -110,11 +110,6 @@ pub async fn superadmin(
     Ok(Data(SuperadminAnswer { held, reason, evidence }))
 }
 
-/// A route of `NOT_YET`.
-pub async fn not_yet(_caller: Caller) -> ApiError {
-    ApiError::NotImplemented
-}
-
 fn refuse_other_actor(request: &AccessRequest, bearer: &Subject) -> Result<(), ApiError> {
     match &request.actor_id {
         Some(actor) if actor != bearer.as_str() => {

@@ -23,5 +23,6 @@ mod reasons;
 mod roles;
 mod shape;
 mod start;
+mod summary;
 mod superadmin;
 mod unavailable;

@@ -1,0 +1,148 @@
+//! The summary: features by their rules, role bindings, direct tuples, the fragments' entries; for the bearer only.
+
+use contract::id::CompanyId;
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::can::crm;
+
+const SUMMARY: &str = "/internal/authz/effective-access/summary";
+
+async fn summary(app: &App, subject: &str, query: &str) -> Value {
+    let reply = app.ask("GET", &format!("{SUMMARY}{query}"), subject, None).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    reply.data().clone()
+}
+
+/// The module `desk` with a feature of each kind of rule.
+async fn desk(app: &App) {
+    let rows = app.rows();
+    rows.app("desk", &json!({}), &["desk.a.read", "desk.b.admin", "desk.c.root", "desk.d.own"]).await;
+    let rule = |key: &str, kind: &str, payload: Value| json!({ "featureKey": key, "accessRuleKind": kind, "accessRulePayload": payload });
+    let on_module = |relation: &str| json!({ "objectType": "company_module", "relation": relation });
+    let fragment = json!({
+        "relations": {},
+        "features": [
+            rule("desk.a.read", "relation", on_module("member")),
+            rule("desk.b.admin", "relation", on_module("admin")),
+            rule("desk.c.root", "platform_role", json!({})),
+            rule("desk.d.own", "relation", json!({ "objectType": "company", "relation": "admin" })),
+        ],
+        "rowScopes": [{ "entityType": "desk_row", "rules": [1] }],
+        "fieldSets": [{ "fieldSet": "pay", "policy": "hidden" }],
+    });
+    rows.run(format!("UPDATE registry.modules SET fragment = '{fragment}' WHERE key = 'desk'")).await;
+    rows.catalog_changed().await;
+}
+
+async fn world() -> (App, CompanyId, CompanyId) {
+    let app = App::start().await;
+    let rows = app.rows();
+    let (first, second) = (rows.company().await, rows.company().await);
+    rows.subject("alice").await;
+    rows.app("crm", &crm(), &["crm.deals.read"]).await;
+    desk(&app).await;
+    for company in [first, second] {
+        rows.member(company, "alice").await;
+        rows.defaults(company, "desk").await;
+        rows.tuple(&format!("crm_deal:{company}#company_module@company_module:{company}/crm"), "grant").await;
+        for relation in ["owner", "viewer"] {
+            rows.tuple(&format!("crm_deal:{company}#{relation}@user:alice"), "grant").await;
+        }
+    }
+    rows.tuple(&format!("company_module:{second}/desk#admin@user:alice"), "grant").await;
+    rows.tuple(&format!("company:{second}#admin@user:alice"), "operator").await;
+    // Held through a group: it counts for features, and is no direct tuple.
+    rows.tuple(&format!("company_module:{first}/crm#admin@group:g#member"), "grant").await;
+    rows.tuple("group:g#member@user:alice", "org").await;
+    (app, first, second)
+}
+
+#[tokio::test]
+async fn it_tells_what_holds_in_one_company() {
+    let (app, first, _) = world().await;
+    let expected = json!({
+        "apiVersion": 1, "subjectId": "alice", "companyId": first, "moduleKey": "",
+        "featureKeys": ["crm.access", "crm.deals.read", "desk.a.read", "desk.access"],
+        "roleBindings": [{ "scope": "company", "role": "member", "companyId": first }],
+        "objectAccess": [{ "objectType": "crm_deal", "objectId": first, "relations": ["owner", "viewer"] }],
+        "objectAccessTruncated": false,
+        "rowScopes": [{ "moduleKey": "desk", "entityType": "desk_row", "rules": [1] }],
+        "fieldPolicies": [{ "moduleKey": "desk", "fieldSet": "pay", "policy": "hidden" }],
+    });
+    assert_eq!(summary(&app, "alice", &format!("?companyId={first}&kcSub=alice")).await, expected);
+}
+
+#[tokio::test]
+async fn without_a_company_it_tells_of_all_of_them() {
+    let (app, first, second) = world().await;
+    let told = summary(&app, "alice", "").await;
+    assert_eq!(told["companyId"], "");
+    let keys = ["crm.access", "crm.deals.read", "desk.a.read", "desk.access", "desk.b.admin", "desk.d.own"];
+    assert_eq!(told["featureKeys"], json!(keys));
+    let bindings = told["roleBindings"].as_array().expect("a list");
+    let has = |role: &str, company: CompanyId| {
+        bindings.contains(&json!({ "scope": "company", "role": role, "companyId": company }))
+    };
+    assert!(has("member", first) && has("member", second) && has("admin", second), "{told}");
+    assert_eq!(bindings.len(), 3, "{told}");
+    let objects = told["objectAccess"].as_array().expect("a list");
+    let tier = json!({
+        "objectType": "company_module", "objectId": format!("{second}/desk"), "relations": ["admin"],
+    });
+    assert!(objects.contains(&tier), "{told}");
+    assert_eq!(objects.len(), 3, "the tier that a group gives is not listed: {told}");
+}
+
+#[tokio::test]
+async fn a_superadmin_has_the_platform_role_and_its_features() {
+    let (app, first, _) = world().await;
+    let told = summary(&app, "root", &format!("?companyId={first}")).await;
+    assert_eq!(told["featureKeys"], json!(["desk.c.root"]), "no member of the company");
+    let expected = json!([{ "scope": "global", "role": "platform-superadmin", "companyId": null }]);
+    assert_eq!(told["roleBindings"], expected);
+}
+
+#[tokio::test]
+async fn a_disabled_module_and_an_inactive_membership_give_nothing() {
+    let (app, first, _) = world().await;
+    let query = format!("?companyId={first}");
+    app.rows().run("UPDATE registry.modules SET enabled = false WHERE key = 'desk'").await;
+    app.rows().catalog_changed().await;
+    let told = summary(&app, "alice", &query).await;
+    assert_eq!(told["featureKeys"], json!(["crm.access", "crm.deals.read"]));
+    assert_eq!(told["rowScopes"], json!([]));
+    for change in ["UPDATE org.members SET is_active = false", "UPDATE org.units SET is_active = false"] {
+        app.rows().run(change).await;
+        let told = summary(&app, "alice", &query).await;
+        assert_eq!((&told["featureKeys"], &told["roleBindings"]), (&json!([]), &json!([])), "{change}");
+        app.rows().run("UPDATE org.members SET is_active = true").await;
+    }
+}
+
+#[tokio::test]
+async fn who_may_do_nothing_is_told_nothing() {
+    let (app, _, _) = world().await;
+    let lists = ["featureKeys", "roleBindings", "objectAccess", "rowScopes", "fieldPolicies"];
+    app.rows().run("UPDATE identity.users SET lifecycle = 'suspended' WHERE kc_sub = 'alice'").await;
+    for subject in ["alice", "stranger"] {
+        let told = summary(&app, subject, "").await;
+        for list in lists {
+            assert_eq!(told[list], json!([]), "{subject} {list}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_and_what_cannot_be_answered() {
+    let (app, _, _) = world().await;
+    for (query, path) in [("?companyId=x", "companyId"), ("?kcSub=root", "kcSub")] {
+        let reply = app.ask("GET", &format!("{SUMMARY}{query}"), "alice", None).await;
+        assert_eq!((reply.status, reply.code()), (400, "VALIDATION_ERROR"), "{query}");
+        assert_eq!(reply.body["error"]["details"]["fields"][0]["path"], path);
+    }
+    app.rows().look(301).await;
+    let reply = app.ask("GET", SUMMARY, "alice", None).await;
+    assert_eq!((reply.status, reply.code()), (503, "AUTHORIZATION_UNAVAILABLE"), "{}", reply.text);
+    assert_eq!(reply.body["error"]["details"]["dependency"], "idp");
+}
