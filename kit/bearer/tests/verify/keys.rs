@@ -128,5 +128,6 @@ async fn a_provider_that_hangs_holds_an_unknown_key_id_two_seconds_and_nobody_el
     assert!(began.elapsed() < Duration::from_secs(1));
     assert!(matches!(waiting.await.expect("no panic"), Err(Refused::Invalid(_))));
     let took = began.elapsed();
-    assert!((Duration::from_secs(2)..Duration::from_millis(2_500)).contains(&took), "{took:?}");
+    // The upper bound only tells the fetch's own limit from the provider's hour, on however busy a machine.
+    assert!((Duration::from_secs(2)..Duration::from_secs(10)).contains(&took), "{took:?}");
 }
