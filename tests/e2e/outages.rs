@@ -109,6 +109,7 @@ async fn identity_down(scene: &mut Scene) {
     decide(&newcomer, &scene.company).await.refused(503, "AUTHORIZATION_UNAVAILABLE");
     newcomer.get("/api/platform/catalog").await.data(200);
     newcomer.get("/api/platform/capabilities").await.data(200);
+    no_decision_on_an_old_look(scene).await;
     scene.heal("identity").await;
     newcomer.get("/api/org/me/companies").await.data(200);
 }
@@ -127,8 +128,22 @@ async fn provider_down(scene: &mut Scene) {
     assert_eq!(decide(&scene.alice, &scene.company).await.data(200)["allowed"], true);
     let page = scene.platform.api().get("/auth/realms/platform/.well-known/openid-configuration").await;
     page.refused(503, "AUTHORIZATION_UNAVAILABLE");
+    no_decision_on_an_old_look(scene).await;
     scene.heal("idp").await;
     scene.platform.token("dave").await;
+}
+
+/// What 300 s without the provider, or without identity, lead to: the time of the last look is set back by as much, and
+/// with one of the two away nothing renews it.
+async fn no_decision_on_an_old_look(scene: &Scene) {
+    scene.platform.age_the_last_look(301).await;
+    let decision = decide(&scene.alice, &scene.company).await;
+    decision.refused(503, "AUTHORIZATION_UNAVAILABLE");
+    assert_eq!(decision.body["error"]["details"]["dependency"], "idp");
+    scene.alice.get(&scene.projects()).await.refused(503, "AUTHORIZATION_UNAVAILABLE");
+    let unit = format!("/api/org/admin/units/{}", scene.company);
+    scene.admin.get(&unit).await.refused(503, "AUTHORIZATION_UNAVAILABLE");
+    scene.alice.get("/api/platform/catalog").await.data(200);
 }
 
 async fn module_down(scene: &mut Scene) {

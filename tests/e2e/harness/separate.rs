@@ -100,6 +100,15 @@ impl Separate {
         .await;
     }
 
+    /// Makes identity's last look at the provider older.
+    pub(crate) async fn age_the_last_look(&self, seconds: i32) {
+        sqlx::query("UPDATE identity.provider_look SET at = at - make_interval(secs => $1)")
+            .bind(f64::from(seconds))
+            .execute(&self.database.owner_pool())
+            .await
+            .expect("the look is there");
+    }
+
     pub(crate) fn log(&self, part: &str) -> String {
         std::fs::read_to_string(self.directory.join(format!("{part}.log"))).unwrap_or_default()
     }
