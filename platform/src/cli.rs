@@ -27,10 +27,34 @@ pub enum Command {
     Migrate,
     /// Validate configuration, manifests, fragments, OpenAPI files and migrations
     Check(CheckRequest),
+    /// Write the beginning of something new
+    New(NewCommand),
     /// Print every variable: name, default, current value, unit, meaning
     Config,
     /// Log in through the edge and print an access token
     Token(TokenRequest),
+}
+
+/// What to write.
+#[derive(Args, Clone, Debug)]
+pub struct NewCommand {
+    /// The kind of thing
+    #[command(subcommand)]
+    pub kind: NewKind,
+}
+
+/// Kinds of things that an author begins with.
+#[derive(Clone, Debug, Subcommand)]
+pub enum NewKind {
+    /// A module in `modules/KEY` of this workspace, with one resource, that passes every check and its own tests
+    Module(NewRequest),
+}
+
+/// How it is called.
+#[derive(Args, Clone, Debug)]
+pub struct NewRequest {
+    /// The module's key: a lower-case letter, then letters, digits and _
+    pub key: String,
 }
 
 /// What to look at: without an option the platform itself.

@@ -6,6 +6,7 @@
 //!            -> serve    one of those servers, from the environment alone
 //!            -> migrate  roles, schemas, audit tables, migrations
 //!            -> check    everything that can be wrong before a start
+//!            -> new      the folder of a module to begin with
 //!            -> config   every variable
 //!            -> token    a real login, for curl and load generators
 //! ```
@@ -19,6 +20,7 @@ mod console;
 mod data_dir;
 mod database;
 mod migrate;
+mod new;
 mod secrets;
 mod serve;
 mod signals;
@@ -33,6 +35,7 @@ use std::process::ExitCode;
 use contract::Settings;
 
 pub use cli::Command;
+use cli::{NewCommand, NewKind};
 use stop::Stop;
 
 /// Runs the command that `args` (the program's name first) ask for, with the variables of `environment`. Exit codes:
@@ -70,6 +73,7 @@ async fn dispatch(command: Command, environment: Settings) -> Result<(), Stop> {
         Command::Serve { name } => serve::serve(&name, &environment).await,
         Command::Migrate => migrate::migrate(&environment).await,
         Command::Check(request) => check::check(&environment, &request),
+        Command::New(NewCommand { kind: NewKind::Module(request) }) => new::module(&request),
         Command::Config => config::print(&environment),
         Command::Token(request) => token::print(&request, &environment).await,
     }

@@ -74,7 +74,16 @@ impl Platform {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Run {
-        let Output { status, stdout, stderr } = self.command(arguments).output().expect("the program starts");
+        Self::finish(&mut self.command(arguments))
+    }
+
+    /// The same with another current folder.
+    pub(crate) fn run_in(&self, folder: &Path, arguments: &[&str]) -> Run {
+        Self::finish(self.command(arguments).current_dir(folder))
+    }
+
+    fn finish(command: &mut Command) -> Run {
+        let Output { status, stdout, stderr } = command.output().expect("the program starts");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it writes UTF-8");
         Run { code: status.code(), out: text(stdout), err: text(stderr) }
     }

@@ -7,4 +7,5 @@ mod check;
 mod config;
 mod fixture;
 mod migrate;
+mod new;
 mod up;
