@@ -8,7 +8,14 @@
     reason = "a broken premise fails the test that has it"
 )]
 
+mod apps;
+#[expect(dead_code, reason = "the contract's own tests read more of its cases")]
+#[path = "../../kit/contract/tests/rules/cases.rs"]
+mod cases;
+mod chain;
 mod durability;
+mod enablement;
+mod grants_once;
 mod harness;
 mod matrix;
 mod outages;

@@ -15,17 +15,23 @@ pub(crate) struct Together {
     process: Option<Process>,
     offset: u16,
     directory: PathBuf,
+    variables: Vec<(String, String)>,
     pub(crate) base_url: String,
 }
 
 impl Together {
     /// Starts on an empty data directory and waits for the ready line.
     pub(crate) fn start(name: &str) -> Self {
+        Self::start_with(name, Vec::new())
+    }
+
+    /// The same with more variables.
+    pub(crate) fn start_with(name: &str, variables: Vec<(String, String)>) -> Self {
         let directory = std::env::temp_dir().join(format!("platform-e2e-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a folder");
         let offset = port_offset();
         let base_url = format!("https://localhost:{}", 8443 + offset);
-        let mut platform = Self { process: None, offset, directory, base_url };
+        let mut platform = Self { process: None, offset, directory, variables, base_url };
         platform.up();
         platform
     }
@@ -40,10 +46,11 @@ impl Together {
 
     /// Starts `platform up` on this directory without waiting for it.
     pub(crate) fn spawn(&self) -> Process {
-        let variables = [
+        let mut variables = vec![
             ("PLATFORM_PORT_OFFSET".to_owned(), self.offset.to_string()),
             ("PLATFORM_DATA_DIR".to_owned(), self.data().display().to_string()),
         ];
+        variables.extend(self.variables.iter().cloned());
         Process::start("up", &variables, &self.directory.join("log"))
     }
 
@@ -82,6 +89,11 @@ impl Together {
     /// The access token of a user whose password is the name.
     pub(crate) async fn token(&self, user: &str) -> String {
         Provider { base_url: &self.base_url, ca: &self.ca() }.token(user).await
+    }
+
+    /// The access token of a service client's own account.
+    pub(crate) async fn client_token(&self, client: &str, secret: &str) -> String {
+        Provider { base_url: &self.base_url, ca: &self.ca() }.client_token(client, secret).await
     }
 
     /// Every member of a company and how many audit rows tell of its creation, read from the database as org reads it.
