@@ -1,4 +1,4 @@
-//! notification: the channels of a company, later the messages that go through them and their delivery. A request's way:
+//! notification: the channels of a company and what is told of deliveries, later the messages that go through them and their delivery. A request's way:
 //! `routes.rs` → `<resource>/http.rs` (bearer, company, decision, then the query) → `store.rs` (SQL), as `service`
 //! describes it.
 //!
@@ -8,6 +8,7 @@
 
 pub mod channels;
 pub mod config;
+pub mod delivery;
 pub mod features;
 pub mod routes;
 mod state;
@@ -26,7 +27,7 @@ pub const KEY: &str = "notification";
 /// `service.port` of the manifest.
 pub const PORT: u16 = 8150;
 /// The variables that this module reads beside those of every service.
-pub const VARIABLES: &[Variable] = service::module::VARIABLES;
+pub const VARIABLES: &[Variable] = &[delivery::meter::RECOUNT];
 /// The operations as OpenAPI 3.1.
 pub const OPENAPI: &str = include_str!("../openapi.json");
 /// The DDL of the schema `notification`.
@@ -52,5 +53,7 @@ pub async fn serve(
 ) -> Result<(), ServeError> {
     let app = App::start(&config, Clock::system(), &shutdown)?;
     let drain = config.module.service.drain_timeout;
+    let meter = delivery::Meter::register(&app.core.metrics)?;
+    tokio::spawn(meter.recount(app.core.pool.clone(), config.recount_interval, shutdown.clone()));
     service::serve(app.core.clone(), router(app), listener, shutdown, drain).await
 }
