@@ -77,7 +77,7 @@ fn tell(config: &UpConfig, people: &People, company: &str) {
             call(admin, &format!("{base}/api/platform/metrics | grep ^platform_authz_decisions_total")),
         ),
     ];
-    console::result("\nFive things to try (alias platform to this program first):");
+    console::result("\nFive things to try (in this folder, with `platform` as this program):");
     for (number, (what, command)) in (1..).zip(things) {
         console::result(&format!("\n{number}. {what}\n   {command}"));
     }

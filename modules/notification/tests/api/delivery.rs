@@ -17,7 +17,7 @@ async fn every_series_is_there_from_the_start() {
     let module = start().await;
     let text = metrics(&module).await;
     for state in ["pending", "done", "dead"] {
-        let line = format!("platform_delivery_jobs{{service=\"notification\",state=\"{state}\"}} 0");
+        let line = format!("platform_delivery_jobs{{state=\"{state}\",service=\"notification\"}} 0");
         assert!(text.contains(&line), "{line} in {text}");
     }
     for kind in ["email", "webhook"] {
@@ -62,7 +62,7 @@ async fn jobs_are_counted_again_and_the_oldest_is_told() {
         .await;
     let begun = Instant::now();
     let mut turn = tokio::time::interval(Duration::from_millis(50));
-    let pending = "platform_delivery_jobs{service=\"notification\",state=\"pending\"} 2";
+    let pending = "platform_delivery_jobs{state=\"pending\",service=\"notification\"} 2";
     let text = loop {
         turn.tick().await;
         let text = metrics(&module).await;
@@ -71,8 +71,8 @@ async fn jobs_are_counted_again_and_the_oldest_is_told() {
         }
         assert!(begun.elapsed() < Duration::from_mins(1), "{text}");
     };
-    assert!(text.contains("platform_delivery_jobs{service=\"notification\",state=\"dead\"} 1"), "{text}");
-    assert!(text.contains("platform_delivery_jobs{service=\"notification\",state=\"done\"} 0"), "{text}");
+    assert!(text.contains("platform_delivery_jobs{state=\"dead\",service=\"notification\"} 1"), "{text}");
+    assert!(text.contains("platform_delivery_jobs{state=\"done\",service=\"notification\"} 0"), "{text}");
     let name = "platform_delivery_oldest_pending_seconds{service=\"notification\"} ";
     let overdue =
         text.lines().find_map(|line| line.strip_prefix(name)).and_then(|value| value.parse::<f64>().ok());
