@@ -209,7 +209,7 @@ pub async fn fetch(
     unpacked.map_err(|error| EmbeddedError::file(&folder)(std::io::Error::other(error)))??;
     fs::remove_file(&archive).map_err(EmbeddedError::file(&archive))?;
     tell(Progress::Done { folder: folder.clone() });
-    Binaries::at(&folder.join("bin")).ok_or_else(|| EmbeddedError::Unusable { folder })
+    Binaries::at(&folder.join("bin")).ok_or(EmbeddedError::Unusable { folder })
 }
 
 /// Holds the cache until the file is dropped.

@@ -139,11 +139,14 @@ fn interpolated(text: &str, settings: &Settings) -> String {
     out + rest
 }
 
+/// One kind of proxy from its address.
+type MakeProxy = fn(&str) -> reqwest::Result<Proxy>;
+
 /// The usual variables, in either case; small letters go first, as with curl.
 fn proxies(settings: &Settings) -> Result<Vec<Proxy>, EmbeddedError> {
     let either = |name: &str| settings.raw(name).or_else(|| settings.raw(&name.to_ascii_uppercase()));
     let except = either("no_proxy").and_then(NoProxy::from_string);
-    let kinds: [(&str, fn(&str) -> reqwest::Result<Proxy>); 3] = [
+    let kinds: [(&str, MakeProxy); 3] = [
         ("http_proxy", |url| Proxy::http(url)),
         ("https_proxy", |url| Proxy::https(url)),
         ("all_proxy", |url| Proxy::all(url)),
