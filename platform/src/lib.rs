@@ -9,6 +9,7 @@
 //!            -> new      the folder of a module to begin with
 //!            -> config   every variable
 //!            -> token    a real login, for curl and load generators
+//!            -> demo     a small company over the public API
 //! ```
 
 mod catalog;
@@ -19,6 +20,8 @@ mod config;
 mod console;
 mod data_dir;
 mod database;
+mod demo;
+mod fetching;
 mod migrate;
 mod new;
 mod secrets;
@@ -74,7 +77,18 @@ async fn dispatch(command: Command, environment: Settings) -> Result<(), Stop> {
         Command::Migrate => migrate::migrate(&environment).await,
         Command::Check(request) => check::check(&environment, &request),
         Command::New(NewCommand { kind: NewKind::Module(request) }) => new::module(&request),
-        Command::Config => config::print(&environment),
+        Command::Config { markdown: false } => config::print(&environment),
+        Command::Config { markdown: true } => config::markdown(),
         Command::Token(request) => token::print(&request, &environment).await,
+        Command::Demo => demo::demo(&environment).await,
+        Command::Completions { shell } => {
+            console::bytes(&cli::completions(shell));
+            Ok(())
+        }
+        Command::Man => {
+            let page = cli::manual().map_err(|error| Stop::Failed(format!("no manual: {error}")))?;
+            console::bytes(&page);
+            Ok(())
+        }
     }
 }

@@ -90,10 +90,10 @@ pub async fn serve(
     clock: Clock,
     listener: TcpListener,
     stop: CancellationToken,
-    routes: impl FnOnce(Parts) -> Router,
+    routes: impl FnOnce(Parts) -> Result<Router, ServeError>,
 ) -> Result<(), ServeError> {
     let parts = Parts::start(config, clock, &stop)?;
     let core = parts.core.clone();
     tokio::spawn(idempotency::sweep_hourly(core.clone(), stop.clone()));
-    crate::serve(core, routes(parts), listener, stop, config.service.drain_timeout).await
+    crate::serve(core, routes(parts)?, listener, stop, config.service.drain_timeout).await
 }

@@ -57,6 +57,6 @@ pub async fn serve(
     listener: TcpListener,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
-    let routes = |parts: Parts| router(App::from(parts));
+    let routes = |parts: Parts| Ok(router(App::from(parts)));
     service::module::serve(&config.module, Clock::system(), listener, shutdown, routes).await
 }
