@@ -8,6 +8,8 @@
 //!            -> check    everything that can be wrong before a start
 //!            -> config   every variable
 //!            -> token    a real login, for curl and load generators
+//!            -> doctor   what of issuer, domain, audience, redirects, clock and certificate does not fit
+//!            -> org, identity   what operators do that has no route (operator/)
 //! ```
 
 mod catalog;
@@ -18,7 +20,9 @@ mod config;
 mod console;
 mod data_dir;
 mod database;
+mod doctor;
 mod migrate;
+mod operator;
 mod secrets;
 mod serve;
 mod signals;
@@ -72,5 +76,8 @@ async fn dispatch(command: Command, environment: Settings) -> Result<(), Stop> {
         Command::Check(request) => check::check(&environment, &request),
         Command::Config => config::print(&environment),
         Command::Token(request) => token::print(&request, &environment).await,
+        Command::Doctor => doctor::examine(&environment).await,
+        Command::Org(command) => operator::org::run(&command, &environment).await,
+        Command::Identity(command) => operator::identity::run(&command, &environment).await,
     }
 }

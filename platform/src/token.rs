@@ -24,7 +24,7 @@ use crate::variables::all;
 const FRONTEND: &str = "platform-frontend";
 
 /// A provider as the edge shows it.
-struct Provider {
+pub(crate) struct Provider {
     client: Client,
     realm_url: String,
     redirect: String,
@@ -49,7 +49,8 @@ pub(crate) async fn print(request: &TokenRequest, settings: &Settings) -> Result
 }
 
 impl Provider {
-    fn behind_edge(config: &UpConfig) -> Result<Self, Stop> {
+    /// Of the platform that the settings describe.
+    pub(crate) fn behind_edge(config: &UpConfig) -> Result<Self, Stop> {
         let base = format!("https://{}", config.domain);
         let mut client = Client::builder().cookie_store(true).redirect(redirect::Policy::none());
         for root in development_ca(config)? {
@@ -64,7 +65,7 @@ impl Provider {
     }
 
     /// Authorization code with PKCE, through the login form.
-    async fn user_token(&self, user: &str, password: &str) -> Result<String, Stop> {
+    pub(crate) async fn user_token(&self, user: &str, password: &str) -> Result<String, Stop> {
         let (verifier, state) = (format!("{}{}", random()?, random()?), random()?);
         let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()));
         let form = self.login_form(&challenge, &state).await?;
@@ -80,7 +81,8 @@ impl Provider {
         .await
     }
 
-    async fn client_token(&self, client: &str, secret: &str) -> Result<String, Stop> {
+    /// The client credentials flow.
+    pub(crate) async fn client_token(&self, client: &str, secret: &str) -> Result<String, Stop> {
         self.redeem(&[("grant_type", "client_credentials"), ("client_id", client), ("client_secret", secret)])
             .await
     }
@@ -123,7 +125,7 @@ impl Provider {
 }
 
 /// Without development certificates the system's own roots must do.
-fn development_ca(config: &UpConfig) -> Result<Vec<Certificate>, Stop> {
+pub(crate) fn development_ca(config: &UpConfig) -> Result<Vec<Certificate>, Stop> {
     let path: PathBuf = config.data_dir.join("certs/ca.pem");
     if !path.exists() {
         return Ok(Vec::new());
@@ -149,7 +151,8 @@ fn password(user: &str, settings: &Settings) -> Result<String, Stop> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-fn secret(client: &str, settings: &Settings, config: &UpConfig) -> Result<String, Stop> {
+/// Of its variable, else of the data directory.
+pub(crate) fn secret(client: &str, settings: &Settings, config: &UpConfig) -> Result<String, Stop> {
     let variable = format!("PLATFORM_SERVICE_CLIENT_SECRET_{}", env_name(client));
     if let Some(secret) = settings.raw(&variable) {
         return Ok(secret.to_owned());

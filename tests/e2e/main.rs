@@ -8,10 +8,15 @@
     reason = "a broken premise fails the test that has it"
 )]
 
+mod doctor;
 mod durability;
 mod harness;
+mod hazards;
 mod matrix;
+mod operators;
+mod org_statuses;
 mod outages;
+mod provider;
 mod restart;
 mod tour;
 
