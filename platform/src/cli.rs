@@ -59,6 +59,14 @@ pub enum Command {
     },
     /// Print the manual page, for `man -l -`
     Man,
+    /// Compare issuer, domain, audience, redirect list, clock and certificate, and say what does not fit
+    Doctor,
+    /// What operators do with companies and units; audited with the name of this account
+    #[command(subcommand)]
+    Org(OrgCommand),
+    /// What operators do with subjects; audited with the name of this account
+    #[command(subcommand)]
+    Identity(IdentityCommand),
 }
 
 /// The shells that completions are made for.
@@ -120,6 +128,63 @@ pub enum NewKind {
 pub struct NewRequest {
     /// The module's key: a lower-case letter, then letters, digits and _
     pub key: String,
+}
+
+/// Companies and units.
+#[derive(Clone, Debug, Subcommand)]
+pub enum OrgCommand {
+    /// Give or take the company role admin
+    #[command(subcommand)]
+    Admin(AdminCommand),
+    /// Turn a company or a unit off
+    Deactivate {
+        /// Its id
+        id: String,
+    },
+    /// Turn a company or a unit on again
+    Activate {
+        /// Its id
+        id: String,
+    },
+}
+
+/// Giving and taking the company role admin.
+#[derive(Clone, Debug, Subcommand)]
+pub enum AdminCommand {
+    /// Make a subject an administrator
+    Add(CompanyAdmin),
+    /// Take the role away
+    Remove(CompanyAdmin),
+}
+
+/// Whose role in which company.
+#[derive(Args, Clone, Debug)]
+pub struct CompanyAdmin {
+    /// The company's id
+    pub company: String,
+    /// `sub` of the subject's tokens
+    pub subject: String,
+}
+
+/// A subject's lifecycle.
+#[derive(Clone, Debug, Subcommand)]
+pub enum IdentityCommand {
+    /// Refuse every decision about a subject until it is activated
+    Suspend(LifecycleRequest),
+    /// Let a suspended subject act again
+    Activate(LifecycleRequest),
+    /// End a subject for good and forget its name and address
+    Close(LifecycleRequest),
+}
+
+/// Which subject, and why.
+#[derive(Args, Clone, Debug)]
+pub struct LifecycleRequest {
+    /// `sub` of its tokens
+    pub subject: String,
+    /// For the audit row
+    #[arg(long, default_value = "an operator's command")]
+    pub reason: String,
 }
 
 /// What to look at: without an option the platform itself.

@@ -10,6 +10,8 @@
 //!            -> config   every variable
 //!            -> token    a real login, for curl and load generators
 //!            -> demo     a small company over the public API
+//!            -> doctor   what of issuer, domain, audience, redirects, clock and certificate does not fit
+//!            -> org, identity   what operators do that has no route (operator/)
 //! ```
 
 mod catalog;
@@ -21,9 +23,11 @@ mod console;
 mod data_dir;
 mod database;
 mod demo;
+mod doctor;
 mod fetching;
 mod migrate;
 mod new;
+mod operator;
 mod secrets;
 mod serve;
 mod signals;
@@ -90,5 +94,8 @@ async fn dispatch(command: Command, environment: Settings) -> Result<(), Stop> {
             console::bytes(&page);
             Ok(())
         }
+        Command::Doctor => doctor::examine(&environment).await,
+        Command::Org(command) => operator::org::run(&command, &environment).await,
+        Command::Identity(command) => operator::identity::run(&command, &environment).await,
     }
 }

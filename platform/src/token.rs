@@ -73,7 +73,7 @@ impl Provider {
     }
 
     /// Authorization code with PKCE, through the login form.
-    async fn user_token(&self, user: &str, password: &str) -> Result<String, Stop> {
+    pub(crate) async fn user_token(&self, user: &str, password: &str) -> Result<String, Stop> {
         let (verifier, state) = (format!("{}{}", random()?, random()?), random()?);
         let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()));
         let form = self.login_form(&challenge, &state).await?;
@@ -89,7 +89,8 @@ impl Provider {
         .await
     }
 
-    async fn client_token(&self, client: &str, secret: &str) -> Result<String, Stop> {
+    /// The client credentials flow.
+    pub(crate) async fn client_token(&self, client: &str, secret: &str) -> Result<String, Stop> {
         self.redeem(&[("grant_type", "client_credentials"), ("client_id", client), ("client_secret", secret)])
             .await
     }
@@ -133,7 +134,7 @@ impl Provider {
 }
 
 /// Without development certificates the system's own roots must do.
-fn development_ca(config: &UpConfig) -> Result<Vec<Certificate>, Stop> {
+pub(crate) fn development_ca(config: &UpConfig) -> Result<Vec<Certificate>, Stop> {
     let path: PathBuf = config.data_dir.join("certs/ca.pem");
     if !path.exists() {
         return Ok(Vec::new());
@@ -159,7 +160,8 @@ fn password(user: &str, settings: &Settings) -> Result<String, Stop> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-fn secret(client: &str, settings: &Settings, config: &UpConfig) -> Result<String, Stop> {
+/// Of its variable, else of the data directory.
+pub(crate) fn secret(client: &str, settings: &Settings, config: &UpConfig) -> Result<String, Stop> {
     let variable = format!("PLATFORM_SERVICE_CLIENT_SECRET_{}", env_name(client));
     if let Some(secret) = settings.raw(&variable) {
         return Ok(secret.to_owned());

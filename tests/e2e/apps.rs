@@ -51,10 +51,9 @@ async fn an_apps_life() {
 }
 
 async fn start(name: &str) -> Together {
-    let secret = "PLATFORM_SERVICE_CLIENT_SECRET_CRM_BACKEND".to_owned();
     let variables =
-        vec![("PLATFORM_SERVICE_CLIENTS".to_owned(), CLIENT.to_owned()), (secret, SECRET.to_owned())];
-    Together::start_with(name, variables)
+        [("PLATFORM_SERVICE_CLIENTS", CLIENT), ("PLATFORM_SERVICE_CLIENT_SECRET_CRM_BACKEND", SECRET)];
+    Together::start_with(name, port_offset(), &variables)
 }
 
 async fn cast(platform: &Together) -> Cast {

@@ -13,12 +13,17 @@ mod apps;
 #[path = "../../kit/contract/tests/rules/cases.rs"]
 mod cases;
 mod chain;
+mod doctor;
 mod durability;
 mod enablement;
 mod grants_once;
 mod harness;
+mod hazards;
 mod matrix;
+mod operators;
+mod org_statuses;
 mod outages;
+mod provider;
 mod restart;
 mod tour;
 

@@ -22,7 +22,7 @@ use crate::stop::Stop;
 pub(crate) use config::{UpConfig, makes_certificates};
 use listeners::Listeners;
 use running::Running;
-pub(crate) use wiring::Plan;
+pub(crate) use wiring::{Plan, reached_at};
 
 /// Runs the platform until a signal.
 pub(crate) async fn up(settings: Settings) -> Result<(), Stop> {

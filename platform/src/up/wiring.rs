@@ -122,7 +122,7 @@ fn urls(settings: &Settings, config: &UpConfig) -> Urls {
 }
 
 /// A listener on every address is reached on loopback.
-fn reached_at(listen: IpAddr) -> String {
+pub(crate) fn reached_at(listen: IpAddr) -> String {
     match listen {
         any if any.is_unspecified() => "127.0.0.1".to_owned(),
         IpAddr::V4(address) => address.to_string(),

@@ -18,6 +18,7 @@ mod groups;
 mod identity;
 mod lookup;
 mod members;
+mod operators;
 mod positions;
 pub mod routes;
 mod state;

@@ -136,6 +136,20 @@ impl Separate {
         .await;
     }
 
+    /// The database, as its owner: for states that no route makes.
+    pub(crate) fn owner(&self) -> sqlx::PgPool {
+        self.database.owner_pool()
+    }
+
+    /// Turns a company off or on, as the operators' command does.
+    pub(crate) async fn operator_sets_active(&self, company: &str, is_active: bool) {
+        let service = testkit::Api::at(([127, 0, 0, 1], 8130 + self.offset).into());
+        let body = serde_json::json!({ "isActive": is_active, "operator": "e2e" });
+        let path = format!("/internal/org/units/{company}/activity");
+        let reply = service.call(reqwest::Method::PUT, &path).json(body).send().await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+    }
+
     /// Makes identity's last look at the provider older.
     pub(crate) async fn age_the_last_look(&self, seconds: i32) {
         sqlx::query("UPDATE identity.provider_look SET at = at - make_interval(secs => $1)")
