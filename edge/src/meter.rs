@@ -7,6 +7,8 @@ use std::time::Duration;
 use prometheus::{Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts};
 use telemetry::{DURATION_BUCKETS, InFlight, Metrics};
 
+use crate::tally::Tally;
+
 /// Counts what the edge does. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Meter {
@@ -20,6 +22,8 @@ pub(crate) struct Meter {
     catalog_revision: IntGaugeVec,
     catalog_silence: GaugeVec,
     certificate_expiry: IntGaugeVec,
+    /// Limits that bite outside a refusal.
+    pub(crate) tally: Tally,
 }
 
 /// How a TLS handshake went.
@@ -114,6 +118,7 @@ impl Meter {
                 "When the TLS certificate in use ends.",
                 &[],
             )?,
+            tally: Tally::new(&metrics)?,
             metrics,
         })
     }
