@@ -66,7 +66,7 @@ const COMPLETE: &[&str] = &[];
 /// manifests.
 pub(crate) fn parts() -> Vec<Part> {
     vec![
-        part!(authz, ports::AUTHZ, authz::NOT_YET),
+        part!(authz, ports::AUTHZ, COMPLETE),
         part!(identity, ports::IDENTITY, COMPLETE),
         part!(org, ports::ORG, org::NOT_YET),
         part!(registry, ports::REGISTRY, COMPLETE, configure_registry),
