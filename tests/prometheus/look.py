@@ -50,6 +50,13 @@ def main(url, seconds, deploy):
     took = ask(url, "/api/v1/query", query=f'max_over_time(scrape_duration_seconds{{job="platform"}}[{window}])')
     print(f"longest scrape: {took['result'][0]['value'][1]} s")
 
+    tokens = 'http_requests_total{service="gateway",method="POST",route=~".*realms.*",status="200"}'
+    renewals = [
+        sum(int(after) > int(before) for (_, before), (_, after) in zip(series["values"], series["values"][1:]))
+        for series in ask(url, "/api/v1/query", query=f"{tokens}[{window}]")["result"]
+    ]
+    print(f"tokens issued between two scrapes: {sum(renewals)} times")
+
     metadata = ask(url, "/api/v1/metadata")
     for name, kind, labels, services in CATALOGUE:
         said = {entry["type"] for entry in metadata.get(name, [])}

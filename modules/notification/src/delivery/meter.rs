@@ -84,7 +84,7 @@ impl Meter {
         let counts = store::count(pool, CLAIM_GROUP).await?;
         let of = |state: &str| counts.iter().find(|count| count.state == state);
         for state in STATES {
-            self.jobs.with_label_values(&[state]).set(of(state).map_or(0, |count| count.count));
+            self.jobs.with_label_values(&[state]).set(of(state).map_or(0, |count| count.jobs));
         }
         self.overdue.set(of(PENDING).map_or(0.0, |count| count.overdue_seconds));
         Ok(())
