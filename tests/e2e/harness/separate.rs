@@ -61,6 +61,11 @@ impl Separate {
         self.parts.remove(part).expect("it is running").kill();
     }
 
+    /// Starts a part and waits for nothing.
+    pub(crate) fn begin(&mut self, part: &'static str) {
+        self.spawn(part);
+    }
+
     /// Brings a part back and waits until it is ready.
     pub(crate) async fn bring_back(&mut self, part: &'static str) {
         self.spawn(part);

@@ -16,6 +16,7 @@ mod guards;
 mod histories;
 mod links;
 mod lookup;
+mod many_members;
 mod members;
 mod operators;
 mod positions;
