@@ -17,6 +17,7 @@ mod operators;
 mod org_statuses;
 mod outages;
 mod provider;
+mod provider_faults;
 mod provider_outage;
 mod restart;
 mod tour;

@@ -203,7 +203,7 @@ impl Scene {
 }
 
 /// A token with a key id that there never was.
-fn unknown_key(number: usize) -> String {
+pub(crate) fn unknown_key(number: usize) -> String {
     let part = |text: String| URL_SAFE_NO_PAD.encode(text);
     let head = part(format!(r#"{{"alg":"RS256","typ":"JWT","kid":"unknown-{number}"}}"#));
     format!("{head}.{}.{}", part("{\"sub\":\"x\"}".to_owned()), part("x".repeat(256)))

@@ -35,6 +35,8 @@ pub(crate) struct Separate {
     database: TestDatabase,
     offset: u16,
     directory: PathBuf,
+    /// Variables of one part, laid over those of all.
+    own: BTreeMap<&'static str, Vec<(String, String)>>,
     pub(crate) base_url: String,
 }
 
@@ -46,7 +48,8 @@ impl Separate {
         let database = testkit::database().await;
         let offset = port_offset();
         let base_url = format!("https://localhost:{}", 8443 + offset);
-        let mut platform = Self { parts: BTreeMap::new(), database, offset, directory, base_url };
+        let mut platform =
+            Self { parts: BTreeMap::new(), database, offset, directory, own: BTreeMap::new(), base_url };
         for (part, _) in PARTS {
             platform.spawn(part);
         }
@@ -59,6 +62,21 @@ impl Separate {
     /// Takes a part away as a crash would.
     pub(crate) fn kill(&mut self, part: &str) {
         self.parts.remove(part).expect("it is running").kill();
+    }
+
+    /// A variable of a part's next start.
+    pub(crate) fn set(&mut self, part: &'static str, name: &str, value: &str) {
+        self.own.entry(part).or_default().push((name.to_owned(), value.to_owned()));
+    }
+
+    /// A part's next start is as at first.
+    pub(crate) fn unset(&mut self, part: &str) {
+        self.own.remove(part);
+    }
+
+    /// The internal address of a part, by the port it has without an offset.
+    pub(crate) fn internal(&self, port: u16) -> String {
+        format!("http://127.0.0.1:{}", port + self.offset)
     }
 
     /// Starts a part and waits for nothing.
@@ -154,6 +172,7 @@ impl Separate {
             let prefix = format!("PLATFORM_{}_DB_", part.to_uppercase());
             variables.extend(database.map(|(what, value)| (format!("{prefix}{what}"), value)));
         }
+        variables.extend(self.own.get(part).into_iter().flatten().cloned());
         variables
     }
 }
