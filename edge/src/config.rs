@@ -1,7 +1,6 @@
 //! The edge's configuration: one struct, read at once; every bad value is reported. Its variables are in `variables.rs`.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use bearer::BearerConfig;
@@ -11,25 +10,34 @@ use contract::{Reader, Settings, Variable, ports};
 use crate::wire::Authority;
 use crate::wire::trust::TrustedProxies;
 
+mod rates;
+mod tls;
 mod variables;
 
+pub(crate) use rates::{Rate, Rates};
+pub(crate) use tls::{Pair, TlsFiles};
 use variables::{
-    AUTHZ_URL, BODY_IDLE, COMMIT, DIAL_TIMEOUT, DOMAIN, DRAIN_TIMEOUT, EXTRA_ORIGINS, HEADER_TIMEOUT,
-    IDENTITY_URL, IDP_URL, KEEP_ALIVE, MAX_BODY, MAX_CONNECTIONS, MAX_HANDSHAKES, MAX_HEADER_BYTES,
-    MAX_HEADERS, MAX_STREAMS, MAX_URI, MODULE_HOST_PREFIX, MODULE_MAX_BODY, ORG_URL, POOL_IDLE, PORT_OFFSET,
-    REGISTRY_URL, RESPONSE_HEADER_TIMEOUT, STREAM_IDLE, TLS_TIMEOUT, TRUSTED_PROXIES, UPSTREAM_CONCURRENCY,
+    AUTHZ_URL, BODY_IDLE, COMMIT, DIAL_TIMEOUT, DOMAIN, DRAIN_MIN, DRAIN_TIMEOUT, EXTRA_ORIGINS,
+    HEADER_TIMEOUT, IDENTITY_URL, IDP_URL, KEEP_ALIVE, MAX_BODY, MAX_CONNECTIONS, MAX_HANDSHAKES,
+    MAX_HEADER_BYTES, MAX_HEADERS, MAX_STREAMS, MAX_URI, MODULE_HOST_PREFIX, MODULE_MAX_BODY, ORG_URL,
+    POOL_IDLE, PORT_OFFSET, PROXY_PROTOCOL, REGISTRY_URL, RESPONSE_HEADER_TIMEOUT, STREAM_IDLE, TLS_TIMEOUT,
+    TRUSTED_PROXIES, UPSTREAM_CONCURRENCY,
 };
 pub use variables::{TLS_CERT, TLS_KEY, VARIABLES};
 
 /// Everything the edge is told.
 #[derive(Clone, Debug)]
 pub struct EdgeConfig {
-    pub(crate) certificate: PathBuf,
-    pub(crate) key: PathBuf,
+    pub(crate) tls: TlsFiles,
     pub(crate) bearer: BearerConfig,
     pub(crate) origins: Vec<String>,
     pub(crate) trusted: TrustedProxies,
+    /// Peers that say by the PROXY protocol who the client is.
+    pub(crate) proxies: TrustedProxies,
+    pub(crate) rates: Rates,
     pub(crate) commit: String,
+    /// How long requests are still accepted after a stop, so that a balancer sees it coming.
+    pub(crate) drain_min: Duration,
     pub(crate) drain_timeout: Duration,
     pub(crate) addresses: Addresses,
     pub(crate) budgets: Budgets,
@@ -98,12 +106,14 @@ impl EdgeConfig {
         let mut reader = settings.reader();
         let offset = port_offset(&mut reader);
         let config = Self {
-            certificate: PathBuf::from(reader.required(&TLS_CERT)),
-            key: PathBuf::from(reader.required(&TLS_KEY)),
+            tls: TlsFiles::read(&mut reader),
             bearer: BearerConfig::read(&mut reader),
             origins: origins(&mut reader, offset),
-            trusted: trusted(&mut reader),
+            trusted: networks(&mut reader, &TRUSTED_PROXIES),
+            proxies: networks(&mut reader, &PROXY_PROTOCOL),
+            rates: Rates::read(&mut reader),
             commit: reader.text(&COMMIT),
+            drain_min: reader.duration(&DRAIN_MIN),
             drain_timeout: reader.duration(&DRAIN_TIMEOUT),
             addresses: addresses(&mut reader, offset),
             budgets: budgets(&mut reader),
@@ -161,11 +171,11 @@ fn web_origin(text: &str) -> Option<String> {
     Some(format!("{scheme}://{}", authority.as_str().to_ascii_lowercase()))
 }
 
-fn trusted(reader: &mut Reader<'_>) -> TrustedProxies {
+fn networks(reader: &mut Reader<'_>, variable: &Variable) -> TrustedProxies {
     let mut networks = TrustedProxies::default();
-    for text in reader.list(&TRUSTED_PROXIES) {
+    for text in reader.list(variable) {
         if !networks.add(&text) {
-            reader.refuse(TRUSTED_PROXIES.name, format!("\"{text}\" is not a network such as 10.0.0.0/8"));
+            reader.refuse(variable.name, format!("\"{text}\" is not a network such as 10.0.0.0/8"));
         }
     }
     networks
@@ -321,6 +331,12 @@ mod tests {
             ("PLATFORM_EXTRA_ORIGINS", "https://a.example/path"),
             ("PLATFORM_EXTRA_ORIGINS", "a.example"),
             ("PLATFORM_TRUSTED_PROXIES", "10.0.0.0/33"),
+            ("PLATFORM_PROXY_PROTOCOL", "balancer"),
+            ("PLATFORM_TLS_PAIRS", "chain.pem"),
+            ("PLATFORM_TLS_PAIRS", "chain.pem:"),
+            ("PLATFORM_TLS_CLIENT_REQUIRED", "maybe"),
+            ("PLATFORM_RATE_LIMIT", "10"),
+            ("PLATFORM_RATE_LIMIT_ANONYMOUS", "10/d"),
             ("PLATFORM_MODULE_HOST_DOCS", "http://docs"),
             ("PLATFORM_PORT_OFFSET", "60000"),
             ("PLATFORM_MODULE_DIAL_TIMEOUT", "2"),

@@ -3,13 +3,13 @@
 //!
 //! | step | file | takes, gives |
 //! |---|---|---|
-//! | accept | `wire/listen.rs` | socket, `Accepted` |
+//! | accept | `wire/listen.rs`, `proxy.rs` | socket, `Accepted` |
 //! | handshake | `wire/tls.rs` | `Accepted`, `Secured` |
 //! | serve | `wire/connection.rs`, `h1.rs`, `h2.rs` | `Secured`, many requests; the edge's timers in `activity.rs`, its writes in `writes.rs` |
 //! | run | `way/exchange.rs` | request, response: the whole way on one screen |
 //! | guard | `way/guard.rs` | request, `Framed`, (preflight: `cors.rs`), `Guarded` |
 //! | resolve | `way/route.rs`, table `routes.rs`, paths `path.rs` | `&Guarded`, `Route` |
-//! | authenticate, ensure | `way/bearer.rs`, `provision.rs` | `&Guarded`, `Caller` |
+//! | authenticate, ensure | `way/bearer.rs`, `rate.rs`, `provision.rs` | `&Guarded`, `Caller` |
 //! | clear | `way/clearance.rs`, questions `ask.rs` | `Route`, `&Caller`, `Cleared` |
 //! | build | `way/outbound.rs`, `forwarded.rs` | `Guarded`, `Cleared`, `Outbound` |
 //! | send | `wire/upstream.rs`, `pool.rs`, `upload.rs` | `Outbound`, the upstream's answer |
@@ -25,10 +25,13 @@ mod aggregate;
 pub mod bench;
 mod config;
 mod meter;
+mod reload;
+mod tally;
 mod watch;
 mod way;
 mod wire;
 
+use std::io;
 use std::sync::Arc;
 
 use bearer::{VerifiedTokens, Verifier};
@@ -48,10 +51,12 @@ use meter::{Handshake, Meter};
 use watch::catalog::CatalogWatch;
 use watch::certificates::Certificates;
 use way::provision::Provisioned;
+use way::rate::RateLimits;
 use way::route::RouteTable;
 use way::routes::Service;
 use wire::Authority;
-use wire::listen::Listener;
+use wire::listen::{Accepted, Listener};
+use wire::proxy;
 use wire::tls::{Handshakes, plain};
 use wire::upstream::Upstreams;
 
@@ -75,6 +80,7 @@ pub(crate) struct Edge {
     pub(crate) routes: RouteTable,
     pub(crate) tokens: VerifiedTokens,
     pub(crate) provisioned: Provisioned,
+    pub(crate) rates: RateLimits,
     pub(crate) catalog: CatalogWatch,
     pub(crate) upstreams: Upstreams,
     pub(crate) meter: Meter,
@@ -82,7 +88,9 @@ pub(crate) struct Edge {
     pub(crate) certificates: Arc<Certificates>,
     /// Tasks that outlive the request that began them.
     pub(crate) tasks: TaskTracker,
-    /// Cancelled when no new work is taken.
+    /// Cancelled at a stop: `/readyz` says so from here on.
+    pub(crate) stop: CancellationToken,
+    /// Cancelled when no new work is taken: `PLATFORM_DRAIN_MIN` after the stop.
     pub(crate) drain: CancellationToken,
     /// Cancelled when the drain is over: whatever still runs is dropped.
     pub(crate) end: CancellationToken,
@@ -92,7 +100,7 @@ impl Edge {
     fn start(
         config: EdgeConfig,
         certificates: Arc<Certificates>,
-        drain: CancellationToken,
+        stop: CancellationToken,
     ) -> Result<Self, EdgeError> {
         let end = CancellationToken::new();
         let verifier = Verifier::start(config.bearer.clone(), Clock::system(), end.clone());
@@ -100,13 +108,15 @@ impl Edge {
             routes: RouteTable::new(),
             tokens: VerifiedTokens::new(verifier),
             provisioned: Provisioned::default(),
+            rates: RateLimits::new(config.rates),
             catalog: CatalogWatch::new(),
             upstreams: Upstreams::new(config.budgets),
             meter: Meter::new(&config.commit)?,
             aggregate: Aggregate::default(),
             certificates,
             tasks: TaskTracker::new(),
-            drain,
+            stop,
+            drain: CancellationToken::new(),
             end,
             config,
         })
@@ -124,8 +134,8 @@ impl Edge {
     }
 }
 
-/// Serves both listeners until `stop`, then drains: no new connections, a goodbye on the open ones, and requests in
-/// flight finish within `PLATFORM_DRAIN_TIMEOUT`.
+/// Serves both listeners until `stop`, then drains: after `PLATFORM_DRAIN_MIN` no new connections, a goodbye on the open
+/// ones, and requests in flight finish within `PLATFORM_DRAIN_TIMEOUT`. A SIGHUP re-reads what may change.
 ///
 /// # Errors
 /// TLS files that cannot be used.
@@ -135,15 +145,17 @@ pub async fn serve(
     plain: Option<TcpListener>,
     stop: CancellationToken,
 ) -> Result<(), EdgeError> {
-    let certificates = Arc::new(Certificates::read(config.certificate.clone(), config.key.clone())?);
+    let certificates = Arc::new(Certificates::read(config.tls.clone())?);
     let edge = Arc::new(Edge::start(config, Arc::clone(&certificates), stop)?);
     let watchers = watch(&edge, &certificates);
     let places = Arc::new(Semaphore::new(edge.config.limits.connections));
-    let handshakes = Arc::new(Handshakes::new(certificates, &edge.config.limits, edge.config.timers));
+    let tally = edge.meter.tally.clone();
+    let handshakes =
+        Arc::new(Handshakes::new(certificates, &edge.config.limits, edge.config.timers, tally.clone()));
     let connections = TaskTracker::new();
     tokio::join!(
-        accept_tls(&edge, Listener::new(tls, Arc::clone(&places)), &handshakes, &connections),
-        accept_plain(&edge, plain.map(|socket| Listener::new(socket, places)), &connections),
+        accept_tls(&edge, Listener::new(tls, Arc::clone(&places), tally.clone()), &handshakes, &connections),
+        accept_plain(&edge, plain.map(|socket| Listener::new(socket, places, tally)), &connections),
     );
     drain(&edge, &connections).await;
     drop(watchers);
@@ -158,8 +170,18 @@ fn watch(edge: &Arc<Edge>, certificates: &Arc<Certificates>) -> JoinSet<()> {
         follower.catalog.follow(&follower.upstreams, &follower.config.addresses.registry).await;
     });
     watchers.spawn(async move { sweeper.upstreams.sweep_for_ever().await });
-    watchers.spawn(certificates.follow());
+    let (meter, announcer, hearer) = (edge.meter.clone(), Arc::clone(edge), Arc::clone(edge));
+    watchers.spawn(certificates.follow(move |reload| meter.tally.reloaded(reload)));
+    watchers.spawn(async move { reload::listen(&hearer).await });
+    watchers.spawn(async move { announce(&announcer).await });
     watchers
+}
+
+/// Turns a stop into the drain, once balancers have had their time to see it.
+async fn announce(edge: &Edge) {
+    edge.stop.cancelled().await;
+    tokio::time::sleep(edge.config.drain_min).await;
+    edge.drain.cancel();
 }
 
 async fn accept_tls(
@@ -172,7 +194,8 @@ async fn accept_tls(
         let (edge, handshakes) = (Arc::clone(edge), Arc::clone(handshakes));
         connections.spawn(async move {
             let _open = edge.meter.connected("tls");
-            match edge.end.run_until_cancelled(handshakes.handshake(accepted)).await {
+            let shaken = async { handshakes.handshake(introduced(&edge, accepted).await?).await };
+            match edge.end.run_until_cancelled(shaken).await {
                 Some(Ok(secured)) => {
                     edge.meter.shook_hands(Handshake::Done);
                     wire::connection::serve(Arc::clone(&edge), secured).await;
@@ -193,9 +216,24 @@ async fn accept_plain(edge: &Arc<Edge>, listener: Option<Listener>, connections:
         let edge = Arc::clone(edge);
         connections.spawn(async move {
             let _open = edge.meter.connected("plain");
-            wire::connection::serve(Arc::clone(&edge), plain(accepted)).await;
+            match edge.end.run_until_cancelled(introduced(&edge, accepted)).await {
+                Some(Ok(accepted)) => wire::connection::serve(Arc::clone(&edge), plain(accepted)).await,
+                Some(Err(error)) => tracing::debug!(%error, "a balancer did not introduce its client"),
+                None => {}
+            }
         });
     }
+}
+
+/// The connection with its client's address: the peer's own, or what a listed balancer says in front of it.
+async fn introduced(edge: &Edge, mut accepted: Accepted) -> io::Result<Accepted> {
+    if edge.config.proxies.contain(accepted.peer.ip()) {
+        let said = timeout(edge.config.timers.head, proxy::client(&mut accepted.stream, accepted.peer)).await;
+        let said = said.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        edge.meter.tally.proxied(said.is_ok());
+        accepted.peer = said?;
+    }
+    Ok(accepted)
 }
 
 async fn drain(edge: &Edge, connections: &TaskTracker) {

@@ -37,7 +37,7 @@ pub(crate) fn probe(edge: &Edge, probe: Probe) -> Response<EdgeBody> {
 }
 
 fn readiness(edge: &Edge) -> (StatusCode, &'static str) {
-    if edge.drain.is_cancelled() {
+    if edge.stop.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
     } else if edge.tokens.verifier().keys_loaded() && edge.catalog.present().is_some() {
         (StatusCode::OK, "ready")

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use contract::ErrorBody;
 use contract::catalog::ModuleState;
 use contract::envelope::code;
-use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -25,6 +25,10 @@ pub(crate) enum Refusal {
     Host(&'static str),
     /// A header claims an identity.
     IdentityHeader(String),
+    /// A header that is framing, or that `Connection` takes away, in a way no honest client writes.
+    Misleading(&'static str),
+    /// More requests than the rate allows.
+    RateLimited { scope: &'static str, retry_after: u64 },
     /// The path cannot be read, or reads two ways.
     Path(BadPath),
     /// A path id that is no UUID.
@@ -92,6 +96,8 @@ impl Refusal {
             Self::UriTooLong => "uri_too_long",
             Self::Host(_) => "bad_host",
             Self::IdentityHeader(_) => "identity_header",
+            Self::Misleading(_) => "misleading_header",
+            Self::RateLimited { .. } => "rate_limited",
             Self::Path(_) => "bad_path",
             Self::PathId(_) => "bad_path_id",
             Self::NotFound => "no_route",
@@ -130,6 +136,9 @@ impl Refusal {
         if let Self::MethodNotAllowed { allow, .. } = self {
             return Some((ALLOW, HeaderValue::from_str(allow).ok()?));
         }
+        if let Self::RateLimited { retry_after, .. } = self {
+            return Some((RETRY_AFTER, HeaderValue::from(*retry_after)));
+        }
         let challenge = matches!(self, Self::Bearer(Refused::Missing | Refused::Invalid(_)));
         challenge.then(|| (WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")))
     }
@@ -148,6 +157,13 @@ impl Refusal {
             Self::IdentityHeader(name) => {
                 Said::bad_request("Headers that claim an identity are refused.", json!({ "header": name }))
             }
+            Self::Misleading(message) => Said::bad_request(message, Value::Null),
+            Self::RateLimited { scope, retry_after } => Said {
+                status: StatusCode::TOO_MANY_REQUESTS,
+                code: code::RATE_LIMITED,
+                message: "There were too many requests.",
+                details: json!({"scope": scope, "retryAfterSeconds": retry_after}),
+            },
             Self::Path(BadPath::Malformed) => Said::bad_request("The path is not well formed.", Value::Null),
             Self::Path(BadPath::TwoReadings) => {
                 Said::bad_request("The path can be read in two ways.", Value::Null)
@@ -239,6 +255,12 @@ impl Said {
             Refused::Missing => {
                 Self::bare(StatusCode::UNAUTHORIZED, code::AUTH_TOKEN_MISSING, "A bearer token is required.")
             }
+            // The one reason that its holder can mend, and that an attacker can read in the token itself.
+            Refused::Invalid(bearer::EXPIRED) => Self::bare(
+                StatusCode::UNAUTHORIZED,
+                code::AUTH_TOKEN_INVALID,
+                "The bearer token has expired: get a new one and send the request again.",
+            ),
             Refused::Invalid(_) => Self::bare(
                 StatusCode::UNAUTHORIZED,
                 code::AUTH_TOKEN_INVALID,

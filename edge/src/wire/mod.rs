@@ -10,6 +10,8 @@ pub(crate) mod h2;
 pub(crate) mod headers;
 pub(crate) mod listen;
 pub(crate) mod pool;
+pub(crate) mod proxy;
+pub(crate) mod spelling;
 pub(crate) mod tls;
 pub(crate) mod trust;
 pub(crate) mod upload;

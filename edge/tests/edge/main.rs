@@ -9,6 +9,7 @@
 )]
 
 mod backend;
+mod balancer;
 mod bearer;
 mod catalog;
 mod client;
@@ -16,10 +17,13 @@ mod drain;
 mod forwarding;
 mod frames;
 mod guards;
+mod hostile;
 mod metrics;
 mod provider;
 mod provisioning;
+mod rates;
 mod refusals;
+mod secured;
 mod stalls;
 mod streaming;
 mod timers;

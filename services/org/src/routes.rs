@@ -6,9 +6,6 @@ use axum::routing::{delete, get, post, put};
 
 use crate::{App, assignments, companies, directory, groups, lookup, members, operators, positions, units};
 
-/// The routes of the specification that a later version brings: none.
-pub const NOT_YET: &[&str] = &[];
-
 /// Every route of org.
 pub fn router(app: App) -> Router {
     Router::new()

@@ -68,6 +68,19 @@ impl Provider<'_> {
     }
 }
 
+impl Provider<'_> {
+    /// The access token of a service client's own account (client credentials).
+    pub(crate) async fn client_token(&self, client: &str, secret: &str) -> String {
+        let form = [("grant_type", "client_credentials"), ("client_id", client), ("client_secret", secret)];
+        let address = format!("{}/realms/platform/protocol/openid-connect/token", self.base_url);
+        let http = http(self.ca, Version::Http2).build().expect("a client");
+        let answer = http.post(address).form(&form).send().await.expect("the token endpoint");
+        assert_eq!(answer.status(), 200, "{client} gets a token");
+        let tokens: Value = answer.json().await.expect("tokens");
+        tokens["access_token"].as_str().expect("an access token").to_owned()
+    }
+}
+
 /// The `sub` of a token.
 pub(crate) fn subject(token: &str) -> String {
     claims(token)["sub"].as_str().expect("a subject").to_owned()

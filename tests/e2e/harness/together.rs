@@ -120,6 +120,11 @@ impl Together {
         Provider { base_url: &self.base_url, ca: &self.ca() }.token(user).await
     }
 
+    /// The access token of a service client's own account.
+    pub(crate) async fn client_token(&self, client: &str, secret: &str) -> String {
+        Provider { base_url: &self.base_url, ca: &self.ca() }.client_token(client, secret).await
+    }
+
     /// Every member of a company and how many audit rows tell of its creation, read from the database as org reads it.
     pub(crate) async fn audited_members(&self, company: &str) -> BTreeMap<String, i64> {
         let pool = self.pool_of("org").await;
