@@ -154,8 +154,7 @@ fn issue(
     let (leaf, secret) = make().map_err(|error| unfit(&files.chain, &error))?;
     write_private(&files.key, &secret)?;
     write_private(&files.chain, &format!("{leaf}{}", ca.pem))?;
-    let leaf =
-        Leaf { names, not_before: not_before.unix_timestamp(), not_after: not_after.unix_timestamp() };
+    let leaf = Leaf { names, not_before: not_before.unix_timestamp(), not_after: not_after.unix_timestamp() };
     let text = serde_json::to_string(&leaf).map_err(|error| unfit(&note(folder), &error))?;
     write_private(&note(folder), &text)
 }

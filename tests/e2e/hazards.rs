@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::harness::login::subject;
-use crate::harness::{Api, Separate};
+use crate::harness::{Api, Separate, given_or};
 use crate::tour::{create_company, create_member, decide, link};
 
 /// How often each race is provoked in `cargo test`.
@@ -20,7 +20,7 @@ const MODULE: &str = "timesheet";
 
 #[tokio::test]
 async fn races_between_services_break_no_rule() {
-    let races = std::env::var("E2E_RACES").map_or(RACES, |text| text.parse().expect("a number"));
+    let races = given_or("E2E_RACES", RACES);
     let mut scene = Scene::start().await;
     scene.companies_while_a_module_is_enabled(races).await;
     scene.decisions_while_a_member_goes(races).await;

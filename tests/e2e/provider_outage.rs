@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::harness::login::{claims, subject};
-use crate::harness::{Api, Separate, eventually};
+use crate::harness::{Api, Separate, eventually, given_or};
 use crate::tour::{create_company, create_member, decide, link};
 
 /// The outage in `cargo test`.
@@ -33,7 +33,7 @@ struct Scene {
 #[tokio::test]
 async fn the_provider_away_and_back() {
     let mut scene = Scene::start().await;
-    let seconds = std::env::var("E2E_OUTAGE_SECONDS").map_or(SHORT, |text| text.parse().expect("seconds"));
+    let seconds = given_or("E2E_OUTAGE_SECONDS", SHORT);
     scene.outage(seconds).await;
     scene.a_start_without_the_provider().await;
 }
@@ -67,9 +67,8 @@ impl Scene {
 
     /// Seconds since the token was issued.
     fn age(&self) -> u64 {
-        let now =
-            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_secs();
-        now.saturating_sub(u64::try_from(self.issued_at).expect("after 1970"))
+        let age = contract::Clock::system().unix_seconds() - self.issued_at;
+        u64::try_from(age).unwrap_or_default()
     }
 
     async fn outage(&mut self, seconds: u64) {

@@ -6,6 +6,7 @@
     clippy::panic,
     reason = "a test that finds something else than it expects has failed"
 )]
+#![expect(clippy::print_stdout, reason = "figures, for whoever runs the tests with --nocapture")]
 
 mod assignments;
 mod company_creation;

@@ -15,7 +15,8 @@ const REQUESTS: usize = 200;
 
 #[tokio::test]
 async fn reads_of_a_large_company_are_served_by_indexes() {
-    let members = std::env::var("ORG_MEMBERS").map_or(SOME, |text| text.parse().expect("a number"));
+    let members = std::env::var_os("ORG_MEMBERS")
+        .map_or(SOME, |text| text.to_str().and_then(|text| text.parse().ok()).expect("a number"));
     let org = Org::start().await;
     let company = org.company("LARGE").await;
     let names = fill(&org, &company, members).await;
