@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::cases;
 use crate::harness::client::Version;
 use crate::harness::login::subject;
+use crate::harness::process::port_offset;
 use crate::harness::{Api, Reply, Together};
 use crate::tour::{create_company, create_member, link};
 
