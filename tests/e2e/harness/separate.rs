@@ -58,7 +58,22 @@ impl Separate {
         for (part, _) in PARTS {
             platform.wait_until_ready(part).await;
         }
+        platform.wait_for_a_look().await;
         platform
+    }
+
+    /// identity is ready before it has looked at a provider that starts beside it; before, nothing is decided.
+    async fn wait_for_a_look(&self) {
+        let owner = self.owner();
+        eventually("identity has looked at the provider", START_LIMIT, || async {
+            let looks: i64 = sqlx::query_scalar("SELECT count(*) FROM identity.provider_look")
+                .fetch_one(&owner)
+                .await
+                .map_err(|error| error.to_string())?;
+            if looks > 0 { Ok(()) } else { Err(self.log("identity")) }
+        })
+        .await;
+        owner.close().await;
     }
 
     /// Takes a part away as a crash would.
