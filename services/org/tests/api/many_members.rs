@@ -127,7 +127,7 @@ async fn plans(org: &Org, company: &str, names: &[String]) {
 async fn median(org: &Org, path: impl Fn(usize) -> String) -> Duration {
     let mut taken = Vec::with_capacity(REQUESTS);
     for number in 0..REQUESTS {
-        let call = org.api.get(&path(number));
+        let call = org.api.get(path(number));
         let begun = Instant::now();
         let reply = call.send().await;
         taken.push(begun.elapsed());
