@@ -39,6 +39,9 @@ pub(crate) struct Certificates {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Leaf {
     names: Vec<String>,
+    /// A start with a wrong clock may have made one that begins in the future.
+    #[serde(default)]
+    not_before: i64,
     not_after: i64,
 }
 
@@ -84,8 +87,10 @@ fn names(domain: &str) -> Vec<String> {
 fn is_usable(folder: &Path, files: &Certificates, names: &[String], now: OffsetDateTime) -> bool {
     let text = fs::read_to_string(note(folder)).unwrap_or_default();
     let Ok(leaf) = serde_json::from_str::<Leaf>(&text) else { return false };
+    let has_begun = leaf.not_before <= now.unix_timestamp();
     let lasts = leaf.not_after > (now + LEAF_MARGIN).unix_timestamp();
-    lasts
+    has_begun
+        && lasts
         && leaf.names == names
         && check_files(&files.chain, &files.key).is_ok()
         && folder.join("ca.pem").exists()
@@ -135,7 +140,7 @@ fn issue(
     names: Vec<String>,
     now: OffsetDateTime,
 ) -> Result<(), Stop> {
-    let not_after = now + LEAF_LIFETIME;
+    let (not_before, not_after) = (now - BACKDATE, now + LEAF_LIFETIME);
     let make = || -> Result<(String, String), rcgen::Error> {
         let pair = KeyPair::generate()?;
         let mut params = CertificateParams::new(names.clone())?;
@@ -143,13 +148,13 @@ fn issue(
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         params.use_authority_key_identifier_extension = true;
-        (params.not_before, params.not_after) = (now - BACKDATE, not_after);
+        (params.not_before, params.not_after) = (not_before, not_after);
         Ok((params.signed_by(&pair, &ca.issuer)?.pem(), pair.serialize_pem()))
     };
     let (leaf, secret) = make().map_err(|error| unfit(&files.chain, &error))?;
     write_private(&files.key, &secret)?;
     write_private(&files.chain, &format!("{leaf}{}", ca.pem))?;
-    let leaf = Leaf { names, not_after: not_after.unix_timestamp() };
+    let leaf = Leaf { names, not_before: not_before.unix_timestamp(), not_after: not_after.unix_timestamp() };
     let text = serde_json::to_string(&leaf).map_err(|error| unfit(&note(folder), &error))?;
     write_private(&note(folder), &text)
 }
@@ -161,6 +166,23 @@ fn unfit(path: &Path, error: &dyn std::fmt::Display) -> Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_leaf_that_a_wrong_clock_made_is_replaced() {
+        let folder = std::env::temp_dir().join(format!("platform-certificates-{}", std::process::id()));
+        fs::create_dir_all(folder.join("certs")).expect("a folder");
+        let obtain_at = |days: i64| {
+            let clock = Clock::standing_at(1_790_000_000 + days * 86_400);
+            let files = obtain(&folder, "localhost:8443", &clock).expect("certificates");
+            fs::read(files.chain).expect("a chain")
+        };
+        let ahead = obtain_at(400);
+        assert_eq!(obtain_at(401), ahead, "kept while it is good");
+        let right = obtain_at(0);
+        assert_ne!(right, ahead, "it begins in the future");
+        assert_eq!(obtain_at(1), right);
+        fs::remove_dir_all(&folder).expect("removed");
+    }
 
     #[test]
     fn the_domain_is_named_once_and_without_its_port() {

@@ -1,6 +1,7 @@
 //! The races that span services, provoked on purpose: a company made while a module is enabled (H1), and a decision while
 //! its subject loses its place (H3). Then a random history of both, of restarts and of operators taking default grants
 //! away: every active company has the anchor of every enabled module, and its `system` tuple unless it was taken away.
+//! `E2E_RACES=200` provokes each race that often.
 
 use std::collections::BTreeSet;
 
@@ -8,20 +9,21 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::harness::login::subject;
-use crate::harness::{Api, Separate};
+use crate::harness::{Api, Separate, given_or};
 use crate::tour::{create_company, create_member, decide, link};
 
-/// How often each race is provoked.
-const RACES: usize = 200;
+/// How often each race is provoked in `cargo test`.
+const RACES: usize = 40;
 /// Steps of the random history.
 const STEPS: u64 = 60;
 const MODULE: &str = "timesheet";
 
 #[tokio::test]
 async fn races_between_services_break_no_rule() {
+    let races = given_or("E2E_RACES", RACES);
     let mut scene = Scene::start().await;
-    scene.companies_while_a_module_is_enabled().await;
-    scene.decisions_while_a_member_goes().await;
+    scene.companies_while_a_module_is_enabled(races).await;
+    scene.decisions_while_a_member_goes(races).await;
     scene.a_history_of_default_grants().await;
 }
 
@@ -48,19 +50,19 @@ impl Scene {
     }
 
     /// H1: whoever commits first, the company has its grants.
-    async fn companies_while_a_module_is_enabled(&mut self) {
-        for round in 0..RACES {
+    async fn companies_while_a_module_is_enabled(&mut self, races: usize) {
+        for round in 0..races {
             self.turn("disable").await;
             let code = format!("H{round}");
             let (company, ()) = tokio::join!(create_company(&self.admin, &code), self.turn("enable"));
             self.companies.push(company);
             self.grants_are_whole().await;
         }
-        println!("H1: {RACES} companies made while a module was enabled, none without its grants");
+        println!("H1: {races} companies made while a module was enabled, none without its grants");
     }
 
     /// H3: after the answer to the unlink no decision allows, and none before it is anything but a yes or a no.
-    async fn decisions_while_a_member_goes(&mut self) {
+    async fn decisions_while_a_member_goes(&mut self, races: usize) {
         let token = self.platform.token("alice").await;
         let alice = self.platform.api().with_token(&token);
         alice.get("/api/org/me/companies").await.data(200);
@@ -71,7 +73,7 @@ impl Scene {
             format!("/api/org/admin/members/{member}/link-user"),
         );
         let mut overtaken = 0;
-        for round in 0..RACES {
+        for round in 0..races {
             let by_link = round % 2 == 0;
             if round == 0 || by_link {
                 link(&self.admin, &member, &subject(&token)).await;
@@ -98,7 +100,7 @@ impl Scene {
             }
         }
         println!(
-            "H3: {RACES} members left beside a decision ({overtaken} decided before), none was allowed after"
+            "H3: {races} members left beside a decision ({overtaken} decided before), none was allowed after"
         );
     }
 

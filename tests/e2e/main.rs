@@ -7,6 +7,10 @@
     clippy::panic,
     reason = "a broken premise fails the test that has it"
 )]
+#![expect(
+    clippy::print_stdout,
+    reason = "the journeys tell their figures to whoever runs them with --nocapture"
+)]
 
 mod apps;
 #[expect(dead_code, reason = "the contract's own tests read more of its cases")]
@@ -24,6 +28,8 @@ mod operators;
 mod org_statuses;
 mod outages;
 mod provider;
+mod provider_faults;
+mod provider_outage;
 mod restart;
 mod tour;
 

@@ -5,7 +5,7 @@ use std::process::Output;
 use serde_json::json;
 
 use crate::harness::client::Version;
-use crate::harness::login::subject;
+use crate::harness::login::{claims, subject};
 use crate::harness::{Api, Reply, Together};
 use crate::tour::{create_company, create_member, link};
 
@@ -112,7 +112,7 @@ impl Scene {
             (1, true),
             "{again:?}"
         );
-        let last = crate::harness::login::subject(&self.platform.token("admin").await);
+        let last = claims(&self.platform.token("admin").await)["sub"].as_str().expect("a subject").to_owned();
         let refused = self.run(&format!("identity suspend {last}"));
         assert_eq!((code(&refused), said(&refused).contains("409 CONFLICT")), (1, true), "{refused:?}");
         let account = std::process::Command::new("id").arg("-un").output().expect("id runs");

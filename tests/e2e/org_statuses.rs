@@ -135,15 +135,14 @@ impl Scene {
         body: Option<Value>,
     ) -> Value {
         let caller = self.admin.clone();
-        self.expect_of(&caller, status, code, route, ids, body).await
+        self.expect_of(&caller, (status, code), route, ids, body).await
     }
 
     /// The same as somebody else. `ids` fill the path's parameters in order; what follows `?` in `route` is a query.
     async fn expect_of(
         &mut self,
         caller: &Api,
-        status: u16,
-        code: &str,
+        (status, code): (u16, &str),
         route: &str,
         ids: &[&str],
         body: Option<Value>,
@@ -171,11 +170,11 @@ impl Scene {
             let body = route.starts_with('P').then(|| json!({}));
             let ids = [self.company.clone(), NOTHING.to_owned()];
             let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-            self.expect_of(&nobody, 401, "AUTH_TOKEN_MISSING", route, &ids, body.clone()).await;
-            self.expect_of(&forged, 401, "AUTH_TOKEN_INVALID", route, &ids, body.clone()).await;
+            self.expect_of(&nobody, (401, "AUTH_TOKEN_MISSING"), route, &ids, body.clone()).await;
+            self.expect_of(&forged, (401, "AUTH_TOKEN_INVALID"), route, &ids, body.clone()).await;
             if listed.contains(&403) {
                 let code = if route.contains("/admin/") { "PLATFORM_ROLE_REQUIRED" } else { "FORBIDDEN" };
-                self.expect_of(&bob, 403, code, route, &ids, body).await;
+                self.expect_of(&bob, (403, code), route, &ids, body).await;
             }
         }
     }
@@ -324,13 +323,13 @@ impl Scene {
         const BY_SUBJECT: &str = "GET /api/org/companies/{companyId}/members/by-subject/{subject}";
         let (alice, company) = (self.alice.clone(), self.company.clone());
         let subject = self.alice_subject.clone();
-        let mine = self.expect_of(&alice, 200, "", MINE, &[], None).await;
+        let mine = self.expect_of(&alice, (200, ""), MINE, &[], None).await;
         assert_eq!(mine[0]["code"], "ACME");
-        self.expect_of(&alice, 200, "", DIRECTORY, &[&company], None).await;
+        self.expect_of(&alice, (200, ""), DIRECTORY, &[&company], None).await;
         self.expect(200, "", DIRECTORY, &[&company], None).await;
         let past = format!("{DIRECTORY}?pageSize=101");
-        self.expect_of(&alice, 400, "VALIDATION_ERROR", &past, &[&company], None).await;
-        self.expect_of(&alice, 400, "BAD_REQUEST", DIRECTORY, &["x"], None).await;
+        self.expect_of(&alice, (400, "VALIDATION_ERROR"), &past, &[&company], None).await;
+        self.expect_of(&alice, (400, "BAD_REQUEST"), DIRECTORY, &["x"], None).await;
         let found = self.expect(200, "", BY_SUBJECT, &[&company, &subject], None).await;
         assert_eq!((&found["isMember"], &found["isActive"]), (&json!(true), &json!(true)));
         self.expect(400, "BAD_REQUEST", BY_SUBJECT, &["x", &subject], None).await;

@@ -103,7 +103,7 @@ impl Asking {
     pub(super) async fn admin_token(&self, settings: &Settings, place: &Place) -> Result<Token, String> {
         let id = settings.raw("PLATFORM_IDP_ADMIN_CLIENT_ID");
         let id = id
-            .or(place.is_built_in.then_some("platform-admin"))
+            .or_else(|| place.is_built_in.then_some("platform-admin"))
             .ok_or("PLATFORM_IDP_ADMIN_CLIENT_ID is not set")?;
         let given = settings.raw("PLATFORM_IDP_ADMIN_CLIENT_SECRET").map(ToOwned::to_owned);
         let kept = || {

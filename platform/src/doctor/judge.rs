@@ -171,10 +171,9 @@ pub(super) fn audience(place: &Place, token: &Result<Token, String>) -> Finding 
         Ok(token) => token,
         Err(problem) => return Finding::wrong(WHAT, problem),
     };
-    let holds = match &token.audience {
-        Value::Array(all) => all.iter().any(|one| *one == place.audience.as_str()),
-        one => *one == place.audience.as_str(),
-    };
+    let is_ours = |one: &Value| *one == place.audience.as_str();
+    let holds =
+        is_ours(&token.audience) || token.audience.as_array().is_some_and(|all| all.iter().any(is_ours));
     if !holds {
         return Finding::wrong(
             WHAT,

@@ -67,7 +67,7 @@ async fn tokens(asking: &Asking, settings: &Settings, place: &Place) -> Vec<Find
     let mut findings = vec![judge::administration(&admin)];
     let audience = asking.platform_token(settings, place).await;
     findings.push(judge::audience(place, &audience));
-    let fresh = audience.as_ref().ok().or(admin.as_ref().ok());
+    let fresh = audience.as_ref().ok().or_else(|| admin.as_ref().ok());
     findings.push(judge::clock(fresh.map(|token| token.issued_at), begun));
     findings
 }

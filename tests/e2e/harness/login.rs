@@ -86,6 +86,14 @@ pub(crate) fn subject(token: &str) -> String {
     claims(token)["sub"].as_str().expect("a subject").to_owned()
 }
 
+/// Which key signed a token.
+pub(crate) fn kid(token: &str) -> String {
+    let head = token.split('.').next().expect("a JWT has a head");
+    let head = URL_SAFE_NO_PAD.decode(head).expect("base64url");
+    let head: Value = serde_json::from_slice(&head).expect("JSON");
+    head["kid"].as_str().expect("a key id").to_owned()
+}
+
 /// What a token says.
 pub(crate) fn claims(token: &str) -> Value {
     let payload = token.split('.').nth(1).expect("a JWT has three parts");

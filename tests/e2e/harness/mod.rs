@@ -15,6 +15,17 @@ pub(crate) use client::{Api, Reply};
 pub(crate) use separate::Separate;
 pub(crate) use together::Together;
 
+/// A variable that makes a journey longer, or runs it somewhere else.
+pub(crate) fn given(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|value| value.into_string().expect("a variable is text"))
+}
+
+/// A number that a variable may change.
+pub(crate) fn given_or<T: std::str::FromStr>(name: &str, default: T) -> T {
+    let number = |text: String| text.parse().unwrap_or_else(|_| panic!("{name}: {text} is no number"));
+    given(name).map_or(default, number)
+}
+
 /// Asks again and again until `check` says yes, and fails with what it said last when `limit` is over. For what the
 /// platform promises to reach by itself (a restarted part that is used again), never in place of an answer.
 pub(crate) async fn eventually<F, Fut>(what: &str, limit: Duration, mut check: F)

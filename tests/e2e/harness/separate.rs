@@ -37,6 +37,8 @@ pub(crate) struct Separate {
     database: TestDatabase,
     offset: u16,
     directory: PathBuf,
+    /// Variables of one part, laid over those of all.
+    own: BTreeMap<&'static str, Vec<(String, String)>>,
     pub(crate) base_url: String,
 }
 
@@ -48,19 +50,55 @@ impl Separate {
         let database = testkit::database().await;
         let offset = port_offset();
         let base_url = format!("https://localhost:{}", 8443 + offset);
-        let mut platform = Self { parts: BTreeMap::new(), database, offset, directory, base_url };
+        let mut platform =
+            Self { parts: BTreeMap::new(), database, offset, directory, own: BTreeMap::new(), base_url };
         for (part, _) in PARTS {
             platform.spawn(part);
         }
         for (part, _) in PARTS {
             platform.wait_until_ready(part).await;
         }
+        platform.wait_for_a_look().await;
         platform
+    }
+
+    /// identity is ready before it has looked at a provider that starts beside it; before, nothing is decided.
+    async fn wait_for_a_look(&self) {
+        let owner = self.owner();
+        eventually("identity has looked at the provider", START_LIMIT, || async {
+            let looks: i64 = sqlx::query_scalar("SELECT count(*) FROM identity.provider_look")
+                .fetch_one(&owner)
+                .await
+                .map_err(|error| error.to_string())?;
+            if looks > 0 { Ok(()) } else { Err(self.log("identity")) }
+        })
+        .await;
+        owner.close().await;
     }
 
     /// Takes a part away as a crash would.
     pub(crate) fn kill(&mut self, part: &str) {
         self.parts.remove(part).expect("it is running").kill();
+    }
+
+    /// A variable of a part's next start.
+    pub(crate) fn set(&mut self, part: &'static str, name: &str, value: &str) {
+        self.own.entry(part).or_default().push((name.to_owned(), value.to_owned()));
+    }
+
+    /// A part's next start is as at first.
+    pub(crate) fn unset(&mut self, part: &str) {
+        self.own.remove(part);
+    }
+
+    /// The internal address of a part, by the port it has without an offset.
+    pub(crate) fn internal(&self, port: u16) -> String {
+        format!("http://127.0.0.1:{}", port + self.offset)
+    }
+
+    /// Starts a part and waits for nothing.
+    pub(crate) fn begin(&mut self, part: &'static str) {
+        self.spawn(part);
     }
 
     /// Brings a part back and waits until it is ready.
@@ -185,6 +223,7 @@ impl Separate {
             let prefix = format!("PLATFORM_{}_DB_", part.to_uppercase());
             variables.extend(database.map(|(what, value)| (format!("{prefix}{what}"), value)));
         }
+        variables.extend(self.own.get(part).into_iter().flatten().cloned());
         variables
     }
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{Suite, access};
 use crate::harness::Api;
+use crate::harness::login::kid;
 
 /// Readers during the rotation.
 const READERS: usize = 4;
@@ -42,12 +43,4 @@ async fn read(api: Api, stopped: tokio::sync::watch::Receiver<bool>) -> usize {
         answers += 1;
     }
     answers
-}
-
-fn kid(token: &str) -> String {
-    use base64::Engine;
-    let head = token.split('.').next().expect("a JWT has a head");
-    let head = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(head).expect("base64url");
-    let head: serde_json::Value = serde_json::from_slice(&head).expect("JSON");
-    head["kid"].as_str().expect("a key id").to_owned()
 }

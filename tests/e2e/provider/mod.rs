@@ -123,8 +123,7 @@ fn access(tokens: &Value) -> String {
 
 /// Whether the audience holds the platform: one text, or a list.
 fn is_for_the_platform(claims: &Value) -> bool {
-    match &claims["aud"] {
-        Value::Array(all) => all.iter().any(|one| one == "platform-api"),
-        one => one == "platform-api",
-    }
+    let audience = &claims["aud"];
+    audience == "platform-api"
+        || audience.as_array().is_some_and(|all| all.iter().any(|one| one == "platform-api"))
 }

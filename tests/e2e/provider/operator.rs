@@ -4,7 +4,7 @@
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 
-use crate::harness::Together;
+use crate::harness::{Together, given};
 
 /// Secret of the built-in provider's administration client in this suite.
 const BUILT_IN_SECRET: &str = "built-in-suite-admin";
@@ -33,10 +33,10 @@ pub(super) fn environment() -> (Option<u16>, Vec<(&'static str, String)>) {
     if kind() == Kind::BuiltIn {
         return (None, vec![secret]);
     }
-    let given = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("tests/keycloak/run sets {name}"));
-    let offset = given("E2E_PORT_OFFSET").parse().expect("an offset of ports");
+    let told = |name: &str| given(name).unwrap_or_else(|| panic!("tests/keycloak/run sets {name}"));
+    let offset = told("E2E_PORT_OFFSET").parse().expect("an offset of ports");
     let variables = vec![
-        ("PLATFORM_IDP_URL", given("E2E_KEYCLOAK_URL")),
+        ("PLATFORM_IDP_URL", told("E2E_KEYCLOAK_URL")),
         ("PLATFORM_IDP_ADMIN_CLIENT_ID", "platform-admin".to_owned()),
         ("PLATFORM_IDP_ADMIN_CLIENT_SECRET", KEYCLOAK_ADMIN_SECRET.to_owned()),
     ];
@@ -44,10 +44,10 @@ pub(super) fn environment() -> (Option<u16>, Vec<(&'static str, String)>) {
 }
 
 fn kind() -> Kind {
-    match std::env::var("E2E_PROVIDER").as_deref() {
-        Err(_) => Kind::BuiltIn,
-        Ok("keycloak") => Kind::Keycloak,
-        Ok(other) => panic!("E2E_PROVIDER: no provider is called {other}"),
+    match given("E2E_PROVIDER").as_deref() {
+        None => Kind::BuiltIn,
+        Some("keycloak") => Kind::Keycloak,
+        Some(other) => panic!("E2E_PROVIDER: no provider is called {other}"),
     }
 }
 
@@ -58,7 +58,7 @@ impl Operator {
         let kind = kind();
         let (url, credentials) = match kind {
             Kind::BuiltIn => (platform.internal(8190), ("platform-admin", BUILT_IN_SECRET)),
-            Kind::Keycloak => (std::env::var("E2E_KEYCLOAK_URL").expect("it is set"), KEYCLOAK_OPERATOR),
+            Kind::Keycloak => (given("E2E_KEYCLOAK_URL").expect("it is set"), KEYCLOAK_OPERATOR),
         };
         Self { kind, client: Client::new(), url, credentials }
     }
@@ -68,7 +68,7 @@ impl Operator {
         match self.kind {
             Kind::BuiltIn => format!("the built-in provider {}", env!("CARGO_PKG_VERSION")),
             Kind::Keycloak => {
-                format!("Keycloak {}", std::env::var("E2E_KEYCLOAK_VERSION").unwrap_or_default())
+                format!("Keycloak {}", given("E2E_KEYCLOAK_VERSION").unwrap_or_default())
             }
         }
     }

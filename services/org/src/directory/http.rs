@@ -5,7 +5,7 @@ use contract::id::CompanyId;
 use contract::page::Page;
 use service::{ApiError, Data, PathParams, Query};
 
-use super::rules::{MAX_SEARCH, MemberContext, MemberDirectoryEntry, Membership, contains};
+use super::rules::{MAX_SEARCH, MemberContext, MemberDirectoryEntry, Membership, Search};
 use super::store;
 use crate::App;
 
@@ -17,8 +17,8 @@ pub(crate) async fn members(
 ) -> Result<Data<Page<MemberDirectoryEntry>>, ApiError> {
     let company = path.id("companyId")?;
     let page = query.page()?;
-    let pattern = contains(query.text("q", MAX_SEARCH)?.unwrap_or_default());
-    Ok(Data(store::page(&app.core.pool, company, &pattern, page).await?))
+    let search = Search::of(query.text("q", MAX_SEARCH)?.unwrap_or_default());
+    Ok(Data(store::page(&app.core.pool, company, &search, page).await?))
 }
 
 /// Whether one subject is a member.

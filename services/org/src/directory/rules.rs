@@ -37,8 +37,35 @@ pub(crate) struct MemberContext {
     pub(super) group_ids: Vec<GroupId>,
 }
 
+/// What the directory is searched for: an `ILIKE` pattern, by how the database finds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Search {
+    /// Nothing: every member.
+    Everyone,
+    /// A text too short for its trigrams: each member of the company is looked at.
+    Short(String),
+    /// A text of at least one whole trigram.
+    Long(String),
+}
+
+/// Letters and digits in a row that make a trigram.
+const TRIGRAM: usize = 3;
+
+impl Search {
+    /// For `text` anywhere in a field.
+    pub(super) fn of(text: &str) -> Self {
+        let words = text.split(|letter: char| !letter.is_alphanumeric());
+        let longest = words.map(|word| word.chars().count()).max().unwrap_or_default();
+        match longest {
+            0 if text.is_empty() => Self::Everyone,
+            0..TRIGRAM => Self::Short(contains(text)),
+            _ => Self::Long(contains(text)),
+        }
+    }
+}
+
 /// The `ILIKE` pattern that finds `text` anywhere, its own `%`, `_` and `\` taken literally.
-pub(super) fn contains(text: &str) -> String {
+fn contains(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len() + 2);
     pattern.push('%');
     for letter in text.chars() {
@@ -59,5 +86,16 @@ mod tests {
     fn wildcards_of_the_searcher_are_letters() {
         assert_eq!(contains("a%b_c\\"), "%a\\%b\\_c\\\\%");
         assert_eq!(contains(""), "%%");
+    }
+
+    #[test]
+    fn a_search_is_long_when_it_holds_a_trigram() {
+        assert_eq!(Search::of(""), Search::Everyone);
+        for short in ["a", "ab", "%", "a.b-c", "ab cd", "é é"] {
+            assert_eq!(Search::of(short), Search::Short(contains(short)), "{short}");
+        }
+        for long in ["abc", "ab cde", "x@exa", "ääö", "a.123"] {
+            assert_eq!(Search::of(long), Search::Long(contains(long)), "{long}");
+        }
     }
 }

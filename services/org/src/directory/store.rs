@@ -4,17 +4,71 @@ use contract::Subject;
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
 use contract::page::{Page, PageRequest};
 use sqlx::PgPool;
+use uuid::Uuid;
 
-use super::rules::{MemberContext, MemberDirectoryEntry, Membership};
+use super::rules::{MemberContext, MemberDirectoryEntry, Membership, Search};
 
-/// One page of a company's active members that match `pattern`.
+/// A row of the directory, with the total of its search.
+struct Row {
+    id: Uuid,
+    display_name: String,
+    email: Option<String>,
+    has_linked_user: bool,
+    total: i64,
+}
+
+/// One page of a company's active members that a search finds.
 pub(super) async fn page(
+    pool: &PgPool,
+    company: CompanyId,
+    search: &Search,
+    request: PageRequest,
+) -> sqlx::Result<Page<MemberDirectoryEntry>> {
+    let rows = match search {
+        Search::Everyone => everyone(pool, company, request).await?,
+        Search::Short(pattern) => short(pool, company, pattern, request).await?,
+        Search::Long(pattern) => long(pool, company, pattern, request).await?,
+    };
+    // The rows of a page past the end cannot carry the total.
+    let total = match (rows.first(), search) {
+        (Some(row), _) => row.total,
+        (None, Search::Everyone) => count(pool, company, "%").await?,
+        (None, Search::Short(pattern) | Search::Long(pattern)) => count(pool, company, pattern).await?,
+    };
+    let items = rows.into_iter().map(|row| MemberDirectoryEntry {
+        id: row.id.into(),
+        display_name: row.display_name,
+        email: row.email,
+        has_linked_user: row.has_linked_user,
+    });
+    Ok(Page::new(request, items.collect(), total))
+}
+
+/// The page is read in the order of the index, and the total is counted from another one: a window over all members
+/// would read and sort every row.
+async fn everyone(pool: &PgPool, company: CompanyId, request: PageRequest) -> sqlx::Result<Vec<Row>> {
+    sqlx::query_as!(
+        Row,
+        r#"SELECT id, display_name, email, user_id IS NOT NULL AS "has_linked_user!",
+                  (SELECT count(*) FROM org.members WHERE company_id = $1 AND is_active) AS "total!"
+             FROM org.members WHERE company_id = $1 AND is_active
+            ORDER BY display_name COLLATE "C", id LIMIT $2 OFFSET $3"#,
+        company.as_uuid(),
+        request.limit(),
+        request.offset(),
+    )
+    .fetch_all(pool)
+    .await
+}
+
+async fn short(
     pool: &PgPool,
     company: CompanyId,
     pattern: &str,
     request: PageRequest,
-) -> sqlx::Result<Page<MemberDirectoryEntry>> {
-    let rows = sqlx::query!(
+) -> sqlx::Result<Vec<Row>> {
+    sqlx::query_as!(
+        Row,
         r#"SELECT id, display_name, email, user_id IS NOT NULL AS "has_linked_user!", count(*) OVER () AS "total!"
              FROM org.members
             WHERE company_id = $1 AND is_active
@@ -26,21 +80,32 @@ pub(super) async fn page(
         request.offset(),
     )
     .fetch_all(pool)
-    .await?;
-    let total = match rows.first() {
-        Some(row) => row.total,
-        None => count(pool, company, pattern).await?,
-    };
-    let items = rows.into_iter().map(|row| MemberDirectoryEntry {
-        id: row.id.into(),
-        display_name: row.display_name,
-        email: row.email,
-        has_linked_user: row.has_linked_user,
-    });
-    Ok(Page::new(request, items.collect(), total))
+    .await
 }
 
-/// For a page past the end, whose rows cannot carry the total.
+/// By the expression of the index `members_search`, letter for letter.
+async fn long(
+    pool: &PgPool,
+    company: CompanyId,
+    pattern: &str,
+    request: PageRequest,
+) -> sqlx::Result<Vec<Row>> {
+    sqlx::query_as!(
+        Row,
+        r#"SELECT id, display_name, email, user_id IS NOT NULL AS "has_linked_user!", count(*) OVER () AS "total!"
+             FROM org.members
+            WHERE company_id = $1 AND is_active
+              AND (display_name || E'\n' || coalesce(email, '') || E'\n' || code) ILIKE $2
+            ORDER BY display_name COLLATE "C", id LIMIT $3 OFFSET $4"#,
+        company.as_uuid(),
+        pattern,
+        request.limit(),
+        request.offset(),
+    )
+    .fetch_all(pool)
+    .await
+}
+
 async fn count(pool: &PgPool, company: CompanyId, pattern: &str) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
         r#"SELECT count(*) AS "total!" FROM org.members

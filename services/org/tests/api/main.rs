@@ -6,6 +6,7 @@
     clippy::panic,
     reason = "a test that finds something else than it expects has failed"
 )]
+#![expect(clippy::print_stdout, reason = "figures, for whoever runs the tests with --nocapture")]
 
 mod assignments;
 mod company_creation;
@@ -16,6 +17,7 @@ mod guards;
 mod histories;
 mod links;
 mod lookup;
+mod many_members;
 mod members;
 mod operators;
 mod positions;

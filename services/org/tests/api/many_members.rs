@@ -1,0 +1,138 @@
+//! A company with very many members: the directory, one's own companies and one subject's membership are read by index.
+//! `ORG_MEMBERS=100000` makes it as large as the platform promises, and holds the medians to what it promises.
+
+use std::time::{Duration, Instant};
+
+use crate::support::Org;
+
+/// Members in `cargo test`.
+const SOME: i64 = 20_000;
+/// The promise, at the size it is made for.
+const PROMISED: i64 = 100_000;
+const MEDIAN_LIMIT: Duration = Duration::from_millis(5);
+/// Requests per median.
+const REQUESTS: usize = 200;
+
+#[tokio::test]
+async fn reads_of_a_large_company_are_served_by_indexes() {
+    let members = std::env::var_os("ORG_MEMBERS")
+        .map_or(SOME, |text| text.to_str().and_then(|text| text.parse().ok()).expect("a number"));
+    let org = Org::start().await;
+    let company = org.company("LARGE").await;
+    let names = fill(&org, &company, members).await;
+    plans(&org, &company, &names).await;
+    let directory = format!("/internal/org/companies/{company}/members");
+    let one = move |number: usize| i64::try_from(number).expect("a few") * 7_919 % members;
+    let name = |number: usize| &names[number % names.len()];
+    let measured = [
+        ("directory, search by a name", median(&org, |n| format!("{directory}?q={}", name(n))).await),
+        (
+            "directory, search by five letters",
+            median(&org, |n| format!("{directory}?q={}", &name(n)[2..7])).await,
+        ),
+        (
+            "directory, search by e-mail",
+            median(&org, |n| format!("{directory}?q={}{}@", name(n), n % REQUESTS)).await,
+        ),
+        ("directory, first page of all", median(&org, |_| directory.clone()).await),
+        ("me/companies", median(&org, |n| format!("/internal/org/me/companies?kcSub=s{}", one(n))).await),
+        ("by-subject", median(&org, |n| format!("{directory}/by-kcsub/s{}", one(n))).await),
+    ];
+    println!("{members} members in one company, medians of {REQUESTS} requests at the service:");
+    for (what, median) in measured {
+        println!("  {what:<34} {:.2} ms", median.as_secs_f64() * 1_000.0);
+        // The page of everybody carries an exact total of everybody: its cost grows with the company.
+        let promised = members >= PROMISED && !what.ends_with("of all");
+        assert!(!promised || median < MEDIAN_LIMIT, "{what}: {median:?}");
+    }
+    let found = org.get(&format!("{directory}?q={}42@example", names[42])).await;
+    assert_eq!(
+        (&found.data()["total"], &found.data()["items"][0]["hasLinkedUser"]),
+        (&1.into(), &true.into())
+    );
+    let all = org.get(&format!("{directory}?page=2&pageSize=100")).await;
+    assert_eq!(
+        (&all.data()["total"], all.data()["items"].as_array().map(Vec::len)),
+        (&members.into(), Some(100))
+    );
+}
+
+/// Members with names that differ as people's do; gives the surnames of the first.
+async fn fill(org: &Org, company: &str, members: i64) -> Vec<String> {
+    sqlx::query(
+        "INSERT INTO org.members(id, company_id, code, display_name, email, user_id)
+         SELECT gen_random_uuid(), $1::uuid, 'C' || n,
+                (ARRAY['Ada','Bob','Carol','Dave','Eve','Frank','Grace','Heidi'])[1 + n % 8] || ' ' || surname.text,
+                surname.text || n || '@example.test', 's' || n
+           FROM generate_series(0, $2 - 1) AS n,
+        LATERAL (SELECT initcap(left(translate(md5(n::text), '0123456789', 'ghijklmnop'), 9)) AS text) AS surname",
+    )
+    .bind(company)
+    .bind(members)
+    .execute(&org.owner)
+    .await
+    .expect("members");
+    sqlx::query("VACUUM (ANALYZE) org.members").execute(&org.owner).await.expect("statistics");
+    sqlx::query_scalar(
+        "SELECT split_part(display_name, ' ', 2) FROM org.members ORDER BY substr(code, 2)::int LIMIT $1",
+    )
+    .bind(i64::try_from(REQUESTS).expect("a few"))
+    .fetch_all(&org.owner)
+    .await
+    .expect("names")
+}
+
+/// What PostgreSQL says it would do, of the service's own statements.
+async fn plans(org: &Org, company: &str, names: &[String]) {
+    let statements = [
+        (
+            "search",
+            "members_search",
+            "SELECT id, count(*) OVER () FROM org.members WHERE company_id = $1::uuid AND is_active
+               AND (display_name || E'\\n' || coalesce(email, '') || E'\\n' || code) ILIKE '%$2%'
+             ORDER BY display_name COLLATE \"C\", id LIMIT 25",
+        ),
+        (
+            "first page",
+            "members_list",
+            "SELECT id FROM org.members WHERE company_id = $1::uuid AND is_active
+             ORDER BY display_name COLLATE \"C\", id LIMIT 25",
+        ),
+        (
+            "me/companies",
+            "members_by_user",
+            "SELECT c.id FROM org.members m JOIN org.units c ON c.id = m.company_id
+              WHERE m.user_id = 's42' AND m.is_active AND c.is_active AND $1 <> ''",
+        ),
+        (
+            "by-subject",
+            "members_",
+            "SELECT id, is_active FROM org.members WHERE company_id = $1::uuid AND user_id = 's42'",
+        ),
+    ];
+    for (what, index, statement) in statements {
+        let statement = statement.replace("$1", &format!("'{company}'")).replace("$2", &names[42]);
+        let statement = format!("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) {statement}");
+        let plan: Vec<String> =
+            sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).fetch_all(&org.owner).await.expect("a plan");
+        let plan = plan.join("\n");
+        let line =
+            |sign: &str| plan.lines().find(|line| line.contains(sign)).unwrap_or_default().trim().to_owned();
+        println!("  {what}: {}; {}", line("org.members").max(line("members_")), line("Execution Time"));
+        assert!(plan.contains(index), "{what}:\n{plan}");
+        assert!(!plan.contains("Seq Scan on members"), "{what}:\n{plan}");
+    }
+}
+
+async fn median(org: &Org, path: impl Fn(usize) -> String) -> Duration {
+    let mut taken = Vec::with_capacity(REQUESTS);
+    for number in 0..REQUESTS {
+        let call = org.api.get(path(number));
+        let begun = Instant::now();
+        let reply = call.send().await;
+        taken.push(begun.elapsed());
+        assert_eq!(reply.status, 200, "{}", reply.text);
+    }
+    taken.sort_unstable();
+    taken[REQUESTS / 2]
+}
