@@ -25,7 +25,7 @@ pub(crate) async fn migrate(settings: &Settings) -> Result<(), Stop> {
 
 /// Roles, schemas, audit tables, then every migration.
 pub(crate) async fn run(owner: &PgConnectOptions, logins: &[Login]) -> Result<(), Stop> {
-    inside_the_fence()?;
+    fit_to_be_applied()?;
     bootstrap(owner, logins).await?;
     let parts = catalog::parts();
     let sets: Vec<MigrationSet> =
@@ -33,9 +33,15 @@ pub(crate) async fn run(owner: &PgConnectOptions, logins: &[Login]) -> Result<()
     Ok(apply(owner, &sets).await?)
 }
 
-/// The owner of every schema runs them, so what a module ships is looked at before anything is done.
-fn inside_the_fence() -> Result<(), Stop> {
+/// The owner of every schema runs them, so what ships is looked at before anything is done: numbers and checksums of all,
+/// the fence of each module.
+fn fit_to_be_applied() -> Result<(), Stop> {
     let mut problems = Vec::new();
+    for part in catalog::parts() {
+        let found = migrations::numbers(part.name, part.migrations).into_iter();
+        let found = found.chain(migrations::edited(part.name, part.migrations));
+        problems.extend(found.map(|problem| problem.to_string()));
+    }
     for bundle in catalog::bundles() {
         let found = migrations::fence(bundle.key, bundle.migrations);
         problems.extend(found.iter().map(|finding| format!("{}/migrations/{finding}", bundle.key)));

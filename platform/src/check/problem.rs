@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// What is wrong and where.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     /// The file, or `configuration`.
     pub(super) file: String,
     /// Where in the file, when that is known.

@@ -22,6 +22,7 @@ pub(super) fn check(settings: &Settings) -> Vec<Problem> {
     for part in catalog::parts() {
         problems.extend(document(part.name, part.openapi));
         problems.extend(migrations::numbers(part.name, part.migrations));
+        problems.extend(migrations::checksums(part.name, part.migrations));
     }
     problems.extend(document("gateway", edge::OPENAPI));
     problems

@@ -32,8 +32,9 @@ pub(crate) fn module(request: &NewRequest) -> Result<(), Stop> {
     let names = names(&request.key, &workspace)?;
     let written = files::of(&names);
     let changed = workspace.with_member(&names.key)?;
-    write_new(&workspace.root, &names.key, &written)?;
-    replace(&workspace.root.join(workspace::FILE), &changed)?;
+    let made = write_new(&workspace.root, &names.key, &written)?;
+    replace(&workspace.root.join(workspace::FILE), &changed)
+        .inspect_err(|_| undo(&folder_of(&workspace.root, &names.key), &made))?;
     for line in next_steps(&names) {
         console::result(&line);
     }
@@ -73,21 +74,29 @@ fn free_port(workspace: &Workspace) -> Result<u16, Stop> {
 }
 
 /// Writes every file, or none: what was written before a failure is removed again.
-fn write_new(root: &Path, key: &str, files: &[Written]) -> Result<(), Stop> {
-    let folder = root.join("modules").join(key);
+fn write_new(root: &Path, key: &str, files: &[Written]) -> Result<Vec<PathBuf>, Stop> {
+    let folder = folder_of(root, key);
     if folder.exists() {
         return Err(Stop::Unfit(format!("{} is there already", folder.display())));
     }
     let mut made = Vec::new();
     for file in files {
         let path = root.join(&file.path);
+        // The data of a query is named by the query: an earlier module of this key left the same.
+        if fs::read_to_string(&path).is_ok_and(|there| there == file.text) {
+            continue;
+        }
         if let Err(error) = create(&path, &file.text) {
             undo(&folder, &made);
             return Err(Stop::Unfit(format!("{} cannot be written: {error}", path.display())));
         }
         made.push(path);
     }
-    Ok(())
+    Ok(made)
+}
+
+fn folder_of(root: &Path, key: &str) -> PathBuf {
+    root.join("modules").join(key)
 }
 
 fn create(path: &Path, text: &str) -> io::Result<()> {

@@ -1,11 +1,12 @@
 //! A data directory of one's own and the program run on it.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process};
 use uuid::Uuid;
@@ -71,17 +72,17 @@ impl Platform {
         self
     }
 
-    /// Ports of its own, all of them free a moment ago, and of no other test of this process.
+    /// Ports of its own, all of them free a moment ago and no other test's of this process.
     pub(crate) fn with_free_ports(self) -> Self {
-        static TAKEN: Mutex<Vec<u16>> = Mutex::new(Vec::new());
-        let mut taken = TAKEN.lock().expect("no test panicked in here");
+        static CLAIMED: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+        let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
         let free = |offset: &u16| {
-            !taken.contains(offset)
-                && PORTS.iter().all(|port| TcpListener::bind(("127.0.0.1", port + offset)).is_ok())
+            PORTS.iter().all(|port| !claimed.contains(&(port + offset)) && is_free(port + offset))
         };
         let first = u16::try_from(std::process::id() % 200).expect("below 200") * 100;
-        let offset = (first..24_000).step_by(400).find(free).expect("free ports");
-        taken.push(offset);
+        let offset = (first..24_000).step_by(50).find(free).expect("free ports");
+        claimed.extend(PORTS.map(|port| port + offset));
         self.with("PLATFORM_PORT_OFFSET", offset.to_string())
     }
 

@@ -73,6 +73,18 @@ fn what_it_writes_passes_every_check_and_is_a_member() {
 }
 
 #[test]
+fn a_module_that_was_thrown_away_can_be_written_again() {
+    let workspace = Workspace::new();
+    let before = workspace.text("Cargo.toml");
+    workspace.run(&["new", "module", "demo"]).succeeded();
+    let written = workspace.files();
+    fs::remove_dir_all(workspace.folder.join("modules/demo")).expect("it can be removed");
+    fs::write(workspace.folder.join("Cargo.toml"), before).expect("a file");
+    workspace.run(&["new", "module", "demo"]).succeeded();
+    assert_eq!(workspace.files(), written);
+}
+
+#[test]
 fn each_module_gets_a_port_of_its_own_and_a_title() {
     let workspace = Workspace::new();
     workspace.run(&["new", "module", "demo"]).succeeded();

@@ -158,3 +158,26 @@ fn a_file_is_read_up_to_its_limit_and_not_beyond() {
     assert_eq!(judge(&format!("{full}{pad}")), 0);
     assert_eq!(judge(&format!("{full}{pad} ")), 1);
 }
+
+/// What is wrong many times in one statement, and what is long in every message, is told up to a limit.
+#[test]
+fn a_statement_made_to_be_slow_is_judged_as_fast_as_any() {
+    let tables =
+        |name: &dyn Fn(usize) -> String, count: usize| (0..count).map(name).collect::<Vec<_>>().join(", ");
+    let rights = vec!["TRIGGER"; 1_000].join(", ");
+    let inside = tables(&|at| format!("demo.t{at}"), 20_000);
+    let outside = tables(&|at| format!("org.t{at}"), 20_000);
+    let calls = tables(&|at| format!("lower('a') f{at}, x{at}"), 8_000);
+    for text in [
+        format!("GRANT {rights} ON {inside} TO platform_demo;"),
+        format!("GRANT SELECT ON {outside} TO platform_demo;"),
+        format!("DROP TABLE {outside};"),
+        format!("CREATE VIEW demo.v AS SELECT 1 FROM {outside};"),
+        format!("CREATE VIEW demo.v AS SELECT 1 FROM {calls};"),
+    ] {
+        let begun = Instant::now();
+        let found = judge(&text);
+        assert!((1..=100).contains(&found), "{found} problems");
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?} for {}", begun.elapsed(), &text[..40]);
+    }
+}

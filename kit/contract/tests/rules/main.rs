@@ -13,4 +13,5 @@ mod cases;
 mod listed;
 mod migrations;
 mod schemas;
+mod slow;
 mod table;
