@@ -86,11 +86,13 @@ async fn rows(
             permit,
             page,
             "SELECT id, week_start, member_id, version_number FROM (
-               SELECT id, week_start, member_id, version_number FROM timesheet.submissions
-               WHERE company_id = $1 AND assigned_approver_member_id = $4
+               (SELECT id, week_start, member_id, version_number FROM timesheet.submissions
+                WHERE company_id = $1 AND assigned_approver_member_id = $4
+                ORDER BY week_start DESC, member_id, version_number DESC LIMIT $2::bigint + $3::bigint)
                UNION ALL
-               SELECT id, week_start, member_id, version_number FROM timesheet.submissions
-               WHERE company_id = $1 AND assigned_approver_member_id IS NULL AND member_id <> $4) of_two",
+               (SELECT id, week_start, member_id, version_number FROM timesheet.submissions
+                WHERE company_id = $1 AND assigned_approver_member_id IS NULL AND member_id <> $4
+                ORDER BY week_start DESC, member_id, version_number DESC LIMIT $2::bigint + $3::bigint)) of_two",
             "SELECT coalesce(sum(submissions), 0) FROM timesheet.submission_counts
              WHERE company_id = $1 AND approver_member_id IN ($4, $5))
              - (SELECT count(*) FROM timesheet.submissions
