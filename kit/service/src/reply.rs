@@ -36,14 +36,21 @@ pub(crate) fn render<T: Serialize>(status: StatusCode, data: T) -> Response {
     }
 }
 
+/// The envelope of a refusal. For an operation that answers for many things at once and says of each what became of it;
+/// of a bug the cause is logged here.
+#[must_use]
+pub fn body(error: &ApiError) -> ErrorBody {
+    if let ApiError::Internal(cause) = error {
+        tracing::error!(error = %cause, "a request failed inside");
+    }
+    let parts = error.parts();
+    ErrorBody::new(parts.code, error.to_string(), parts.details)
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        if let Self::Internal(cause) = &self {
-            tracing::error!(error = %cause, "a request failed inside");
-        }
         let parts = self.parts();
-        let body = ErrorBody::new(parts.code, self.to_string(), parts.details);
-        let mut response = json_response(parts.status, body.to_bytes());
+        let mut response = json_response(parts.status, body(&self).to_bytes());
         if parts.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

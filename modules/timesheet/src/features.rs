@@ -33,6 +33,9 @@ pub const SUBMISSIONS_READ: Feature =
 /// Read every submission of the company.
 pub const SUBMISSIONS_READ_ALL: Feature =
     Feature { key: "timesheet.submissions.read_all", relation: "viewer", operator: true };
+/// Read what a submission held; whose, the row says.
+pub const HELD_READ: Feature =
+    Feature { key: "timesheet.submissions.read_entries", relation: "member", operator: true };
 /// Submit one's own week.
 pub const SUBMIT: Feature =
     Feature { key: "timesheet.submissions.submit", relation: "submitter", operator: false };
@@ -45,3 +48,8 @@ pub const DECIDE: Feature =
 /// Revert; whose week, the row says.
 pub const REVERT: Feature =
     Feature { key: "timesheet.submissions.revert", relation: "member", operator: true };
+/// Read a week of every member.
+pub const WEEKS_READ: Feature = Feature { key: "timesheet.weeks.read", relation: "viewer", operator: true };
+/// Read sums of everybody's hours.
+pub const REPORTS_READ: Feature =
+    Feature { key: "timesheet.reports.read", relation: "viewer", operator: true };

@@ -10,13 +10,17 @@ pub mod config;
 pub mod entries;
 pub mod features;
 pub mod member_approvers;
+pub mod overview;
 pub mod projects;
 mod refusal;
+pub mod reports;
 pub mod routes;
 pub mod settings;
 mod state;
+pub mod submission_entries;
 pub mod submissions;
 pub mod weeks;
+pub mod whole_week;
 
 use contract::{Clock, Variable};
 use service::module::Parts;
@@ -57,6 +61,19 @@ pub async fn serve(
     listener: TcpListener,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
+    serve_by(Clock::system(), config, listener, shutdown).await
+}
+
+/// The same by another clock, for which weeks are open and tokens valid as it says.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_by(
+    clock: Clock,
+    config: Config,
+    listener: TcpListener,
+    shutdown: CancellationToken,
+) -> Result<(), ServeError> {
     let routes = |parts: Parts| Ok(router(App::from(parts)));
-    service::module::serve(&config.module, Clock::system(), listener, shutdown, routes).await
+    service::module::serve(&config.module, clock, listener, shutdown, routes).await
 }

@@ -1,12 +1,58 @@
 //! The module's own refusals: each carries a stable word for programs.
 
+use std::borrow::Cow;
+
+use contract::FieldProblem;
 use contract::envelope::code;
 use serde_json::{Value, json};
 use service::ApiError;
 
+/// A business rule that a request breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The stable word, `details.reason`.
+    pub reason: &'static str,
+    /// For a person.
+    pub message: &'static str,
+    /// An object that says more.
+    pub details: Value,
+}
+
+impl Broken {
+    /// The rule `reason` is broken.
+    #[must_use]
+    pub const fn new(reason: &'static str, message: &'static str, details: Value) -> Self {
+        Self { reason, message, details }
+    }
+
+    /// As a line of a report on a request of many parts; `path` is the part.
+    #[must_use]
+    pub fn at(&self, path: String) -> FieldProblem {
+        FieldProblem::new(path, self.reason, self.message)
+    }
+}
+
+impl From<Broken> for ApiError {
+    /// 422 `VALIDATION_FAILED`.
+    fn from(broken: Broken) -> Self {
+        Self::Unprocessable {
+            message: broken.message.into(),
+            details: with_reason(broken.details, broken.reason),
+        }
+    }
+}
+
 /// 422 `VALIDATION_FAILED`: the rule `reason` is broken; `details` is an object that says more.
 pub(crate) fn broken(reason: &'static str, message: &'static str, details: Value) -> ApiError {
-    ApiError::Unprocessable { message: message.into(), details: with_reason(details, reason) }
+    Broken::new(reason, message, details).into()
+}
+
+/// 422 `VALIDATION_FAILED` with a report of every broken rule; `details.reason` is the first one's word.
+pub(crate) fn all_broken(problems: &[FieldProblem]) -> ApiError {
+    let reason = problems.first().map_or_else(|| "".into(), |problem| problem.rule.clone());
+    let fields = contract::envelope::field_details(problems);
+    let message: Cow<'static, str> = "rows of the week break rules".into();
+    ApiError::Unprocessable { message, details: with_reason(fields, &reason) }
 }
 
 fn with_reason(details: Value, reason: &str) -> Value {

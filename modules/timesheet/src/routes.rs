@@ -1,9 +1,12 @@
-//! Every route of the module, in the order of the module contract.
+//! Every route of the module, in the order of the module contract, then those beyond it.
 
 use axum::Router;
 use axum::routing::{get, post, put};
 
-use crate::{App, entries, member_approvers, projects, settings, submissions};
+use crate::{
+    App, entries, member_approvers, overview, projects, reports, settings, submission_entries, submissions,
+    whole_week,
+};
 
 /// The routes; the probes and the layers are the chassis'.
 pub fn router(app: App) -> Router {
@@ -41,5 +44,19 @@ pub fn router(app: App) -> Router {
             "/api/timesheet/v1/companies/{companyId}/submissions/{submissionId}/reject",
             post(submissions::decide::reject),
         )
+        .route(
+            "/api/timesheet/v1/companies/{companyId}/submissions/{submissionId}/entries",
+            get(submission_entries::http::list),
+        )
+        .route(
+            "/api/timesheet/v1/companies/{companyId}/submissions/approve-batch",
+            post(submissions::batch::approve),
+        )
+        .route("/api/timesheet/v1/companies/{companyId}/time-entries/week", put(whole_week::http::save))
+        .route(
+            "/api/timesheet/v1/companies/{companyId}/weeks/{weekStart}/overview",
+            get(overview::http::show),
+        )
+        .route("/api/timesheet/v1/companies/{companyId}/reports/hours", get(reports::http::hours))
         .with_state(app)
 }

@@ -2,4 +2,5 @@
 //! whole request may take.
 
 pub mod authz;
+pub mod directory;
 pub mod org;

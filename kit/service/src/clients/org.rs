@@ -217,7 +217,11 @@ impl OrgClient {
     }
 
     /// The data of a 200; anything else is no answer.
-    async fn ask<T: DeserializeOwned>(&self, call: Call, correlation: &CorrelationId) -> Result<T, ApiError> {
+    pub(super) async fn ask<T: DeserializeOwned>(
+        &self,
+        call: Call,
+        correlation: &CorrelationId,
+    ) -> Result<T, ApiError> {
         let answer = self.0.send(call.correlation(correlation)).await?;
         if answer.status != StatusCode::OK {
             return Err(self.0.unavailable(format!("status {}", answer.status)).into());

@@ -16,7 +16,7 @@ use crate::{App, features, settings, weeks};
 /// The entries of one week.
 #[derive(Serialize)]
 pub(crate) struct WeekEntries {
-    items: Vec<Entry>,
+    pub(crate) items: Vec<Entry>,
 }
 
 pub(crate) async fn list(
@@ -51,9 +51,10 @@ pub(crate) async fn upsert(
     let rules = settings::store::find(tx.conn(), &permit).await?.unwrap_or(TimeRules::DEFAULT);
     Window::at(app.core.clock.now(), &rules).admit(body.day.week(), current)?;
     let before = store::find(&mut tx, &permit, member, &body).await?;
-    let content = checked(&mut tx, &permit, member, &body, before, &rules).await?;
-    let changed = changes(before.map(|(_, content)| content).as_ref(), &content)?;
-    let id = before.map_or_else(EntryId::mint, |(id, _)| id);
+    let (id, before) = before.unzip();
+    let content = checked(&mut tx, &permit, member, &body, before.as_ref(), &rules).await?;
+    let changed = changes(before.as_ref(), &content)?;
+    let id = id.unwrap_or_else(EntryId::mint);
     if changed.is_empty() {
         tx.unchanged().await?;
     } else {
@@ -65,7 +66,7 @@ pub(crate) async fn upsert(
 }
 
 /// Locks the week, which must be open, and tells its current submission.
-async fn open_week(
+pub(crate) async fn open_week(
     tx: &mut AuditedTx,
     permit: &Permit,
     member: MemberId,
@@ -88,14 +89,13 @@ async fn checked(
     permit: &Permit,
     member: MemberId,
     body: &EntryBody,
-    before: Option<(EntryId, Content)>,
+    before: Option<&Content>,
     rules: &TimeRules,
 ) -> Result<Content, ApiError> {
-    let before = before.map(|(_, content)| content);
     let project = store::project(tx, permit, body.project).await?;
     let others = store::others(tx, permit, member, body).await?;
-    let content = body.content(before.as_ref(), others, rules);
-    content.check_project(project, before.as_ref())?;
+    let content = body.content(before, others, rules);
+    content.check_project(project, before)?;
     content.check_hours(others, rules)?;
     Ok(content)
 }

@@ -1,15 +1,16 @@
 //! What an entry is and which hours a day may have. Hours are counted in hundredths, so that sums are exact.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::iter::Sum;
 
-use contract::fields::{Fields, FromBody};
+use contract::fields::{Fields, FromBody, Patch, Text};
 use contract::id::{CompanyId, MemberId};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
-use service::ApiError;
 
 use crate::projects::rules::{ProjectId, Status as ProjectStatus};
-use crate::refusal::broken;
+use crate::refusal::Broken;
 use crate::settings::rules::TimeRules;
 use crate::weeks::rules::{Day, Status, day};
 
@@ -17,6 +18,9 @@ contract::typed_id!(
     /// An entry of one member.
     EntryId
 );
+
+/// Longest note of an entry.
+const MAX_NOTE: usize = 500;
 
 /// Hours in hundredths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,12 +44,15 @@ impl Hours {
         self.0
     }
 
-    const fn plus(self, more: Self) -> Self {
+    /// These and more.
+    #[must_use]
+    pub const fn plus(self, more: Self) -> Self {
         Self(self.0.saturating_add(more.0))
     }
 
     /// What is left of these hours beside others; never below nothing.
-    fn beside(self, others: Self) -> Self {
+    #[must_use]
+    pub fn beside(self, others: Self) -> Self {
         Self(self.0.saturating_sub(others.0).max(0))
     }
 
@@ -79,6 +86,45 @@ impl Serialize for Hours {
     }
 }
 
+/// Hours of very many entries, in hundredths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HourSum(i64);
+
+impl HourSum {
+    /// So many hundredths.
+    #[must_use]
+    pub const fn of_hundredths(hundredths: i64) -> Self {
+        Self(hundredths)
+    }
+}
+
+impl Sum<Hours> for HourSum {
+    fn sum<I: Iterator<Item = Hours>>(hours: I) -> Self {
+        Self(hours.map(|hours| i64::from(hours.0)).sum())
+    }
+}
+
+impl fmt::Display for HourSum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0 / 100, self.0 % 100) {
+            (whole, 0) => write!(f, "{whole}"),
+            (whole, rest) if rest % 10 == 0 => write!(f, "{whole}.{}", rest / 10),
+            (whole, rest) => write!(f, "{whole}.{rest:02}"),
+        }
+    }
+}
+
+impl Serialize for HourSum {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.0 % 100 == 0 {
+            return serializer.serialize_i64(self.0 / 100);
+        }
+        // The decimal form is the number that is meant; its nearest double is what JSON readers make of it.
+        let number: f64 = self.to_string().parse().map_err(serde::ser::Error::custom)?;
+        serializer.serialize_f64(number)
+    }
+}
+
 /// An entry as clients see it.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -97,7 +143,7 @@ pub struct Entry {
 }
 
 /// What was recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Content {
     /// Against what.
@@ -108,6 +154,8 @@ pub struct Content {
     pub real_hours: Hours,
     /// Hours to be billed.
     pub billable_hours: Hours,
+    /// What was done.
+    pub note: Option<String>,
 }
 
 /// What the week's current submission makes of an entry.
@@ -138,14 +186,16 @@ impl EntryStatus {
 }
 
 /// The body of an entry.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct EntryBody {
     /// Against what.
     pub project: ProjectId,
     /// On which day.
     pub day: Day,
-    real: Hours,
+    /// Hours worked.
+    pub real: Hours,
     billable: Option<Hours>,
+    note: Patch<String>,
 }
 
 impl FromBody for EntryBody {
@@ -160,7 +210,8 @@ impl FromBody for EntryBody {
             Some(value) => hours(fields, "billableHours", value).map(Some),
             None => Some(None),
         };
-        Some(Self { project: project?, day: day?, real: real?, billable: billable? })
+        let note = fields.patch_text("note", Text::prose(0, MAX_NOTE));
+        Some(Self { project: project?, day: day?, real: real?, billable: billable?, note: note? })
     }
 }
 
@@ -188,21 +239,30 @@ impl EntryBody {
             project_id: self.project,
             entry_date: self.day,
             real_hours: self.real,
-            billable_hours: self.billable(before, others, rules),
+            billable_hours: self.billable(before, rules).unwrap_or_else(|| self.room(others.billable, rules)),
+            note: self.note.clone().apply(before.and_then(|before| before.note.clone())),
         }
     }
 
-    /// As sent. Else, of a new entry, all of it that may be billed; of an old one, what it had, if it still fits.
-    fn billable(&self, before: Option<&Content>, others: Sums, rules: &TimeRules) -> Hours {
+    /// As sent; else, of an old entry, what it had, if it still fits. `None`: what is left of the day decides.
+    #[must_use]
+    pub fn billable(&self, before: Option<&Content>, rules: &TimeRules) -> Option<Hours> {
         match (self.billable, before) {
-            (Some(billable), _) => billable,
+            (Some(billable), _) => Some(billable),
             (None, Some(before)) if rules.enforce_billable_within_actual => {
-                before.billable_hours.min(self.real)
+                Some(before.billable_hours.min(self.real))
             }
-            (None, Some(before)) => before.billable_hours,
-            (None, None) if rules.allow_billable_above_eight_hours => self.real,
-            (None, None) => self.real.min(Hours::BILLABLE_DAY.beside(others.billable)),
+            (None, Some(before)) => Some(before.billable_hours),
+            (None, None) => None,
         }
+    }
+
+    /// All of a new entry that may be billed beside the day's other billable hours.
+    fn room(&self, others: Hours, rules: &TimeRules) -> Hours {
+        if rules.allow_billable_above_eight_hours {
+            return self.real;
+        }
+        self.real.min(Hours::BILLABLE_DAY.beside(others))
     }
 }
 
@@ -211,11 +271,7 @@ impl Content {
     ///
     /// # Errors
     /// 422 `PROJECT_UNKNOWN`, `PROJECT_INACTIVE`.
-    pub fn check_project(
-        &self,
-        project: Option<ProjectStatus>,
-        before: Option<&Self>,
-    ) -> Result<(), ApiError> {
+    pub fn check_project(&self, project: Option<ProjectStatus>, before: Option<&Self>) -> Result<(), Broken> {
         let details = || json!({ "projectId": self.project_id });
         let lowered = before.is_some_and(|before| {
             self.real_hours <= before.real_hours && self.billable_hours <= before.billable_hours
@@ -225,9 +281,9 @@ impl Content {
             Some(ProjectStatus::Inactive) if lowered => Ok(()),
             Some(ProjectStatus::Inactive) => {
                 let message = "hours of an inactive project can only be lowered";
-                Err(broken("PROJECT_INACTIVE", message, details()))
+                Err(Broken::new("PROJECT_INACTIVE", message, details()))
             }
-            None => Err(broken("PROJECT_UNKNOWN", "the company has no such project", details())),
+            None => Err(Broken::new("PROJECT_UNKNOWN", "the company has no such project", details())),
         }
     }
 
@@ -235,20 +291,29 @@ impl Content {
     ///
     /// # Errors
     /// 422 `DAILY_HOURS_EXCEEDED`, `BILLABLE_EXCEEDS_ACTUAL`, `BILLABLE_ABOVE_EIGHT_HOURS`.
-    pub fn check_hours(&self, others: Sums, rules: &TimeRules) -> Result<(), ApiError> {
-        if self.real_hours.plus(others.real) > Hours::DAY {
-            return Err(too_much("DAILY_HOURS_EXCEEDED", "a day has 24 hours", self.entry_date));
-        }
+    pub fn check_hours(&self, others: Sums, rules: &TimeRules) -> Result<(), Broken> {
+        check_day(self.entry_date, self.real_hours.plus(others.real))?;
         check_entry(self, rules)?;
         check_billable_day(self.entry_date, self.billable_hours.plus(others.billable), rules)
     }
+}
+
+/// Hours worked on one day.
+///
+/// # Errors
+/// 422 `DAILY_HOURS_EXCEEDED`.
+pub fn check_day(day: Day, real: Hours) -> Result<(), Broken> {
+    if real > Hours::DAY {
+        return Err(too_much("DAILY_HOURS_EXCEEDED", "a day has 24 hours", day));
+    }
+    Ok(())
 }
 
 /// Billable hours of one entry.
 ///
 /// # Errors
 /// 422 `BILLABLE_EXCEEDS_ACTUAL`.
-pub fn check_entry(entry: &Content, rules: &TimeRules) -> Result<(), ApiError> {
+pub fn check_entry(entry: &Content, rules: &TimeRules) -> Result<(), Broken> {
     if rules.enforce_billable_within_actual && entry.billable_hours > entry.real_hours {
         let message = "billable hours exceed real hours";
         return Err(too_much("BILLABLE_EXCEEDS_ACTUAL", message, entry.entry_date));
@@ -260,7 +325,7 @@ pub fn check_entry(entry: &Content, rules: &TimeRules) -> Result<(), ApiError> {
 ///
 /// # Errors
 /// 422 `BILLABLE_ABOVE_EIGHT_HOURS`.
-pub fn check_billable_day(day: Day, billable: Hours, rules: &TimeRules) -> Result<(), ApiError> {
+pub fn check_billable_day(day: Day, billable: Hours, rules: &TimeRules) -> Result<(), Broken> {
     if !rules.allow_billable_above_eight_hours && billable > Hours::BILLABLE_DAY {
         let message = "a day has more than eight billable hours";
         return Err(too_much("BILLABLE_ABOVE_EIGHT_HOURS", message, day));
@@ -272,7 +337,10 @@ pub fn check_billable_day(day: Day, billable: Hours, rules: &TimeRules) -> Resul
 ///
 /// # Errors
 /// 422 `BILLABLE_EXCEEDS_ACTUAL`, `BILLABLE_ABOVE_EIGHT_HOURS`.
-pub fn check_week(entries: &[Content], rules: &TimeRules) -> Result<(), ApiError> {
+pub fn check_week<'a>(
+    entries: impl IntoIterator<Item = &'a Content>,
+    rules: &TimeRules,
+) -> Result<(), Broken> {
     let mut days: BTreeMap<Day, Vec<&Content>> = BTreeMap::new();
     for entry in entries {
         days.entry(entry.entry_date).or_default().push(entry);
@@ -285,6 +353,6 @@ pub fn check_week(entries: &[Content], rules: &TimeRules) -> Result<(), ApiError
     Ok(())
 }
 
-fn too_much(reason: &'static str, message: &'static str, day: Day) -> ApiError {
-    broken(reason, message, json!({ "entryDate": day }))
+fn too_much(reason: &'static str, message: &'static str, day: Day) -> Broken {
+    Broken::new(reason, message, json!({ "entryDate": day }))
 }

@@ -9,7 +9,7 @@ use crate::projects::rules::{ProjectId, Status as ProjectStatus};
 use crate::weeks::rules::{Day, Status, Week};
 
 /// A member's entries of a week, by day and project code.
-pub(super) async fn list(
+pub(crate) async fn list(
     pool: &PgPool,
     permit: &Permit,
     member: MemberId,
@@ -17,7 +17,7 @@ pub(super) async fn list(
 ) -> Result<Vec<Entry>, ApiError> {
     let rows = sqlx::query!(
         r#"SELECT e.id, e.project_id, e.entry_date, (e.real_hours * 100)::int AS "real!",
-             (e.billable_hours * 100)::int AS "billable!", s.status AS "status?"
+             (e.billable_hours * 100)::int AS "billable!", e.note, s.status AS "status?"
            FROM timesheet.entries e
            JOIN timesheet.projects p ON p.company_id = e.company_id AND p.id = e.project_id
            LEFT JOIN timesheet.submissions s ON s.company_id = e.company_id AND s.member_id = e.member_id
@@ -37,6 +37,7 @@ pub(super) async fn list(
             entry_date: Day::from(row.entry_date),
             real_hours: Hours::of_hundredths(row.real),
             billable_hours: Hours::of_hundredths(row.billable),
+            note: row.note,
         };
         let (company_id, status) = (permit.company, EntryStatus::of(current));
         Ok(Entry { id: row.id.into(), company_id, member_id: member, content, status })
@@ -44,28 +45,33 @@ pub(super) async fn list(
     entries.collect()
 }
 
-/// What a member recorded in a week that is locked.
+/// What a member recorded in a week that is locked, by day and project.
 pub(crate) async fn of_week(
     tx: &mut AuditedTx,
     permit: &Permit,
     member: MemberId,
     week: Week,
-) -> Result<Vec<Content>, ApiError> {
+) -> Result<Vec<(EntryId, Content)>, ApiError> {
     let rows = sqlx::query!(
-        r#"SELECT project_id, entry_date, (real_hours * 100)::int AS "real!",
-             (billable_hours * 100)::int AS "billable!"
-           FROM timesheet.entries WHERE company_id = $1 AND member_id = $2 AND week_start = $3"#,
+        r#"SELECT id, project_id, entry_date, (real_hours * 100)::int AS "real!",
+             (billable_hours * 100)::int AS "billable!", note
+           FROM timesheet.entries WHERE company_id = $1 AND member_id = $2 AND week_start = $3
+           ORDER BY entry_date, project_id"#,
         permit.company.as_uuid(),
         member.as_uuid(),
         week.monday()
     )
     .fetch_all(tx.conn())
     .await?;
-    let entries = rows.into_iter().map(|row| Content {
-        project_id: row.project_id.into(),
-        entry_date: Day::from(row.entry_date),
-        real_hours: Hours::of_hundredths(row.real),
-        billable_hours: Hours::of_hundredths(row.billable),
+    let entries = rows.into_iter().map(|row| {
+        let content = Content {
+            project_id: row.project_id.into(),
+            entry_date: Day::from(row.entry_date),
+            real_hours: Hours::of_hundredths(row.real),
+            billable_hours: Hours::of_hundredths(row.billable),
+            note: row.note,
+        };
+        (row.id.into(), content)
     });
     Ok(entries.collect())
 }
@@ -78,7 +84,7 @@ pub(super) async fn find(
     body: &EntryBody,
 ) -> Result<Option<(EntryId, Content)>, ApiError> {
     let row = sqlx::query!(
-        r#"SELECT id, (real_hours * 100)::int AS "real!", (billable_hours * 100)::int AS "billable!"
+        r#"SELECT id, (real_hours * 100)::int AS "real!", (billable_hours * 100)::int AS "billable!", note
            FROM timesheet.entries
            WHERE company_id = $1 AND member_id = $2 AND entry_date = $3 AND project_id = $4"#,
         permit.company.as_uuid(),
@@ -94,6 +100,7 @@ pub(super) async fn find(
             entry_date: body.day,
             real_hours: Hours::of_hundredths(row.real),
             billable_hours: Hours::of_hundredths(row.billable),
+            note: row.note,
         };
         (row.id.into(), content)
     }))
@@ -140,7 +147,7 @@ pub(super) async fn project(
 }
 
 /// Writes an entry of a week that is locked.
-pub(super) async fn save(
+pub(crate) async fn save(
     tx: &mut AuditedTx,
     permit: &Permit,
     member: MemberId,
@@ -149,10 +156,11 @@ pub(super) async fn save(
 ) -> Result<(), ApiError> {
     sqlx::query!(
         "INSERT INTO timesheet.entries(id, company_id, member_id, week_start, project_id, entry_date, real_hours,
-           billable_hours)
-         VALUES ($1, $2, $3, $4, $5, $6, $7::int / 100.0, $8::int / 100.0)
+           billable_hours, note)
+         VALUES ($1, $2, $3, $4, $5, $6, $7::int / 100.0, $8::int / 100.0, $9)
          ON CONFLICT (company_id, member_id, entry_date, project_id) DO UPDATE
-           SET real_hours = excluded.real_hours, billable_hours = excluded.billable_hours, updated_at = now()",
+           SET real_hours = excluded.real_hours, billable_hours = excluded.billable_hours, note = excluded.note,
+             updated_at = now()",
         id.as_uuid(),
         permit.company.as_uuid(),
         member.as_uuid(),
@@ -160,7 +168,8 @@ pub(super) async fn save(
         content.project_id.as_uuid(),
         content.entry_date.date(),
         content.real_hours.hundredths(),
-        content.billable_hours.hundredths()
+        content.billable_hours.hundredths(),
+        content.note
     )
     .execute(tx.conn())
     .await?;

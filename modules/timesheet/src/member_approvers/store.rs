@@ -13,6 +13,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::rules::{Assignment, Wish};
+use crate::submissions;
 
 /// A submission that now waits for another approver.
 #[derive(Clone, Copy, Debug)]
@@ -151,6 +152,9 @@ pub(super) async fn repoint(
     )
     .execute(tx.conn())
     .await?;
+    let from: Vec<Option<MemberId>> =
+        waiting.iter().map(|row| row.assigned_approver_member_id.map(MemberId::from)).collect();
+    submissions::counts::shift(tx, permit, &from, wish.approver).await?;
     let moved = waiting.into_iter().map(|row| Repointed {
         submission: row.id,
         from: row.assigned_approver_member_id.map(MemberId::from),

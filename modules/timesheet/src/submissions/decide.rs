@@ -29,13 +29,13 @@ impl FromBody for RejectBody {
 pub(crate) async fn approve(State(app): State<App>, call: CompanyCall) -> Result<Data<Shown>, ApiError> {
     let id = call.path.id("submissionId")?;
     let permit = allowed(&app, &call, &features::DECIDE).await?;
-    moved(&app, &call, &permit, id, Move::Approve).await
+    decided(&app, &call, &permit, id, Move::Approve).await
 }
 
 pub(crate) async fn revert(State(app): State<App>, call: CompanyCall) -> Result<Data<Shown>, ApiError> {
     let id = call.path.id("submissionId")?;
     let permit = allowed(&app, &call, &features::REVERT).await?;
-    moved(&app, &call, &permit, id, Move::Revert).await
+    decided(&app, &call, &permit, id, Move::Revert).await
 }
 
 pub(crate) async fn reject(
@@ -46,30 +46,68 @@ pub(crate) async fn reject(
     let id = call.path.id("submissionId")?;
     let permit = allowed(&app, &call, &features::DECIDE).await?;
     let RejectBody(reason) = body.parse()?;
-    moved(&app, &call, &permit, id, Move::Reject(reason)).await
+    decided(&app, &call, &permit, id, Move::Reject(reason)).await
 }
 
 async fn allowed(app: &App, call: &CompanyCall, feature: &Feature) -> Result<Permit, ApiError> {
     call.permit(&app.permits, feature).await
 }
 
-async fn moved(
+async fn decided(
     app: &App,
     call: &CompanyCall,
     permit: &Permit,
     id: SubmissionId,
     step: Move,
 ) -> Result<Data<Shown>, ApiError> {
-    let member = member_if_any(app, permit).await?;
-    let mut who = Who { subject: permit.subject.clone(), member, approver: false };
+    let mut decider = Decider::of(app, permit).await?;
+    moved(app, call, permit, &mut decider, id, &step).await.map(Data)
+}
+
+/// A caller who moves submissions.
+pub(super) struct Decider {
+    who: Who,
+    /// The second decision, once it was asked; it is asked at most once a request.
+    authority: Option<bool>,
+}
+
+impl Decider {
+    pub(super) async fn of(app: &App, permit: &Permit) -> Result<Self, ApiError> {
+        let member = member_if_any(app, permit).await?;
+        let who = Who { subject: permit.subject.clone(), member, approver: false };
+        Ok(Self { who, authority: None })
+    }
+
+    /// The caller before this submission. Only where the answer depends on it is the second decision asked.
+    async fn before(&mut self, app: &App, call: &CompanyCall, found: &Submission) -> Result<&Who, ApiError> {
+        if found.needs_authority(&self.who) {
+            let authority = match self.authority {
+                Some(known) => known,
+                None => call.holds(&app.permits, &features::DECIDE_ANY).await?,
+            };
+            self.authority = Some(authority);
+        }
+        self.who.approver = found.needs_authority(&self.who) && self.authority == Some(true);
+        Ok(&self.who)
+    }
+}
+
+/// The submission after the move, as the caller sees it.
+pub(super) async fn moved(
+    app: &App,
+    call: &CompanyCall,
+    permit: &Permit,
+    decider: &mut Decider,
+    id: SubmissionId,
+    step: &Move,
+) -> Result<Shown, ApiError> {
     for _ in 0..MAX_ATTEMPTS {
         let found = store::find(&app.core.pool, permit, id).await?;
         let found = found.ok_or(ApiError::NotFound("submission".into()))?;
-        // Only where the answer depends on it is the second decision asked.
-        who.approver = found.needs_authority(&who) && call.holds(&app.permits, &features::DECIDE_ANY).await?;
-        found.judge(&step, &who)?;
-        if let Some(after) = written(app, permit, &found, &step, &who).await? {
-            return Ok(Data(after.shown_to(&who)));
+        let who = decider.before(app, call, &found).await?;
+        found.judge(step, who)?;
+        if let Some(after) = written(app, permit, &found, step, who).await? {
+            return Ok(after.shown_to(who));
         }
     }
     Err(ApiError::conflict("others change this submission all the time"))

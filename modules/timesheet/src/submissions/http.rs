@@ -9,7 +9,7 @@ use service::idempotency::{self, Attempt, Claim, Key, Once};
 use service::{ApiError, AuditEvent, AuditedTx, CompanyCall, Created, Data, Permit, Query, RawBody};
 
 use super::rules::{Shown, Submission, SubmitBody, View, Who};
-use super::store;
+use super::{list as pages, store};
 use crate::entries::rules::check_week;
 use crate::refusal::conflict;
 use crate::settings::rules::TimeRules;
@@ -36,7 +36,7 @@ pub(crate) async fn list(
     // Nobody decides his own weeks, so for a list of them nothing further is asked.
     let approver = view != View::Mine && call.holds(&app.permits, &features::DECIDE_ANY).await?;
     let who = Who { subject: permit.subject.clone(), member, approver };
-    let found = store::list(&app.core.pool, &permit, view, &who, page).await?;
+    let found = pages::page(&app.core.pool, &permit, view, &who, page).await?;
     let items = found.items.into_iter().map(|submission| submission.shown_to(&who)).collect();
     Ok(Data(Page::new(page, items, found.total)))
 }
@@ -45,7 +45,7 @@ async fn own_member(app: &App, permit: &Permit) -> Result<MemberId, ApiError> {
     Ok(app.org.member_context(permit.company, &permit.subject, &permit.correlation).await?.member)
 }
 
-pub(super) async fn member_if_any(app: &App, permit: &Permit) -> Result<Option<MemberId>, ApiError> {
+pub(crate) async fn member_if_any(app: &App, permit: &Permit) -> Result<Option<MemberId>, ApiError> {
     let found = app.org.member_context_if_any(permit.company, &permit.subject, &permit.correlation).await?;
     Ok(found.map(|context| context.member))
 }
@@ -96,7 +96,10 @@ async fn submitted(
     let before = current.map(superseded).transpose()?;
     let rules = settings::store::find(tx.conn(), permit).await?.unwrap_or(TimeRules::DEFAULT);
     Window::at(app.core.clock.now(), &rules).admit(week, current)?;
-    check_week(&entries::store::of_week(tx, permit, member, week).await?, &rules)?;
+    check_week(
+        entries::store::of_week(tx, permit, member, week).await?.iter().map(|(_, entry)| entry),
+        &rules,
+    )?;
     let made = Submission::next(permit, member, week, before, approver);
     store::add(tx, permit, &made).await?;
     Ok(made)

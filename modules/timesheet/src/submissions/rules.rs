@@ -121,6 +121,12 @@ impl Submission {
         who.member == Some(self.member_id)
     }
 
+    /// Whether the submission is the caller's own or his to decide, whatever else he holds.
+    #[must_use]
+    pub(crate) fn concerns(&self, who: &Who) -> bool {
+        self.is_of(who) || self.is_assigned_to(who)
+    }
+
     /// Whether the caller would decide about himself: as the member, or as the subject that submitted the week before
     /// the member was linked to another.
     fn is_own(&self, who: &Who) -> bool {

@@ -1,7 +1,6 @@
 //! `timesheet.submissions` and what each version held. A version is added under the lock of the member's week.
 
 use contract::id::{CompanyId, MemberId};
-use contract::page::{Page, PageRequest};
 use serde_json::Value;
 use service::db::on_constraint;
 use service::{ApiError, AuditedTx, Permit};
@@ -9,27 +8,28 @@ use sqlx::PgPool;
 use time::Date;
 use uuid::Uuid;
 
-use super::rules::{Move, Submission, View, Who};
+use super::counts;
+use super::rules::{Move, Submission};
 use crate::refusal::conflict;
 use crate::weeks::rules::{Status, SubmissionId, Week};
 
-struct Row {
-    id: Uuid,
-    member_id: Uuid,
-    week_start: Date,
-    version_number: i32,
-    root_id: Uuid,
-    supersedes_id: Option<Uuid>,
-    is_current: bool,
-    status: String,
-    assigned_approver_member_id: Option<Uuid>,
-    reject_reason: Option<String>,
-    submitted_by: String,
-    total: i64,
+pub(super) struct Row {
+    pub(super) id: Uuid,
+    pub(super) member_id: Uuid,
+    pub(super) week_start: Date,
+    pub(super) version_number: i32,
+    pub(super) root_id: Uuid,
+    pub(super) supersedes_id: Option<Uuid>,
+    pub(super) is_current: bool,
+    pub(super) status: String,
+    pub(super) assigned_approver_member_id: Option<Uuid>,
+    pub(super) reject_reason: Option<String>,
+    pub(super) submitted_by: String,
+    pub(super) total: i64,
 }
 
 impl Row {
-    fn submission(self, company: CompanyId) -> Result<Submission, ApiError> {
+    pub(super) fn submission(self, company: CompanyId) -> Result<Submission, ApiError> {
         Ok(Submission {
             id: self.id.into(),
             company_id: company,
@@ -47,72 +47,8 @@ impl Row {
     }
 }
 
-/// A page query over the submissions of company $1 that fit the condition, which may use $4 on; three texts rather than
-/// one with alternatives, so that each has its own plan over its own index.
-macro_rules! page_of {
-    ($pool:expr, $permit:expr, $limit:expr, $offset:expr, $condition:literal $(, $value:expr)*) => {
-        sqlx::query_as!(
-            Row,
-            r#"SELECT id, member_id, week_start, version_number, root_id, supersedes_id, is_current, status,
-                 assigned_approver_member_id, reject_reason, submitted_by, count(*) OVER () AS "total!"
-               FROM timesheet.submissions WHERE company_id = $1 AND "# + $condition +
-            " ORDER BY week_start DESC, member_id, version_number DESC LIMIT $2 OFFSET $3",
-            $permit.company.as_uuid(),
-            $limit,
-            $offset
-            $(, $value)*
-        )
-        .fetch_all($pool)
-        .await
-    };
-}
-
-/// One page of a view, latest week first.
-pub(super) async fn list(
-    pool: &PgPool,
-    permit: &Permit,
-    view: View,
-    who: &Who,
-    page: PageRequest,
-) -> Result<Page<Submission>, ApiError> {
-    let rows = rows(pool, permit, view, who, page.limit(), page.offset()).await?;
-    let total = match rows.first() {
-        Some(row) => row.total,
-        // A page past the end does not tell the length of the list.
-        None => self::rows(pool, permit, view, who, 1, 0).await?.first().map_or(0, |row| row.total),
-    };
-    let items = rows.into_iter().map(|row| row.submission(permit.company));
-    Ok(Page::new(page, items.collect::<Result<_, _>>()?, total))
-}
-
-async fn rows(
-    pool: &PgPool,
-    permit: &Permit,
-    view: View,
-    who: &Who,
-    limit: i64,
-    offset: i64,
-) -> Result<Vec<Row>, ApiError> {
-    let member = who.member.map(MemberId::as_uuid);
-    let rows = match view {
-        View::Mine => page_of!(pool, permit, limit, offset, "member_id = $4", member)?,
-        View::Approvals => page_of!(
-            pool,
-            permit,
-            limit,
-            offset,
-            "member_id <> $4 AND (assigned_approver_member_id = $4
-               OR ($5 AND assigned_approver_member_id IS NULL))",
-            member,
-            who.approver
-        )?,
-        View::All => page_of!(pool, permit, limit, offset, "true")?,
-    };
-    Ok(rows)
-}
-
 /// A submission of the company.
-pub(super) async fn find(
+pub(crate) async fn find(
     pool: &PgPool,
     permit: &Permit,
     id: SubmissionId,
@@ -188,8 +124,9 @@ pub(super) async fn add(tx: &mut AuditedTx, permit: &Permit, made: &Submission) 
     .await
     .map_err(|error| on_constraint(error, "submissions_one_current", pending))?;
     sqlx::query!(
-        "INSERT INTO timesheet.submission_entries(submission_id, project_id, entry_date, real_hours, billable_hours)
-         SELECT $1, project_id, entry_date, real_hours, billable_hours FROM timesheet.entries
+        "INSERT INTO timesheet.submission_entries(submission_id, project_id, entry_date, real_hours, billable_hours,
+           note)
+         SELECT $1, project_id, entry_date, real_hours, billable_hours, note FROM timesheet.entries
          WHERE company_id = $2 AND member_id = $3 AND week_start = $4",
         made.id.as_uuid(),
         permit.company.as_uuid(),
@@ -198,7 +135,7 @@ pub(super) async fn add(tx: &mut AuditedTx, permit: &Permit, made: &Submission) 
     )
     .execute(tx.conn())
     .await?;
-    Ok(())
+    counts::add(tx, permit, made.assigned_approver_member_id).await
 }
 
 /// The version before is the current one no more.

@@ -20,6 +20,9 @@ fn they_say_what_the_program_does() {
         features::DECIDE_ANY,
         features::DECIDE,
         features::REVERT,
+        features::HELD_READ,
+        features::WEEKS_READ,
+        features::REPORTS_READ,
     ];
     contract_files::check(&BUNDLE, PORT, &asked);
 }

@@ -27,7 +27,7 @@ async fn an_entry_is_listed_audited_and_keeps_its_id_when_it_is_put_again() {
     let first = put(&module, &web, &day, json!({ "realHours": 7.25, "billableHours": 6 })).await;
     let expected = json!({
         "id": first.data()["id"], "companyId": module.company, "memberId": ann, "projectId": web,
-        "entryDate": day, "realHours": 7.25, "billableHours": 6, "status": "draft",
+        "entryDate": day, "realHours": 7.25, "billableHours": 6, "note": null, "status": "draft",
     });
     assert_eq!((first.status, first.data()), (200, &expected));
     assert_eq!(week(&module, &monday(0)).await, json!([expected]));

@@ -5,7 +5,7 @@ use testkit::module::{gates, probes};
 use testkit::{ModuleApi, Operation};
 use uuid::Uuid;
 
-use crate::support::{know_members, monday};
+use crate::support::{know_directory, know_members, monday};
 use crate::{start, start_without_database};
 
 /// A member whom org knows, so that an operation reaches the database.
@@ -16,6 +16,7 @@ const OTHER: Uuid = Uuid::from_u128(0x0192_f0c1_5d3e_7a10_8c11_2f6a_4d9b_2002);
 fn know_both(module: &ModuleApi) {
     module.member(MEMBER, &[], &[]);
     know_members(module, vec![MEMBER, OTHER], vec![]);
+    know_directory(module, &[MEMBER, OTHER]);
 }
 
 fn operations() -> Vec<Operation> {
@@ -71,6 +72,41 @@ fn operations() -> Vec<Operation> {
         operation("POST", &decide("approve"), None, "timesheet.submissions.decide", "member"),
         operation("POST", &decide("revert"), None, "timesheet.submissions.revert", "member"),
         operation("POST", &decide("reject"), rejection, "timesheet.submissions.decide", "member"),
+    ]
+    .into_iter()
+    .chain(operations_beyond())
+    .collect()
+}
+
+/// Of the operations that the module contract does not list.
+fn operations_beyond() -> Vec<Operation> {
+    let operation = |method, tail: String, body, feature, relation| Operation {
+        method,
+        tail,
+        body,
+        feature,
+        relation,
+        operator: true,
+    };
+    let held = format!("/submissions/{}/entries", Uuid::now_v7());
+    let batch = Some(json!({ "submissionIds": [Uuid::now_v7()] }));
+    let week = Some(json!({ "weekStart": monday(0), "entries": [] }));
+    let report = format!("/reports/hours?from={0}&to={0}", monday(0));
+    vec![
+        operation("GET", held, None, "timesheet.submissions.read_entries", "member"),
+        operation(
+            "POST",
+            "/submissions/approve-batch".to_owned(),
+            batch,
+            "timesheet.submissions.decide",
+            "member",
+        ),
+        Operation {
+            operator: false,
+            ..operation("PUT", "/time-entries/week".to_owned(), week, "timesheet.entries.write", "submitter")
+        },
+        operation("GET", format!("/weeks/{}/overview", monday(0)), None, "timesheet.weeks.read", "viewer"),
+        operation("GET", report, None, "timesheet.reports.read", "viewer"),
     ]
 }
 

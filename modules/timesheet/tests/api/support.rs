@@ -32,6 +32,28 @@ pub(crate) fn know_members(module: &ModuleApi, active: Vec<Uuid>, inactive: Vec<
     });
 }
 
+/// From now on the directory of the company holds these active members, named `Member 1` and so on, in pages.
+pub(crate) fn know_directory(module: &ModuleApi, members: &[Uuid]) {
+    let path = format!("/internal/org/companies/{}/members", module.company);
+    let entries: Vec<Value> = (1..)
+        .zip(members)
+        .map(|(number, id)| {
+            json!({ "id": id, "displayName": format!("Member {number}"), "email": null, "hasLinkedUser": true })
+        })
+        .collect();
+    module.org.answer_with("GET", &path, move |request| {
+        let number = |name: &str| {
+            let found = request.query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+            found.and_then(|text| text.parse::<usize>().ok()).expect("org is asked for a page")
+        };
+        let (page, size) = (number("page"), number("pageSize"));
+        let items: Vec<&Value> = entries.iter().skip((page - 1) * size).take(size).collect();
+        let data = json!({ "items": items, "total": entries.len(), "page": page, "pageSize": size,
+            "totalPages": entries.len().div_ceil(size) });
+        (200, json!({ "data": data }))
+    });
+}
+
 /// `details.reason` of a refusal.
 pub(crate) fn reason(reply: &Reply) -> &str {
     reply.body["error"]["details"]["reason"].as_str().unwrap_or_default()

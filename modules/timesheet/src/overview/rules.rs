@@ -1,0 +1,81 @@
+//! What a member's week comes to.
+
+use std::collections::BTreeMap;
+
+use contract::id::MemberId;
+use serde::Serialize;
+use service::clients::directory::DirectoryEntry;
+
+use crate::submission_entries::rules::Totals;
+use crate::weeks::rules::{Status, SubmissionId};
+
+/// What has become of a member's week.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Never submitted.
+    None,
+    /// It waits for a decision.
+    Submitted,
+    /// It was accepted.
+    Approved,
+    /// It was sent back.
+    Rejected,
+    /// It was taken back, or its approval was.
+    Reverted,
+}
+
+impl State {
+    /// Of the week's current submission.
+    #[must_use]
+    pub const fn of(current: Option<Status>) -> Self {
+        match current {
+            None => Self::None,
+            Some(Status::Submitted) => Self::Submitted,
+            Some(Status::Approved) => Self::Approved,
+            Some(Status::Rejected) => Self::Rejected,
+            Some(Status::Reverted) => Self::Reverted,
+        }
+    }
+}
+
+/// The current submission of a week and its hours now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemberWeek {
+    /// The current submission.
+    pub current: Option<(SubmissionId, Status)>,
+    /// Of the entries.
+    pub totals: Totals,
+}
+
+/// One active member's week.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OverviewRow {
+    /// Who.
+    pub member_id: MemberId,
+    /// For people.
+    pub member_name: String,
+    /// What has become of the week.
+    pub state: State,
+    /// The current submission.
+    pub submission_id: Option<SubmissionId>,
+    /// Hours recorded.
+    pub totals: Totals,
+}
+
+/// The rows of these members, in their order.
+#[must_use]
+pub fn rows(members: Vec<DirectoryEntry>, weeks: &BTreeMap<MemberId, MemberWeek>) -> Vec<OverviewRow> {
+    let row = |member: DirectoryEntry| {
+        let week = weeks.get(&member.id).copied().unwrap_or_default();
+        OverviewRow {
+            member_id: member.id,
+            member_name: member.display_name,
+            state: State::of(week.current.map(|(_, status)| status)),
+            submission_id: week.current.map(|(id, _)| id),
+            totals: week.totals,
+        }
+    };
+    members.into_iter().map(row).collect()
+}

@@ -1,0 +1,75 @@
+//! Answers a report in the form that the client accepts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use contract::id::MemberId;
+use contract::page::Page;
+use http::HeaderMap;
+use serde::Serialize;
+use serde_json::json;
+use service::clients::org::Wanted;
+use service::{ApiError, CompanyCall, Data, Permit, Query};
+
+use super::csv::File;
+use super::rules::{Asked, MAX_FILE_ROWS, ReportRow, SumRow, named, wants_file};
+use super::store;
+use crate::refusal::broken;
+use crate::submission_entries::rules::Totals;
+use crate::{App, features};
+
+/// Most members that org tells about at once.
+const NAMES_AT_ONCE: usize = 200;
+
+/// A page of a report and the sums of all of it.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    page: Page<ReportRow>,
+    totals: Totals,
+}
+
+pub(crate) async fn hours(
+    State(app): State<App>,
+    call: CompanyCall,
+    query: Query,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let permit = call.permit(&app.permits, &features::REPORTS_READ).await?;
+    let (asked, page) = service::query::both(Asked::of(&query), query.page())?;
+    if wants_file(&headers) {
+        return Ok(file(&app, &permit, &asked).await?.into_response());
+    }
+    let mut found = store::sums(&app.core.pool, &permit, &asked, page.limit(), page.offset()).await?;
+    if found.rows.is_empty() && page.offset() > 0 {
+        // A page past the end does not tell the length and the sums.
+        let first = store::sums(&app.core.pool, &permit, &asked, 1, 0).await?;
+        found = store::Found { rows: Vec::new(), ..first };
+    }
+    let items = with_names(&app, &permit, found.rows).await?;
+    Ok(Data(Report { page: Page::new(page, items, found.total), totals: found.totals }).into_response())
+}
+
+/// The whole report; one that is too long is refused, never cut.
+async fn file(app: &App, permit: &Permit, asked: &Asked) -> Result<File, ApiError> {
+    let found = store::sums(&app.core.pool, permit, asked, MAX_FILE_ROWS, 0).await?;
+    if found.total > MAX_FILE_ROWS {
+        let details = json!({ "rows": found.total, "limit": MAX_FILE_ROWS });
+        return Err(broken("REPORT_TOO_LONG", "the file would be too long; ask for fewer days", details));
+    }
+    File::of(asked, &with_names(app, permit, found.rows).await?)
+}
+
+/// The rows with the names of their members; org is asked for each member once.
+async fn with_names(app: &App, permit: &Permit, rows: Vec<SumRow>) -> Result<Vec<ReportRow>, ApiError> {
+    let members: BTreeSet<MemberId> = rows.iter().filter_map(|row| row.member).collect();
+    let members: Vec<MemberId> = members.into_iter().collect();
+    let mut names = BTreeMap::new();
+    for some in members.chunks(NAMES_AT_ONCE) {
+        let wanted = Wanted { member_ids: some.to_vec(), ..Wanted::default() };
+        let found = app.org.lookup(permit.company, &wanted, &permit.correlation).await?;
+        names.extend(found.members.into_iter().map(|member| (member.id, member.display_name)));
+    }
+    Ok(rows.into_iter().map(|row| named(row, &names)).collect())
+}

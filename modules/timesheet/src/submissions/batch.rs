@@ -1,0 +1,88 @@
+//! Approves many submissions. Each is a decision of its own, with its own audit row: one that is refused says so in its
+//! place and keeps no other back. Only when something that all of them need cannot answer, the batch ends with that; what
+//! was approved by then is approved.
+
+use axum::extract::State;
+use contract::envelope::ErrorContent;
+use contract::fields::{Fields, FromBody};
+use contract::id::parse_uuid;
+use serde::Serialize;
+use serde_json::Value;
+use service::{ApiError, CompanyCall, Data, RawBody};
+
+use super::decide::{Decider, moved};
+use super::rules::{Move, Shown};
+use crate::weeks::rules::SubmissionId;
+use crate::{App, features};
+
+/// Most submissions at once: a page of the list.
+const MAX_IDS: usize = 100;
+
+/// The body of a batch.
+struct BatchBody(Vec<SubmissionId>);
+
+impl FromBody for BatchBody {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        const NAME: &str = "submissionIds";
+        let Some(value) = fields.raw(NAME) else { return fields.refuse(NAME, "required", "required") };
+        let Value::Array(items) = value else { return fields.refuse(NAME, "type", "a list") };
+        if !(1..=MAX_IDS).contains(&items.len()) {
+            return fields.refuse(NAME, "length", format!("1 to {MAX_IDS} items"));
+        }
+        let mut ids = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            match item.as_str().and_then(parse_uuid).map(SubmissionId::from) {
+                None => fields.refuse(&format!("{NAME}[{index}]"), "uuid", "a UUID")?,
+                Some(id) if ids.contains(&id) => {
+                    fields.refuse(&format!("{NAME}[{index}]"), "duplicate", "each submission once")?;
+                }
+                Some(id) => ids.push(id),
+            }
+        }
+        Some(Self(ids))
+    }
+}
+
+/// What became of each submission, in the order of the request.
+#[derive(Serialize)]
+pub(crate) struct Batch {
+    items: Vec<Outcome>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Outcome {
+    submission_id: SubmissionId,
+    approved: bool,
+    submission: Option<Shown>,
+    error: Option<ErrorContent>,
+}
+
+pub(crate) async fn approve(
+    State(app): State<App>,
+    call: CompanyCall,
+    body: RawBody,
+) -> Result<Data<Batch>, ApiError> {
+    let permit = call.permit(&app.permits, &features::DECIDE).await?;
+    let BatchBody(ids) = body.parse()?;
+    let mut decider = Decider::of(&app, &permit).await?;
+    let mut items = Vec::with_capacity(ids.len());
+    for id in ids {
+        match moved(&app, &call, &permit, &mut decider, id, &Move::Approve).await {
+            // What cannot answer now cannot for the rest either.
+            Err(error) if error.parts().status.is_server_error() => return Err(error),
+            done => items.push(outcome(id, done)),
+        }
+    }
+    Ok(Data(Batch { items }))
+}
+
+fn outcome(submission_id: SubmissionId, done: Result<Shown, ApiError>) -> Outcome {
+    match done {
+        Ok(shown) => Outcome { submission_id, approved: true, submission: Some(shown), error: None },
+        Err(error) => {
+            let error = Some(service::reply::body(&error).error);
+            Outcome { submission_id, approved: false, submission: None, error }
+        }
+    }
+}
