@@ -7,9 +7,11 @@
 //!            -> migrate  roles, schemas, audit tables, migrations
 //!            -> check    everything that can be wrong before a start
 //!            -> config   every variable
+//!            -> authz    cases with known answers, and the operator's look at tuples
 //!            -> token    a real login, for curl and load generators
 //! ```
 
+mod authorization;
 mod catalog;
 mod certificates;
 mod check;
@@ -71,6 +73,7 @@ async fn dispatch(command: Command, environment: Settings) -> Result<(), Stop> {
         Command::Migrate => migrate::migrate(&environment).await,
         Command::Check(request) => check::check(&environment, &request),
         Command::Config => config::print(&environment),
+        Command::Authz(request) => authorization::run(&request, &environment).await,
         Command::Token(request) => token::print(&request, &environment).await,
     }
 }

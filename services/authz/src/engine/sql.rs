@@ -47,7 +47,12 @@ impl SqlEngine {
     /// (object, relation) pairs that one question visits.
     #[must_use]
     pub fn connect(database: &DatabaseConfig, budget: i64) -> Self {
-        let pool = service::db::pool_with(database, &SETTINGS);
+        Self::over(service::db::pool_with(database, &SETTINGS), budget)
+    }
+
+    /// With connections that the caller has.
+    #[must_use]
+    pub fn over(pool: PgPool, budget: i64) -> Self {
         Self { pool, models: Arc::default(), budget }
     }
 

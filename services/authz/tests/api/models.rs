@@ -165,13 +165,11 @@ fn by_memory(
             wrong.push(format!("objects {kind} {relation}, expected {expected:?}"));
         }
     }
-    if subject_relation.is_empty() {
-        for ask in &asks {
-            let said = graph.subjects(ask, &subject.0).is_some_and(|ids| ids.contains(&subject.1));
-            let key = ((ask.object.kind.clone(), ask.object.id.clone()), ask.relation.clone());
-            if said != held.contains(&key) {
-                wrong.push(format!("subjects of {ask:?}"));
-            }
+    for ask in asks.iter().filter(|_| named) {
+        let said = graph.subjects(ask, (&subject.0, subject_relation)).is_some_and(|ids| ids.contains(&subject.1));
+        let key = ((ask.object.kind.clone(), ask.object.id.clone()), ask.relation.clone());
+        if said != held.contains(&key) && tuples.iter().any(|tuple| tuple.object == key.0 || tuple.subject == key.0) {
+            wrong.push(format!("subjects of {ask:?}"));
         }
     }
     wrong
