@@ -31,7 +31,9 @@ impl From<OperateError> for Stop {
     fn from(error: OperateError) -> Self {
         match error {
             OperateError::Refused(message) => Self::Unfit(message),
-            failed @ (OperateError::Database(_) | OperateError::Unanswered(_)) => Self::Failed(failed.to_string()),
+            failed @ (OperateError::Database(_) | OperateError::Unanswered(_)) => {
+                Self::Failed(failed.to_string())
+            }
         }
     }
 }
@@ -125,7 +127,8 @@ async fn tuples(request: &TuplesRequest, settings: &Settings) -> Result<(), Stop
         TuplesRequest::List { object, subject, limit } => {
             let wrong = |text: &str| Stop::Unfit(format!("\"{text}\" is not type:id"));
             let object = object.as_deref().map(|text| operate::parse_object(text).ok_or_else(|| wrong(text)));
-            let subject = subject.as_deref().map(|text| operate::parse_subject(text).ok_or_else(|| wrong(text)));
+            let subject =
+                subject.as_deref().map(|text| operate::parse_subject(text).ok_or_else(|| wrong(text)));
             let (object, subject) = (object.transpose()?, subject.transpose()?);
             for line in operate::list(&mut connection, object.as_ref(), subject.as_ref(), *limit).await? {
                 console::result(&line);

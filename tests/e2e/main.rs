@@ -12,6 +12,7 @@ mod durability;
 mod harness;
 mod matrix;
 mod outages;
+mod reasons;
 mod restart;
 mod tour;
 

@@ -247,7 +247,9 @@ mod tests {
     fn what_stands_outside_of_api_is_the_standards_and_nothing_else() {
         assert_eq!(meaning(&Method::POST, "/access/v1/evaluation"), "/access/v1/evaluation");
         assert_eq!(meaning(&Method::GET, "/access/v1/evaluations"), "405 POST");
-        for path in ["/access", "/access/v1/search/subject", "/.well-known/openid-configuration", "/v1/evaluation"] {
+        for path in
+            ["/access", "/access/v1/search/subject", "/.well-known/openid-configuration", "/v1/evaluation"]
+        {
             assert_eq!(meaning(&Method::GET, path), "404", "{path}");
         }
     }

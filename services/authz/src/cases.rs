@@ -112,7 +112,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    fn note<T: PartialEq + std::fmt::Debug>(&mut self, what: impl FnOnce() -> String, said: &T, expected: &T) {
+    fn note<T: PartialEq + std::fmt::Debug>(
+        &mut self,
+        what: impl FnOnce() -> String,
+        said: &T,
+        expected: &T,
+    ) {
         if said == expected {
             self.passed += 1;
         } else {
@@ -222,7 +227,9 @@ impl Case {
     /// # Errors
     /// The database cannot be asked.
     pub async fn by_sql(&self, engine: &SqlEngine, owner: &mut PgConnection) -> Result<Outcome, Unanswered> {
-        self.store(owner).await.map_err(|error| Unanswered { dependency: "postgres", cause: error.to_string() })?;
+        self.store(owner)
+            .await
+            .map_err(|error| Unanswered { dependency: "postgres", cause: error.to_string() })?;
         let mut outcome = Outcome::default();
         for (subject, ask, expected) in &self.checks {
             let question = Question { subject: subject.clone(), places: Vec::new(), asks: vec![ask.clone()] };

@@ -170,7 +170,12 @@ pub async fn change(
         sqlx::query!(
             "DELETE FROM authz.tuple WHERE object_type = $1 AND object_id = $2 AND relation = $3
                 AND subject_type = $4 AND subject_id = $5 AND subject_relation = $6",
-            object_type, object_id, relation, subject_type, subject_id, subject_relation
+            object_type,
+            object_id,
+            relation,
+            subject_type,
+            subject_id,
+            subject_relation
         )
         .execute(&mut *tx)
         .await?

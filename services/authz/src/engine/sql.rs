@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use service::config::DatabaseConfig;
-use sqlx::{PgExecutor, PgPool};
 use sqlx::types::Json;
+use sqlx::{PgExecutor, PgPool};
 
 use super::{Engine, Explained, Listed, Listing, Model, Models, Reading, Unanswered};
 use crate::facts::{Ask, Facts, Held, PlaceFacts, Question, SubjectFacts, SubjectRef};

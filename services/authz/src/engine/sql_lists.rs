@@ -17,7 +17,11 @@ struct Row {
 }
 
 impl SqlEngine {
-    pub(super) async fn list_now(&self, question: &Question, listing: &Listing) -> Result<Listed, Unanswered> {
+    pub(super) async fn list_now(
+        &self,
+        question: &Question,
+        listing: &Listing,
+    ) -> Result<Listed, Unanswered> {
         let mut model = self.models.current(&self.pool).await?;
         let anchor = company_module_id(listing.company, &listing.module);
         let wanted = (listing.object_type.as_str(), listing.relation.as_str());

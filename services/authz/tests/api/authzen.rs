@@ -64,7 +64,11 @@ async fn many_questions_share_what_stands_above_them_and_stop_where_they_say() {
     assert_eq!(app.ask("POST", MANY, "alice", Some(too_many)).await.status, 400);
     let wrong = json!({ "subject": user("alice"), "evaluations": [deal("1")] });
     let reply = app.ask("POST", MANY, "alice", Some(wrong)).await;
-    assert_eq!(reply.body["error"]["details"]["fields"][0]["path"], "evaluations[0].action", "{}", reply.text);
+    assert_eq!(
+        reply.body["error"]["details"]["fields"][0]["path"], "evaluations[0].action",
+        "{}",
+        reply.text
+    );
 }
 
 #[tokio::test]

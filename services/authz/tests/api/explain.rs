@@ -12,17 +12,26 @@ async fn a_hit_and_a_miss_are_explained_by_their_trees() {
     rows.tuple(&format!("crm_deal:1#company_module@company_module:{company}/crm"), "grant").await;
     rows.tuple("crm_deal:1#viewer@group:g#member", "grant").await;
     rows.tuple("group:g#member@user:alice", "org").await;
-    let path = format!("{EXPLAIN}?companyId={company}&moduleKey=crm&objectType=crm_deal&objectId=1&relation=viewer");
+    let path =
+        format!("{EXPLAIN}?companyId={company}&moduleKey=crm&objectType=crm_deal&objectId=1&relation=viewer");
     for (subject, held) in [("alice", true), ("bob", false)] {
         let told = app.ask("GET", &path, subject, None).await.data().clone();
-        assert_eq!((&told["decision"]["allowed"], &told["subject"]), (&json!(held), &json!(subject)), "{told}");
+        assert_eq!(
+            (&told["decision"]["allowed"], &told["subject"]),
+            (&json!(held), &json!(subject)),
+            "{told}"
+        );
         let outcomes: Vec<_> =
             told["steps"].as_array().expect("steps").iter().map(|step| step["outcome"].clone()).collect();
         let last = if held { "passed" } else { "denied" };
         assert_eq!(outcomes, ["passed", "passed", "passed", "skipped", "passed", "passed", last]);
         let tree = &told["tree"];
         assert_eq!((&tree["object"], &tree["held"]), (&json!("crm_deal:1"), &json!(held)));
-        let group = tree["from"].as_array().expect("branches").iter().find(|branch| branch["to"]["object"] == "group:g");
+        let group = tree["from"]
+            .as_array()
+            .expect("branches")
+            .iter()
+            .find(|branch| branch["to"]["object"] == "group:g");
         let group = group.expect("the group is looked at");
         assert_eq!(group["tuple"], "crm_deal:1#viewer@group:g#member");
         let own = if held { json!("group:g#member@user:alice") } else { Value::Null };
@@ -61,5 +70,10 @@ async fn an_object_of_another_company_shows_no_tree() {
     rows.tuple("crm_deal:1#viewer@group:secret#member", "grant").await;
     let path = format!("{EXPLAIN}?companyId={company}&objectType=crm_deal&objectId=1&relation=viewer");
     let reply = app.ask("GET", &path, "alice", None).await;
-    assert_eq!((&reply.data()["tree"], reply.text.contains("secret")), (&Value::Null, false), "{}", reply.text);
+    assert_eq!(
+        (&reply.data()["tree"], reply.text.contains("secret")),
+        (&Value::Null, false),
+        "{}",
+        reply.text
+    );
 }

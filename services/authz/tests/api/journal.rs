@@ -29,7 +29,9 @@ fn duration() -> Duration {
 /// What one writer does again and again: a statement, and the answer from then on.
 fn steps(subject: &str, company: CompanyId) -> Vec<(String, &'static str)> {
     let member = |active: bool| {
-        format!("UPDATE org.members SET is_active = {active} WHERE user_id = '{subject}' AND company_id = '{company}'")
+        format!(
+            "UPDATE org.members SET is_active = {active} WHERE user_id = '{subject}' AND company_id = '{company}'"
+        )
     };
     let tuple = format!("('company', '{company}', 'member', 'user', '{subject}', '', 'org')");
     let account = |column: &str| format!("UPDATE identity.users SET {column} WHERE kc_sub = '{subject}'");
@@ -37,7 +39,9 @@ fn steps(subject: &str, company: CompanyId) -> Vec<(String, &'static str)> {
     vec![
         (format!("DELETE FROM authz.tuple WHERE {own}"), "ENGINE_DENIED"),
         (
-            format!("INSERT INTO authz.tuple VALUES ('crm_deal', '1', 'viewer', 'user', '{subject}', '', 'grant')"),
+            format!(
+                "INSERT INTO authz.tuple VALUES ('crm_deal', '1', 'viewer', 'user', '{subject}', '', 'grant')"
+            ),
             "ALLOWED",
         ),
         (
@@ -188,7 +192,10 @@ async fn no_decision_rests_on_a_state_that_never_was() {
         let (some, wrong) = reader.await.expect("it read");
         (answers, allowed) = (answers + some, allowed + wrong);
     }
-    told(&format!("{cycles} cycles in {:?}, {answers} answers, {allowed} of a state that never was", begun.elapsed()));
+    told(&format!(
+        "{cycles} cycles in {:?}, {answers} answers, {allowed} of a state that never was",
+        begun.elapsed()
+    ));
     assert_eq!(allowed, 0);
     assert!(answers > 0 && cycles > 0, "{answers} answers, {cycles} cycles");
 }

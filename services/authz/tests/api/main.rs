@@ -16,6 +16,7 @@ mod cases;
 mod denials;
 mod explain;
 mod feed;
+mod fuzz;
 mod grants;
 mod journal;
 mod memory;

@@ -73,7 +73,10 @@ async fn a_feed_that_does_not_answer_allows_nothing() {
     rows.tuple("crm_deal:1#viewer@user:alice", "grant").await;
     assert_eq!(app.reason("alice", on_deal(company)).await, "ALLOWED");
     let mut holding = app.owner.begin().await.expect("a transaction");
-    sqlx::query("LOCK TABLE identity.provider_look IN ACCESS EXCLUSIVE MODE").execute(&mut *holding).await.expect("held");
+    sqlx::query("LOCK TABLE identity.provider_look IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut *holding)
+        .await
+        .expect("held");
     rows.run("DELETE FROM authz.tuple WHERE object_id = '1' AND relation = 'viewer'").await;
     let (begun, mut refused) = (Instant::now(), 0_u32);
     while begun.elapsed() < Duration::from_secs(super::journal::number("AUTHZ_HOLD_SECONDS", 2)) {
@@ -96,8 +99,11 @@ async fn another_epoch_is_loaded_anew_and_no_old_tuple_is_believed() {
     rows.tuple("crm_deal:1#viewer@user:alice", "grant").await;
     assert_eq!(app.reason("alice", on_deal(company)).await, "ALLOWED");
     // As a restore does: rows change and no log says so.
-    rows.run("ALTER TABLE authz.tuple DISABLE TRIGGER USER; DELETE FROM authz.tuple WHERE relation = 'viewer';
-        ALTER TABLE authz.tuple ENABLE TRIGGER USER").await;
+    rows.run(
+        "ALTER TABLE authz.tuple DISABLE TRIGGER USER; DELETE FROM authz.tuple WHERE relation = 'viewer';
+        ALTER TABLE authz.tuple ENABLE TRIGGER USER",
+    )
+    .await;
     let mut owner = PgConnection::connect_with(&app.database.owner_options()).await.expect("a connection");
     operate::rebuild(&mut owner, "tester").await.expect("a new epoch");
     loop {

@@ -24,9 +24,12 @@ async fn a_list_is_complete_and_only_of_the_company() {
     for (id, of) in [("1", company), ("2", company), ("3", company), ("4", other)] {
         rows.tuple(&format!("crm_deal:{id}#company_module@company_module:{of}/crm"), "grant").await;
     }
-    for tuple in ["crm_deal:2#viewer@user:alice", "crm_deal:3#owner@group:g#member", "crm_deal:4#viewer@user:alice",
-        "crm_deal:5#viewer@user:alice"]
-    {
+    for tuple in [
+        "crm_deal:2#viewer@user:alice",
+        "crm_deal:3#owner@group:g#member",
+        "crm_deal:4#viewer@user:alice",
+        "crm_deal:5#viewer@user:alice",
+    ] {
         rows.tuple(tuple, "grant").await;
     }
     rows.tuple("group:g#member@user:alice", "org").await;
@@ -59,10 +62,14 @@ async fn a_list_comes_in_pages() {
         rows.tuple(&format!("crm_deal:{id}#viewer@user:alice"), "grant").await;
     }
     let path = format!("{OBJECTS}?objectType=crm_deal&relation=viewer&companyId={company}&pageSize=3");
-    let page = async |page: u32| app.ask("GET", &format!("{path}&page={page}"), "alice", None).await.data().clone();
+    let page =
+        async |page: u32| app.ask("GET", &format!("{path}&page={page}"), "alice", None).await.data().clone();
     let item = |id: &str| json!({ "type": "crm_deal", "id": id });
     let last = page(3).await;
-    assert_eq!(last, json!({ "items": [item("106")], "total": 7, "page": 3, "pageSize": 3, "totalPages": 3 }));
+    assert_eq!(
+        last,
+        json!({ "items": [item("106")], "total": 7, "page": 3, "pageSize": 3, "totalPages": 3 })
+    );
     assert_eq!(page(1).await["items"], json!([item("100"), item("101"), item("102")]));
     assert_eq!(page(4).await["items"], json!([]));
 }

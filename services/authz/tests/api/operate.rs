@@ -18,19 +18,25 @@ async fn tuples_are_listed_added_and_removed_each_with_its_audit_row() {
     }
     let group = ObjectRef { kind: "group".to_owned(), id: "g".to_owned() };
     let ann = SubjectRef::user("ann");
-    for (object, subject) in [(None, None), (Some(&group), None), (None, Some(&ann)), (Some(&group), Some(&ann))] {
+    for (object, subject) in
+        [(None, None), (Some(&group), None), (None, Some(&ann)), (Some(&group), Some(&ann))]
+    {
         let listed = operate::list(&mut owner, object, subject, 10).await.expect("a list");
         assert_eq!(listed, ["group:g#member@user:ann  operator"]);
     }
-    let audit: Vec<String> =
-        sqlx::query_scalar("SELECT actor || ' ' || action || ' ' || subject FROM audit.authz__events ORDER BY seq")
-            .fetch_all(&mut owner)
-            .await
-            .expect("the audit");
+    let audit: Vec<String> = sqlx::query_scalar(
+        "SELECT actor || ' ' || action || ' ' || subject FROM audit.authz__events ORDER BY seq",
+    )
+    .fetch_all(&mut owner)
+    .await
+    .expect("the audit");
     let row = |action: &str| format!("operator:me {action} group:g");
     assert_eq!(audit, [row("tuples.added"), row("tuples.removed"), row("tuples.added")]);
     let role = TupleText::parse("system:platform#superadmin@user:ann").expect("a tuple");
-    assert!(operate::change(&mut owner, true, &role, "me").await.is_err(), "the platform role has its own way");
+    assert!(
+        operate::change(&mut owner, true, &role, "me").await.is_err(),
+        "the platform role has its own way"
+    );
     for text in ["", "a:1#r", "a:1@b:2", "a#r@b:2", "a:1#@b:2", "a:#r@b:2", ":1#r@b:2"] {
         assert!(TupleText::parse(text).is_err(), "{text}");
     }

@@ -28,10 +28,7 @@ impl FixedGraph {
     ///
     /// # Errors
     /// They are too many.
-    pub fn build<'a>(
-        model: &Arc<Model>,
-        tuples: impl Iterator<Item = TupleRow<'a>>,
-    ) -> Result<Self, Full> {
+    pub fn build<'a>(model: &Arc<Model>, tuples: impl Iterator<Item = TupleRow<'a>>) -> Result<Self, Full> {
         let mut builder = GraphBuilder::default();
         for tuple in tuples {
             builder.push(&tuple)?;
@@ -47,7 +44,8 @@ impl FixedGraph {
     /// The database cannot answer, or they are too many.
     pub async fn load(model: &Arc<Model>, connection: PgConnection) -> Result<Self, Unanswered> {
         let failed = |cause: String| Unanswered { dependency: "postgres", cause };
-        let Loaded { mut graph, .. } = load_over(connection).await.map_err(|error| failed(error.to_string()))?;
+        let Loaded { mut graph, .. } =
+            load_over(connection).await.map_err(|error| failed(error.to_string()))?;
         let rules = Bound::new(Arc::clone(model), &mut graph).map_err(|full| failed(full.to_string()))?;
         Ok(Self { graph, rules: Arc::new(rules), budget: DEFAULT_BUDGET })
     }
