@@ -134,7 +134,7 @@ class OpenFga:
     def batch(self, questions):
         each = [{"tuple_key": self.key(one), "correlation_id": str(i)} for i, one in enumerate(questions)]
         return "POST", self.path + "batch-check", {"checks": each, "authorization_model_id": self.model}, {}, \
-            lambda data: [data["result"][str(i)]["allowed"] for i in range(len(questions))]
+            lambda data: [data["result"][str(i)].get("allowed") for i in range(len(questions))]
 
 
 def run(product, calls, clients, server, postmaster):
@@ -150,13 +150,20 @@ def run(product, calls, clients, server, postmaster):
                 method, path, body, headers, judge = todo.get_nowait()
             except queue.Empty:
                 return
-            connection.request(method, path, json.dumps(body), {"content-type": "application/json", **headers})
-            answer = connection.getresponse()
-            data = answer.read()
+            try:
+                connection.request(method, path, json.dumps(body), {"content-type": "application/json", **headers})
+                answer = connection.getresponse()
+                data = answer.read()
+            except (OSError, http.client.HTTPException) as error:
+                errors.append((repr(error), path))
+                return
             if answer.status != 200:
                 errors.append((answer.status, data[:300]))
                 continue
-            answers.append(judge(json.loads(data)))
+            try:
+                answers.append(judge(json.loads(data)))
+            except (KeyError, ValueError) as error:
+                errors.append((repr(error), data[:300]))
 
     begun, before = time.time(), (ticks(server), family(postmaster))
     threads = [threading.Thread(target=client) for _ in range(clients)]
@@ -240,6 +247,7 @@ def main():
         for kind, count in counts.items():
             result[f"{kind}, {clients} client" + ("s" if clients > 1 else "")] = \
                 measure(product, kind, args.n, max(20, int(count * args.scale)), clients, args)
+            print(f"{args.product} {kind}, {clients}: {result[list(result)[-1]]}", file=sys.stderr, flush=True)
     if not args.quick:
         result["batch of 100, an item"] = measure_batch(product, args.n, 20 if args.product == "platform" else 4, args)
     print(json.dumps(result))
