@@ -67,6 +67,9 @@ pub enum Command {
     /// What operators do with subjects; audited with the name of this account
     #[command(subcommand)]
     Identity(IdentityCommand),
+    /// Look at relations and tuples as an operator, or run cases with known answers
+    #[command(subcommand)]
+    Authz(AuthzRequest),
 }
 
 /// The shells that completions are made for.
@@ -185,6 +188,65 @@ pub struct LifecycleRequest {
     /// For the audit row
     #[arg(long, default_value = "an operator's command")]
     pub reason: String,
+}
+
+/// What to do with relations. Objects are written type:id, subjects type:id or type:id#relation, tuples
+/// object#relation@subject.
+#[derive(Clone, Debug, Subcommand)]
+pub enum AuthzRequest {
+    /// Run files of relationship questions with known answers, by memory and by SQL, on a database of their own
+    Cases {
+        /// JSON files with `cases`
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Say whether a subject holds a relation of an object
+    Check(AuthzQuestion),
+    /// Say why a subject holds a relation of an object, or does not
+    Explain(AuthzQuestion),
+    /// List, add or remove tuples; changes are audited with your account's name
+    #[command(subcommand)]
+    Tuples(TuplesRequest),
+    /// Make every authz process load all tuples anew, as after a restore
+    Rebuild,
+}
+
+/// One relation.
+#[derive(Args, Clone, Debug)]
+pub struct AuthzQuestion {
+    /// type:id
+    pub object: String,
+    /// A relation of the object's type
+    pub relation: String,
+    /// type:id or type:id#relation
+    pub subject: String,
+}
+
+/// What to do with tuples.
+#[derive(Clone, Debug, Subcommand)]
+pub enum TuplesRequest {
+    /// Print tuples, each with who keeps it
+    List {
+        /// Of this object (type:id)
+        #[arg(long)]
+        object: Option<String>,
+        /// Of this subject (type:id or type:id#relation)
+        #[arg(long)]
+        subject: Option<String>,
+        /// Print so many at most, 10000 in any case
+        #[arg(long, default_value_t = 1_000)]
+        limit: i64,
+    },
+    /// Add one
+    Add {
+        /// object#relation@subject
+        tuple: String,
+    },
+    /// Remove one
+    Remove {
+        /// object#relation@subject
+        tuple: String,
+    },
 }
 
 /// What to look at: without an option the platform itself.

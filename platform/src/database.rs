@@ -124,6 +124,13 @@ impl Database {
     }
 }
 
+/// Removes a data directory that held nobody's data, and its stopped database wherever that lies.
+pub(crate) fn wipe(data_dir: &Path) -> Result<(), Stop> {
+    Place { parent: data_dir.to_owned(), elsewhere: ELSEWHERE.into() }.wipe()?;
+    let removed = std::fs::remove_dir_all(data_dir);
+    removed.map_err(|error| Stop::Failed(format!("{} is left over: {error}", data_dir.display())))
+}
+
 /// The owner's login in `PLATFORM_DATABASE_URL`, which must name a database.
 pub(crate) fn parse_url(url: &str) -> Result<PgConnectOptions, Stop> {
     let right = "postgres://owner:password@host:port/database";

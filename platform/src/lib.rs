@@ -8,12 +8,14 @@
 //!            -> check    everything that can be wrong before a start
 //!            -> new      the folder of a module to begin with
 //!            -> config   every variable
+//!            -> authz    cases with known answers, and the operator's look at tuples
 //!            -> token    a real login, for curl and load generators
 //!            -> demo     a small company over the public API
 //!            -> doctor   what of issuer, domain, audience, redirects, clock and certificate does not fit
 //!            -> org, identity   what operators do that has no route (operator/)
 //! ```
 
+mod authorization;
 mod catalog;
 mod certificates;
 mod check;
@@ -83,6 +85,7 @@ async fn dispatch(command: Command, environment: Settings) -> Result<(), Stop> {
         Command::New(NewCommand { kind: NewKind::Module(request) }) => new::module(&request),
         Command::Config { markdown: false } => config::print(&environment),
         Command::Config { markdown: true } => config::markdown(),
+        Command::Authz(request) => authorization::run(&request, &environment).await,
         Command::Token(request) => token::print(&request, &environment).await,
         Command::Demo => demo::demo(&environment).await,
         Command::Completions { shell } => {

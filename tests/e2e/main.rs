@@ -30,6 +30,7 @@ mod outages;
 mod provider;
 mod provider_faults;
 mod provider_outage;
+mod reasons;
 mod restart;
 mod tour;
 

@@ -101,6 +101,7 @@ impl RouteTable {
                 Some(key) => Ok(Route { label: MODULE_LABEL, to: To::Module(key) }),
                 None => self.fixed(method, &segments),
             },
+            [first, ..] if first.is("access") || first.is(".well-known") => self.fixed(method, &segments),
             _ => Err(Refusal::NotFound),
         }
     }
@@ -239,6 +240,17 @@ mod tests {
         assert_eq!(meaning(&Method::OPTIONS, "/healthz"), "405 GET, HEAD");
         for method in [Method::TRACE, Method::CONNECT] {
             assert_eq!(meaning(&method, "/api/docs/v1/x"), format!("405 {FORWARDED_METHODS}"));
+        }
+    }
+
+    #[test]
+    fn what_stands_outside_of_api_is_the_standards_and_nothing_else() {
+        assert_eq!(meaning(&Method::POST, "/access/v1/evaluation"), "/access/v1/evaluation");
+        assert_eq!(meaning(&Method::GET, "/access/v1/evaluations"), "405 POST");
+        for path in
+            ["/access", "/access/v1/search/subject", "/.well-known/openid-configuration", "/v1/evaluation"]
+        {
+            assert_eq!(meaning(&Method::GET, path), "404", "{path}");
         }
     }
 

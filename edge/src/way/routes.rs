@@ -134,11 +134,17 @@ use Verb::{Delete, Get, Post, Put};
 
 /// Every row, in the document's order.
 #[rustfmt::skip]
-pub(crate) static FIXED: [Row; 33] = [
+pub(crate) static FIXED: [Row; 38] = [
     // Decisions and self-scoped reads
     row(Post, "/api/auth/effective-access/can", Bearer, Authz, "/internal/authz/effective-access/can"),
     row(Post, "/api/auth/effective-access/batch-can", Bearer, Authz, "/internal/authz/effective-access/batch-can"),
     own_subject(row(Get, "/api/auth/effective-access/summary", Bearer, Authz, "/internal/authz/effective-access/summary")),
+    own_subject(row(Get, "/api/auth/effective-access/objects", Bearer, Authz, "/internal/authz/effective-access/objects")),
+    row(Get, "/api/auth/effective-access/explain", Bearer, Authz, "/internal/authz/effective-access/explain"),
+    // The decision under the names of AuthZEN
+    row(Post, "/access/v1/evaluation", Bearer, Authz, "/internal/authz/access/v1/evaluation"),
+    row(Post, "/access/v1/evaluations", Bearer, Authz, "/internal/authz/access/v1/evaluations"),
+    row(Get, "/.well-known/authzen-configuration", Bearer, Authz, "/internal/authz/authzen-configuration"),
     own_subject(row(Get, "/api/org/me/companies", Bearer, Org, "/internal/org/me/companies")),
     row(Get, "/api/org/companies/{companyId}/members", Directory, Org, "/internal/org/companies/{companyId}/members"),
     row(Get, "/api/org/companies/{companyId}/members/by-subject/{subject}", AppBackend, Org, "/internal/org/companies/{companyId}/members/by-kcsub/{subject}"),

@@ -87,6 +87,8 @@ struct RawSubjects {
     object: String,
     relation: String,
     subject_type: String,
+    #[serde(default)]
+    subject_relation: String,
     expected: Vec<String>,
 }
 
@@ -97,7 +99,7 @@ pub struct Case {
     tuples: Vec<Tuple>,
     checks: Vec<(SubjectRef, Ask, bool)>,
     objects: Vec<(SubjectRef, String, String, Vec<String>)>,
-    subjects: Vec<(Ask, String, Vec<String>)>,
+    subjects: Vec<(Ask, (String, String), Vec<String>)>,
 }
 
 /// What came of some cases.
@@ -110,7 +112,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    fn note<T: PartialEq + std::fmt::Debug>(&mut self, what: impl FnOnce() -> String, said: &T, expected: &T) {
+    fn note<T: PartialEq + std::fmt::Debug>(
+        &mut self,
+        what: impl FnOnce() -> String,
+        said: &T,
+        expected: &T,
+    ) {
         if said == expected {
             self.passed += 1;
         } else {
@@ -160,13 +167,13 @@ impl Case {
             case.checks.push((subject(&text).map_err(bad)?, ask, expected));
         }
         for RawObjects { kind, relation, subject: text, expected } in raw.list_objects {
-            let ids = ids(&kind, &expected).map_err(bad)?;
+            let ids = ids(&kind, "", &expected).map_err(bad)?;
             case.objects.push((subject(&text).map_err(bad)?, kind, relation, ids));
         }
-        for RawSubjects { object, relation, subject_type, expected } in raw.list_subjects {
-            let ids = ids(&subject_type, &expected).map_err(bad)?;
+        for RawSubjects { object, relation, subject_type, subject_relation, expected } in raw.list_subjects {
+            let ids = ids(&subject_type, &subject_relation, &expected).map_err(bad)?;
             let ask = Ask::new(self::object(&object).map_err(bad)?, &relation);
-            case.subjects.push((ask, subject_type, ids));
+            case.subjects.push((ask, (subject_type, subject_relation), ids));
         }
         Ok(case)
     }
@@ -207,9 +214,10 @@ impl Case {
             let what = || self.told("memory", &format!("objects {kind} {relation} {subject:?}"));
             outcome.note(what, &said.as_ref(), &Some(expected));
         }
-        for (ask, kind, expected) in &self.subjects {
-            let said = graph.subjects(ask, kind);
-            outcome.note(|| self.told("memory", &format!("subjects {kind} {ask:?}")), &said.as_ref(), &Some(expected));
+        for (ask, (kind, of), expected) in &self.subjects {
+            let said = graph.subjects(ask, (kind, of));
+            let what = || self.told("memory", &format!("subjects {kind}#{of} {ask:?}"));
+            outcome.note(what, &said.as_ref(), &Some(expected));
         }
         outcome
     }
@@ -219,7 +227,9 @@ impl Case {
     /// # Errors
     /// The database cannot be asked.
     pub async fn by_sql(&self, engine: &SqlEngine, owner: &mut PgConnection) -> Result<Outcome, Unanswered> {
-        self.store(owner).await.map_err(|error| Unanswered { dependency: "postgres", cause: error.to_string() })?;
+        self.store(owner)
+            .await
+            .map_err(|error| Unanswered { dependency: "postgres", cause: error.to_string() })?;
         let mut outcome = Outcome::default();
         for (subject, ask, expected) in &self.checks {
             let question = Question { subject: subject.clone(), places: Vec::new(), asks: vec![ask.clone()] };
@@ -232,9 +242,9 @@ impl Case {
             let what = || self.told("sql", &format!("objects {kind} {relation} {subject:?}"));
             outcome.note(what, &said, expected);
         }
-        for (ask, kind, expected) in &self.subjects {
-            let said = engine.subjects_by(&self.model, ask, kind).await?;
-            outcome.note(|| self.told("sql", &format!("subjects {kind} {ask:?}")), &said, expected);
+        for (ask, (kind, of), expected) in &self.subjects {
+            let said = engine.subjects_by(&self.model, ask, (kind, of)).await?;
+            outcome.note(|| self.told("sql", &format!("subjects {kind}#{of} {ask:?}")), &said, expected);
         }
         Ok(outcome)
     }
@@ -284,10 +294,14 @@ fn subject(text: &str) -> Result<SubjectRef, String> {
 }
 
 /// Sorted, as the engines answer.
-fn ids(kind: &str, names: &[String]) -> Result<Vec<String>, String> {
+fn ids(kind: &str, of: &str, names: &[String]) -> Result<Vec<String>, String> {
     let id = |name: &String| {
-        let ObjectRef { kind: of, id } = object(name)?;
-        if of == kind { Ok(id) } else { Err(format!("\"{name}\" is no {kind}")) }
+        let SubjectRef { kind: own, id, relation } = subject(name)?;
+        if (own.as_str(), relation.as_str()) == (kind, of) {
+            Ok(id)
+        } else {
+            Err(format!("\"{name}\" is no {kind}#{of}"))
+        }
     };
     let mut ids = names.iter().map(id).collect::<Result<Vec<_>, _>>()?;
     ids.sort_unstable();

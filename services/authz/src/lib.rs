@@ -15,6 +15,7 @@ pub mod facts;
 pub mod feed;
 pub mod grants;
 pub mod meter;
+pub mod operate;
 pub mod roles;
 pub mod routes;
 mod state;

@@ -23,7 +23,7 @@ pub struct App {
 }
 
 impl App {
-    /// Of one process; starts the writer of denials, which ends with the last clone, and the feed, which ends at `stop`.
+    /// Of one process; starts the writer of denials, which ends with the last clone, and the feed.
     ///
     /// # Errors
     /// A metric family registered twice.

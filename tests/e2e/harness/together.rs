@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use serde_json::Value;
 use sqlx::PgPool;
 use sqlx::postgres::PgConnectOptions;
 
@@ -127,7 +128,7 @@ impl Together {
 
     /// Every member of a company and how many audit rows tell of its creation, read from the database as org reads it.
     pub(crate) async fn audited_members(&self, company: &str) -> BTreeMap<String, i64> {
-        let pool = self.pool_of("org").await;
+        let pool = self.database("org").await;
         let rows: Vec<(String, i64)> = sqlx::query_as(
             "SELECT m.id::text, count(e.seq) FROM org.members m \
              LEFT JOIN audit.org__events e ON e.subject = 'member:' || m.id::text AND e.action = 'member.created' \
@@ -143,7 +144,7 @@ impl Together {
 
     /// How many audit rows of a service name this actor.
     pub(crate) async fn audited_by(&self, service: &str, actor: &str) -> i64 {
-        let pool = self.pool_of(service).await;
+        let pool = self.database(service).await;
         let sql = format!("SELECT count(*) FROM audit.{service}__events WHERE actor = $1");
         let count =
             sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(actor).fetch_one(&pool).await.expect("a count");
@@ -151,8 +152,8 @@ impl Together {
         count
     }
 
-    /// The database as a service sees it.
-    async fn pool_of(&self, service: &str) -> PgPool {
+    /// The database as one service sees it.
+    pub(crate) async fn database(&self, service: &str) -> PgPool {
         let secret = self.data().join(format!("secrets/db-{service}"));
         let password = std::fs::read_to_string(secret).expect("the role's password is kept");
         let options = PgConnectOptions::new_without_pgpass()
@@ -164,6 +165,11 @@ impl Together {
         PgPool::connect_with(options).await.expect("the role connects")
     }
 
+    /// A service's own port, which no edge stands before.
+    pub(crate) fn service(&self, port: u16) -> Service {
+        Service { address: format!("http://127.0.0.1:{}", port + self.offset), http: reqwest::Client::new() }
+    }
+
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.directory.join("log")).unwrap_or_default()
     }
@@ -173,6 +179,27 @@ impl Together {
         let text =
             std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         text.lines().next().expect("a process id").to_owned()
+    }
+}
+
+/// A service asked without the edge.
+pub(crate) struct Service {
+    address: String,
+    http: reqwest::Client,
+}
+
+impl Service {
+    /// The answer to a decision's question.
+    pub(crate) async fn can(&self, token: &str, question: &Value) -> Value {
+        let url = format!("{}/internal/authz/effective-access/can", self.address);
+        let sent = self.http.post(url).bearer_auth(token).json(question).send().await.expect("an answer");
+        sent.json().await.expect("JSON")
+    }
+
+    /// Its metrics.
+    pub(crate) async fn metrics(&self) -> String {
+        let sent = self.http.get(format!("{}/metrics", self.address)).send().await.expect("an answer");
+        sent.text().await.expect("text")
     }
 }
 

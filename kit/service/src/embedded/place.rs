@@ -72,7 +72,7 @@ impl Place {
         to.canonicalize().map_err(EmbeddedError::file(&to))
     }
 
-    /// Removes the cluster and its name. Only the test harness does that: nobody's data is in its clusters.
+    /// Removes the cluster and its name. Only for clusters that hold nobody's data, as the test harness's.
     ///
     /// # Errors
     /// The file system refuses.

@@ -155,7 +155,10 @@ pub async fn evaluations(
     let Some(parts) = parts.filter(|parts| !parts.is_empty()) else {
         let item = item("", &caller, &whole, None)?;
         let mut answers = answer(&app, &caller, vec![item], Semantic::All, correlation.as_str()).await?;
-        return answers.pop().map(|one| Json(Answer::One(one))).ok_or_else(|| ApiError::unavailable("engine"));
+        return answers
+            .pop()
+            .map(|one| Json(Answer::One(one)))
+            .ok_or_else(|| ApiError::unavailable("engine"));
     };
     let items = parts
         .iter()
@@ -185,7 +188,8 @@ fn item(
 ) -> Result<BatchItem, ApiError> {
     let field = |name: &str| format!("{path}{name}");
     let missing = |name: &str| ApiError::validation_field(&field(name), "required", "required");
-    let subject = part.subject.as_ref().or_else(|| whole?.subject.as_ref()).ok_or_else(|| missing("subject"))?;
+    let subject =
+        part.subject.as_ref().or_else(|| whole?.subject.as_ref()).ok_or_else(|| missing("subject"))?;
     let action = part.action.as_ref().or_else(|| whole?.action.as_ref()).ok_or_else(|| missing("action"))?;
     let resource =
         part.resource.as_ref().or_else(|| whole?.resource.as_ref()).ok_or_else(|| missing("resource"))?;

@@ -79,7 +79,8 @@ fn request(query: &Query) -> Result<AccessRequest, ApiError> {
     if relation.is_some() && object.is_none() {
         return Err(ApiError::validation_field("objectType", "required", "with relation"));
     }
-    let scope = query.word("scope", &[("company", Scope::Company), ("global", Scope::Global)], Scope::Company)?;
+    let scope =
+        query.word("scope", &[("company", Scope::Company), ("global", Scope::Global)], Scope::Company)?;
     if scope == Scope::Company && company.is_none() {
         return Err(ApiError::validation_field("companyId", "required", "for company scope"));
     }
@@ -114,4 +115,3 @@ async fn require_superadmin(app: &App, subject: &Subject) -> Result<(), ApiError
         details: json!({ "reason": decided.reason }),
     })
 }
-

@@ -64,16 +64,18 @@ async fn list(engine: &dyn Engine, caller: &Caller, wanted: &Wanted) -> Result<V
         let request = access(wanted.company, None);
         let unread = |why| Undecided::at_once(&why, &caller.subject, &request);
         let model = engine.read(&question).await.map_err(unread)?.model;
-        let module = match (model.owner(&wanted.object_type), model.knows(&wanted.object_type, &wanted.relation)) {
-            (None, _) => return Err(unknown("objectType", "a type that a module or app declares")),
-            (_, Known::NoType | Known::NoRelation) => {
-                return Err(unknown("relation", "a relation of the object type"));
-            }
-            (Some(module), Known::Yes) => module.to_owned(),
-        };
+        let module =
+            match (model.owner(&wanted.object_type), model.knows(&wanted.object_type, &wanted.relation)) {
+                (None, _) => return Err(unknown("objectType", "a type that a module or app declares")),
+                (_, Known::NoType | Known::NoRelation) => {
+                    return Err(unknown("relation", "a relation of the object type"));
+                }
+                (Some(module), Known::Yes) => module.to_owned(),
+            };
         let (object_type, relation) = (wanted.object_type.clone(), wanted.relation.clone());
         let listing = Listing { object_type, relation, company: wanted.company, module };
-        let Listed { facts, ids } = engine.list(&self::question(caller, Some(&listing)), &listing).await.map_err(unread)?;
+        let Listed { facts, ids } =
+            engine.list(&self::question(caller, Some(&listing)), &listing).await.map_err(unread)?;
         if facts.model.revision() != model.revision() {
             continue;
         }

@@ -96,8 +96,10 @@ pub(crate) fn told(request: &AccessRequest, decision: &Decision) -> Vec<StepTold
         _ if asked(name) => "passed",
         _ => "skipped",
     };
-    let step = |(index, name): (usize, &&'static str)| {
-        StepTold { step: index + 1, name, outcome: outcome(index + 1, *name) }
+    let step = |(index, name): (usize, &&'static str)| StepTold {
+        step: index + 1,
+        name,
+        outcome: outcome(index + 1, *name),
     };
     NAMES.iter().enumerate().map(step).collect()
 }

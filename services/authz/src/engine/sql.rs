@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use service::config::DatabaseConfig;
-use sqlx::{PgExecutor, PgPool};
 use sqlx::types::Json;
+use sqlx::{PgExecutor, PgPool};
 
 use super::{Engine, Explained, Listed, Listing, Model, Models, Reading, Unanswered};
 use crate::facts::{Ask, Facts, Held, PlaceFacts, Question, SubjectFacts, SubjectRef};
@@ -47,7 +47,12 @@ impl SqlEngine {
     /// (object, relation) pairs that one question visits.
     #[must_use]
     pub fn connect(database: &DatabaseConfig, budget: i64) -> Self {
-        let pool = service::db::pool_with(database, &SETTINGS);
+        Self::over(service::db::pool_with(database, &SETTINGS), budget)
+    }
+
+    /// With connections that the caller has.
+    #[must_use]
+    pub fn over(pool: PgPool, budget: i64) -> Self {
         Self { pool, models: Arc::default(), budget }
     }
 

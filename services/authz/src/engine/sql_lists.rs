@@ -17,7 +17,11 @@ struct Row {
 }
 
 impl SqlEngine {
-    pub(super) async fn list_now(&self, question: &Question, listing: &Listing) -> Result<Listed, Unanswered> {
+    pub(super) async fn list_now(
+        &self,
+        question: &Question,
+        listing: &Listing,
+    ) -> Result<Listed, Unanswered> {
         let mut model = self.models.current(&self.pool).await?;
         let anchor = company_module_id(listing.company, &listing.module);
         let wanted = (listing.object_type.as_str(), listing.relation.as_str());
@@ -51,7 +55,8 @@ impl SqlEngine {
         self.reach(&self.pool, model, subject, (object_type, relation), None).await
     }
 
-    /// Ids of all plain subjects of a type that hold a relation, by a model that the caller brings.
+    /// Ids of all subjects of a type that hold a relation, by a model that the caller brings: plain ones when `of` is empty,
+    /// else usersets of that relation.
     ///
     /// # Errors
     /// The database cannot answer, or not within the budget.
@@ -59,7 +64,7 @@ impl SqlEngine {
         &self,
         model: &Arc<Model>,
         ask: &Ask,
-        subject_type: &str,
+        (subject_type, of): (&str, &str),
     ) -> Result<Vec<String>, Unanswered> {
         let row = sqlx::query_file_as!(
             Row,
@@ -69,6 +74,8 @@ impl SqlEngine {
             ask.relation,
             model.rules_json(),
             subject_type,
+            of,
+            if of.is_empty() { "{}" } else { model.implied_json() },
             self.budget
         );
         complete(row.fetch_one(&self.pool).await.map_err(unanswered)?)

@@ -1,8 +1,9 @@
 //! Decisions that allow: the whole evidence, relations through apps, the operator exception.
 
+use contract::id::CompanyId;
 use serde_json::{Value, json};
 
-use crate::app::{App, evidence, in_company, with};
+use crate::app::{App, Rows, evidence, in_company, with};
 
 /// Deals of an app: held directly, through a position or group, or as the app's administrator.
 pub(crate) fn crm() -> Value {
@@ -17,15 +18,23 @@ pub(crate) fn crm() -> Value {
     } })
 }
 
-#[tokio::test]
-async fn an_allow_tells_everything_it_looked_at_in_order() {
+/// An app, enabled, and a company with these members.
+pub(crate) async fn with_crm(members: &[&str]) -> (App, Rows, CompanyId) {
     let app = App::start().await;
     let rows = app.rows();
     let company = rows.company().await;
-    rows.subject("alice").await;
-    rows.member(company, "alice").await;
     rows.app("crm", &crm(), &["crm.deals.read"]).await;
     rows.defaults(company, "crm").await;
+    for member in members {
+        rows.subject(member).await;
+        rows.member(company, member).await;
+    }
+    (app, rows, company)
+}
+
+#[tokio::test]
+async fn an_allow_tells_everything_it_looked_at_in_order() {
+    let (app, rows, company) = with_crm(&["alice"]).await;
     rows.tuple(&format!("company:{company}#admin@user:alice"), "operator").await;
     let request = with(
         in_company(company),
@@ -44,6 +53,7 @@ async fn an_allow_tells_everything_it_looked_at_in_order() {
     let told: Vec<_> = told.iter().map(|item| (item["key"].as_str(), item["value"].as_str())).collect();
     let company = company.to_string();
     let object = format!("company_module:{company}/crm");
+    let path = format!("{object}#company@company:{company} > company:{company}#member@user:alice");
     let expected = [
         ("step", "7"),
         ("featureKey", "crm.deals.read"),
@@ -58,6 +68,7 @@ async fn an_allow_tells_everything_it_looked_at_in_order() {
         ("object", object.as_str()),
         ("anchor", "bound"),
         ("relation", "member held"),
+        ("path", path.as_str()),
     ];
     assert_eq!(told, expected.map(|(key, value)| (Some(key), Some(value))));
 }
@@ -80,15 +91,8 @@ async fn without_a_relation_the_decision_stops_after_the_module() {
 
 #[tokio::test]
 async fn a_relation_is_held_directly_through_a_position_a_group_and_an_administrator() {
-    let app = App::start().await;
-    let rows = app.rows();
-    let company = rows.company().await;
-    rows.app("crm", &crm(), &["crm.deals.read"]).await;
-    rows.defaults(company, "crm").await;
-    for subject in ["direct", "owner", "holder", "grouped", "administrator", "nobody"] {
-        rows.subject(subject).await;
-        rows.member(company, subject).await;
-    }
+    let everybody = ["direct", "owner", "holder", "grouped", "administrator", "nobody"];
+    let (app, rows, company) = with_crm(&everybody).await;
     for tuple in [
         format!("crm_deal:1#company_module@company_module:{company}/crm"),
         "crm_deal:1#viewer@user:direct".to_owned(),
@@ -127,11 +131,7 @@ async fn a_superadmin_passes_membership_only_where_the_request_says_so() {
 
 #[tokio::test]
 async fn an_operator_holds_every_module_by_the_default_grant_until_it_is_removed() {
-    let app = App::start().await;
-    let rows = app.rows();
-    let company = rows.company().await;
-    rows.app("crm", &crm(), &["crm.deals.read"]).await;
-    rows.defaults(company, "crm").await;
+    let (app, rows, company) = with_crm(&[]).await;
     let request = with(
         in_company(company),
         json!({
@@ -146,13 +146,7 @@ async fn an_operator_holds_every_module_by_the_default_grant_until_it_is_removed
 
 #[tokio::test]
 async fn ids_may_be_written_in_capitals() {
-    let app = App::start().await;
-    let rows = app.rows();
-    let company = rows.company().await;
-    rows.subject("alice").await;
-    rows.member(company, "alice").await;
-    rows.app("crm", &crm(), &["crm.deals.read"]).await;
-    rows.defaults(company, "crm").await;
+    let (app, _, company) = with_crm(&["alice"]).await;
     let capitals = company.to_string().to_uppercase();
     let object = |kind: &str, id: String, relation: &str| json!({ "companyId": capitals, "object": { "type": kind, "id": id }, "relation": relation });
     let module = object("company_module", format!("{capitals}/crm"), "viewer");

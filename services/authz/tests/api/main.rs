@@ -9,14 +9,21 @@
 )]
 
 mod app;
+mod authzen;
 mod batch;
 mod can;
 mod cases;
 mod denials;
+mod explain;
 mod feed;
+mod fuzz;
 mod grants;
+mod journal;
+mod memory;
 mod models;
 mod naive;
+mod objects;
+mod operate;
 mod privileges;
 mod probes;
 mod reasons;

@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::app::{App, ROLES};
+use crate::cases::told;
+use crate::journal::number;
 
 async fn grant(app: &App, actor: &str, subject: &str) -> testkit::Reply {
     app.ask("POST", ROLES, actor, Some(json!({ "subjectId": subject, "role": "platform-superadmin" }))).await
@@ -109,7 +111,8 @@ async fn two_who_revoke_each_other_leave_one_in_every_round() {
     let app = App::start().await;
     app.rows().subject("alice").await;
     assert_eq!(grant(&app, "root", "alice").await.status, 200);
-    for round in 0..100 {
+    let rounds = number("AUTHZ_REVOKE_ROUNDS", 100);
+    for round in 0..rounds {
         let (first, second) = tokio::join!(revoke(&app, "root", "alice"), revoke(&app, "alice", "root"));
         let mut statuses = [first.status, second.status];
         statuses.sort_unstable();
@@ -121,7 +124,8 @@ async fn two_who_revoke_each_other_leave_one_in_every_round() {
     }
     let rows = app.audit().await.len();
     assert_eq!(rows, ledger(&app).await.len());
-    assert_eq!(rows, 201, "one row a change");
+    assert_eq!(u64::try_from(rows).ok(), Some(2 * rounds + 1), "one row a change");
+    told(&format!("{rounds} rounds, each one 200 and one 409, one holder left"));
 }
 
 /// identity takes the same guard before it suspends somebody.

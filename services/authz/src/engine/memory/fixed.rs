@@ -3,13 +3,16 @@
 
 use std::sync::Arc;
 
+use sqlx::PgConnection;
+
 use super::graph::{Graph, GraphBuilder, TupleRow};
+use super::load::{Loaded, load_over};
 use super::names::Node;
 use super::rules::Bound;
 use super::search::{Search, states};
 use super::words::Full;
 use super::{reach, tree};
-use crate::engine::{DEFAULT_BUDGET, Model};
+use crate::engine::{DEFAULT_BUDGET, Model, Unanswered};
 use crate::facts::{Ask, Held, SubjectRef};
 
 /// All tuples at once, and later changes one by one.
@@ -25,10 +28,7 @@ impl FixedGraph {
     ///
     /// # Errors
     /// They are too many.
-    pub fn build<'a>(
-        model: &Arc<Model>,
-        tuples: impl Iterator<Item = TupleRow<'a>>,
-    ) -> Result<Self, Full> {
+    pub fn build<'a>(model: &Arc<Model>, tuples: impl Iterator<Item = TupleRow<'a>>) -> Result<Self, Full> {
         let mut builder = GraphBuilder::default();
         for tuple in tuples {
             builder.push(&tuple)?;
@@ -36,6 +36,18 @@ impl FixedGraph {
         let mut graph = builder.finish()?;
         let rules = Arc::new(Bound::new(Arc::clone(model), &mut graph)?);
         Ok(Self { graph, rules, budget: DEFAULT_BUDGET })
+    }
+
+    /// Of all tuples of a database, over a connection that is closed then.
+    ///
+    /// # Errors
+    /// The database cannot answer, or they are too many.
+    pub async fn load(model: &Arc<Model>, connection: PgConnection) -> Result<Self, Unanswered> {
+        let failed = |cause: String| Unanswered { dependency: "postgres", cause };
+        let Loaded { mut graph, .. } =
+            load_over(connection).await.map_err(|error| failed(error.to_string()))?;
+        let rules = Bound::new(Arc::clone(model), &mut graph).map_err(|full| failed(full.to_string()))?;
+        Ok(Self { graph, rules: Arc::new(rules), budget: DEFAULT_BUDGET })
     }
 
     /// The same with another budget.
@@ -84,10 +96,11 @@ impl FixedGraph {
         found.ok().map(|nodes| self.ids(&nodes))
     }
 
-    /// Ids of all plain subjects of a type that hold a relation, sorted; `None`: not within the budget.
+    /// Ids of all subjects of a type and relation (empty: plain subjects) that hold a relation, sorted; `None`: not within
+    /// the budget.
     #[must_use]
-    pub fn subjects(&self, ask: &Ask, subject_type: &str) -> Option<Vec<String>> {
-        let found = reach::subjects(&self.graph, &self.rules, ask, subject_type, states(self.budget));
+    pub fn subjects(&self, ask: &Ask, wanted: (&str, &str)) -> Option<Vec<String>> {
+        let found = reach::subjects(&self.graph, &self.rules, ask, wanted, states(self.budget));
         found.ok().map(|nodes| self.ids(&nodes))
     }
 

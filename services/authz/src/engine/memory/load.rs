@@ -42,7 +42,11 @@ pub(crate) enum LoadError {
 
 /// Reads the table.
 pub(crate) async fn load(database: &DatabaseConfig) -> Result<Loaded, LoadError> {
-    let mut connection = service::db::options(database, &SETTINGS).connect().await?;
+    load_over(service::db::options(database, &SETTINGS).connect().await?).await
+}
+
+/// The same over a connection that is closed then.
+pub(crate) async fn load_over(mut connection: PgConnection) -> Result<Loaded, LoadError> {
     sqlx::raw_sql("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").execute(&mut connection).await?;
     let snapshot = sqlx::query_scalar!(r#"SELECT pg_current_snapshot()::text AS "snapshot!""#)
         .fetch_one(&mut connection)

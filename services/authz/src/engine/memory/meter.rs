@@ -25,8 +25,14 @@ impl FeedMeter {
         let count = |name: &str, help: &str| metrics.register(IntCounter::new(name, help)?);
         let seconds = |name: &str, help: &str| metrics.register(Gauge::new(name, help)?);
         Ok(Self {
-            loaded: number("platform_authz_memory_loaded", "1: decided from memory; 0: by SQL, while loading.")?,
-            load_seconds: seconds("platform_authz_load_seconds", "How long the last load of all tuples took.")?,
+            loaded: number(
+                "platform_authz_memory_loaded",
+                "1: decided from memory; 0: by SQL, while loading.",
+            )?,
+            load_seconds: seconds(
+                "platform_authz_load_seconds",
+                "How long the last load of all tuples took.",
+            )?,
             tuples: number("platform_authz_tuples", "Tuples in memory.")?,
             lag: seconds(
                 "platform_authz_feed_lag_seconds",

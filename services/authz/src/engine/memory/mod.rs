@@ -40,8 +40,8 @@ use search::{Found, Progress, Search, states};
 use wanted::{Located, Moment, View, Wanted, locate};
 
 pub use fixed::FixedGraph;
-pub(super) use read_index::Catalog;
 pub use graph::TupleRow;
+pub(super) use read_index::Catalog;
 pub use tree::{Branch, Tree};
 pub use words::Full;
 
@@ -70,7 +70,7 @@ pub struct MemoryEngine {
 }
 
 impl MemoryEngine {
-    /// Begins to load; the feed ends at `stop`.
+    /// Begins to load; nobody reads the log any more when nobody asks after `stop`.
     ///
     /// # Errors
     /// A metric family registered twice.
@@ -84,16 +84,12 @@ impl MemoryEngine {
         let meter = FeedMeter::register(metrics)?;
         let (desk, queue) = Desk::open();
         let (published, view) = watch::channel(None);
-        let feed = Feed { database: database.clone(), sql: Arc::clone(&sql), published, meter: meter.clone() };
-        let following = feed.follow(queue);
+        let feed =
+            Feed { database: database.clone(), sql: Arc::clone(&sql), published, meter: meter.clone() };
+        // Requests in flight at the stop are decided still: the feed ends with the engine.
+        tokio::spawn(feed.follow(queue));
         let idle = read_when_idle(desk.clone());
-        tokio::spawn(async move {
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = following => {}
-                () = idle => {}
-            }
-        });
+        tokio::spawn(async move { stop.run_until_cancelled(idle).await });
         let sampler = Some(Sampler::new(meter));
         Ok(Self { desk, view, sql, budget, sampler })
     }
@@ -118,7 +114,8 @@ impl MemoryEngine {
         let mut wanted = Wanted::of(question, &located);
         for _ in 0..ROUNDS {
             let asked = self.desk.ask(wanted);
-            let moment = tokio::time::timeout(ANSWER_TIMEOUT, asked).await.unwrap_or_else(|_| Err(too_late()))?;
+            let moment =
+                tokio::time::timeout(ANSWER_TIMEOUT, asked).await.unwrap_or_else(|_| Err(too_late()))?;
             match moment.facts(question) {
                 Ok(facts) => return Ok((facts, moment)),
                 Err(other) => wanted = other,
@@ -164,24 +161,33 @@ impl MemoryEngine {
 
     async fn list(&self, view: &View, question: &Question, listing: &Listing) -> Result<Listed, Unanswered> {
         let (facts, moment) = self.moment(view, question).await?;
-        let (view, subject, budget) = (Arc::clone(&moment.view), question.subject.clone(), states(self.budget));
+        let (view, subject, budget) =
+            (Arc::clone(&moment.view), question.subject.clone(), states(self.budget));
         let listing = listing.clone();
         let listed = tokio::task::spawn_blocking(move || list(&view, &subject, &listing, budget)).await;
         let ids = listed.ok().flatten();
-        let ids = ids.ok_or_else(|| Unanswered { dependency: "engine", cause: "the list is too long".to_owned() })?;
+        let ids =
+            ids.ok_or_else(|| Unanswered { dependency: "engine", cause: "the list is too long".to_owned() })?;
         Ok(Listed { facts, ids })
     }
 }
 
 /// From the subject's side; when that leads through half the platform, from the side of the module's objects.
-fn list(view: &View, subject: &crate::facts::SubjectRef, listing: &Listing, budget: usize) -> Option<Vec<String>> {
+fn list(
+    view: &View,
+    subject: &crate::facts::SubjectRef,
+    listing: &Listing,
+    budget: usize,
+) -> Option<Vec<String>> {
     let View { graph, rules } = view;
-    let anchor = ObjectRef { kind: "company_module".to_owned(), id: company_module_id(listing.company, &listing.module) };
+    let anchor = ObjectRef {
+        kind: "company_module".to_owned(),
+        id: company_module_id(listing.company, &listing.module),
+    };
     let in_company = |ids: Vec<String>| {
         ids.into_iter().filter(|id| is_anchored(view, listing, &anchor, id)).collect::<Vec<String>>()
     };
-    let reached =
-        reach::objects(graph, rules, subject, (&listing.object_type, &listing.relation), budget);
+    let reached = reach::objects(graph, rules, subject, (&listing.object_type, &listing.relation), budget);
     let mut ids = match reached {
         Ok(nodes) => in_company(nodes.into_iter().map(|node| graph.names.id(node)).collect()),
         Err(reach::Exhausted) => {
@@ -277,7 +283,11 @@ impl Feed {
     /// Loads, answers rounds, and loads again when what is in memory cannot be continued.
     async fn follow(self, mut queue: mpsc::Receiver<Waiting<ReadIndex>>) {
         loop {
-            let Some(mut source) = self.loaded_source().await else { continue };
+            let loaded = tokio::select! {
+                () = self.published.closed() => return,
+                loaded = self.loaded_source() => loaded,
+            };
+            let Some(mut source) = loaded else { continue };
             let Some(lost) = rounds::run(&mut queue, &mut source).await else { return };
             tracing::warn!(%lost, "the graph is loaded anew");
             drop(source);
@@ -293,14 +303,15 @@ impl Feed {
         let loaded = self.load_patiently().await;
         let (tuples, catalog) = (loaded.graph.tuples(), self.sql.catalog());
         let (published, meter) = (self.published.clone(), self.meter.clone());
-        let mut source = match ReadIndex::begin(self.database.clone(), catalog, loaded, published, meter).await {
-            Ok(source) => source,
-            Err(error) => {
-                tracing::warn!(%error, "the graph cannot be used yet");
-                tokio::time::sleep(FIRST_PAUSE).await;
-                return None;
-            }
-        };
+        let mut source =
+            match ReadIndex::begin(self.database.clone(), catalog, loaded, published, meter).await {
+                Ok(source) => source,
+                Err(error) => {
+                    tracing::warn!(%error, "the graph cannot be used yet");
+                    tokio::time::sleep(FIRST_PAUSE).await;
+                    return None;
+                }
+            };
         // The first round catches up with what was written during the load; only then does memory decide.
         if let Err(lost) = rounds::Source::read(&mut source, Wanted::default()).await {
             tracing::warn!(?lost, "the graph cannot be brought up to date");

@@ -157,10 +157,7 @@ impl Names {
     }
 
     /// The same names in one block, without those that are not `live`; with the new number of each old one.
-    pub(crate) fn compacted(
-        &self,
-        live: impl Fn(Node) -> bool,
-    ) -> Result<(Self, Vec<Option<Node>>), Full> {
+    pub(crate) fn compacted(&self, live: impl Fn(Node) -> bool) -> Result<(Self, Vec<Option<Node>>), Full> {
         let mut block = Block::default();
         let mut numbers = Vec::with_capacity(at(self.len()));
         for node in 0..self.len() {

@@ -94,16 +94,17 @@ pub(crate) fn objects(
     Ok(found)
 }
 
-/// Plain subjects of a type, in no order.
+/// Subjects of a type, in no order: plain ones when `of` is empty, else usersets of that relation.
 pub(crate) fn subjects(
     graph: &Graph,
     rules: &Bound,
     ask: &Ask,
-    kind: &str,
+    (kind, of): (&str, &str),
     budget: usize,
 ) -> Result<Vec<Node>, Exhausted> {
     let start = graph.node(&ask.object.kind, &ask.object.id).zip(graph.words.find(&ask.relation));
-    let (Some(start), Some(wanted)) = (start, graph.words.find(kind)) else { return Ok(Vec::new()) };
+    let wanted = graph.words.find(kind).zip(graph.words.find(of));
+    let Some((start, (kind, of))) = start.zip(wanted) else { return Ok(Vec::new()) };
     let (mut seen, mut queue): (HashSet<State>, _) = (HashSet::from([start]), vec![start]);
     let mut found: HashSet<Node> = HashSet::new();
     while let Some((node, relation)) = queue.pop() {
@@ -111,6 +112,10 @@ pub(crate) fn subjects(
             return Err(Exhausted);
         }
         let Some(rule) = rules.rule(graph.names.kind(node), relation) else { continue };
+        // A userset holds itself, and what it implies.
+        if of != Word::NONE && graph.names.kind(node) == kind && rule.implied.contains(&of) {
+            found.insert(node);
+        }
         let mut visit = |state: State| {
             if rules.rule(graph.names.kind(state.0), state.1).is_some() && seen.insert(state) {
                 queue.push(state);
@@ -118,10 +123,11 @@ pub(crate) fn subjects(
         };
         for direct in &rule.direct {
             graph.each(Way::Forward, node, *direct, Word::NONE..=Word::LAST, |edge| {
+                if edge.far == of && graph.names.kind(edge.node) == kind {
+                    found.insert(edge.node);
+                }
                 if edge.far != Word::NONE {
                     visit((edge.node, edge.far));
-                } else if graph.names.kind(edge.node) == wanted {
-                    found.insert(edge.node);
                 }
             });
         }

@@ -29,6 +29,9 @@ use crate::facts::SubjectFacts;
 const ROUND_TIMEOUT: Duration = Duration::from_millis(500);
 /// A cursor older than this is not continued: the log keeps an hour.
 const MAX_CURSOR_AGE: Duration = Duration::from_mins(30);
+/// A graph that could not be brought up to date for so long is given up: what has to be read by now may be more than fits into
+/// one round, and SQL decides while the table is read instead.
+const MAX_SILENCE: Duration = Duration::from_secs(10);
 /// A catalog that changes more often than this in one round is a dependency that cannot answer.
 const MODEL_ATTEMPTS: usize = 4;
 
@@ -248,10 +251,14 @@ impl Source for ReadIndex {
             tracing::warn!(timeout = ?ROUND_TIMEOUT, "the change log did not answer in time");
             Err(Lost::Round(lost("no answer in time")))
         });
-        if outcome.is_err() {
-            self.meter.behind(self.read_at.elapsed());
+        match outcome {
+            Err(Lost::Round(why)) => {
+                self.meter.behind(self.read_at.elapsed());
+                let silent = self.read_at.elapsed() > MAX_SILENCE;
+                Err(if silent { Lost::Everything(why) } else { Lost::Round(why) })
+            }
+            other => other,
         }
-        outcome
     }
 }
 
@@ -327,9 +334,7 @@ impl Answer {
                 .filter_map(|(key, found): (&CompanyId, _)| Some((*key, (*found)?)))
                 .collect(),
             members: members.filter_map(|(key, found)| Some((key.clone(), (*found)?))).collect(),
-            modules: modules
-                .filter_map(|(key, found)| Some((key.clone(), flags((*found)?))))
-                .collect(),
+            modules: modules.filter_map(|(key, found)| Some((key.clone(), flags((*found)?)))).collect(),
             features: features.filter_map(|(key, found)| Some((key.clone(), (*found)?))).collect(),
             asked,
         }

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::MemoryEngine;
 use super::meter::FeedMeter;
 use super::wanted::{Moment, Wanted};
-use super::MemoryEngine;
 use crate::engine::Engine;
 use crate::facts::{Facts, Question};
 
@@ -31,7 +31,13 @@ impl Sampler {
     }
 
     /// Compares beside the decision, which waits for nothing.
-    pub(super) fn compare(&self, engine: MemoryEngine, question: Question, facts: Facts, before: Arc<Moment>) {
+    pub(super) fn compare(
+        &self,
+        engine: MemoryEngine,
+        question: Question,
+        facts: Facts,
+        before: Arc<Moment>,
+    ) {
         let meter = self.meter.clone();
         tokio::spawn(async move {
             let Ok(by_sql) = engine.sql.read(&question).await else { return };

@@ -174,9 +174,7 @@ impl<'a> Search<'a> {
         if of != Word::NONE && node == subject && rule.implied.contains(&of) {
             return Some(None);
         }
-        let by = |direct: &&Word| {
-            self.graph.contains(node, Edge { near: **direct, far: of, node: subject })
-        };
+        let by = |direct: &&Word| self.graph.contains(node, Edge { near: **direct, far: of, node: subject });
         rule.direct.iter().find(by).map(|direct| Some(self.tuple(node, *direct, subject, of)))
     }
 

@@ -1,0 +1,211 @@
+//! `platform authz …`: cases with known answers on a database of their own, and what an operator does at the platform's
+//! database: `PLATFORM_DATABASE_URL`, else the embedded one of the data directory, which must be running.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+
+use authz::cases::{self, Outcome};
+use authz::engine::{DEFAULT_BUDGET, SqlEngine};
+use authz::facts::Ask;
+use authz::operate::{self, OperateError, TupleText};
+use contract::Settings;
+use rustix::process::geteuid;
+use service::config::DatabaseConfig;
+use service::embedded::SUPERUSER;
+use service::migrate::Login;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
+use sqlx::{ConnectOptions, Connection};
+
+use crate::cli::{AuthzQuestion, AuthzRequest, TuplesRequest};
+use crate::data_dir::DataDir;
+use crate::database::{self, Database, parse_url};
+use crate::secrets::{Secrets, random};
+use crate::stop::Stop;
+use crate::up::UpConfig;
+use crate::{catalog, console, migrate};
+
+/// Connections of an operator's command: the look-up, and the one that is read into memory.
+const CONNECTIONS: u32 = 2;
+
+impl From<OperateError> for Stop {
+    fn from(error: OperateError) -> Self {
+        match error {
+            OperateError::Refused(message) => Self::Unfit(message),
+            failed @ (OperateError::Database(_) | OperateError::Unanswered(_)) => {
+                Self::Failed(failed.to_string())
+            }
+        }
+    }
+}
+
+/// Does what the command says.
+pub(crate) async fn run(request: &AuthzRequest, settings: &Settings) -> Result<(), Stop> {
+    match request {
+        AuthzRequest::Cases { files } => run_cases(files, settings).await,
+        AuthzRequest::Check(question) => check(question, settings).await,
+        AuthzRequest::Explain(question) => explain(question, settings).await,
+        AuthzRequest::Tuples(request) => tuples(request, settings).await,
+        AuthzRequest::Rebuild => {
+            let mut connection = owner(settings)?.connect().await.map_err(unreachable)?;
+            operate::rebuild(&mut connection, &account()).await?;
+            console::result("every authz process loads all tuples anew at its next decision");
+            Ok(())
+        }
+    }
+}
+
+/// The owner's login to the platform's database.
+fn owner(settings: &Settings) -> Result<PgConnectOptions, Stop> {
+    let config = UpConfig::read(settings)?;
+    if let Some(url) = &config.database_url {
+        return parse_url(url);
+    }
+    let Some(password) = Secrets::in_dir(&config.data_dir).find("db-superuser")? else {
+        return Err(Stop::Unfit(format!(
+            "{} holds no database: name it with PLATFORM_DATA_DIR, or another one with PLATFORM_DATABASE_URL",
+            config.data_dir.display()
+        )));
+    };
+    Ok(PgConnectOptions::new_without_pgpass()
+        .host("127.0.0.1")
+        .port(config.postgres_port)
+        .username(SUPERUSER)
+        .password(&password)
+        .database("platform")
+        .ssl_mode(PgSslMode::Disable))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is a `map_err` function")]
+fn unreachable(error: sqlx::Error) -> Stop {
+    Stop::Failed(format!("the database does not answer its owner: {error}"))
+}
+
+/// The name of the account that runs the command, as audit rows show it.
+fn account() -> String {
+    let uid = geteuid().as_raw().to_string();
+    let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let named = accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == uid).then(|| name.to_owned())
+    });
+    named.unwrap_or(uid)
+}
+
+fn parse(question: &AuthzQuestion) -> Result<(Ask, authz::facts::SubjectRef), Stop> {
+    let wrong = |text: &str, right: &str| Stop::Unfit(format!("\"{text}\" is not {right}"));
+    let object = operate::parse_object(&question.object).ok_or_else(|| wrong(&question.object, "type:id"))?;
+    let subject = operate::parse_subject(&question.subject);
+    let subject = subject.ok_or_else(|| wrong(&question.subject, "type:id or type:id#relation"))?;
+    Ok((Ask::new(object, &question.relation), subject))
+}
+
+async fn check(question: &AuthzQuestion, settings: &Settings) -> Result<(), Stop> {
+    let (ask, subject) = parse(question)?;
+    let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect_lazy_with(owner(settings)?);
+    let held = operate::check(&pool, &ask, &subject).await?;
+    console::result(if held { "held" } else { "not held" });
+    Ok(())
+}
+
+async fn explain(question: &AuthzQuestion, settings: &Settings) -> Result<(), Stop> {
+    let (ask, subject) = parse(question)?;
+    let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect_lazy_with(owner(settings)?);
+    let why = operate::explain(&pool, &ask, &subject).await?;
+    console::result(if why.held { "held" } else { "not held" });
+    if !why.path.is_empty() {
+        console::result(&why.path);
+    }
+    let tree = serde_json::to_string_pretty(&why.tree).map_err(|error| Stop::Failed(error.to_string()))?;
+    console::result(&tree);
+    Ok(())
+}
+
+async fn tuples(request: &TuplesRequest, settings: &Settings) -> Result<(), Stop> {
+    let mut connection = owner(settings)?.connect().await.map_err(unreachable)?;
+    let (add, text) = match request {
+        TuplesRequest::List { object, subject, limit } => {
+            let wrong = |text: &str| Stop::Unfit(format!("\"{text}\" is not type:id"));
+            let object = object.as_deref().map(|text| operate::parse_object(text).ok_or_else(|| wrong(text)));
+            let subject =
+                subject.as_deref().map(|text| operate::parse_subject(text).ok_or_else(|| wrong(text)));
+            let (object, subject) = (object.transpose()?, subject.transpose()?);
+            for line in operate::list(&mut connection, object.as_ref(), subject.as_ref(), *limit).await? {
+                console::result(&line);
+            }
+            return Ok(());
+        }
+        TuplesRequest::Add { tuple } => (true, tuple),
+        TuplesRequest::Remove { tuple } => (false, tuple),
+    };
+    let changed = operate::change(&mut connection, add, &TupleText::parse(text)?, &account()).await?;
+    console::result(match (changed, add) {
+        (true, true) => "added",
+        (true, false) => "removed",
+        (false, true) => "it was there already",
+        (false, false) => "it was not there",
+    });
+    Ok(())
+}
+
+/// A database that holds nothing but the cases, and is gone afterwards. Never the platform's: its tuples are replaced.
+async fn run_cases(files: &[PathBuf], settings: &Settings) -> Result<(), Stop> {
+    let mut all = Vec::new();
+    for file in files {
+        let unreadable = |why: String| Stop::Unfit(format!("{}: {why}", file.display()));
+        let text = std::fs::read_to_string(file).map_err(|error| unreadable(error.to_string()))?;
+        all.extend(cases::parse(&text).map_err(|error| unreadable(error.to_string()))?);
+    }
+    let folder = std::env::temp_dir().join(format!("platform-cases-{}", random()?));
+    let outcome = on_own_database(&folder, settings, &all).await;
+    database::wipe(&folder)?;
+    let outcome = outcome?;
+    for line in &outcome.failed {
+        console::result(line);
+    }
+    console::result(&format!("{} passed, {} failed", outcome.passed, outcome.failed.len()));
+    if outcome.failed.is_empty() { Ok(()) } else { Err(Stop::Failed("a case has another answer".to_owned())) }
+}
+
+async fn on_own_database(folder: &Path, settings: &Settings, all: &[cases::Case]) -> Result<Outcome, Stop> {
+    let data_dir = DataDir::take(folder, 0)?;
+    let port = free_port()?;
+    let mut database = Database::embedded(settings, &data_dir, port, 0).await?;
+    let outcome = put(&database.owner, all).await;
+    database.stop().await;
+    outcome
+}
+
+fn free_port() -> Result<u16, Stop> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+    listener.map(|address| address.port()).map_err(|error| Stop::Unfit(format!("no free port: {error}")))
+}
+
+async fn put(owner: &PgConnectOptions, all: &[cases::Case]) -> Result<Outcome, Stop> {
+    let mut logins = Vec::new();
+    for part in catalog::parts() {
+        logins.push(Login { key: part.name.to_owned(), password: random()? });
+    }
+    migrate::run(owner, &logins).await?;
+    let login = logins.iter().find(|login| login.key == "authz");
+    let engine = SqlEngine::connect(
+        &DatabaseConfig {
+            host: owner.get_host().to_owned(),
+            port: owner.get_port(),
+            name: owner.get_database().unwrap_or_default().to_owned(),
+            role: "platform_authz".to_owned(),
+            password: login.map(|login| login.password.clone()).unwrap_or_default(),
+            max_connections: CONNECTIONS,
+        },
+        DEFAULT_BUDGET,
+    );
+    let mut connection = owner.connect().await.map_err(unreachable)?;
+    let mut outcome = Outcome::default();
+    for case in all {
+        outcome.join(case.by_memory());
+        let by_sql = case.by_sql(&engine, &mut connection).await;
+        outcome.join(by_sql.map_err(|error| Stop::Failed(error.to_string()))?);
+    }
+    connection.close().await.map_err(unreachable)?;
+    Ok(outcome)
+}

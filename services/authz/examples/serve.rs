@@ -1,0 +1,19 @@
+//! authz alone, as a program: what load and fault tests start and kill. The variables are those of `platform serve authz`.
+
+use contract::Settings;
+use tokio_util::sync::CancellationToken;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[tokio::main]
+#[expect(clippy::disallowed_methods, reason = "the program's one look at the environment")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let settings = Settings::from_pairs(std::env::vars());
+    telemetry::LogConfig::read(&settings)?.install();
+    let config = authz::Config::read(&settings)?;
+    let (host, port) = config.service.listen.clone();
+    let listener = tokio::net::TcpListener::bind((host, port)).await?;
+    authz::serve(config, listener, CancellationToken::new()).await?;
+    Ok(())
+}

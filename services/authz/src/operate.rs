@@ -1,0 +1,223 @@
+//! What an operator does at the database, without a running service: look at a relation, see why, list tuples, add or remove
+//! one with its audit row, make every reader of the change log begin anew. For whoever may connect as the owner of the
+//! schemas; nothing here is behind a route.
+
+use std::sync::Arc;
+
+use contract::decision::ObjectRef;
+use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection, PgPool};
+
+use crate::engine::{DEFAULT_BUDGET, FixedGraph, Model, Models, SqlEngine, Tree, Unanswered};
+use crate::facts::{Ask, Held, Question, SubjectRef};
+
+/// Most tuples that one listing shows.
+pub const MAX_LISTED: i64 = 10_000;
+
+/// Why an operator's wish is not fulfilled.
+#[derive(Debug, thiserror::Error)]
+pub enum OperateError {
+    /// It cannot be read, or must not be done here.
+    #[error("{0}")]
+    Refused(String),
+    /// The database cannot answer.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+    /// Nor can the engine.
+    #[error(transparent)]
+    Unanswered(#[from] Unanswered),
+}
+
+fn refused<T>(message: impl Into<String>) -> Result<T, OperateError> {
+    Err(OperateError::Refused(message.into()))
+}
+
+/// A tuple as people write it: `type:id#relation@type:id[#relation]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TupleText {
+    ask: Ask,
+    subject: SubjectRef,
+}
+
+impl TupleText {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn parse(text: &str) -> Result<Self, OperateError> {
+        let parts = text.split_once('@').and_then(|(object, subject)| {
+            let (object, relation) = object.split_once('#')?;
+            Some((parse_object(object)?, relation, parse_subject(subject)?))
+        });
+        match parts {
+            Some((object, relation, subject)) if !relation.is_empty() => {
+                Ok(Self { ask: Ask::new(object, relation), subject })
+            }
+            _ => refused(format!("\"{text}\" is not type:id#relation@type:id[#relation]")),
+        }
+    }
+}
+
+/// `type:id`
+#[must_use]
+pub fn parse_object(text: &str) -> Option<ObjectRef> {
+    let (kind, id) = text.split_once(':').filter(|(kind, id)| !kind.is_empty() && !id.is_empty())?;
+    Some(crate::decision::canonical(&ObjectRef { kind: kind.to_owned(), id: id.to_owned() }))
+}
+
+/// `type:id[#relation]`
+#[must_use]
+pub fn parse_subject(text: &str) -> Option<SubjectRef> {
+    let (name, relation) = text.split_once('#').unwrap_or((text, ""));
+    let ObjectRef { kind, id } = parse_object(name)?;
+    Some(SubjectRef { kind, id, relation: relation.to_owned() })
+}
+
+/// Whether a relation is held, by SQL.
+///
+/// # Errors
+/// The database cannot answer, or not within the budget.
+pub async fn check(pool: &PgPool, ask: &Ask, subject: &SubjectRef) -> Result<bool, OperateError> {
+    let model = Models::default().current(pool).await?;
+    let question = Question { subject: subject.clone(), places: Vec::new(), asks: vec![ask.clone()] };
+    let facts = SqlEngine::over(pool.clone(), DEFAULT_BUDGET).read_by(&model, &question).await?;
+    match facts.holds(ask) {
+        Held::Yes => Ok(true),
+        Held::No => Ok(false),
+        Held::Unknown => refused("the search was given up at its budget"),
+    }
+}
+
+/// Why a relation is held or not, from all tuples in memory.
+#[derive(Clone, Debug)]
+pub struct Why {
+    /// Whether it is.
+    pub held: bool,
+    /// The tuples that satisfy it; empty when it is not.
+    pub path: String,
+    /// What it follows from; absent when the object is in no tuple or the relation is not known.
+    pub tree: Option<Tree>,
+}
+
+/// Explains one relation.
+///
+/// # Errors
+/// The database cannot answer, or the search was given up.
+pub async fn explain(pool: &PgPool, ask: &Ask, subject: &SubjectRef) -> Result<Why, OperateError> {
+    let model: Arc<Model> = Models::default().current(pool).await?;
+    let connection = pool.acquire().await?.detach();
+    let graph = FixedGraph::load(&model, connection).await?;
+    match graph.check(subject, std::slice::from_ref(ask)).pop() {
+        Some((Held::Yes, path)) => Ok(Why { held: true, path, tree: graph.tree(subject, ask) }),
+        Some((Held::No, path)) => Ok(Why { held: false, path, tree: graph.tree(subject, ask) }),
+        Some((Held::Unknown, _)) | None => refused("the search was given up at its budget"),
+    }
+}
+
+/// Tuples of an object, of a subject, of both or of any; in order, with who keeps them.
+///
+/// # Errors
+/// The database cannot answer.
+pub async fn list(
+    connection: &mut PgConnection,
+    object: Option<&ObjectRef>,
+    subject: Option<&SubjectRef>,
+    limit: i64,
+) -> Result<Vec<String>, OperateError> {
+    let rows = sqlx::query_scalar!(
+        r#"SELECT format('%s:%s#%s@%s:%s%s  %s', object_type, object_id, relation, subject_type, subject_id,
+               CASE WHEN subject_relation = '' THEN '' ELSE '#' || subject_relation END, source) AS "tuple!"
+             FROM authz.tuple
+            WHERE ($1::text IS NULL OR object_type = $1 AND object_id = $2)
+              AND ($3::text IS NULL OR subject_type = $3 AND subject_id = $4 AND subject_relation = $5)
+            ORDER BY object_type, object_id, relation, subject_type, subject_id, subject_relation LIMIT $6"#,
+        object.map(|object| object.kind.as_str()),
+        object.map(|object| object.id.as_str()),
+        subject.map(|subject| subject.kind.as_str()),
+        subject.map(|subject| subject.id.as_str()),
+        subject.map(|subject| subject.relation.as_str()),
+        limit.clamp(1, MAX_LISTED),
+    );
+    Ok(rows.fetch_all(connection).await?)
+}
+
+/// Adds or removes a tuple with its audit row; false when nothing changed.
+///
+/// # Errors
+/// The tuple is one that has a way of its own, or the database cannot answer.
+pub async fn change(
+    connection: &mut PgConnection,
+    add: bool,
+    tuple: &TupleText,
+    operator: &str,
+) -> Result<bool, OperateError> {
+    let TupleText { ask: Ask { object, relation }, subject } = tuple;
+    if object.kind == "system" && relation == "superadmin" {
+        return refused("the platform role has a ledger and a last holder: use its routes");
+    }
+    let mut tx = connection.begin().await?;
+    let values = [&object.kind, &object.id, relation, &subject.kind, &subject.id, &subject.relation];
+    let [object_type, object_id, relation, subject_type, subject_id, subject_relation] = values;
+    let changed = if add {
+        sqlx::query!(
+            "INSERT INTO authz.tuple(object_type, object_id, relation, subject_type, subject_id, subject_relation, source)
+             VALUES ($1, $2, $3, $4, $5, $6, 'operator') ON CONFLICT DO NOTHING",
+            object_type, object_id, relation, subject_type, subject_id, subject_relation
+        )
+        .execute(&mut *tx)
+        .await?
+    } else {
+        sqlx::query!(
+            "DELETE FROM authz.tuple WHERE object_type = $1 AND object_id = $2 AND relation = $3
+                AND subject_type = $4 AND subject_id = $5 AND subject_relation = $6",
+            object_type,
+            object_id,
+            relation,
+            subject_type,
+            subject_id,
+            subject_relation
+        )
+        .execute(&mut *tx)
+        .await?
+    };
+    if changed.rows_affected() == 0 {
+        return Ok(false);
+    }
+    let action = if add { "tuples.added" } else { "tuples.removed" };
+    let payload = json!({ "tuple": values });
+    audit(&mut tx, operator, action, &format!("{object_type}:{object_id}"), &payload).await?;
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// Makes every reader of the change log load all tuples anew.
+///
+/// # Errors
+/// The database cannot answer.
+pub async fn rebuild(connection: &mut PgConnection, operator: &str) -> Result<(), OperateError> {
+    let mut tx = connection.begin().await?;
+    let epoch = sqlx::query_scalar!("UPDATE feed.epoch SET epoch = gen_random_uuid() RETURNING epoch")
+        .fetch_one(&mut *tx)
+        .await?;
+    audit(&mut tx, operator, "feed.rebuilt", "feed:epoch", &json!({ "epoch": epoch })).await?;
+    Ok(tx.commit().await?)
+}
+
+async fn audit(
+    connection: &mut PgConnection,
+    operator: &str,
+    action: &str,
+    subject: &str,
+    payload: &Value,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "INSERT INTO audit.authz__events(actor, action, subject, payload) VALUES ($1, $2, $3, $4)",
+        format!("operator:{operator}"),
+        action,
+        subject,
+        payload
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! Explanations: every step told, the tree of a hit and of a miss, and who may ask about whom.
+
+use serde_json::{Value, json};
+
+use crate::can::with_crm;
+
+const EXPLAIN: &str = "/internal/authz/effective-access/explain";
+
+#[tokio::test]
+async fn a_hit_and_a_miss_are_explained_by_their_trees() {
+    let (app, rows, company) = with_crm(&["alice", "bob"]).await;
+    rows.tuple(&format!("crm_deal:1#company_module@company_module:{company}/crm"), "grant").await;
+    rows.tuple("crm_deal:1#viewer@group:g#member", "grant").await;
+    rows.tuple("group:g#member@user:alice", "org").await;
+    let path =
+        format!("{EXPLAIN}?companyId={company}&moduleKey=crm&objectType=crm_deal&objectId=1&relation=viewer");
+    for (subject, held) in [("alice", true), ("bob", false)] {
+        let told = app.ask("GET", &path, subject, None).await.data().clone();
+        assert_eq!(
+            (&told["decision"]["allowed"], &told["subject"]),
+            (&json!(held), &json!(subject)),
+            "{told}"
+        );
+        let outcomes: Vec<_> =
+            told["steps"].as_array().expect("steps").iter().map(|step| step["outcome"].clone()).collect();
+        let last = if held { "passed" } else { "denied" };
+        assert_eq!(outcomes, ["passed", "passed", "passed", "skipped", "passed", "passed", last]);
+        let tree = &told["tree"];
+        assert_eq!((&tree["object"], &tree["held"]), (&json!("crm_deal:1"), &json!(held)));
+        let group = tree["from"]
+            .as_array()
+            .expect("branches")
+            .iter()
+            .find(|branch| branch["to"]["object"] == "group:g");
+        let group = group.expect("the group is looked at");
+        assert_eq!(group["tuple"], "crm_deal:1#viewer@group:g#member");
+        let own = if held { json!("group:g#member@user:alice") } else { Value::Null };
+        assert_eq!((&group["to"]["held"], &group["to"]["tuple"]), (&json!(held), &own));
+    }
+    assert_eq!(app.audit().await, Vec::<Value>::new(), "an explanation is no decision");
+}
+
+#[tokio::test]
+async fn a_superadmin_asks_about_anybody_and_a_member_about_itself() {
+    let (app, rows, company) = with_crm(&["alice"]).await;
+    rows.subject("stranger").await;
+    let status = async |caller: &str, query: &str| {
+        let reply = app.ask("GET", &format!("{EXPLAIN}?companyId={company}{query}"), caller, None).await;
+        (reply.status, reply.code().to_owned())
+    };
+    assert_eq!(status("alice", "").await.0, 200);
+    assert_eq!(status("alice", "&subject=alice").await.0, 200);
+    assert_eq!(status("root", "&subject=alice").await.0, 200);
+    assert_eq!(status("root", "").await.0, 200);
+    assert_eq!(status("alice", "&subject=root").await, (403, "PLATFORM_ROLE_REQUIRED".to_owned()));
+    assert_eq!(status("stranger", "").await, (403, "PLATFORM_ROLE_REQUIRED".to_owned()));
+    assert_eq!(status("nobody", "").await, (403, "AUTHORIZATION_DENIED".to_owned()));
+    for query in ["&objectType=crm_deal", "&relation=viewer", "&scope=other", "&moduleKey=%00"] {
+        assert_eq!(status("root", query).await.0, 400, "{query}");
+    }
+    let global = app.ask("GET", &format!("{EXPLAIN}?scope=global&subject=alice"), "root", None).await;
+    assert_eq!(global.data()["decision"]["reason"], "PLATFORM_ROLE_REQUIRED", "{}", global.text);
+}
+
+#[tokio::test]
+async fn an_object_of_another_company_shows_no_tree() {
+    let (app, rows, company) = with_crm(&["alice"]).await;
+    let other = rows.company().await;
+    rows.tuple(&format!("crm_deal:1#company_module@company_module:{other}/crm"), "grant").await;
+    rows.tuple("crm_deal:1#viewer@group:secret#member", "grant").await;
+    let path = format!("{EXPLAIN}?companyId={company}&objectType=crm_deal&objectId=1&relation=viewer");
+    let reply = app.ask("GET", &path, "alice", None).await;
+    assert_eq!(
+        (&reply.data()["tree"], reply.text.contains("secret")),
+        (&Value::Null, false),
+        "{}",
+        reply.text
+    );
+}

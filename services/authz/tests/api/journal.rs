@@ -1,0 +1,201 @@
+//! Read-your-writes and torn states, by a journal: writers change grants, memberships and accounts in other services'
+//! tables, readers ask two authz services on that database. Each answer must be right for a state between the last one that
+//! was acknowledged before the question was sent and the last one that was begun before the answer came. The tests run for
+//! seconds; `AUTHZ_JOURNAL_SECONDS` makes them longer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use contract::id::CompanyId;
+use serde_json::{Value, json};
+
+use crate::app::{App, Rows, in_company, with};
+use crate::can::with_crm;
+use crate::cases::told;
+
+const WRITERS: usize = 4;
+const READERS: usize = 8;
+
+/// A number from the environment.
+pub(crate) fn number(variable: &str, default: u64) -> u64 {
+    std::env::var_os(variable).and_then(|text| text.to_str()?.parse().ok()).unwrap_or(default)
+}
+
+fn duration() -> Duration {
+    Duration::from_secs(number("AUTHZ_JOURNAL_SECONDS", 4))
+}
+
+/// What one writer does again and again: a statement, and the answer from then on.
+fn steps(subject: &str, company: CompanyId) -> Vec<(String, &'static str)> {
+    let member = |active: bool| {
+        format!(
+            "UPDATE org.members SET is_active = {active} WHERE user_id = '{subject}' AND company_id = '{company}'"
+        )
+    };
+    let tuple = format!("('company', '{company}', 'member', 'user', '{subject}', '', 'org')");
+    let account = |column: &str| format!("UPDATE identity.users SET {column} WHERE kc_sub = '{subject}'");
+    let own = format!("object_type = 'crm_deal' AND object_id = '1' AND subject_id = '{subject}'");
+    vec![
+        (format!("DELETE FROM authz.tuple WHERE {own}"), "ENGINE_DENIED"),
+        (
+            format!(
+                "INSERT INTO authz.tuple VALUES ('crm_deal', '1', 'viewer', 'user', '{subject}', '', 'grant')"
+            ),
+            "ALLOWED",
+        ),
+        (
+            format!(
+                "{}; DELETE FROM authz.tuple WHERE object_type = 'company' AND subject_id = '{subject}'",
+                member(false)
+            ),
+            "COMPANY_ACCESS_BLOCKED",
+        ),
+        (format!("{}; INSERT INTO authz.tuple VALUES {tuple}", member(true)), "ALLOWED"),
+        (account("idp_enabled = false"), "IDP_DISABLED"),
+        (account("idp_enabled = true"), "ALLOWED"),
+        (account("lifecycle = 'suspended'"), "USER_LIFECYCLE_DISABLED"),
+        (account("lifecycle = 'active'"), "ALLOWED"),
+    ]
+}
+
+/// How far a writer has come: state `n` is the answer after its `n`-th statement, state 0 the one it began with.
+#[derive(Default)]
+struct Journal {
+    begun: AtomicUsize,
+    acknowledged: AtomicUsize,
+}
+
+fn expected(steps: &[(String, &'static str)], state: usize) -> &'static str {
+    state.checked_sub(1).map_or("ALLOWED", |last| steps[last % steps.len()].1)
+}
+
+fn question(company: CompanyId) -> Value {
+    with(
+        in_company(company),
+        json!({ "moduleKey": "crm", "object": { "type": "crm_deal", "id": "1" }, "relation": "viewer" }),
+    )
+}
+
+/// Two services on one database; the subjects may view deal 1.
+async fn world(subjects: &[&str]) -> (Arc<[App; 2]>, Rows, CompanyId) {
+    let (one, rows, company) = with_crm(subjects).await;
+    rows.tuple(&format!("crm_deal:1#company_module@company_module:{company}/crm"), "grant").await;
+    let two = App::serve(one.database.clone(), "root").await;
+    (Arc::new([one, two]), rows, company)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_answer_is_staler_than_what_was_acknowledged() {
+    let subjects = ["w0", "w1", "w2", "w3"];
+    let (apps, rows, company) = world(&subjects).await;
+    for subject in subjects {
+        rows.tuple(&format!("crm_deal:1#viewer@user:{subject}"), "grant").await;
+    }
+    let journals: Arc<Vec<Journal>> = Arc::new((0..WRITERS).map(|_| Journal::default()).collect());
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut writers = Vec::new();
+    for (index, subject) in subjects.into_iter().enumerate() {
+        let (journals, stop, rows) = (Arc::clone(&journals), Arc::clone(&stop), rows.clone());
+        writers.push(tokio::spawn(async move {
+            let steps = steps(subject, company);
+            while !stop.load(Ordering::SeqCst) {
+                let state = journals[index].begun.fetch_add(1, Ordering::SeqCst) + 1;
+                rows.run(steps[(state - 1) % steps.len()].0.clone()).await;
+                journals[index].acknowledged.store(state, Ordering::SeqCst);
+            }
+        }));
+    }
+    let mut readers = Vec::new();
+    for reader in 0..READERS {
+        let (apps, journals, stop) = (Arc::clone(&apps), Arc::clone(&journals), Arc::clone(&stop));
+        readers.push(tokio::spawn(async move {
+            let (mut answers, mut unavailable, mut stale) = (0_u64, 0_u64, Vec::new());
+            let own = reader % WRITERS;
+            let (subject, app) = (subjects[own], &apps[reader / WRITERS]);
+            let steps = steps(subject, company);
+            while !stop.load(Ordering::SeqCst) {
+                let first = journals[own].acknowledged.load(Ordering::SeqCst);
+                let reply = app.can(subject, question(company)).await;
+                let last = journals[own].begun.load(Ordering::SeqCst);
+                if reply.status == 503 {
+                    unavailable += 1;
+                    continue;
+                }
+                let said = reply.data()["reason"].as_str().expect("a reason").to_owned();
+                answers += 1;
+                if !(first..=last).any(|state| expected(&steps, state) == said) {
+                    stale.push(format!("{subject}: {said} between states {first} and {last}"));
+                }
+            }
+            (answers, unavailable, stale)
+        }));
+    }
+    tokio::time::sleep(duration()).await;
+    stop.store(true, Ordering::SeqCst);
+    for writer in writers {
+        writer.await.expect("it wrote");
+    }
+    let (mut answers, mut unavailable, mut stale) = (0, 0, Vec::new());
+    for reader in readers {
+        let (some, none, wrong) = reader.await.expect("it read");
+        (answers, unavailable) = (answers + some, unavailable + none);
+        stale.extend(wrong);
+    }
+    let writes: usize = journals.iter().map(|journal| journal.acknowledged.load(Ordering::SeqCst)).sum();
+    told(&format!("{writes} writes, {answers} answers, {unavailable} unavailable, {} stale", stale.len()));
+    assert_eq!(stale, Vec::<String>::new());
+    assert!(answers > 0 && writes > 8, "{answers} answers, {writes} writes");
+}
+
+/// Active without the grant, inactive with and without it: never active with it, so nobody is ever let in.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_decision_rests_on_a_state_that_never_was() {
+    let (apps, rows, company) = world(&["w0"]).await;
+    let steps = steps("w0", company);
+    let cycle = [&steps[2].0, &steps[1].0, &steps[0].0, &steps[3].0].map(Clone::clone);
+    let stop = Arc::new(AtomicBool::new(false));
+    let writer = {
+        let stop = Arc::clone(&stop);
+        tokio::spawn(async move {
+            let mut cycles = 0_u64;
+            while !stop.load(Ordering::SeqCst) {
+                for statement in &cycle {
+                    rows.run(statement.clone()).await;
+                }
+                cycles += 1;
+            }
+            cycles
+        })
+    };
+    let mut readers = Vec::new();
+    for reader in 0..READERS {
+        let (apps, stop) = (Arc::clone(&apps), Arc::clone(&stop));
+        readers.push(tokio::spawn(async move {
+            let (mut answers, mut allowed) = (0_u64, 0_u64);
+            while !stop.load(Ordering::SeqCst) {
+                let reply = apps[reader % 2].can("w0", question(company)).await;
+                if reply.status == 200 {
+                    answers += 1;
+                    allowed += u64::from(reply.data()["allowed"] == true);
+                }
+            }
+            (answers, allowed)
+        }));
+    }
+    let begun = Instant::now();
+    tokio::time::sleep(duration()).await;
+    stop.store(true, Ordering::SeqCst);
+    let cycles = writer.await.expect("it wrote");
+    let (mut answers, mut allowed) = (0, 0);
+    for reader in readers {
+        let (some, wrong) = reader.await.expect("it read");
+        (answers, allowed) = (answers + some, allowed + wrong);
+    }
+    told(&format!(
+        "{cycles} cycles in {:?}, {answers} answers, {allowed} of a state that never was",
+        begun.elapsed()
+    ));
+    assert_eq!(allowed, 0);
+    assert!(answers > 0 && cycles > 0, "{answers} answers, {cycles} cycles");
+}

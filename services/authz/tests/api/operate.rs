@@ -1,0 +1,59 @@
+//! What an operator does at the database.
+
+use authz::facts::{Ask, SubjectRef};
+use authz::operate::{self, TupleText};
+use contract::decision::ObjectRef;
+use sqlx::{Connection, PgConnection};
+
+use crate::app::Rows;
+
+#[tokio::test]
+async fn tuples_are_listed_added_and_removed_each_with_its_audit_row() {
+    let database = testkit::database().await;
+    let mut owner = PgConnection::connect_with(&database.owner_options()).await.expect("a connection");
+    let tuple = TupleText::parse("group:g#member@user:ann").expect("a tuple");
+    for (add, changed) in [(true, true), (true, false), (false, true), (false, false), (true, true)] {
+        let done = operate::change(&mut owner, add, &tuple, "me").await.expect("done");
+        assert_eq!(done, changed);
+    }
+    let group = ObjectRef { kind: "group".to_owned(), id: "g".to_owned() };
+    let ann = SubjectRef::user("ann");
+    for (object, subject) in
+        [(None, None), (Some(&group), None), (None, Some(&ann)), (Some(&group), Some(&ann))]
+    {
+        let listed = operate::list(&mut owner, object, subject, 10).await.expect("a list");
+        assert_eq!(listed, ["group:g#member@user:ann  operator"]);
+    }
+    let audit: Vec<String> = sqlx::query_scalar(
+        "SELECT actor || ' ' || action || ' ' || subject FROM audit.authz__events ORDER BY seq",
+    )
+    .fetch_all(&mut owner)
+    .await
+    .expect("the audit");
+    let row = |action: &str| format!("operator:me {action} group:g");
+    assert_eq!(audit, [row("tuples.added"), row("tuples.removed"), row("tuples.added")]);
+    let role = TupleText::parse("system:platform#superadmin@user:ann").expect("a tuple");
+    assert!(
+        operate::change(&mut owner, true, &role, "me").await.is_err(),
+        "the platform role has its own way"
+    );
+    for text in ["", "a:1#r", "a:1@b:2", "a#r@b:2", "a:1#@b:2", "a:#r@b:2", ":1#r@b:2"] {
+        assert!(TupleText::parse(text).is_err(), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_relation_is_checked_and_explained() {
+    let database = testkit::database().await;
+    let (pool, rows) = (database.owner_pool(), Rows(database.owner_pool()));
+    let company = rows.company().await;
+    rows.defaults(company, "crm").await;
+    rows.tuple(&format!("company:{company}#member@user:ann"), "org").await;
+    let ask = Ask::new(ObjectRef::company_module(company, "crm"), "member");
+    for (subject, held) in [("ann", true), ("ben", false)] {
+        let subject = SubjectRef::user(subject);
+        assert_eq!(operate::check(&pool, &ask, &subject).await.expect("an answer"), held);
+        let why = operate::explain(&pool, &ask, &subject).await.expect("an answer");
+        assert_eq!((why.held, why.path.contains("#member@user:ann"), why.tree.is_some()), (held, held, true));
+    }
+}
