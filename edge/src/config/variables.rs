@@ -35,6 +35,25 @@ pub(super) const PORT_OFFSET: Variable = Variable::new(
 );
 pub(super) const COMMIT: Variable =
     Variable::new("PLATFORM_COMMIT", Kind::Text, Some("unknown"), "Commit shown in platform_build_info");
+// Behind a balancer that asks /readyz every few seconds, 5 s keep it from meeting a closed door.
+pub(super) const DRAIN_MIN: Variable = Variable::new(
+    "PLATFORM_DRAIN_MIN",
+    Kind::Duration,
+    Some("0s"),
+    "How long a stop still lets new connections in, while /readyz says no",
+);
+pub(super) const WORKERS: Variable = Variable::new(
+    "PLATFORM_GATEWAY_WORKERS",
+    Kind::Integer,
+    None,
+    "Threads that serve requests; default one a core",
+);
+pub(super) const UPSTREAM_CA: Variable = Variable::new(
+    "PLATFORM_GATEWAY_UPSTREAM_CA",
+    Kind::Path,
+    None,
+    "PEM file of the authorities that sign https:// modules; default the system's",
+);
 pub(super) const DRAIN_TIMEOUT: Variable = Variable::new(
     "PLATFORM_DRAIN_TIMEOUT",
     Kind::Duration,
@@ -72,7 +91,7 @@ pub(super) const MODULE_HOST: Variable = Variable::new(
     "PLATFORM_MODULE_HOST_<KEY>",
     Kind::Text,
     None,
-    "Host, or host:port, of one module; default loopback",
+    "Hosts of one module with commas: host or host:port, h2c:// or https:// before it; default loopback",
 );
 /// Beginning of [`MODULE_HOST`]'s family.
 pub(super) const MODULE_HOST_PREFIX: &str = "PLATFORM_MODULE_HOST_";
@@ -178,7 +197,10 @@ pub const VARIABLES: &[Variable] = &[
     TRUSTED_PROXIES,
     PORT_OFFSET,
     COMMIT,
+    DRAIN_MIN,
     DRAIN_TIMEOUT,
+    WORKERS,
+    UPSTREAM_CA,
     REGISTRY_URL,
     IDENTITY_URL,
     ORG_URL,

@@ -3,12 +3,12 @@
 
 use contract::CorrelationId;
 use http::{Request, Version, header, uri};
-use hyper::body::Incoming;
 
 use super::refusal::Refusal;
 use crate::config::{EdgeConfig, Limits};
 use crate::wire::connection::Peer;
 use crate::wire::headers::claims_identity;
+use crate::wire::incoming::RequestBody;
 
 /// What a header costs beyond its name and value (RFC 9113 counts so).
 const HEADER_OVERHEAD: usize = 32;
@@ -16,14 +16,14 @@ const HEADER_OVERHEAD: usize = 32;
 /// A request within the limits, for one known host.
 #[derive(Debug)]
 pub(crate) struct Framed {
-    pub(crate) request: Request<Incoming>,
+    pub(crate) request: Request<RequestBody>,
     host: String,
 }
 
 /// A request that claims nothing it may not claim.
 #[derive(Debug)]
 pub(crate) struct Guarded {
-    pub(crate) request: Request<Incoming>,
+    pub(crate) request: Request<RequestBody>,
     pub(crate) host: String,
     pub(crate) peer: Peer,
     pub(crate) behind_trusted_proxy: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Guarded {
 }
 
 /// Checks limits and host.
-pub(crate) fn frame(limits: &Limits, request: Request<Incoming>) -> Result<Framed, Refusal> {
+pub(crate) fn frame(limits: &Limits, request: Request<RequestBody>) -> Result<Framed, Refusal> {
     check_limits(limits, &request)?;
     let host = host_of(&request).map_err(Refusal::Host)?;
     Ok(Framed { request, host })
