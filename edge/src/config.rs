@@ -12,25 +12,31 @@ use crate::wire::Authority;
 use crate::wire::place::Speaks;
 use crate::wire::trust::TrustedProxies;
 
+mod rates;
+mod tls;
 mod variables;
 
+pub(crate) use rates::{Rate, Rates};
+pub(crate) use tls::{Pair, TlsFiles};
 use variables::{
     AUTHZ_URL, BODY_IDLE, COMMIT, DIAL_TIMEOUT, DOMAIN, DRAIN_MIN, DRAIN_TIMEOUT, EXTRA_ORIGINS,
     HEADER_TIMEOUT, IDENTITY_URL, IDP_URL, KEEP_ALIVE, MAX_BODY, MAX_CONNECTIONS, MAX_HANDSHAKES,
     MAX_HEADER_BYTES, MAX_HEADERS, MAX_STREAMS, MAX_URI, MODULE_HOST_PREFIX, MODULE_MAX_BODY, ORG_URL,
-    POOL_IDLE, PORT_OFFSET, REGISTRY_URL, RESPONSE_HEADER_TIMEOUT, STREAM_IDLE, TLS_TIMEOUT, TRUSTED_PROXIES,
-    UPSTREAM_CA, UPSTREAM_CONCURRENCY, WORKERS,
+    POOL_IDLE, PORT_OFFSET, PROXY_PROTOCOL, REGISTRY_URL, RESPONSE_HEADER_TIMEOUT, STREAM_IDLE, TLS_TIMEOUT,
+    TRUSTED_PROXIES, UPSTREAM_CA, UPSTREAM_CONCURRENCY, WORKERS,
 };
 pub use variables::{TLS_CERT, TLS_KEY, VARIABLES};
 
 /// Everything the edge is told.
 #[derive(Clone, Debug)]
 pub struct EdgeConfig {
-    pub(crate) certificate: PathBuf,
-    pub(crate) key: PathBuf,
+    pub(crate) tls: TlsFiles,
     pub(crate) bearer: BearerConfig,
     pub(crate) origins: Vec<String>,
     pub(crate) trusted: TrustedProxies,
+    /// Peers that say by the PROXY protocol who the client is.
+    pub(crate) proxies: TrustedProxies,
+    pub(crate) rates: Rates,
     pub(crate) commit: String,
     /// The access log's lines are JSON, as the process's other lines are.
     pub(crate) json_log: bool,
@@ -109,11 +115,12 @@ impl EdgeConfig {
         let mut reader = settings.reader();
         let offset = port_offset(&mut reader);
         let config = Self {
-            certificate: PathBuf::from(reader.required(&TLS_CERT)),
-            key: PathBuf::from(reader.required(&TLS_KEY)),
+            tls: TlsFiles::read(&mut reader),
             bearer: BearerConfig::read(&mut reader),
             origins: origins(&mut reader, offset),
-            trusted: trusted(&mut reader),
+            trusted: networks(&mut reader, &TRUSTED_PROXIES),
+            proxies: networks(&mut reader, &PROXY_PROTOCOL),
+            rates: Rates::read(&mut reader),
             commit: reader.text(&COMMIT),
             json_log: reader.text(&telemetry::LOG_FORMAT) == "json",
             drain_min: reader.duration(&DRAIN_MIN),
@@ -180,11 +187,11 @@ fn web_origin(text: &str) -> Option<String> {
     Some(format!("{scheme}://{}", authority.as_str().to_ascii_lowercase()))
 }
 
-fn trusted(reader: &mut Reader<'_>) -> TrustedProxies {
+fn networks(reader: &mut Reader<'_>, variable: &Variable) -> TrustedProxies {
     let mut networks = TrustedProxies::default();
-    for text in reader.list(&TRUSTED_PROXIES) {
+    for text in reader.list(variable) {
         if !networks.add(&text) {
-            reader.refuse(TRUSTED_PROXIES.name, format!("\"{text}\" is not a network such as 10.0.0.0/8"));
+            reader.refuse(variable.name, format!("\"{text}\" is not a network such as 10.0.0.0/8"));
         }
     }
     networks
@@ -367,6 +374,12 @@ mod tests {
             ("PLATFORM_EXTRA_ORIGINS", "https://a.example/path"),
             ("PLATFORM_EXTRA_ORIGINS", "a.example"),
             ("PLATFORM_TRUSTED_PROXIES", "10.0.0.0/33"),
+            ("PLATFORM_PROXY_PROTOCOL", "balancer"),
+            ("PLATFORM_TLS_PAIRS", "chain.pem"),
+            ("PLATFORM_TLS_PAIRS", "chain.pem:"),
+            ("PLATFORM_TLS_CLIENT_REQUIRED", "maybe"),
+            ("PLATFORM_RATE_LIMIT", "10"),
+            ("PLATFORM_RATE_LIMIT_ANONYMOUS", "10/d"),
             ("PLATFORM_MODULE_HOST_DOCS", "ftp://docs"),
             ("PLATFORM_MODULE_HOST_DOCS", "docs,,docs"),
             ("PLATFORM_MODULE_HOST_DOCS", "u@docs"),

@@ -10,12 +10,13 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::Edge;
 use crate::meter::Handshake;
 use crate::wire::connection;
 use crate::wire::listen::Accepted;
+use crate::wire::proxy;
 use crate::wire::tls::{Handshakes, plain};
 use crate::wire::upstream::SWEEP_EVERY;
 
@@ -146,11 +147,15 @@ async fn serve(edge: Arc<Edge>, handshakes: &Handshakes, handed: Handed) {
     match entrance {
         Entrance::Plain => {
             let _open = edge.meter.connected("plain");
-            connection::serve(Arc::clone(&edge), plain(accepted)).await;
+            match introduced(&edge, accepted).await {
+                Ok(accepted) => connection::serve(Arc::clone(&edge), plain(accepted)).await,
+                Err(error) => tracing::debug!(%error, "a balancer did not introduce its client"),
+            }
         }
         Entrance::Tls => {
             let _open = edge.meter.connected("tls");
-            match Box::pin(handshakes.handshake(accepted)).await {
+            let shaken = async { handshakes.handshake(introduced(&edge, accepted).await?).await };
+            match Box::pin(shaken).await {
                 Ok(secured) => {
                     edge.meter.shook_hands(Handshake::Done);
                     connection::serve(Arc::clone(&edge), secured).await;
@@ -162,6 +167,17 @@ async fn serve(edge: Arc<Edge>, handshakes: &Handshakes, handed: Handed) {
             }
         }
     }
+}
+
+/// The connection with its client's address: the peer's own, or what a listed balancer says in front of it.
+async fn introduced(edge: &Edge, mut accepted: Accepted) -> io::Result<Accepted> {
+    if edge.config.proxies.contain(accepted.peer.ip()) {
+        let said = timeout(edge.config.timers.head, proxy::client(&mut accepted.stream, accepted.peer)).await;
+        let said = said.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        edge.meter.tally.proxied(said.is_ok());
+        accepted.peer = said?;
+    }
+    Ok(accepted)
 }
 
 /// When each worker last showed that it is alive.

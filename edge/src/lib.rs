@@ -3,13 +3,13 @@
 //!
 //! | step | file | takes, gives |
 //! |---|---|---|
-//! | accept | `wire/listen.rs`, `crew.rs` | socket, `Accepted`, given to the worker with the fewest connections |
+//! | accept | `wire/listen.rs`, `crew.rs`, `wire/proxy.rs` | socket, `Accepted`, given to the worker with the fewest connections |
 //! | handshake | `wire/tls.rs` | `Accepted`, `Secured` |
 //! | serve | `wire/connection.rs`, `wire/h1/server.rs`, `wire/h2.rs` | `Secured`, many requests; HTTP/2's timers in `activity.rs`, its writes in `writes.rs` |
 //! | run | `way/exchange.rs` | request, response: the whole way on one screen |
 //! | guard | `way/guard.rs` | request, `Framed`, (preflight: `cors.rs`), `Guarded` |
 //! | resolve | `way/route.rs`, table `routes.rs`, paths `path.rs` | `&Guarded`, `Route` |
-//! | authenticate, ensure | `way/bearer.rs`, `provision.rs` | `&Guarded`, `Caller` |
+//! | authenticate, ensure | `way/bearer.rs`, `rate.rs`, `provision.rs` | `&Guarded`, `Caller` |
 //! | clear | `way/clearance.rs`, questions `ask.rs` | `Route`, `&Caller`, `Cleared` |
 //! | build | `way/outbound.rs`, `forwarded.rs` | `Guarded`, `Cleared`, `Outbound` |
 //! | send | `wire/upstream.rs`, `wire/place.rs`, `pool.rs`, `h1/call.rs`, `h2c.rs` | `Outbound`, the upstream's answer |
@@ -30,6 +30,8 @@ mod config;
 mod crew;
 mod meter;
 mod places;
+mod reload;
+mod tally;
 mod watch;
 mod way;
 mod wire;
@@ -59,6 +61,7 @@ use places::Places;
 use watch::catalog::CatalogWatch;
 use watch::certificates::Certificates;
 use way::provision::{Provisioned, Subjects};
+use way::rate::RateLimits;
 use way::route::RouteTable;
 use way::routes::Service;
 use way::trace::AccessLine;
@@ -95,6 +98,7 @@ pub(crate) struct Edge {
     pub(crate) routes: RouteTable,
     pub(crate) tokens: VerifiedTokens,
     pub(crate) provisioned: Provisioned,
+    pub(crate) rates: Arc<RateLimits>,
     pub(crate) catalog: Arc<CatalogWatch>,
     pub(crate) places: Arc<Places>,
     pub(crate) upstreams: Upstreams,
@@ -134,6 +138,7 @@ struct Common {
     config: Arc<EdgeConfig>,
     verifier: Verifier,
     subjects: Arc<Subjects>,
+    rates: Arc<RateLimits>,
     catalog: Arc<CatalogWatch>,
     places: Arc<Places>,
     meter: Meter,
@@ -152,11 +157,12 @@ impl Common {
         let (access, access_writer) = AccessLog::start(config.json_log)?;
         let end = CancellationToken::new();
         let config = Arc::new(config);
-        let certificates = Certificates::read(config.certificate.clone(), config.key.clone())?;
+        let certificates = Certificates::read(config.tls.clone())?;
         let common = Self {
             access,
             verifier: Verifier::start(config.bearer.clone(), Clock::system(), end.clone()),
             subjects: Arc::default(),
+            rates: Arc::new(RateLimits::new(config.rates)),
             catalog: Arc::new(CatalogWatch::new()),
             // The watch has connections of its own, too.
             places: Arc::new(Places::new(Arc::clone(&config), config.workers + 1)),
@@ -181,6 +187,7 @@ impl Common {
             routes: RouteTable::new(),
             tokens: VerifiedTokens::new(self.verifier.clone()),
             provisioned: Provisioned::of(Arc::clone(&self.subjects)),
+            rates: Arc::clone(&self.rates),
             catalog: Arc::clone(&self.catalog),
             places: Arc::clone(&self.places),
             upstreams: Upstreams::new(worker, self.config.budgets, Arc::clone(&self.upstream_tls)),
@@ -200,7 +207,7 @@ impl Common {
 }
 
 /// Serves both listeners until `stop`, then drains: for `PLATFORM_DRAIN_MIN` only `/readyz` says so; then no new
-/// connections, a goodbye on the open ones, and requests in flight finish within `PLATFORM_DRAIN_TIMEOUT`.
+/// connections, a goodbye on the open ones, and requests in flight finish within `PLATFORM_DRAIN_TIMEOUT`. A SIGHUP re-reads what may change.
 ///
 /// # Errors
 /// TLS files that cannot be used, threads that cannot be made.
@@ -214,18 +221,23 @@ pub async fn serve(
     // Whoever drops this future ends the workers, too.
     let _ended = common.end.clone().drop_guard();
     let limits = common.config.limits;
-    let handshakes =
-        Arc::new(Handshakes::new(Arc::clone(&common.certificates), &limits, common.config.timers));
+    let tally = common.meter.tally.clone();
+    let handshakes = Arc::new(Handshakes::new(
+        Arc::clone(&common.certificates),
+        &limits,
+        common.config.timers,
+        tally.clone(),
+    ));
     let edges = (0..common.config.workers).map(|worker| common.edge(worker)).collect();
     let crew = Crew::start(edges, &handshakes)?;
     let watcher = common.edge(common.config.workers);
     let watchers = watch(&watcher);
     let places = Arc::new(Semaphore::new(limits.connections));
     tokio::join!(
-        accept(&watcher, Listener::new(tls, Arc::clone(&places)), Entrance::Tls, &crew),
+        accept(&watcher, Listener::new(tls, Arc::clone(&places), tally.clone()), Entrance::Tls, &crew),
         async {
             if let Some(plain) = plain {
-                accept(&watcher, Listener::new(plain, places), Entrance::Plain, &crew).await;
+                accept(&watcher, Listener::new(plain, places, tally.clone()), Entrance::Plain, &crew).await;
             }
         },
         begin_drain(&watcher),
@@ -251,9 +263,12 @@ async fn finish_access_log(writer: JoinHandle<()>) {
 /// The background tasks; they end when the set is dropped.
 fn watch(edge: &Arc<Edge>) -> JoinSet<()> {
     let mut watchers = JoinSet::new();
-    let (follower, certificates) = (Arc::clone(edge), Arc::clone(&edge.certificates));
+    let (follower, certificates, hearer) =
+        (Arc::clone(edge), Arc::clone(&edge.certificates), Arc::clone(edge));
+    let tally = edge.meter.tally.clone();
     watchers.spawn(async move { follower.catalog.follow(&follower.upstreams, &follower.places).await });
-    watchers.spawn(certificates.follow());
+    watchers.spawn(certificates.follow(move |reload| tally.reloaded(reload)));
+    watchers.spawn(async move { reload::listen(&hearer).await });
     watchers
 }
 

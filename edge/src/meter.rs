@@ -11,7 +11,9 @@ use prometheus::{
     Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Opts,
 };
-use telemetry::{HttpSeries, InFlight, Metrics};
+use telemetry::{DURATION_BUCKETS, HttpSeries, InFlight, Metrics};
+
+use crate::tally::Tally;
 
 /// Counts what the edge does. Every worker has one; the families are everybody's, the series that were looked up are its own.
 pub(crate) struct Meter {
@@ -26,6 +28,8 @@ pub(crate) struct Meter {
     catalog_revision: IntGaugeVec,
     catalog_silence: GaugeVec,
     certificate_expiry: IntGaugeVec,
+    /// Limits that bite outside a refusal.
+    pub(crate) tally: Tally,
 }
 
 /// Series that a worker has looked up: doing so takes a lock that all workers share, and costs more than counting. Both are
@@ -99,7 +103,8 @@ impl Meter {
                 HistogramOpts::new(
                     "platform_gateway_upstream_duration_seconds",
                     "Latency of the proxied call.",
-                ),
+                )
+                .buckets(DURATION_BUCKETS.to_vec()),
                 &["module"],
             )?)?,
             connections: gauge("platform_gateway_connections", "Open client connections.", &["listener"])?,
@@ -132,6 +137,7 @@ impl Meter {
                 "When the TLS certificate in use ends.",
                 &[],
             )?,
+            tally: Tally::new(&metrics)?,
             metrics,
         })
     }
@@ -171,6 +177,7 @@ impl Meter {
             catalog_revision: self.catalog_revision.clone(),
             catalog_silence: self.catalog_silence.clone(),
             certificate_expiry: self.certificate_expiry.clone(),
+            tally: self.tally.clone(),
         }
     }
 
@@ -255,6 +262,7 @@ mod tests {
         for part in [
             "http_requests_in_flight{service=\"gateway\"} 1",
             "platform_gateway_upstream_requests_total{module=\"timesheet\",status=\"503\",service=\"gateway\"} 1",
+            "platform_gateway_upstream_duration_seconds_bucket{module=\"timesheet\",service=\"gateway\",le=\"0.0001\"} 0",
             "platform_gateway_upstream_duration_seconds_count{module=\"timesheet\",service=\"gateway\"} 1",
             "platform_build_info{",
             "platform_gateway_connections{listener=\"tls\",service=\"gateway\"} 1",

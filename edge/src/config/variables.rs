@@ -3,6 +3,8 @@
 use contract::Variable;
 use contract::settings::Kind;
 
+use super::{rates, tls};
+
 /// PEM file of the certificate chain.
 pub const TLS_CERT: Variable =
     Variable::new("PLATFORM_TLS_CERT", Kind::Path, None, "PEM file of the edge's certificate chain");
@@ -35,6 +37,12 @@ pub(super) const PORT_OFFSET: Variable = Variable::new(
 );
 pub(super) const COMMIT: Variable =
     Variable::new("PLATFORM_COMMIT", Kind::Text, Some("unknown"), "Commit shown in platform_build_info");
+pub(super) const PROXY_PROTOCOL: Variable = Variable::new(
+    "PLATFORM_PROXY_PROTOCOL",
+    Kind::List,
+    None,
+    "Networks (CIDR) whose connections begin with a PROXY header of version 2; unset: none",
+);
 // Behind a balancer that asks /readyz every few seconds, 5 s keep it from meeting a closed door.
 pub(super) const DRAIN_MIN: Variable = Variable::new(
     "PLATFORM_DRAIN_MIN",
@@ -197,6 +205,7 @@ pub const VARIABLES: &[Variable] = &[
     TRUSTED_PROXIES,
     PORT_OFFSET,
     COMMIT,
+    PROXY_PROTOCOL,
     DRAIN_MIN,
     DRAIN_TIMEOUT,
     WORKERS,
@@ -224,4 +233,9 @@ pub const VARIABLES: &[Variable] = &[
     MAX_STREAMS,
     MAX_CONNECTIONS,
     MAX_HANDSHAKES,
+    tls::TLS_PAIRS,
+    tls::TLS_CLIENT_CA,
+    tls::TLS_CLIENT_REQUIRED,
+    rates::RATE_LIMIT,
+    rates::RATE_LIMIT_ANONYMOUS,
 ];

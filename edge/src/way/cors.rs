@@ -14,8 +14,9 @@ const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, 
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "authorization, content-type, idempotency-key, if-match, traceparent, x-correlation-id",
 );
-const EXPOSED_HEADERS: HeaderValue =
-    HeaderValue::from_static("x-correlation-id, etag, idempotency-replayed, location, retry-after");
+const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
+    "x-correlation-id, etag, idempotency-replayed, location, ratelimit, ratelimit-policy, retry-after",
+);
 /// Ten minutes: long enough to spare most preflights, short enough for a changed list to arrive.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 /// Beginning of the headers that only the edge writes.

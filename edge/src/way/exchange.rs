@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use super::bearer::authenticate;
 use super::clearance::{self, Clearance, Destination};
+use super::guard::Guarded;
 use super::outbound::Outbound;
 use super::refusal::Refusal;
 use super::route::To;
@@ -48,10 +49,17 @@ async fn attempt(
     trace.matched(&route);
     let cleared = match route.to {
         To::Probe(probe) => return Ok(local::probe(edge, probe)),
-        To::Provider(path) => clearance::provider(edge, &guarded, &path),
+        To::Provider(path) => {
+            trace.limited(edge, edge.rates.anonymous(&guarded))?;
+            clearance::provider(edge, &guarded, &path)
+        }
         to @ (To::Fixed(_) | To::Module(_)) => {
-            let caller = authenticate(&edge.tokens, &guarded).await?;
+            let caller = match authenticate(&edge.tokens, &guarded).await {
+                Ok(caller) => caller,
+                Err(refusal) => return Err(unless_limited(edge, &guarded, trace, refusal)),
+            };
             trace.called_by(&caller);
+            trace.limited(edge, edge.rates.subject(&caller.claims.subject))?;
             provision::ensure(edge, &caller, to.guard(), &guarded.correlation).await?;
             match clearance::clear(edge, &guarded, to, &caller).await? {
                 Clearance::Upstream(cleared) => cleared,
@@ -61,6 +69,11 @@ async fn attempt(
     };
     let outbound = Outbound::build(guarded, cleared)?;
     forward(edge, outbound, trace).await
+}
+
+/// Bad tokens take from the address's bucket, or guessing them would cost nothing.
+fn unless_limited(edge: &Edge, guarded: &Guarded, trace: &mut Trace, refusal: Refusal) -> Refusal {
+    trace.limited(edge, edge.rates.anonymous(guarded)).err().unwrap_or(refusal)
 }
 
 async fn forward(edge: &Edge, outbound: Outbound, trace: &mut Trace) -> Result<Response<EdgeBody>, Refusal> {

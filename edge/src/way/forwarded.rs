@@ -7,6 +7,7 @@ use http::HeaderMap;
 use http::header::{FORWARDED, HeaderName, HeaderValue};
 
 use crate::wire::connection::Peer;
+use crate::wire::spelling::is_taken_for_the_edges;
 
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
@@ -27,6 +28,11 @@ pub(crate) fn rewrite(headers: &mut HeaderMap, peer: Peer, trusted: bool, host: 
     set(headers, FORWARDED, &listed(believed.forwarded, &element(address, scheme, host)));
 }
 
+/// Of this family, or written so that a server might take it for one that the edge writes.
+fn is_of_family(name: &HeaderName) -> bool {
+    name.as_str().starts_with(FAMILY) || is_taken_for_the_edges(name)
+}
+
 #[derive(Default)]
 struct Claims {
     addresses: Option<String>,
@@ -44,8 +50,7 @@ impl Claims {
             host: joined(headers, &HOST),
             forwarded: joined(headers, &FORWARDED),
         };
-        let family: Vec<HeaderName> =
-            headers.keys().filter(|name| name.as_str().starts_with(FAMILY)).cloned().collect();
+        let family: Vec<HeaderName> = headers.keys().filter(|name| is_of_family(name)).cloned().collect();
         for name in family.iter().chain([&FORWARDED, &REAL_IP]) {
             headers.remove(name);
         }

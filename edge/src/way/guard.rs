@@ -1,6 +1,8 @@
 //! The first step: what holds for every request whatever it means. Framing and limits, then (after the preflight) the
 //! headers that claim an identity. [`Framed`] and [`Guarded`] exist only through these checks.
 
+use std::net::Ipv6Addr;
+
 use contract::CorrelationId;
 use http::{Request, Version, header, uri};
 
@@ -9,6 +11,7 @@ use crate::config::{EdgeConfig, Limits};
 use crate::wire::connection::Peer;
 use crate::wire::headers::claims_identity;
 use crate::wire::incoming::RequestBody;
+use crate::wire::spelling;
 
 /// What a header costs beyond its name and value (RFC 9113 counts so).
 const HEADER_OVERHEAD: usize = 32;
@@ -37,7 +40,7 @@ pub(crate) fn frame(limits: &Limits, request: Request<RequestBody>) -> Result<Fr
     Ok(Framed { request, host })
 }
 
-/// Refuses headers that claim an identity.
+/// Refuses headers that claim an identity, or that mislead whoever reads them next.
 pub(crate) fn guard(
     config: &EdgeConfig,
     peer: Peer,
@@ -48,8 +51,26 @@ pub(crate) fn guard(
     if let Some(name) = request.headers().keys().find(|name| claims_identity(name)) {
         return Err(Refusal::IdentityHeader(name.to_string()));
     }
+    if request.headers().keys().any(spelling::is_taken_for_framing) {
+        return Err(Refusal::Misleading("A header would be taken for the framing of the body."));
+    }
+    if expects_the_unknown(request.headers()) {
+        return Err(Refusal::Expectation);
+    }
+    if spelling::takes_too_much_away(request.headers()) {
+        return Err(Refusal::Misleading(
+            "The Connection header names a header that is not of this connection.",
+        ));
+    }
     let behind_trusted_proxy = config.trusted.contain(peer.address.ip());
     Ok(Guarded { request, host, peer, behind_trusted_proxy, correlation: correlation.clone() })
+}
+
+fn expects_the_unknown(headers: &header::HeaderMap) -> bool {
+    headers
+        .get_all(header::EXPECT)
+        .iter()
+        .any(|value| !value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 fn check_limits<B>(limits: &Limits, request: &Request<B>) -> Result<(), Refusal> {
@@ -81,13 +102,30 @@ fn host_of<B>(request: &Request<B>) -> Result<String, &'static str> {
         (Some(target), Some(header)) if !target.eq_ignore_ascii_case(header) => {
             return Err("The Host header is not the target's host.");
         }
-        (Some(host), _) | (None, Some(host)) => host,
+        (Some(target), Some(_)) => target,
+        (Some(target), None) if request.version() == Version::HTTP_2 => target,
+        (None, Some(header)) => header,
         (None, None) if request.version() == Version::HTTP_2 => return Err("There is no authority."),
-        (None, None) => return Err("There is no Host header."),
+        (_, None) => return Err("There is no Host header."),
     };
-    let parsed = host.parse::<uri::Authority>().map_err(|_| "The host is not well formed.")?;
-    let clean = !parsed.host().is_empty() && !parsed.as_str().contains('@');
-    if clean { Ok(host.to_owned()) } else { Err("The host is not well formed.") }
+    if is_host(host) { Ok(host.to_owned()) } else { Err("The host is not well formed.") }
+}
+
+/// A name or an address, and perhaps a port: stricter than a URL's authority, because upstreams put it into addresses.
+fn is_host(text: &str) -> bool {
+    let (named, rest) = match text.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((address, rest)) => (address.parse::<Ipv6Addr>().is_ok(), rest),
+            None => return false,
+        },
+        None => {
+            let (name, rest) = text.split_at(text.find(':').unwrap_or(text.len()));
+            let of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+            (!name.is_empty() && name.bytes().all(of_name), rest)
+        }
+    };
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    named && (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port))
 }
 
 #[cfg(test)]
@@ -95,7 +133,10 @@ mod tests {
     use super::*;
 
     fn request(uri: &str, hosts: &[&'static str]) -> Request<()> {
-        let mut request = Request::builder().uri(uri);
+        // A target with a host and no Host header is HTTP/2's form alone.
+        let http2 = uri.starts_with("https:") && hosts.is_empty();
+        let version = if http2 { Version::HTTP_2 } else { Version::HTTP_11 };
+        let mut request = Request::builder().uri(uri).version(version);
         for host in hosts {
             request = request.header(header::HOST, *host);
         }
@@ -120,6 +161,14 @@ mod tests {
             ("/x", vec![""]),
             ("/x", vec!["a b"]),
             ("/x", vec!["a/b"]),
+            ("/x", vec!["a,b"]),
+            ("/x", vec!["a:"]),
+            ("/x", vec!["a:+1"]),
+            ("/x", vec!["a:65536"]),
+            ("/x", vec!["[::1"]),
+            ("/x", vec!["[zz]"]),
+            ("/x", vec!["[::1]x"]),
+            ("/x", vec!["::1"]),
         ] {
             assert!(host_of(&request(uri, &hosts)).is_err(), "{uri} {hosts:?}");
         }

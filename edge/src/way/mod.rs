@@ -14,6 +14,7 @@ pub(crate) mod local;
 pub(crate) mod outbound;
 pub(crate) mod path;
 pub(crate) mod provision;
+pub(crate) mod rate;
 pub(crate) mod refusal;
 pub(crate) mod route;
 pub(crate) mod routes;

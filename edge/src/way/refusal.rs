@@ -7,7 +7,7 @@ use bytes::Bytes;
 use contract::ErrorBody;
 use contract::catalog::ModuleState;
 use contract::envelope::code;
-use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, UPGRADE, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, UPGRADE, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -31,6 +31,12 @@ pub(crate) enum Refusal {
     Host(&'static str),
     /// A header claims an identity.
     IdentityHeader(String),
+    /// A header that is framing, or that `Connection` takes away, in a way no honest client writes.
+    Misleading(&'static str),
+    /// The client expects something other than a 100.
+    Expectation,
+    /// More requests than the rate allows.
+    RateLimited { scope: &'static str, retry_after: u64 },
     /// The path cannot be read, or reads two ways.
     Path(BadPath),
     /// A path id that is no UUID.
@@ -101,6 +107,9 @@ impl Refusal {
             Self::Head(Refused::Late) => "head_timeout",
             Self::Host(_) => "bad_host",
             Self::IdentityHeader(_) => "identity_header",
+            Self::Misleading(_) => "misleading_header",
+            Self::Expectation => "unknown_expectation",
+            Self::RateLimited { .. } => "rate_limited",
             Self::Path(_) => "bad_path",
             Self::PathId(_) => "bad_path_id",
             Self::NotFound => "no_route",
@@ -139,6 +148,9 @@ impl Refusal {
         if let Self::MethodNotAllowed { allow, .. } = self {
             return Some((ALLOW, HeaderValue::from_str(allow).ok()?));
         }
+        if let Self::RateLimited { retry_after, .. } = self {
+            return Some((RETRY_AFTER, HeaderValue::from(*retry_after)));
+        }
         if matches!(self, Self::Head(Refused::Fault(Fault::Version))) {
             return Some((UPGRADE, HeaderValue::from_static("HTTP/1.1")));
         }
@@ -167,6 +179,18 @@ impl Refusal {
             Self::IdentityHeader(name) => {
                 Said::bad_request("Headers that claim an identity are refused.", json!({ "header": name }))
             }
+            Self::Misleading(message) => Said::bad_request(message, Value::Null),
+            Self::Expectation => Said::bare(
+                StatusCode::EXPECTATION_FAILED,
+                code::EXPECTATION_FAILED,
+                "Nothing but 100-continue can be expected.",
+            ),
+            Self::RateLimited { scope, retry_after } => Said {
+                status: StatusCode::TOO_MANY_REQUESTS,
+                code: code::RATE_LIMITED,
+                message: "There were too many requests.",
+                details: json!({"scope": scope, "retryAfterSeconds": retry_after}),
+            },
             Self::Path(BadPath::Malformed) => Said::bad_request("The path is not well formed.", Value::Null),
             Self::Path(BadPath::TwoReadings) => {
                 Said::bad_request("The path can be read in two ways.", Value::Null)
@@ -262,6 +286,12 @@ impl Said {
             BearerRefused::Missing => {
                 Self::bare(StatusCode::UNAUTHORIZED, code::AUTH_TOKEN_MISSING, "A bearer token is required.")
             }
+            // The one reason that its holder can mend, and that an attacker can read in the token itself.
+            BearerRefused::Invalid(bearer::EXPIRED) => Self::bare(
+                StatusCode::UNAUTHORIZED,
+                code::AUTH_TOKEN_INVALID,
+                "The bearer token has expired: get a new one and send the request again.",
+            ),
             BearerRefused::Invalid(_) => Self::bare(
                 StatusCode::UNAUTHORIZED,
                 code::AUTH_TOKEN_INVALID,

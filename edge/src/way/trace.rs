@@ -15,6 +15,7 @@ use tracing::Level;
 
 use super::bearer::Caller;
 use super::clearance::Destination;
+use super::rate::Taken;
 use super::refusal::Refusal;
 use super::route::Route;
 use super::{CORRELATION, cors};
@@ -34,6 +35,7 @@ pub(crate) struct Trace {
     label: Option<&'static str>,
     caller: Option<Arc<Claims>>,
     forwarded: Option<Forwarded>,
+    taken: Option<Taken>,
 }
 
 /// A request that went to an upstream.
@@ -54,6 +56,7 @@ impl Trace {
             label: None,
             caller: None,
             forwarded: None,
+            taken: None,
         }
     }
 
@@ -63,6 +66,14 @@ impl Trace {
 
     pub(crate) fn called_by(&mut self, caller: &Caller) {
         self.caller = Some(Arc::clone(&caller.claims));
+    }
+
+    /// What a rate limit said of this request; refuses where it said no.
+    pub(crate) fn limited(&mut self, edge: &Edge, taken: Option<Taken>) -> Result<(), Refusal> {
+        self.taken = taken;
+        let Some(refusal) = taken.and_then(Taken::refusal) else { return Ok(()) };
+        edge.meter.tally.limited(taken.map_or("", |taken| taken.scope));
+        Err(refusal)
     }
 
     pub(crate) fn forwarded(&mut self, to: &Destination, took: Duration) {
@@ -88,6 +99,9 @@ impl Trace {
         self.count(edge, status, elapsed);
         let headers = response.headers_mut();
         cors::mark(headers, self.origin);
+        if let Some(taken) = self.taken {
+            taken.mark(headers);
+        }
         if let Ok(value) = HeaderValue::from_str(self.correlation.as_str()) {
             headers.insert(CORRELATION, value);
         }

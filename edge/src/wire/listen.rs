@@ -8,6 +8,8 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::tally::{Tally, Wait};
+
 /// Wait after an accept error: long enough not to burn a core, short enough to recover within two seconds.
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
 
@@ -22,16 +24,17 @@ pub(crate) struct Accepted {
 pub(crate) struct Listener {
     socket: TcpListener,
     places: Arc<Semaphore>,
+    tally: Tally,
 }
 
 impl Listener {
-    pub(crate) const fn new(socket: TcpListener, places: Arc<Semaphore>) -> Self {
-        Self { socket, places }
+    pub(crate) const fn new(socket: TcpListener, places: Arc<Semaphore>, tally: Tally) -> Self {
+        Self { socket, places, tally }
     }
 
     /// The next connection; `None` only when the limit itself is gone.
     pub(crate) async fn accept(&self) -> Option<Accepted> {
-        let place = Arc::clone(&self.places).acquire_owned().await.ok()?;
+        let place = self.place().await?;
         loop {
             match self.socket.accept().await {
                 Ok((stream, peer)) => {
@@ -41,10 +44,20 @@ impl Listener {
                     return Some(Accepted { stream, peer, place });
                 }
                 Err(error) => {
+                    self.tally.waited(Wait::Descriptors);
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ERROR_PAUSE).await;
                 }
             }
         }
+    }
+
+    /// A place among the connections, once there is one.
+    async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            return Some(place);
+        }
+        self.tally.waited(Wait::Connections);
+        Arc::clone(&self.places).acquire_owned().await.ok()
     }
 }

@@ -13,6 +13,7 @@ use tokio_rustls::server::TlsStream;
 use super::activity::Protocol;
 use super::listen::Accepted;
 use crate::config::{Limits, Timers};
+use crate::tally::{Tally, Wait};
 use crate::watch::certificates::Certificates;
 
 /// ALPN name of HTTP/2.
@@ -50,18 +51,30 @@ pub(crate) struct Handshakes {
     certificates: Arc<Certificates>,
     at_once: Semaphore,
     timers: Timers,
+    tally: Tally,
 }
 
 impl Handshakes {
-    pub(crate) fn new(certificates: Arc<Certificates>, limits: &Limits, timers: Timers) -> Self {
-        Self { certificates, at_once: Semaphore::new(limits.handshakes), timers }
+    pub(crate) fn new(
+        certificates: Arc<Certificates>,
+        limits: &Limits,
+        timers: Timers,
+        tally: Tally,
+    ) -> Self {
+        Self { certificates, at_once: Semaphore::new(limits.handshakes), timers, tally }
     }
 
     pub(crate) async fn handshake(&self, accepted: Accepted) -> io::Result<Secured<TlsStream<TcpStream>>> {
         let Accepted { stream, peer, place } = accepted;
         let acceptor = TlsAcceptor::from(self.certificates.present());
         let shaken = async {
-            let _one_of_many = self.at_once.acquire().await.map_err(io::Error::other)?;
+            let _one_of_many = match self.at_once.try_acquire() {
+                Ok(turn) => turn,
+                Err(_) => {
+                    self.tally.waited(Wait::Handshakes);
+                    self.at_once.acquire().await.map_err(io::Error::other)?
+                }
+            };
             acceptor.accept(stream).await
         };
         let stream = timeout(self.timers.tls, shaken)

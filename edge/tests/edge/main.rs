@@ -9,6 +9,7 @@
 )]
 
 mod backend;
+mod balancer;
 mod bearer;
 mod catalog;
 mod client;
@@ -16,12 +17,15 @@ mod drain;
 mod forwarding;
 mod frames;
 mod guards;
+mod hostile;
 mod http1;
 mod metrics;
 mod provider;
 mod provisioning;
+mod rates;
 mod raw;
 mod refusals;
+mod secured;
 mod stalls;
 mod streaming;
 mod timers;

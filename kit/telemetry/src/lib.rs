@@ -8,6 +8,6 @@ mod logs;
 mod metrics;
 
 pub use access::{AccessLog, AccessRecord, Value};
-pub use http_meter::{HttpMeter, HttpSeries, InFlight, UNMATCHED};
+pub use http_meter::{DURATION_BUCKETS, HttpMeter, HttpSeries, InFlight, UNMATCHED};
 pub use logs::{LOG_FILTER, LOG_FORMAT, LogConfig, VARIABLES};
 pub use metrics::{EXPOSITION_TYPE, Metrics};

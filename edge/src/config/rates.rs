@@ -1,0 +1,77 @@
+//! How often a subject and a client address may ask.
+
+use std::time::Duration;
+
+use contract::settings::Kind;
+use contract::{Reader, Variable};
+
+pub(super) const RATE_LIMIT: Variable = Variable::new(
+    "PLATFORM_RATE_LIMIT",
+    Kind::Text,
+    None,
+    "Requests of one subject, such as 100/s, 3000/m or 10000/h; unset: no limit",
+);
+pub(super) const RATE_LIMIT_ANONYMOUS: Variable = Variable::new(
+    "PLATFORM_RATE_LIMIT_ANONYMOUS",
+    Kind::Text,
+    None,
+    "Requests of one client address without a valid token, written the same way; unset: no limit",
+);
+/// A request a nanosecond is no limit any more, and the arithmetic of buckets is in nanoseconds.
+const MOST_REQUESTS: u64 = 1_000_000_000;
+
+/// So many requests in such a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rate {
+    pub(crate) requests: u64,
+    pub(crate) window: Duration,
+}
+
+/// Both limits, each off by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rates {
+    pub(crate) subject: Option<Rate>,
+    pub(crate) address: Option<Rate>,
+}
+
+impl Rates {
+    pub(super) fn read(reader: &mut Reader<'_>) -> Self {
+        let right = "a rate such as 100/s, 3000/m or 10000/h";
+        Self {
+            subject: reader.parsed(&RATE_LIMIT, Rate::parse, right),
+            address: reader.parsed(&RATE_LIMIT_ANONYMOUS, Rate::parse, right),
+        }
+    }
+}
+
+impl Rate {
+    fn parse(text: &str) -> Option<Self> {
+        let (requests, unit) = text.split_once('/')?;
+        let requests = requests.parse().ok().filter(|requests| (1..=MOST_REQUESTS).contains(requests))?;
+        let seconds = match unit {
+            "s" => 1,
+            "m" => 60,
+            "h" => 3_600,
+            _ => return None,
+        };
+        Some(Self { requests, window: Duration::from_secs(seconds) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_a_number_and_a_unit() {
+        for (text, requests, seconds) in
+            [("1/s", 1, 1), ("3000/m", 3_000, 60), ("1000000000/h", MOST_REQUESTS, 3_600)]
+        {
+            let window = Duration::from_secs(seconds);
+            assert_eq!(Rate::parse(text), Some(Rate { requests, window }), "{text}");
+        }
+        for bad in ["", "1", "/s", "0/s", "1/d", "1/", "-1/s", "1.5/s", "1/s/s", "1000000001/s", "1 /s"] {
+            assert_eq!(Rate::parse(bad), None, "{bad}");
+        }
+    }
+}

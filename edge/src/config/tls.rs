@@ -1,0 +1,75 @@
+//! What the edge is told of TLS: the pairs it may show, and whose certificates it asks of clients.
+
+use std::path::PathBuf;
+
+use contract::settings::Kind;
+use contract::{Reader, Variable};
+
+use super::variables::{TLS_CERT, TLS_KEY};
+
+pub(super) const TLS_PAIRS: Variable = Variable::new(
+    "PLATFORM_TLS_PAIRS",
+    Kind::List,
+    None,
+    "Further pairs as chain.pem:key.pem, each for the names in its certificate; any other name gets PLATFORM_TLS_CERT",
+);
+pub(super) const TLS_CLIENT_CA: Variable = Variable::new(
+    "PLATFORM_TLS_CLIENT_CA",
+    Kind::Path,
+    None,
+    "PEM file of the authorities whose client certificates are verified; unset: none is asked for",
+);
+pub(super) const TLS_CLIENT_REQUIRED: Variable = Variable::new(
+    "PLATFORM_TLS_CLIENT_REQUIRED",
+    Kind::Flag,
+    Some("true"),
+    "Whether a client without a certificate is refused where PLATFORM_TLS_CLIENT_CA is set",
+);
+/// A handshake looks a name up in a map, so this bounds only the reading of files every second.
+const MOST_PAIRS: usize = 256;
+
+/// The files of TLS.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TlsFiles {
+    /// The first is shown to clients that name none of the others' hosts.
+    pub(crate) pairs: Vec<Pair>,
+    pub(crate) clients: Option<Clients>,
+}
+
+/// A chain and its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pair {
+    pub(crate) chain: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
+/// Whose client certificates are verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Clients {
+    pub(crate) authorities: PathBuf,
+    pub(crate) required: bool,
+}
+
+impl TlsFiles {
+    pub(super) fn read(reader: &mut Reader<'_>) -> Self {
+        let first = Pair {
+            chain: PathBuf::from(reader.required(&TLS_CERT)),
+            key: PathBuf::from(reader.required(&TLS_KEY)),
+        };
+        let mut pairs = vec![first];
+        for text in reader.list(&TLS_PAIRS) {
+            match text.split_once(':').filter(|(chain, key)| !chain.is_empty() && !key.is_empty()) {
+                Some((chain, key)) => pairs.push(Pair { chain: chain.into(), key: key.into() }),
+                None => reader.refuse(TLS_PAIRS.name, format!("\"{text}\" is not chain.pem:key.pem")),
+            }
+        }
+        if pairs.len() > MOST_PAIRS {
+            reader.refuse(TLS_PAIRS.name, format!("names more than {} pairs", MOST_PAIRS - 1));
+        }
+        let required = reader.flag(&TLS_CLIENT_REQUIRED);
+        let clients = reader
+            .optional(&TLS_CLIENT_CA)
+            .map(|authorities| Clients { authorities: authorities.into(), required });
+        Self { pairs, clients }
+    }
+}

@@ -1,0 +1,29 @@
+//! SIGHUP: what may change while the edge runs is read again, and what may not is said. TLS files are looked at every
+//! second anyway; the signal is for an operator who wants to see it happen, and for what stands in the environment, which
+//! a running process cannot read anew.
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::Edge;
+
+/// Waits for the signal, for ever; ends when its task is dropped.
+pub(crate) async fn listen(edge: &Edge) {
+    let mut hangups = match signal(SignalKind::hangup()) {
+        Ok(hangups) => hangups,
+        Err(error) => {
+            tracing::warn!(%error, "SIGHUP cannot be handled; TLS files are looked at all the same");
+            return;
+        }
+    };
+    while hangups.recv().await.is_some() {
+        tracing::info!(
+            read_again = "TLS chains, keys and client authorities",
+            needs_a_restart =
+                "every PLATFORM_ and IDP_ variable: the environment of a running process does not change",
+            "SIGHUP"
+        );
+        if let Some(reload) = edge.certificates.look_now().await {
+            edge.meter.tally.reloaded(reload);
+        }
+    }
+}

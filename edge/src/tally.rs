@@ -1,0 +1,86 @@
+//! Counters of the limits that bite outside a refusal: each limit of the edge shows in a number when it is met.
+
+use prometheus::{IntCounterVec, Opts};
+use telemetry::Metrics;
+
+/// The counters. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Tally {
+    certificates: IntCounterVec,
+    limited: IntCounterVec,
+    waits: IntCounterVec,
+    proxy_headers: IntCounterVec,
+}
+
+/// What came of TLS files that had changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reload {
+    Used,
+    Refused,
+}
+
+/// What new connections had to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// As many connections are open as may be.
+    Connections,
+    /// As many handshakes are under way as may be.
+    Handshakes,
+    /// The process has no free file descriptors, or the system refused otherwise.
+    Descriptors,
+}
+
+impl Tally {
+    pub(crate) fn new(metrics: &Metrics) -> prometheus::Result<Self> {
+        let counter = |name: &str, help: &str, label: &str| {
+            metrics.register(IntCounterVec::new(Opts::new(name, help), &[label])?)
+        };
+        Ok(Self {
+            certificates: counter(
+                "platform_gateway_certificate_reloads_total",
+                "TLS files that changed, by what came of it.",
+                "result",
+            )?,
+            limited: counter(
+                "platform_gateway_rate_limited_total",
+                "Requests refused by a rate limit.",
+                "scope",
+            )?,
+            waits: counter(
+                "platform_gateway_accept_waits_total",
+                "Times that new connections had to wait, by the limit.",
+                "limit",
+            )?,
+            proxy_headers: counter(
+                "platform_gateway_proxy_headers_total",
+                "PROXY headers by whether they could be used.",
+                "result",
+            )?,
+        })
+    }
+
+    pub(crate) fn reloaded(&self, reload: Reload) {
+        let word = match reload {
+            Reload::Used => "used",
+            Reload::Refused => "refused",
+        };
+        self.certificates.with_label_values(&[word]).inc();
+    }
+
+    pub(crate) fn limited(&self, scope: &'static str) {
+        self.limited.with_label_values(&[scope]).inc();
+    }
+
+    pub(crate) fn waited(&self, wait: Wait) {
+        let word = match wait {
+            Wait::Connections => "connections",
+            Wait::Handshakes => "handshakes",
+            Wait::Descriptors => "descriptors",
+        };
+        self.waits.with_label_values(&[word]).inc();
+    }
+
+    pub(crate) fn proxied(&self, usable: bool) {
+        self.proxy_headers.with_label_values(&[if usable { "used" } else { "refused" }]).inc();
+    }
+}
