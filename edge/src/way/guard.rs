@@ -5,12 +5,12 @@ use std::net::Ipv6Addr;
 
 use contract::CorrelationId;
 use http::{Request, Version, header, uri};
-use hyper::body::Incoming;
 
 use super::refusal::Refusal;
 use crate::config::{EdgeConfig, Limits};
 use crate::wire::connection::Peer;
 use crate::wire::headers::claims_identity;
+use crate::wire::incoming::RequestBody;
 use crate::wire::spelling;
 
 /// What a header costs beyond its name and value (RFC 9113 counts so).
@@ -19,14 +19,14 @@ const HEADER_OVERHEAD: usize = 32;
 /// A request within the limits, for one known host.
 #[derive(Debug)]
 pub(crate) struct Framed {
-    pub(crate) request: Request<Incoming>,
+    pub(crate) request: Request<RequestBody>,
     host: String,
 }
 
 /// A request that claims nothing it may not claim.
 #[derive(Debug)]
 pub(crate) struct Guarded {
-    pub(crate) request: Request<Incoming>,
+    pub(crate) request: Request<RequestBody>,
     pub(crate) host: String,
     pub(crate) peer: Peer,
     pub(crate) behind_trusted_proxy: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Guarded {
 }
 
 /// Checks limits and host.
-pub(crate) fn frame(limits: &Limits, request: Request<Incoming>) -> Result<Framed, Refusal> {
+pub(crate) fn frame(limits: &Limits, request: Request<RequestBody>) -> Result<Framed, Refusal> {
     check_limits(limits, &request)?;
     let host = host_of(&request).map_err(Refusal::Host)?;
     Ok(Framed { request, host })
@@ -54,6 +54,9 @@ pub(crate) fn guard(
     if request.headers().keys().any(spelling::is_taken_for_framing) {
         return Err(Refusal::Misleading("A header would be taken for the framing of the body."));
     }
+    if expects_the_unknown(request.headers()) {
+        return Err(Refusal::Expectation);
+    }
     if spelling::takes_too_much_away(request.headers()) {
         return Err(Refusal::Misleading(
             "The Connection header names a header that is not of this connection.",
@@ -61,6 +64,13 @@ pub(crate) fn guard(
     }
     let behind_trusted_proxy = config.trusted.contain(peer.address.ip());
     Ok(Guarded { request, host, peer, behind_trusted_proxy, correlation: correlation.clone() })
+}
+
+fn expects_the_unknown(headers: &header::HeaderMap) -> bool {
+    headers
+        .get_all(header::EXPECT)
+        .iter()
+        .any(|value| !value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 fn check_limits<B>(limits: &Limits, request: &Request<B>) -> Result<(), Refusal> {
