@@ -62,7 +62,7 @@ impl Scene {
     }
 
     /// H3: after the answer to the unlink no decision allows, and none before it is anything but a yes or a no.
-    async fn decisions_while_a_member_goes(&mut self, races: usize) {
+    async fn decisions_while_a_member_goes(&self, races: usize) {
         let token = self.platform.token("alice").await;
         let alice = self.platform.api().with_token(&token);
         alice.get("/api/org/me/companies").await.data(200);

@@ -102,14 +102,14 @@ impl Scene {
         let mut keys = self.keys().await;
         let active = kid(&self.platform.token("alice").await);
         keys["keys"].as_array_mut().expect("keys").retain(|key| key["kid"] == json!(active));
-        let (withdrawn, fetched) = (Instant::now(), self.documents.fetches());
+        let (withdrawn, before) = (Instant::now(), self.documents.fetches());
         self.documents.replace(keys);
         eventually("the withdrawn key is refused", PATIENCE, || async {
             newer.get("/api/platform/catalog").await.expect_status(200)?;
             self.alice.get("/api/platform/catalog").await.expect_status(401)
         })
         .await;
-        let fetches = self.documents.fetches() - fetched;
+        let fetches = self.documents.fetches() - before;
         println!(
             "F10: the withdrawn key was refused after {:?} and {fetches} fetches (interval {INTERVAL})",
             withdrawn.elapsed()
@@ -124,14 +124,14 @@ impl Scene {
         let good = self.platform.api().with_token(&self.platform.token("alice").await);
         good.get("/api/platform/catalog").await.data(200);
         let alone = p95(&good, || false).await;
-        let (fetched, begun) = (self.documents.fetches(), Instant::now());
+        let (before, begun) = (self.documents.fetches(), Instant::now());
         let floods: Vec<_> =
             (0..CONNECTIONS).map(|connection| tokio::spawn(flood(self.platform.api(), connection))).collect();
         let beside = p95(&good, || floods.iter().any(|flood| !flood.is_finished())).await;
         for flood in floods {
             flood.await.expect("every forged token was refused with 401");
         }
-        let (took, fetches) = (begun.elapsed(), self.documents.fetches() - fetched);
+        let (took, fetches) = (begun.elapsed(), self.documents.fetches() - before);
         println!(
             "F12: {FLOOD} forged tokens in {took:?}: all 401, {fetches} fetches; a good client's p95 {alone:?} alone, {beside:?} beside"
         );

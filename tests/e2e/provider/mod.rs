@@ -82,11 +82,16 @@ impl Suite {
         suite
     }
 
-    /// Waits until the front end's client is there.
+    /// Waits until the front end's client is there, and the provider, which may have started just now, is warm.
     async fn logins_work(&self) {
-        eventually("the login page is there", RECONCILED, || async {
-            let page = self.browser().authorize(&[]).await;
-            if page.status == 200 { Ok(()) } else { Err(format!("{} {}", page.status, page.text)) }
+        eventually("a login works", RECONCILED, || async {
+            let browser = self.browser();
+            let page = browser.authorize(&[]).await;
+            if page.status != 200 {
+                return Err(format!("{} {}", page.status, page.text));
+            }
+            let sent = browser.submit(&page, "bob", "bob").await;
+            if sent.status == 302 { Ok(()) } else { Err(format!("{} {}", sent.status, sent.text)) }
         })
         .await;
     }

@@ -12,13 +12,13 @@ pub(super) async fn at_every_start(suite: &mut Suite) {
     let extra = format!("{EXTRA}/callback");
     assert_eq!(opens(suite, &extra).await, 400);
     assert_eq!(service_token(suite).await, 200);
-    restart(suite, EXTRA, "").await;
+    restart(suite, EXTRA, "");
     becomes(suite, "the extra address is registered", &extra, 200).await;
     let own = suite.browser().callback();
     assert_eq!(opens(suite, &own).await, 200, "the platform's own stays");
     assert_ne!(service_token(suite).await, 200, "a client that nobody declares is disabled");
 
-    restart(suite, "", SERVICE_CLIENT).await;
+    restart(suite, "", SERVICE_CLIENT);
     becomes(suite, "the extra address is gone", &extra, 400).await;
     eventually("the client is back", RECONCILED, || async {
         if service_token(suite).await == 200 { Ok(()) } else { Err("no token".to_owned()) }
@@ -26,7 +26,7 @@ pub(super) async fn at_every_start(suite: &mut Suite) {
     .await;
 
     let before = told(suite);
-    restart(suite, "", SERVICE_CLIENT).await;
+    restart(suite, "", SERVICE_CLIENT);
     if suite.operator.kind == Kind::Keycloak {
         eventually("the reconcile has run", RECONCILED, || async {
             let done = suite.platform.log().matches("the identity provider is as it should be").count();
@@ -38,7 +38,7 @@ pub(super) async fn at_every_start(suite: &mut Suite) {
     suite.browser().login("alice").await;
 }
 
-async fn restart(suite: &mut Suite, origins: &str, clients: &str) {
+fn restart(suite: &mut Suite, origins: &str, clients: &str) {
     suite.platform.stop();
     suite.platform.set("PLATFORM_EXTRA_ORIGINS", origins);
     suite.platform.set("PLATFORM_SERVICE_CLIENTS", clients);
