@@ -301,7 +301,11 @@ fn written(way: &[Step<'_>]) -> String {
     let mut path = String::new();
     for step in way {
         match step {
-            Step::Item(index) => path.push_str(&format!("[{index}]")),
+            Step::Item(index) => {
+                path.push('[');
+                path.push_str(&index.to_string());
+                path.push(']');
+            }
             Step::Member(name) => {
                 if !path.is_empty() {
                     path.push('.');

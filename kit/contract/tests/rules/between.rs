@@ -32,7 +32,7 @@ fn files(key: &str, port: u16, needs: &[(&str, &str)]) -> (String, String) {
     (manifest.to_string(), fragment.to_string())
 }
 
-fn of_type(mut module: ModuleContract, name: &str, relation: Value) -> ModuleContract {
+fn of_type(mut module: ModuleContract, name: &str, relation: &Value) -> ModuleContract {
     let relations = json!({name: {"company_module": {"this": true}, "seen": relation}});
     module.fragment.relations = parse_relations(&relations, "relations").expect("good relations");
     module
@@ -53,54 +53,54 @@ pub(crate) fn rows() -> Vec<Row> {
     let needs = |key: &str, port, on: &str, range: &str| module(key, port, &[(on, range)]);
     let mut rows = vec![folder()];
     rows.extend([
-        pair("module_key", "moduleKey", [aa(), bb()], [aa(), module("aa", 8201, &[])]),
-        pair("port", "service.port", [aa(), bb()], [aa(), module("bb", 8200, &[])]),
-        pair("port", "service.port", [aa(), bb()], [aa(), module("bb", 8140, &[])]),
+        pair("module_key", "moduleKey", &[aa(), bb()], &[aa(), module("aa", 8201, &[])]),
+        pair("port", "service.port", &[aa(), bb()], &[aa(), module("bb", 8200, &[])]),
+        pair("port", "service.port", &[aa(), bb()], &[aa(), module("bb", 8140, &[])]),
         pair(
             "object_type",
             "relations.deal",
-            [of_type(aa(), "deal", this()), of_type(bb(), "lead", this())],
-            [of_type(aa(), "deal", this()), of_type(bb(), "deal", this())],
+            &[of_type(aa(), "deal", &this()), of_type(bb(), "lead", &this())],
+            &[of_type(aa(), "deal", &this()), of_type(bb(), "deal", &this())],
         ),
         pair(
             "feature_key",
             "features",
-            [with_features_of(aa(), "aa"), with_features_of(bb(), "bb")],
-            [with_features_of(aa(), "aa"), with_features_of(bb(), "aa")],
+            &[with_features_of(aa(), "aa"), with_features_of(bb(), "bb")],
+            &[with_features_of(aa(), "aa"), with_features_of(bb(), "aa")],
         ),
         pair(
             "dependency",
             "dependencies[0].moduleKey",
-            [aa(), needs("bb", 8201, "aa", "*")],
-            [aa(), needs("bb", 8201, "zz", "*")],
+            &[aa(), needs("bb", 8201, "aa", "*")],
+            &[aa(), needs("bb", 8201, "zz", "*")],
         ),
         pair(
             "dependency_version",
             "dependencies[0].versionRange",
-            [aa(), needs("bb", 8201, "aa", "^1.2")],
-            [aa(), needs("bb", 8201, "aa", "^1.3")],
+            &[aa(), needs("bb", 8201, "aa", "^1.2")],
+            &[aa(), needs("bb", 8201, "aa", "^1.3")],
         ),
         pair(
             "cycle",
             "dependencies",
-            [aa(), needs("bb", 8201, "aa", "*")],
-            [needs("aa", 8200, "bb", "*"), needs("bb", 8201, "aa", "*")],
+            &[aa(), needs("bb", 8201, "aa", "*")],
+            &[needs("aa", 8200, "bb", "*"), needs("bb", 8201, "aa", "*")],
         ),
         pair(
             "target",
             "relations.deal.seen.tupleToUserset.computedUserset",
-            [of_type(aa(), "deal", follow("seen")), of_type(bb(), "lead", this())],
-            [of_type(aa(), "deal", follow("nobody")), of_type(bb(), "lead", this())],
+            &[of_type(aa(), "deal", &follow("seen")), of_type(bb(), "lead", &this())],
+            &[of_type(aa(), "deal", &follow("nobody")), of_type(bb(), "lead", &this())],
         ),
     ]);
     rows
 }
 
-fn pair(rule: &str, path: &str, accepted: [ModuleContract; 2], refused: [ModuleContract; 2]) -> Row {
+fn pair(rule: &str, path: &str, accepted: &[ModuleContract; 2], refused: &[ModuleContract; 2]) -> Row {
     let id = format!("between.{rule}");
-    assert_eq!(check(&accepted), [], "{id}");
-    broken(&id, path, BETWEEN, &fields(check(&refused)), str::to_owned);
-    Row { rule: id, shown: [show(&accepted), show(&refused)], path: path.to_owned() }
+    assert_eq!(check(accepted), [], "{id}");
+    broken(&id, path, BETWEEN, &fields(check(refused)), str::to_owned);
+    Row { rule: id, shown: [show(accepted), show(refused)], path: path.to_owned() }
 }
 
 fn folder() -> Row {

@@ -85,9 +85,11 @@ fn show(at: &str, value: &Value) -> String {
 pub(crate) fn with(sample: &Value, pointer: &str, value: Value) -> Value {
     let Some((parent, name)) = pointer.rsplit_once('/') else { return value };
     let mut file = sample.clone();
-    match file.pointer_mut(parent).expect(pointer) {
-        Value::Array(items) => items[name.parse::<usize>().expect("an index")] = value,
-        parent => parent[name.replace("~1", "/")] = value,
+    let parent = file.pointer_mut(parent).expect(pointer);
+    if let Value::Array(items) = parent {
+        items[name.parse::<usize>().expect("an index")] = value;
+    } else {
+        parent[name.replace("~1", "/")] = value;
     }
     file
 }

@@ -59,7 +59,7 @@ fn pointers(value: &Value) -> Vec<String> {
     let below = |name: &str, inner: &Value| {
         let at = format!("/{}", name.replace('/', "~1"));
         let deeper = pointers(inner).into_iter().map(|rest| format!("{at}{rest}")).collect::<Vec<_>>();
-        [vec![at.clone()], deeper].concat()
+        [vec![at], deeper].concat()
     };
     match value {
         Value::Object(members) => members.iter().flat_map(|(name, inner)| below(name, inner)).collect(),

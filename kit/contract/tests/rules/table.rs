@@ -89,7 +89,7 @@ fn rows_of(file: &str, rules: &[Rule], name: &str, check: impl Fn(&str) -> Vec<F
         .into_iter()
         .map(|case| {
             let (accepted, refused) = (check(&case.accepted.to_string()), check(&case.refused.to_string()));
-            row(case, rules, &accepted, &refused, |path| path.to_owned())
+            row(case, rules, &accepted, &refused, str::to_owned)
         })
         .collect();
     let sample = cases::sample(file).to_string();
