@@ -170,7 +170,8 @@ async fn run_cases(files: &[PathBuf], settings: &Settings) -> Result<(), Stop> {
 async fn on_own_database(folder: &Path, settings: &Settings, all: &[cases::Case]) -> Result<Outcome, Stop> {
     let data_dir = DataDir::take(folder, 0)?;
     let port = free_port()?;
-    let mut database = Database::embedded(settings, &data_dir, port, 0).await?;
+    let programs = database::programs(settings, &data_dir).await?;
+    let mut database = Database::embedded(programs, &data_dir, port, 0).await?;
     let outcome = put(&database.owner, all).await;
     database.stop().await;
     outcome
