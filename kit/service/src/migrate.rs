@@ -163,6 +163,8 @@ async fn connect(owner: &PgConnectOptions) -> Result<PgConnection, MigrateError>
         ("search_path", ""),
         ("client_min_messages", "warning"),
     ]);
+    // Slow statements are logged whole, and the one that makes a role holds its password.
+    let quiet = quiet.disable_statement_logging();
     let mut connection = quiet.connect().await.map_err(MigrateError::Connect)?;
     let lock =
         sqlx::query("SELECT pg_catalog.pg_advisory_lock($1)").bind(LOCK).execute(&mut connection).await;
