@@ -291,10 +291,11 @@ async fn begin_drain(edge: &Edge) {
 
 async fn drain(edge: &Edge, crew: Crew) {
     let mut finished = std::pin::pin!(crew.finish());
-    if timeout(edge.config.drain_timeout, finished.as_mut()).await.is_err() {
-        tracing::warn!("the drain ran out of time; open connections are dropped");
-    }
+    let in_time = timeout(edge.config.drain_timeout, finished.as_mut()).await.is_ok();
     edge.end.cancel();
     edge.tasks.close();
-    finished.await;
+    if !in_time {
+        tracing::warn!("the drain ran out of time; open connections are dropped");
+        finished.await;
+    }
 }
