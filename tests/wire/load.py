@@ -114,14 +114,15 @@ class Http2:
         import h2.config
         import h2.connection
         import h2.events
+        import hyperframe.frame
         self.events = h2.events
         self.token, self.over = world.token, False
         self.stream = world.connect("h2")
         self.connection = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
         self.connection.initiate_connection()
         self.stream.sendall(self.connection.data_to_send())
+        self.connection._frame_dispatch_table[hyperframe.frame.GoAwayFrame] = self.goodbye
         self.number = None
-        self.last = None
 
     def send(self, path):
         self.number = self.connection.get_next_available_stream_id()
@@ -150,17 +151,16 @@ class Http2:
                     return
 
     def receive_data(self, part):
-        """The events; after a GOAWAY `h2` takes no more frames, so its own state is put back for the streams under way."""
-        import h2.connection
-        found = []
-        for event in self.connection.receive_data(part):
-            if isinstance(event, self.events.ConnectionTerminated):
-                self.over = True
-                self.connection.state_machine.state = h2.connection.ConnectionState.CLIENT_OPEN
-            elif isinstance(event, self.events.DataReceived):
+        found = self.connection.receive_data(part)
+        for event in found:
+            if isinstance(event, self.events.DataReceived):
                 self.connection.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
-            found.append(event)
         pending = self.connection.data_to_send()
         if pending:
             self.stream.sendall(pending)
         return found
+
+    def goodbye(self, _frame):
+        """`h2` ends a connection at a GOAWAY; the streams under way are still answered."""
+        self.over = True
+        return [], []
