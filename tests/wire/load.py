@@ -24,7 +24,7 @@ class Load:
 
     def __init__(self, world, path, rate=200):
         self.world, self.path, self.pause = world, path, 2 * WORKERS / rate
-        self.stopped, self.asked = threading.Event(), []
+        self.stopped, self.asked, self.refused = threading.Event(), [], 0
         kinds = [(Http1, "h1"), (Http2, "h2")]
         self.threads = [threading.Thread(target=self.work, args=(kind, version, number), daemon=True)
                         for kind, version in kinds for number in range(WORKERS)]
@@ -53,6 +53,7 @@ class Load:
                     client = kind(self.world)
             except OSError:
                 # Not begun: there is nobody to send it to.
+                self.refused += 1
                 client = None
                 continue
             sent = None

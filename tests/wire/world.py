@@ -24,6 +24,15 @@ import platform_side  # noqa: E402
 MODULES = ("timesheet", "docs", "helpdesk")
 EVENTS, EVENT_PAUSE_S = 10, 0.2
 BLOCK = b"x" * (1 << 20)
+# What systemd does: the sockets become descriptors 3 and 4 of a process that is told so.
+HAND_OVER = """
+import fcntl, os, sys
+high = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 100) for number in sys.argv[1:3]]
+for place, number in zip((3, 4), high):
+    os.dup2(number, place)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="2")
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 def with_packages(*packages):
@@ -50,11 +59,12 @@ def go_program(module, name):
 def program():
     """The edge's own program where it is built, else the platform's."""
     named = [Path(os.environ["EDGE"])] if "EDGE" in os.environ else []
-    known = [ROOT / "target/release/edge", ROOT / "target/release/platform"]
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    known = [target / folder / name for folder in ("release", "debug") for name in ("edge", "platform")]
     for path in named + known:
         if path.is_file():
             return path
-    sys.exit("build it first: cargo build --release, or name it in EDGE")
+    sys.exit("build it first: cargo build, or name it in EDGE")
 
 
 class World:
@@ -84,18 +94,25 @@ class World:
             "IDP_ISSUER_URL": peers.ISSUER,
         } | variables
         self.process = None
-        self.prefix = []
+        self.prefix, self.sockets = [], []
 
     def with_files(self, count):
         """The edge may have so many open files."""
         self.prefix = ["prlimit", f"--nofile={count}:{count}"]
         return self
 
+    def handed(self):
+        """The edge gets its sockets from here, bound, and so does the next one."""
+        self.sockets = [socket.create_server(("127.0.0.1", port), backlog=1024) for port in (self.tls, self.plain)]
+        numbers = [str(each.fileno()) for each in self.sockets]
+        self.prefix = [sys.executable, "-c", HAND_OVER, *numbers]
+        return self
+
     def start(self):
         log = (self.folder / "edge.log").open("ab")
         command = [*self.prefix, *peers.edge_command(program())]
         self.process = subprocess.Popen(command, env=self.variables, cwd=self.folder, stdin=subprocess.DEVNULL,
-                                        stdout=log, stderr=log)
+                                        stdout=log, stderr=log, pass_fds=[each.fileno() for each in self.sockets])
         self.wait_until_ready()
         return self
 
@@ -134,6 +151,8 @@ class World:
 
     def __exit__(self, *_):
         self.stop()
+        for each in self.sockets:
+            each.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
