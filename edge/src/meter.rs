@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use prometheus::{Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts};
-use telemetry::{InFlight, Metrics};
+use telemetry::{DURATION_BUCKETS, InFlight, Metrics};
 
 use crate::tally::Tally;
 
@@ -84,7 +84,8 @@ impl Meter {
                 HistogramOpts::new(
                     "platform_gateway_upstream_duration_seconds",
                     "Latency of the proxied call.",
-                ),
+                )
+                .buckets(DURATION_BUCKETS.to_vec()),
                 &["module"],
             )?)?,
             connections: gauge("platform_gateway_connections", "Open client connections.", &["listener"])?,
@@ -197,6 +198,7 @@ mod tests {
         for part in [
             "http_requests_in_flight{service=\"gateway\"} 1",
             "platform_gateway_upstream_requests_total{module=\"timesheet\",status=\"503\",service=\"gateway\"} 1",
+            "platform_gateway_upstream_duration_seconds_bucket{module=\"timesheet\",service=\"gateway\",le=\"0.0001\"} 0",
             "platform_gateway_upstream_duration_seconds_count{module=\"timesheet\",service=\"gateway\"} 1",
             "platform_build_info{",
             "platform_gateway_connections{listener=\"tls\",service=\"gateway\"} 1",

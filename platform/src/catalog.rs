@@ -28,16 +28,14 @@ pub(crate) struct Part {
     pub(crate) migrations: &'static Migrator,
     /// Its `openapi.json`.
     pub(crate) openapi: &'static str,
-    /// Routes that answer 501, as `METHOD /path`.
-    pub(crate) not_yet: &'static [&'static str],
     /// Reads its configuration and has no other effect.
     pub(crate) configure: fn(&Settings) -> Result<Start, Problems>,
 }
 
 /// A part whose `serve` takes what every service takes.
 macro_rules! part {
-    ($service:ident, $port:expr, $not_yet:expr) => {
-        part!($service, $port, $not_yet, |settings| {
+    ($service:ident, $port:expr) => {
+        part!($service, $port, |settings| {
             let config = $service::Config::read(settings)?;
             Ok(Box::new(move |listener, stop| {
                 Box::pin(async move {
@@ -46,35 +44,31 @@ macro_rules! part {
             }))
         })
     };
-    ($service:ident, $port:expr, $not_yet:expr, $configure:expr) => {
+    ($service:ident, $port:expr, $configure:expr) => {
         Part {
             name: stringify!($service),
             port: $port,
             variables: $service::VARIABLES,
             migrations: &$service::MIGRATIONS,
             openapi: $service::OPENAPI,
-            not_yet: $not_yet,
             configure: $configure,
         }
     };
 }
 
-/// A part that answers 501 nowhere.
-const COMPLETE: &[&str] = &[];
-
 /// All services and modules, in the order of their migrations. `platform check` compares the modules' ports with their
 /// manifests.
 pub(crate) fn parts() -> Vec<Part> {
     vec![
-        part!(authz, ports::AUTHZ, authz::NOT_YET),
-        part!(identity, ports::IDENTITY, COMPLETE),
-        part!(org, ports::ORG, org::NOT_YET),
-        part!(registry, ports::REGISTRY, COMPLETE, configure_registry),
-        part!(idp, ports::IDP, COMPLETE),
-        part!(timesheet, 8160, COMPLETE),
-        part!(notification, 8150, COMPLETE),
-        part!(helpdesk, 8180, COMPLETE),
-        part!(docs, 8170, COMPLETE),
+        part!(authz, ports::AUTHZ),
+        part!(identity, ports::IDENTITY),
+        part!(org, ports::ORG),
+        part!(registry, ports::REGISTRY, configure_registry),
+        part!(idp, ports::IDP),
+        part!(timesheet, 8160),
+        part!(notification, 8150),
+        part!(helpdesk, 8180),
+        part!(docs, 8170),
     ]
 }
 

@@ -1,13 +1,25 @@
 //! The command line: words to [`Command`]. Help and version end with 0, a usage error with 2.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+
+/// What `platform help` says below the list of commands.
+const MORE: &str = "\
+The first hour:
+  platform up                         everything, on embedded defaults; wait for \"platform ready\"
+  platform demo                       in a second shell in the same folder: a company to look at
+  platform token --user alice         an access token, for curl
+
+Configuration is environment variables: `platform config` lists every one with its present value.
+Everything that is kept lies in PLATFORM_DATA_DIR (./.platform); its certs/ca.pem is what clients trust.
+Exit codes: 0 clean stop, 1 failure while running, 2 could not start. Ctrl-C drains and stops; twice stops at once.";
 
 #[derive(Debug, Parser)]
-#[command(name = "platform", version, about = "The platform as one command", disable_help_subcommand = false)]
+#[command(name = "platform", version, about = "The platform as one command", after_help = MORE)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -27,10 +39,152 @@ pub enum Command {
     Migrate,
     /// Validate configuration, manifests, fragments, OpenAPI files and migrations
     Check(CheckRequest),
+    /// Write the beginning of something new
+    New(NewCommand),
     /// Print every variable: name, default, current value, unit, meaning
-    Config,
+    Config {
+        /// Print name, default, unit and meaning as a table for the README
+        #[arg(long)]
+        markdown: bool,
+    },
     /// Log in through the edge and print an access token
     Token(TokenRequest),
+    /// Fill a running platform with a small company, and print five things to try
+    Demo,
+    /// Print the completions of a shell, to be sourced or installed
+    Completions {
+        /// Which shell
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Print the manual page, for `man -l -`
+    Man,
+    /// Compare issuer, domain, audience, redirect list, clock and certificate, and say what does not fit
+    Doctor,
+    /// What operators do with companies and units; audited with the name of this account
+    #[command(subcommand)]
+    Org(OrgCommand),
+    /// What operators do with subjects; audited with the name of this account
+    #[command(subcommand)]
+    Identity(IdentityCommand),
+}
+
+/// The shells that completions are made for.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Shell {
+    /// bash
+    Bash,
+    /// zsh
+    Zsh,
+    /// fish
+    Fish,
+}
+
+/// The completions of a shell.
+pub(crate) fn completions(shell: Shell) -> Vec<u8> {
+    let generator = match shell {
+        Shell::Bash => clap_complete::Shell::Bash,
+        Shell::Zsh => clap_complete::Shell::Zsh,
+        Shell::Fish => clap_complete::Shell::Fish,
+    };
+    let (mut command, mut out) = (Cli::command(), Vec::new());
+    clap_complete::generate(generator, &mut command, "platform", &mut out);
+    out
+}
+
+/// The manual: the command itself, then each of its words.
+pub(crate) fn manual() -> std::io::Result<Vec<u8>> {
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    let mut out = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut out)?;
+    for word in command.get_subcommands() {
+        let name = format!("platform {}", word.get_name());
+        let page = clap_mangen::Man::new(word.clone().bin_name(name.clone()));
+        writeln!(out, ".SH \"{}\"", name.to_uppercase())?;
+        page.render_description_section(&mut out)?;
+        page.render_options_section(&mut out)?;
+    }
+    Ok(out)
+}
+
+/// What to write.
+#[derive(Args, Clone, Debug)]
+pub struct NewCommand {
+    /// The kind of thing
+    #[command(subcommand)]
+    pub kind: NewKind,
+}
+
+/// Kinds of things that an author begins with.
+#[derive(Clone, Debug, Subcommand)]
+pub enum NewKind {
+    /// A module in `modules/KEY` of this workspace, with one resource, that passes every check and its own tests
+    Module(NewRequest),
+}
+
+/// How it is called.
+#[derive(Args, Clone, Debug)]
+pub struct NewRequest {
+    /// The module's key: a lower-case letter, then letters, digits and _
+    pub key: String,
+}
+
+/// Companies and units.
+#[derive(Clone, Debug, Subcommand)]
+pub enum OrgCommand {
+    /// Give or take the company role admin
+    #[command(subcommand)]
+    Admin(AdminCommand),
+    /// Turn a company or a unit off
+    Deactivate {
+        /// Its id
+        id: String,
+    },
+    /// Turn a company or a unit on again
+    Activate {
+        /// Its id
+        id: String,
+    },
+}
+
+/// Giving and taking the company role admin.
+#[derive(Clone, Debug, Subcommand)]
+pub enum AdminCommand {
+    /// Make a subject an administrator
+    Add(CompanyAdmin),
+    /// Take the role away
+    Remove(CompanyAdmin),
+}
+
+/// Whose role in which company.
+#[derive(Args, Clone, Debug)]
+pub struct CompanyAdmin {
+    /// The company's id
+    pub company: String,
+    /// `sub` of the subject's tokens
+    pub subject: String,
+}
+
+/// A subject's lifecycle.
+#[derive(Clone, Debug, Subcommand)]
+pub enum IdentityCommand {
+    /// Refuse every decision about a subject until it is activated
+    Suspend(LifecycleRequest),
+    /// Let a suspended subject act again
+    Activate(LifecycleRequest),
+    /// End a subject for good and forget its name and address
+    Close(LifecycleRequest),
+}
+
+/// Which subject, and why.
+#[derive(Args, Clone, Debug)]
+pub struct LifecycleRequest {
+    /// `sub` of its tokens
+    pub subject: String,
+    /// For the audit row
+    #[arg(long, default_value = "an operator's command")]
+    pub reason: String,
 }
 
 /// What to look at: without an option the platform itself.

@@ -1,4 +1,4 @@
-//! `platform config`: every variable, one line each.
+//! `platform config`: every variable, one line each; and the same as a table for the README.
 
 use contract::settings::Kind;
 use contract::{Settings, Variable};
@@ -38,6 +38,22 @@ pub(crate) fn print(settings: &Settings) -> Result<(), Stop> {
         line([&row.name, row.default, &row.current, row.unit, row.meaning]);
     }
     Ok(())
+}
+
+/// The table of the README: the same on every machine, so without present values.
+#[expect(clippy::unnecessary_wraps, reason = "every command gives the same kind of end")]
+pub(crate) fn markdown() -> Result<(), Stop> {
+    console::result("| variable | default | form | meaning |\n|---|---|---|---|");
+    for Variable { name, default, kind, meaning } in all().values() {
+        let default = default.map_or_else(|| "-".to_owned(), |default| format!("`{}`", escaped(default)));
+        console::result(&format!("| `{name}` | {default} | {} | {} |", kind.unit(), escaped(meaning)));
+    }
+    Ok(())
+}
+
+/// A bar would end the cell, and a name in angle brackets is no tag.
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "&lt;")
 }
 
 /// The variable's own line; a family has one more for each member that is set.

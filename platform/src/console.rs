@@ -13,3 +13,16 @@ pub(crate) fn result(text: &str) {
     let mut out = std::io::stdout().lock();
     drop(writeln!(out, "{text}").and_then(|()| out.flush()));
 }
+
+/// A whole document, on standard output.
+pub(crate) fn bytes(document: &[u8]) {
+    let mut out = std::io::stdout().lock();
+    drop(out.write_all(document).and_then(|()| out.flush()));
+}
+
+/// Writes over the present line of a terminal; `last` ends it.
+pub(crate) fn rewrite(text: &str, last: bool) {
+    let mut err = std::io::stderr().lock();
+    let end = if last { "\n" } else { "" };
+    drop(write!(err, "\r\u{1b}[K{text}{end}").and_then(|()| err.flush()));
+}

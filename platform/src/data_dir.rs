@@ -15,6 +15,8 @@ const FORMAT: u32 = 1;
 pub(crate) struct DataDir {
     /// Absolute.
     pub(crate) path: PathBuf,
+    /// Whether an earlier start has left its secrets here.
+    pub(crate) is_new: bool,
     _lock: File,
 }
 
@@ -26,10 +28,11 @@ impl DataDir {
         let lock = take_lock(&path)?;
         check_format(&path)?;
         check_space(&path, min_free)?;
+        let is_new = !path.join("secrets").exists();
         for below in ["secrets", "certs"] {
             make_private(&path.join(below))?;
         }
-        Ok(Self { path, _lock: lock })
+        Ok(Self { path, is_new, _lock: lock })
     }
 }
 
@@ -61,7 +64,8 @@ fn held_by(file: &mut File) -> String {
         _ => "another process".to_owned(),
     };
     format!(
-        "the data directory is in use by {holder}: stop that platform, or choose another PLATFORM_DATA_DIR"
+        "the data directory is in use by {holder}: stop that platform, or start a second one beside it with another \
+         PLATFORM_DATA_DIR and PLATFORM_PORT_OFFSET=1000"
     )
 }
 

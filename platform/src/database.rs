@@ -6,12 +6,13 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use contract::Settings;
-use service::embedded::{Account, Binaries, Launch, Place, SUPERUSER, Server};
+use service::embedded::{Account, Binaries, Launch, Place, SUPERUSER, Server, obtain};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
 use sqlx::{ConnectOptions, Connection};
 
 use crate::console;
 use crate::data_dir::{DataDir, check_space};
+use crate::fetching::Fetching;
 use crate::secrets::Secrets;
 use crate::stop::Stop;
 use crate::variables::DATABASE_URL;
@@ -46,12 +47,12 @@ impl Database {
 
     /// The embedded server on `port`, made, started or adopted.
     pub(crate) async fn embedded(
-        settings: &Settings,
+        binaries: Binaries,
         data_dir: &DataDir,
         port: u16,
         min_free: u64,
     ) -> Result<Self, Stop> {
-        let place = Place { parent: data_dir.path.clone(), elsewhere: ELSEWHERE.into() };
+        let place = place(data_dir);
         for folder in place.abandoned() {
             console::say(&format!(
                 "platform: note: {} belongs to no data directory any more",
@@ -60,7 +61,7 @@ impl Database {
         }
         let finished = place.finished()?;
         let password = superuser_password(&Secrets::in_dir(&data_dir.path), finished.as_deref())?;
-        let launch = launch(settings, data_dir, port, finished.as_deref())?;
+        let launch = launch(binaries, data_dir, port)?;
         let folder = match finished {
             Some(folder) => folder,
             None => make(&place, &launch, &password).await?,
@@ -150,14 +151,24 @@ fn superuser_password(secrets: &Secrets, finished: Option<&Path>) -> Result<Stri
     }
 }
 
-fn launch(
-    settings: &Settings,
-    data_dir: &DataDir,
-    port: u16,
-    cluster: Option<&Path>,
-) -> Result<Launch, Stop> {
+/// The programs for the embedded server: this machine's, or fetched, which may take a while and may be broken off.
+pub(crate) async fn programs(settings: &Settings, data_dir: &DataDir) -> Result<Binaries, Stop> {
+    let cluster = place(data_dir).finished()?;
+    let progress = Fetching::default();
+    let tell = |what| progress.tell(what);
+    let found = obtain(settings, cluster.as_deref(), Account::for_database()?, &tell).await?;
+    let Binaries { folder, major } = &found;
+    console::say(&format!("platform: found PostgreSQL {major} in {}", folder.display()));
+    Ok(found)
+}
+
+fn place(data_dir: &DataDir) -> Place {
+    Place { parent: data_dir.path.clone(), elsewhere: ELSEWHERE.into() }
+}
+
+fn launch(binaries: Binaries, data_dir: &DataDir, port: u16) -> Result<Launch, Stop> {
     Ok(Launch {
-        binaries: Binaries::find(settings, cluster)?,
+        binaries,
         account: Account::for_database()?,
         log: data_dir.path.join("postgres.log"),
         port,

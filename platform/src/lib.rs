@@ -6,8 +6,12 @@
 //!            -> serve    one of those servers, from the environment alone
 //!            -> migrate  roles, schemas, audit tables, migrations
 //!            -> check    everything that can be wrong before a start
+//!            -> new      the folder of a module to begin with
 //!            -> config   every variable
 //!            -> token    a real login, for curl and load generators
+//!            -> demo     a small company over the public API
+//!            -> doctor   what of issuer, domain, audience, redirects, clock and certificate does not fit
+//!            -> org, identity   what operators do that has no route (operator/)
 //! ```
 
 mod catalog;
@@ -18,7 +22,12 @@ mod config;
 mod console;
 mod data_dir;
 mod database;
+mod demo;
+mod doctor;
+mod fetching;
 mod migrate;
+mod new;
+mod operator;
 mod secrets;
 mod serve;
 mod signals;
@@ -33,6 +42,7 @@ use std::process::ExitCode;
 use contract::Settings;
 
 pub use cli::Command;
+use cli::{NewCommand, NewKind};
 use stop::Stop;
 
 /// Runs the command that `args` (the program's name first) ask for, with the variables of `environment`. Exit codes:
@@ -70,7 +80,22 @@ async fn dispatch(command: Command, environment: Settings) -> Result<(), Stop> {
         Command::Serve { name } => serve::serve(&name, &environment).await,
         Command::Migrate => migrate::migrate(&environment).await,
         Command::Check(request) => check::check(&environment, &request),
-        Command::Config => config::print(&environment),
+        Command::New(NewCommand { kind: NewKind::Module(request) }) => new::module(&request),
+        Command::Config { markdown: false } => config::print(&environment),
+        Command::Config { markdown: true } => config::markdown(),
         Command::Token(request) => token::print(&request, &environment).await,
+        Command::Demo => demo::demo(&environment).await,
+        Command::Completions { shell } => {
+            console::bytes(&cli::completions(shell));
+            Ok(())
+        }
+        Command::Man => {
+            let page = cli::manual().map_err(|error| Stop::Failed(format!("no manual: {error}")))?;
+            console::bytes(&page);
+            Ok(())
+        }
+        Command::Doctor => doctor::examine(&environment).await,
+        Command::Org(command) => operator::org::run(&command, &environment).await,
+        Command::Identity(command) => operator::identity::run(&command, &environment).await,
     }
 }

@@ -24,8 +24,10 @@ use crate::variables::all;
 const FRONTEND: &str = "platform-frontend";
 
 /// A provider as the edge shows it.
-struct Provider {
-    client: Client,
+pub(crate) struct Provider {
+    pub(crate) client: Client,
+    /// Public address of the platform.
+    pub(crate) base: String,
     realm_url: String,
     redirect: String,
 }
@@ -40,7 +42,7 @@ pub(crate) async fn print(request: &TokenRequest, settings: &Settings) -> Result
     let config = UpConfig::read(settings)?;
     let provider = Provider::behind_edge(&config)?;
     let token = match (&request.user, &request.client) {
-        (Some(user), _) => provider.user_token(user, &password(user, settings)?).await?,
+        (Some(user), _) => provider.log_in(user, settings).await?,
         (None, Some(client)) => provider.client_token(client, &secret(client, settings, &config)?).await?,
         (None, None) => return Err(Stop::Unfit("name a --user or a --client".to_owned())),
     };
@@ -49,7 +51,8 @@ pub(crate) async fn print(request: &TokenRequest, settings: &Settings) -> Result
 }
 
 impl Provider {
-    fn behind_edge(config: &UpConfig) -> Result<Self, Stop> {
+    /// The provider of a platform that runs with this configuration.
+    pub(crate) fn behind_edge(config: &UpConfig) -> Result<Self, Stop> {
         let base = format!("https://{}", config.domain);
         let mut client = Client::builder().cookie_store(true).redirect(redirect::Policy::none());
         for root in development_ca(config)? {
@@ -60,16 +63,22 @@ impl Provider {
             client,
             realm_url: format!("{base}/realms/{}/protocol/openid-connect", config.realm),
             redirect: format!("{base}/callback"),
+            base,
         })
     }
 
+    /// The access token of a user whose password is configured, or typed.
+    pub(crate) async fn log_in(&self, user: &str, settings: &Settings) -> Result<String, Stop> {
+        self.user_token(user, &password(user, settings)?).await
+    }
+
     /// Authorization code with PKCE, through the login form.
-    async fn user_token(&self, user: &str, password: &str) -> Result<String, Stop> {
+    pub(crate) async fn user_token(&self, user: &str, password: &str) -> Result<String, Stop> {
         let (verifier, state) = (format!("{}{}", random()?, random()?), random()?);
         let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()));
         let form = self.login_form(&challenge, &state).await?;
         let answer = self.client.post(form).form(&[("username", user), ("password", password)]).send().await;
-        let code = code_of(&answer.map_err(unanswered)?, &state)?;
+        let code = code_of(&answer.map_err(|error| unanswered(&error))?, &state, user)?;
         self.redeem(&[
             ("grant_type", "authorization_code"),
             ("client_id", FRONTEND),
@@ -80,7 +89,8 @@ impl Provider {
         .await
     }
 
-    async fn client_token(&self, client: &str, secret: &str) -> Result<String, Stop> {
+    /// The client credentials flow.
+    pub(crate) async fn client_token(&self, client: &str, secret: &str) -> Result<String, Stop> {
         self.redeem(&[("grant_type", "client_credentials"), ("client_id", client), ("client_secret", secret)])
             .await
     }
@@ -96,9 +106,10 @@ impl Provider {
             ("code_challenge", challenge),
             ("code_challenge_method", "S256"),
         ];
-        let page = self.client.get(&address).query(&query).send().await.map_err(unanswered)?;
+        let page =
+            self.client.get(&address).query(&query).send().await.map_err(|error| unanswered(&error))?;
         let (at, status) = (page.url().clone(), page.status());
-        let html = page.text().await.map_err(unanswered)?;
+        let html = page.text().await.map_err(|error| unanswered(&error))?;
         let action = form_action(&html)
             .ok_or_else(|| refused(&format!("{address} shows no login form ({status})")))?;
         at.join(&action).map_err(|error| refused(&format!("the login form's address is wrong: {error}")))
@@ -111,9 +122,9 @@ impl Provider {
             .form(fields)
             .send()
             .await
-            .map_err(unanswered)?;
+            .map_err(|error| unanswered(&error))?;
         let status = answer.status();
-        let text = answer.text().await.map_err(unanswered)?;
+        let text = answer.text().await.map_err(|error| unanswered(&error))?;
         if !status.is_success() {
             return Err(refused(&format!("no token ({status}): {text}")));
         }
@@ -123,7 +134,7 @@ impl Provider {
 }
 
 /// Without development certificates the system's own roots must do.
-fn development_ca(config: &UpConfig) -> Result<Vec<Certificate>, Stop> {
+pub(crate) fn development_ca(config: &UpConfig) -> Result<Vec<Certificate>, Stop> {
     let path: PathBuf = config.data_dir.join("certs/ca.pem");
     if !path.exists() {
         return Ok(Vec::new());
@@ -149,7 +160,8 @@ fn password(user: &str, settings: &Settings) -> Result<String, Stop> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-fn secret(client: &str, settings: &Settings, config: &UpConfig) -> Result<String, Stop> {
+/// Of its variable, else of the data directory.
+pub(crate) fn secret(client: &str, settings: &Settings, config: &UpConfig) -> Result<String, Stop> {
     let variable = format!("PLATFORM_SERVICE_CLIENT_SECRET_{}", env_name(client));
     if let Some(secret) = settings.raw(&variable) {
         return Ok(secret.to_owned());
@@ -171,12 +183,13 @@ fn form_action(html: &str) -> Option<String> {
 }
 
 /// The code in the redirect after a login; a page instead is a login that was refused.
-fn code_of(answer: &Response, state: &str) -> Result<String, Stop> {
+fn code_of(answer: &Response, state: &str, user: &str) -> Result<String, Stop> {
     let location = answer.headers().get("location").and_then(|value| value.to_str().ok());
     let Some(location) = location.and_then(|text| Url::parse(text).ok()) else {
         return Err(refused(&format!(
-            "the login was refused ({}): wrong name or password?",
-            answer.status()
+            "the login of {user} was refused: wrong name or password. PLATFORM_DEV_USERS (name:password,…) must be \
+             here as it was when the platform was started; its default is admin, alice, bob, carol and dave, each with \
+             its name as password. After several wrong ones wait a minute"
         )));
     };
     let parameter =
@@ -189,9 +202,33 @@ fn code_of(answer: &Response, state: &str) -> Result<String, Stop> {
     })
 }
 
-fn unanswered(error: reqwest::Error) -> Stop {
-    let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
-    Stop::Failed(format!("the platform does not answer: {}{cause}; is it running?", error.without_url()))
+/// What to do when there is no answer: start the platform, or trust its certificate.
+pub(crate) fn unanswered(error: &reqwest::Error) -> Stop {
+    let address =
+        error.url().map(|url| format!("{}://{}", url.scheme(), url.authority())).unwrap_or_default();
+    let cause = cause(error);
+    let says = if cause.contains("certificate") {
+        format!(
+            "the certificate of {address} is not trusted ({cause}). Its CA is certs/ca.pem of the data directory that \
+             the platform was started with: run this in the same folder, or set PLATFORM_DATA_DIR to that directory; \
+             curl takes the file with --cacert"
+        )
+    } else {
+        format!(
+            "the platform does not answer at {address} ({cause}). Start it with `platform up`; if it runs, \
+             PLATFORM_PORT_OFFSET, PLATFORM_EDGE_ADDR and PLATFORM_DOMAIN must be here what they are there"
+        )
+    };
+    Stop::Failed(says)
+}
+
+/// The innermost reason: the outer ones only name the address again.
+fn cause(error: &reqwest::Error) -> String {
+    let mut inner: &dyn std::error::Error = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
 }
 
 fn refused(why: &str) -> Stop {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use contract::settings::{Kind, nearest};
 use contract::{Settings, Variable};
-use service::embedded::PG_BIN;
+use service::embedded::{MAVEN_URL, PG_BIN};
 
 use crate::{catalog, console};
 
@@ -44,7 +44,8 @@ pub(crate) const MIN_FREE_DISK: Variable = Variable::new(
     "Free space that the data directory's disk must have at a start",
 );
 
-const OWN: &[Variable] = &[DATA_DIR, DATABASE_URL, EDGE_ADDR, EDGE_PLAIN_ADDR, MIN_FREE_DISK, PG_BIN];
+const OWN: &[Variable] =
+    &[DATA_DIR, DATABASE_URL, EDGE_ADDR, EDGE_PLAIN_ADDR, MAVEN_URL, MIN_FREE_DISK, PG_BIN];
 
 /// Every variable by name; a crate that declares one that another has declared means the same one.
 pub(crate) fn all() -> BTreeMap<&'static str, Variable> {

@@ -8,10 +8,22 @@
     reason = "a broken premise fails the test that has it"
 )]
 
+mod apps;
+#[expect(dead_code, reason = "the contract's own tests read more of its cases")]
+#[path = "../../kit/contract/tests/rules/cases.rs"]
+mod cases;
+mod chain;
+mod doctor;
 mod durability;
+mod enablement;
+mod grants_once;
 mod harness;
+mod hazards;
 mod matrix;
+mod operators;
+mod org_statuses;
 mod outages;
+mod provider;
 mod restart;
 mod tour;
 

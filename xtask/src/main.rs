@@ -1,7 +1,8 @@
 //! Developer tasks, run as `cargo xtask TASK`: `arch` (who may import whom), `tidy` (sizes and headers),
-//! `sqlx-prepare` (query data for offline builds). Each prints every problem it finds and fails when there is one.
+//! `readme` (its table of variables), `sqlx-prepare` (query data for offline builds). Each prints every problem it finds and fails when there is one.
 
 mod arch;
+mod readme;
 mod sqlx_prepare;
 mod tidy;
 
@@ -36,8 +37,9 @@ fn run(task: &str) -> anyhow::Result<Vec<String>> {
     match task {
         "arch" => arch::check(&root()?),
         "tidy" => tidy::check(&root()?),
+        "readme" => readme::renew(&root()?),
         "sqlx-prepare" => sqlx_prepare::run(&root()?),
-        _ => bail!("usage: cargo xtask arch | tidy | sqlx-prepare"),
+        _ => bail!("usage: cargo xtask arch | readme | sqlx-prepare | tidy"),
     }
 }
 

@@ -255,6 +255,12 @@ impl Said {
             Refused::Missing => {
                 Self::bare(StatusCode::UNAUTHORIZED, code::AUTH_TOKEN_MISSING, "A bearer token is required.")
             }
+            // The one reason that its holder can mend, and that an attacker can read in the token itself.
+            Refused::Invalid(bearer::EXPIRED) => Self::bare(
+                StatusCode::UNAUTHORIZED,
+                code::AUTH_TOKEN_INVALID,
+                "The bearer token has expired: get a new one and send the request again.",
+            ),
             Refused::Invalid(_) => Self::bare(
                 StatusCode::UNAUTHORIZED,
                 code::AUTH_TOKEN_INVALID,

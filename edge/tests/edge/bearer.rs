@@ -31,6 +31,9 @@ async fn a_missing_and_a_bad_bearer_have_codes_of_their_own_on_both_protocols() 
             let headers: Vec<_> = header.map(|value| ("authorization", value)).into_iter().collect();
             let reply = world.send(version, Method::GET, ROUTE, &headers, "").await;
             assert_eq!((reply.status, reply.code().as_str()), (401, code), "{version:?} {header:?}");
+            let text = String::from_utf8_lossy(&reply.body);
+            let expected = header == Some(expired.as_str());
+            assert_eq!(text.contains("has expired: get a new one"), expected, "{header:?}: {text}");
             assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
         }
     }

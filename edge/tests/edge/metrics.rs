@@ -201,6 +201,8 @@ async fn a_malformed_or_failing_target_costs_only_itself() {
         ("carriage returns", whole(b"a 1\r\nb 2\r\n")),
         ("no end of the last line", whole(b"a 1\nb 2")),
         ("the gateway's own family", whole(b"platform_metrics_scrape_up{service=\"authz\"} 0\n")),
+        ("a series twice", whole(b"a 1\na 2\n")),
+        ("a HELP twice", whole(b"# HELP a x\n# HELP a x\na 1\n")),
         ("two series that only service tells apart", whole(b"a{service=\"x\"} 1\na{service=\"y\"} 1\n")),
         ("another status", b"HTTP/1.1 500 No\r\ncontent-length: 4\r\n\r\na 1\n".to_vec()),
         ("a redirect", b"HTTP/1.1 302 Go\r\nlocation: /x\r\ncontent-length: 4\r\n\r\na 1\n".to_vec()),
@@ -225,7 +227,11 @@ async fn a_slow_target_has_two_seconds() {
         ("a drip", [head("content-length: 9999\r\n").as_slice(), b"a 1\n"].concat(), Then::Drip),
     ] {
         let took = costs_only_itself(what, &rogue(answer, then).await).await;
-        assert!(took >= Duration::from_secs(2) && took < Duration::from_millis(2500), "{what}: {took:?}");
+        // What a scrape of good targets takes comes on top; on a busy machine that is not nothing.
+        let good = rogue(whole(GOOD.as_bytes()), Then::Silence).await;
+        let (_, otherwise) = scrape_with(&good).await;
+        let most = Duration::from_millis(2100) + otherwise;
+        assert!(took >= Duration::from_secs(2) && took < most, "{what}: {took:?}, else {otherwise:?}");
     }
 }
 

@@ -7,7 +7,7 @@ use contract::Subject;
 use serde::Deserialize;
 use serde_json::Number;
 
-use crate::Refused;
+use crate::{EXPIRED, Refused};
 
 /// Clocks of provider and platform may differ by this much; the same in every service.
 pub(crate) const LEEWAY_SECONDS: i64 = 30;
@@ -78,7 +78,7 @@ pub(crate) fn accept(raw: RawClaims, expected: Expected<'_>) -> Result<Claims, R
     }
     let expires_at = unix_seconds(&raw.exp).ok_or(Refused::Invalid("exp is out of range"))?;
     if expires_at.saturating_add(LEEWAY_SECONDS) <= expected.now {
-        return Err(Refused::Invalid("expired"));
+        return Err(Refused::Invalid(EXPIRED));
     }
     check_not_before(raw.nbf.as_ref(), expected.now)?;
     let subject = Subject::parse(&raw.sub).ok_or(Refused::Invalid("sub is empty, too long or not text"))?;

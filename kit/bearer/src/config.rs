@@ -51,6 +51,14 @@ impl BearerConfig {
     }
 }
 
+impl BearerConfig {
+    /// The origin in the issuer's address: what clients call the platform.
+    #[must_use]
+    pub fn public_origin(&self) -> &str {
+        self.issuer.split_once("/realms/").map_or(self.issuer.as_str(), |(origin, _)| origin)
+    }
+}
+
 fn jwks_url(reader: &mut Reader<'_>) -> Uri {
     let text = reader.required(&JWKS_URL);
     let parsed = text.parse::<Uri>().ok().filter(|uri| {

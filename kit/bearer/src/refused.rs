@@ -1,5 +1,8 @@
 //! Every way a bearer is refused. The edge and the service chassis render it; nothing is rendered here.
 
+/// What [`Refused::Invalid`] says of a good token whose time is over.
+pub const EXPIRED: &str = "expired";
+
 /// Why there are no [`Claims`](crate::Claims). The text of `Invalid` is for logs and never quotes the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {

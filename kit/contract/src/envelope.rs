@@ -55,8 +55,6 @@ pub mod code {
     pub const HEADERS_TOO_LARGE: &str = "HEADERS_TOO_LARGE";
     /// 500, and 503 of `/ready`.
     pub const INTERNAL_ERROR: &str = "INTERNAL_ERROR";
-    /// 501: a route that a later version brings.
-    pub const NOT_IMPLEMENTED: &str = "NOT_IMPLEMENTED";
     /// 503: authorization or something it depends on cannot answer.
     pub const AUTHORIZATION_UNAVAILABLE: &str = "AUTHORIZATION_UNAVAILABLE";
     /// 503: the module cannot be reached.
@@ -123,6 +121,31 @@ impl FieldProblem {
     /// One wrong field.
     pub fn new(path: impl Into<String>, rule: &'static str, message: impl Into<String>) -> Self {
         Self { path: path.into(), rule: Cow::Borrowed(rule), message: message.into() }
+    }
+}
+
+/// Most problems that one file or body is told of. Beyond it a list helps nobody, and its length would be the sender's
+/// choice: a megabyte of wrong items would be answered with a hundred.
+pub const MAX_PROBLEMS: usize = 500;
+/// Longest name of a member that a path shows whole, in bytes; every name that a contract knows is shorter.
+const MAX_SHOWN: usize = 128;
+
+/// A member's name as a path shows it: cut when it is longer than any name can be, so that no path grows with what
+/// somebody sent.
+#[must_use]
+pub fn shown(name: &str) -> Cow<'_, str> {
+    if name.len() <= MAX_SHOWN {
+        return Cow::Borrowed(name);
+    }
+    Cow::Owned(format!("{}…", name.get(..name.floor_char_boundary(MAX_SHOWN)).unwrap_or_default()))
+}
+
+/// Adds a problem as long as there are fewer than [`MAX_PROBLEMS`]; the last one says that there are more.
+pub fn tell(problems: &mut Vec<FieldProblem>, problem: FieldProblem) {
+    if problems.len() < MAX_PROBLEMS {
+        problems.push(problem);
+    } else if problems.len() == MAX_PROBLEMS {
+        problems.push(FieldProblem::new("", "more", format!("more than {MAX_PROBLEMS} problems")));
     }
 }
 

@@ -34,7 +34,7 @@ fn check_file(value: &Value, fragment: &Fragment, found: &mut Findings) -> Optio
         found.refuse::<()>("sdkVersionRange", "version_range", version::RANGE_RULE);
     }
     let (mut ids, mut paths) = (BTreeSet::new(), BTreeSet::new());
-    for route in file.items("routes", found)? {
+    for route in file.items("routes", strict::MAX_ENTRIES, found)? {
         let Some(route) = route.members(&["id", "path", "featureKey"], found) else { continue };
         check_id(&route, &mut ids, found);
         check_path(&route, &mut paths, found);

@@ -18,6 +18,7 @@ pub mod manifest;
 pub mod openapi;
 pub mod page;
 pub mod ports;
+pub mod rules;
 pub mod settings;
 pub mod timestamp;
 

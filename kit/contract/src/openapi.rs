@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use crate::FieldProblem;
+use crate::envelope::shown;
 use crate::manifest::strict::{self, Findings};
 
 /// Name of the file.
@@ -48,6 +49,10 @@ fn check_servers(file: &Map<String, Value>, base_path: &str, found: &mut Finding
     if servers.first().map(url).as_deref() != Some(base_path) {
         found.refuse::<()>("servers[0].url", "base_path", format!("exactly {base_path}"));
     }
+    if servers.len() > strict::MAX_NAMED {
+        found.refuse::<()>("servers", "limit", format!("at most {} servers", strict::MAX_NAMED));
+        return;
+    }
     for (index, server) in servers.iter().enumerate().skip(1) {
         if url(server) != "/" {
             found.refuse::<()>(&format!("servers[{index}].url"), "other_server", "only / for probes");
@@ -62,7 +67,7 @@ fn check_paths(file: &Map<String, Value>, modules: &[&str], found: &mut Findings
     };
     let mut ids = BTreeSet::new();
     for (path, item) in paths {
-        let at = format!("paths.{path}");
+        let at = format!("paths.{}", shown(path));
         if !path.starts_with('/') || path == "/api" || path.starts_with("/api/") {
             found.refuse::<()>(&at, "relative_path", "relative to the base path: from /, never /api/");
         }
@@ -119,6 +124,10 @@ fn check_modules(operation: &Value, at: &str, modules: &[&str], found: &mut Find
         found.refuse::<()>(&path, "required_modules", "a list of at least one module key");
         return;
     };
+    if needed.len() > strict::MAX_NAMED {
+        found.refuse::<()>(&path, "limit", format!("at most {} modules", strict::MAX_NAMED));
+        return;
+    }
     for (index, key) in needed.iter().enumerate() {
         if !key.as_str().is_some_and(|key| modules.contains(&key)) {
             let message = format!("{key} is no module; there are {}", modules.join(", "));

@@ -16,3 +16,15 @@ pub const AUTHZ: u16 = 8140;
 pub const IDP: u16 = 8190;
 /// The embedded database.
 pub const POSTGRES: u16 = 8191;
+
+/// Every listener that is not a module's, and whose it is: no module may have its port.
+pub const TAKEN: [(u16, &str); 8] = [
+    (EDGE, "the edge"),
+    (EDGE_PLAIN, "the edge"),
+    (REGISTRY, "registry"),
+    (IDENTITY, "identity"),
+    (ORG, "org"),
+    (AUTHZ, "authz"),
+    (IDP, "the built-in identity provider"),
+    (POSTGRES, "the embedded database"),
+];

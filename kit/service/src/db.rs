@@ -24,7 +24,17 @@ pub fn pool(config: &DatabaseConfig) -> PgPool {
 /// The same, for connections with server settings of their own.
 #[must_use]
 pub fn pool_with(config: &DatabaseConfig, settings: &[(&str, &str)]) -> PgPool {
-    let options = PgConnectOptions::new_without_pgpass()
+    PgPoolOptions::new()
+        .max_connections(config.max_connections)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .idle_timeout(IDLE_TIMEOUT)
+        .connect_lazy_with(options(config, settings))
+}
+
+/// How one connection is made, for those that are no pool's.
+#[must_use]
+pub fn options(config: &DatabaseConfig, settings: &[(&str, &str)]) -> PgConnectOptions {
+    PgConnectOptions::new_without_pgpass()
         .host(&config.host)
         .port(config.port)
         .database(&config.name)
@@ -32,12 +42,7 @@ pub fn pool_with(config: &DatabaseConfig, settings: &[(&str, &str)]) -> PgPool {
         .password(&config.password)
         .application_name(&config.role)
         .ssl_mode(if config.is_local() { PgSslMode::Disable } else { PgSslMode::Prefer })
-        .options(settings.iter().copied());
-    PgPoolOptions::new()
-        .max_connections(config.max_connections)
-        .acquire_timeout(ACQUIRE_TIMEOUT)
-        .idle_timeout(IDLE_TIMEOUT)
-        .connect_lazy_with(options)
+        .options(settings.iter().copied())
 }
 
 /// The three pool families (module contract, "Metrics").

@@ -68,9 +68,6 @@ pub enum ApiError {
         /// Holds `fields` or `reason`.
         details: Value,
     },
-    /// 501: a route that a later version brings.
-    #[error("this operation is not there yet")]
-    NotImplemented,
     /// 503: something this answer depends on cannot answer.
     #[error("{dependency} cannot answer")]
     Unavailable {
@@ -155,7 +152,6 @@ impl ApiError {
             Self::Unprocessable { details, .. } => {
                 (StatusCode::UNPROCESSABLE_ENTITY, code::VALIDATION_FAILED, details.clone())
             }
-            Self::NotImplemented => (StatusCode::NOT_IMPLEMENTED, code::NOT_IMPLEMENTED, Value::Null),
             Self::Unavailable { dependency, details } => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 code::AUTHORIZATION_UNAVAILABLE,

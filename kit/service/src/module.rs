@@ -1,12 +1,17 @@
-//! The configuration that every module reads (module contract, "Authentication" 4): the service's own part, and where
-//! the decision endpoint and the organization are.
+//! What every module does the same way: the configuration that it reads (module contract, "Authentication" 4) and its
+//! start, from the configuration to the drain.
 
+use axum::Router;
 use contract::settings::Kind;
-use contract::{Reader, Variable, ports};
+use contract::{Clock, Reader, Variable, ports};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
-use crate::ServiceConfig;
+use crate::clients::authz::AuthzClient;
+use crate::clients::org::OrgClient;
 use crate::config::base_url;
 use crate::layers::Limits;
+use crate::{Core, Permits, ServeError, ServiceConfig, idempotency};
 
 /// The variables of every module, beside those of every service.
 pub const VARIABLES: &[Variable] = &[
@@ -44,4 +49,51 @@ impl ModuleConfig {
             org_base_url: base_url(reader, "org", ports::ORG),
         }
     }
+}
+
+/// What the handlers of every module are made of; nothing is connected yet. Cheap to clone.
+#[derive(Clone)]
+pub struct Parts {
+    /// As of every service.
+    pub core: Core,
+    /// Asks authz for decisions.
+    pub permits: Permits,
+    /// Asks authz for the rest.
+    pub authz: AuthzClient,
+    /// Asks org.
+    pub org: OrgClient,
+}
+
+impl Parts {
+    /// Makes the parts of the module that the configuration names.
+    ///
+    /// # Errors
+    /// A metric family registered twice.
+    pub fn start(config: &ModuleConfig, clock: Clock, stop: &CancellationToken) -> Result<Self, ServeError> {
+        let authz = AuthzClient::new(&config.authz_base_url);
+        Ok(Self {
+            core: Core::start(&config.service, clock, stop)?,
+            permits: Permits::new(config.service.name, authz.clone()),
+            authz,
+            org: OrgClient::new(&config.org_base_url),
+        })
+    }
+}
+
+/// Serves the routes that `routes` makes of the module's parts until `stop` is cancelled, then drains. Stored answers
+/// of idempotent operations that have expired are removed meanwhile.
+///
+/// # Errors
+/// The listener failed, or a metric family was registered twice.
+pub async fn serve(
+    config: &ModuleConfig,
+    clock: Clock,
+    listener: TcpListener,
+    stop: CancellationToken,
+    routes: impl FnOnce(Parts) -> Result<Router, ServeError>,
+) -> Result<(), ServeError> {
+    let parts = Parts::start(config, clock, &stop)?;
+    let core = parts.core.clone();
+    tokio::spawn(idempotency::sweep_hourly(core.clone(), stop.clone()));
+    crate::serve(core, routes(parts)?, listener, stop, config.service.drain_timeout).await
 }

@@ -5,6 +5,6 @@ mod http_meter;
 mod logs;
 mod metrics;
 
-pub use http_meter::{HttpMeter, InFlight, UNMATCHED};
+pub use http_meter::{DURATION_BUCKETS, HttpMeter, InFlight, UNMATCHED};
 pub use logs::{LOG_FILTER, LOG_FORMAT, LogConfig, VARIABLES};
 pub use metrics::{EXPOSITION_TYPE, Metrics};

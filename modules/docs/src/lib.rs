@@ -13,6 +13,7 @@ pub mod routes;
 mod state;
 
 use contract::{Clock, Variable};
+use service::module::Parts;
 use service::{Bundle, ServeError};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -50,7 +51,6 @@ pub async fn serve(
     listener: TcpListener,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
-    let app = App::start(&config, Clock::system(), &shutdown)?;
-    let drain = config.module.service.drain_timeout;
-    service::serve(app.core.clone(), router(app), listener, shutdown, drain).await
+    let routes = |parts: Parts| Ok(router(App::from(parts)));
+    service::module::serve(&config.module, Clock::system(), listener, shutdown, routes).await
 }

@@ -1,4 +1,5 @@
-//! notification: the channels of a company, later the messages that go through them and their delivery. A request's way:
+//! notification: the channels of a company and what is told of deliveries, later the messages that go through them and
+//! their delivery. A request's way:
 //! `routes.rs` → `<resource>/http.rs` (bearer, company, decision, then the query) → `store.rs` (SQL), as `service`
 //! describes it.
 //!
@@ -8,11 +9,13 @@
 
 pub mod channels;
 pub mod config;
+pub mod delivery;
 pub mod features;
 pub mod routes;
 mod state;
 
 use contract::{Clock, Variable};
+use service::module::Parts;
 use service::{Bundle, ServeError};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -26,7 +29,7 @@ pub const KEY: &str = "notification";
 /// `service.port` of the manifest.
 pub const PORT: u16 = 8150;
 /// The variables that this module reads beside those of every service.
-pub const VARIABLES: &[Variable] = service::module::VARIABLES;
+pub const VARIABLES: &[Variable] = &[delivery::meter::RECOUNT];
 /// The operations as OpenAPI 3.1.
 pub const OPENAPI: &str = include_str!("../openapi.json");
 /// The DDL of the schema `notification`.
@@ -50,7 +53,11 @@ pub async fn serve(
     listener: TcpListener,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
-    let app = App::start(&config, Clock::system(), &shutdown)?;
-    let drain = config.module.service.drain_timeout;
-    service::serve(app.core.clone(), router(app), listener, shutdown, drain).await
+    let stop = shutdown.clone();
+    let routes = |parts: Parts| {
+        let meter = delivery::Meter::register(&parts.core.metrics)?;
+        tokio::spawn(meter.recount(parts.core.pool.clone(), config.recount_interval, stop));
+        Ok(router(App::from(parts)))
+    };
+    service::module::serve(&config.module, Clock::system(), listener, shutdown, routes).await
 }

@@ -1,12 +1,8 @@
 //! What every handler holds.
 
 use axum::extract::FromRef;
-use contract::Clock;
-use service::clients::authz::AuthzClient;
-use service::{Core, Permits, ServeError};
-use tokio_util::sync::CancellationToken;
-
-use crate::{Config, KEY};
+use service::module::Parts;
+use service::{Core, Permits};
 
 /// The shared parts of one process. Cheap to clone.
 #[derive(Clone)]
@@ -17,15 +13,9 @@ pub struct App {
     pub permits: Permits,
 }
 
-impl App {
-    /// Makes the parts; nothing is connected yet.
-    ///
-    /// # Errors
-    /// A metric family registered twice.
-    pub fn start(config: &Config, clock: Clock, stop: &CancellationToken) -> Result<Self, ServeError> {
-        let core = Core::start(&config.module.service, clock, stop)?;
-        let permits = Permits::new(KEY, AuthzClient::new(&config.module.authz_base_url));
-        Ok(Self { core, permits })
+impl From<Parts> for App {
+    fn from(parts: Parts) -> Self {
+        Self { core: parts.core, permits: parts.permits }
     }
 }
 

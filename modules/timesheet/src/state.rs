@@ -1,13 +1,9 @@
 //! What every handler holds.
 
 use axum::extract::FromRef;
-use contract::Clock;
-use service::clients::authz::AuthzClient;
 use service::clients::org::OrgClient;
-use service::{Core, Permits, ServeError};
-use tokio_util::sync::CancellationToken;
-
-use crate::{Config, KEY};
+use service::module::Parts;
+use service::{Core, Permits};
 
 /// The shared parts of one process. Cheap to clone.
 #[derive(Clone)]
@@ -20,16 +16,9 @@ pub struct App {
     pub org: OrgClient,
 }
 
-impl App {
-    /// Makes the parts; nothing is connected yet.
-    ///
-    /// # Errors
-    /// A metric family registered twice.
-    pub fn start(config: &Config, clock: Clock, stop: &CancellationToken) -> Result<Self, ServeError> {
-        let core = Core::start(&config.module.service, clock, stop)?;
-        let permits = Permits::new(KEY, AuthzClient::new(&config.module.authz_base_url));
-        let org = OrgClient::new(&config.module.org_base_url);
-        Ok(Self { core, permits, org })
+impl From<Parts> for App {
+    fn from(parts: Parts) -> Self {
+        Self { core: parts.core, permits: parts.permits, org: parts.org }
     }
 }
 

@@ -15,18 +15,14 @@ use crate::cli::CheckRequest;
 use crate::console;
 use crate::stop::Stop;
 use problem::Problem;
+pub(crate) use shipped::contracts;
 
 /// Looks at what is asked for, and says what is wrong with it.
 pub(crate) fn check(settings: &Settings, request: &CheckRequest) -> Result<(), Stop> {
     let problems = match request {
         CheckRequest { module: Some(folder), .. } => module::check(folder),
         CheckRequest { app: Some(file), .. } => app::check(file),
-        CheckRequest { module: None, app: None, json } => {
-            if !json {
-                shipped::print_not_yet();
-            }
-            shipped::check(settings)
-        }
+        CheckRequest { module: None, app: None, .. } => shipped::check(settings),
     };
     report(&problems, request.json)
 }

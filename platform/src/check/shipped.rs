@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::migrations;
 use super::problem::Problem;
+use crate::catalog;
 use crate::stop::Stop;
 use crate::up::{Plan, UpConfig};
-use crate::{catalog, console};
 
 /// Configuration, contract files, OpenAPI files and migrations.
 pub(super) fn check(settings: &Settings) -> Vec<Problem> {
@@ -27,17 +27,8 @@ pub(super) fn check(settings: &Settings) -> Vec<Problem> {
     problems
 }
 
-/// Lists the routes that answer 501.
-pub(super) fn print_not_yet() {
-    for part in catalog::parts() {
-        for route in part.not_yet {
-            console::result(&format!("not implemented yet: {} {route}", part.name));
-        }
-    }
-}
-
 /// The modules that could be read; those that could not are told of by [`check`].
-pub(super) fn contracts() -> Vec<ModuleContract> {
+pub(crate) fn contracts() -> Vec<ModuleContract> {
     let bundles = catalog::bundles().into_iter();
     bundles
         .filter_map(|bundle| set::parse_module(bundle.key, bundle.manifest, bundle.fragment).ok())

@@ -13,7 +13,11 @@ use crate::variables::{EDGE_ADDR, EDGE_PLAIN_ADDR, all};
 
 /// What to do about a port that cannot be bound.
 const ADVICE: [(ErrorKind, &str); 3] = [
-    (ErrorKind::AddrInUse, "is in use by another program: stop that program, or set another value"),
+    (
+        ErrorKind::AddrInUse,
+        "is in use by another program: stop that program (`ss -ltnp` or `lsof -i` names it), or set another value; \
+         PLATFORM_PORT_OFFSET=1000 moves every port of the platform",
+    ),
     (ErrorKind::PermissionDenied, "may not be used by this account: set another value"),
     (ErrorKind::AddrNotAvailable, "is not an address of this machine: set another value"),
 ];

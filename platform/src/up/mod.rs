@@ -13,7 +13,7 @@ use contract::{Clock, Settings};
 use crate::certificates;
 use crate::console;
 use crate::data_dir::DataDir;
-use crate::database::Database;
+use crate::database::{self, Database};
 use crate::migrate;
 use crate::secrets::Secrets;
 use crate::signals::Signals;
@@ -22,16 +22,18 @@ use crate::stop::Stop;
 pub(crate) use config::{UpConfig, makes_certificates};
 use listeners::Listeners;
 use running::Running;
-pub(crate) use wiring::Plan;
+pub(crate) use wiring::{Plan, reached_at};
 
 /// Runs the platform until a signal.
 pub(crate) async fn up(settings: Settings) -> Result<(), Stop> {
     let signals = Signals::listen()?;
     let config = UpConfig::read(&settings)?;
     let data_dir = DataDir::take(&config.data_dir, config.min_free)?;
+    say_what_there_is(&config, &data_dir);
     let plan = prepare(settings, &config, &data_dir)?;
     let listeners = Listeners::bind(&plan).await?;
-    let mut database = start_database(&plan, &config, &data_dir).await?;
+    let started = start_database(&plan, &config, &data_dir, &signals).await?;
+    let Some(mut database) = started else { return Ok(()) };
     let outcome = run(plan, listeners, &mut database, &signals).await;
     if signals.at_once.is_cancelled() {
         database.stop_at_once();
@@ -40,6 +42,18 @@ pub(crate) async fn up(settings: Settings) -> Result<(), Stop> {
         database.stop().await;
     }
     outcome
+}
+
+fn say_what_there_is(config: &UpConfig, data_dir: &DataDir) {
+    let age = if data_dir.is_new { "new" } else { "of an earlier start" };
+    console::say(&format!("platform: data directory {} ({age})", data_dir.path.display()));
+    let certificate = if config.makes_certificates { "a development CA's" } else { "PLATFORM_TLS_CERT" };
+    let provider = config.idp_url.as_deref().unwrap_or("the built-in one");
+    let database = if config.database_url.is_some() { "PLATFORM_DATABASE_URL" } else { "an embedded server" };
+    console::say(&format!(
+        "platform: certificate: {certificate}; identity provider: {provider}; database: {database}; modules: {}",
+        config.modules.join(", ")
+    ));
 }
 
 /// Secrets, certificates and the settings of every server, all of them checked.
@@ -65,11 +79,21 @@ pub(crate) fn with_certificates(
         .with("PLATFORM_TLS_KEY", made.key.to_string_lossy()))
 }
 
-async fn start_database(plan: &Plan, config: &UpConfig, data_dir: &DataDir) -> Result<Database, Stop> {
-    match &config.database_url {
-        Some(url) => Database::connect(url),
-        None => Database::embedded(&plan.settings, data_dir, config.postgres_port, config.min_free).await,
+/// `None`: a signal came while the database's programs were being fetched.
+async fn start_database(
+    plan: &Plan,
+    config: &UpConfig,
+    data_dir: &DataDir,
+    signals: &Signals,
+) -> Result<Option<Database>, Stop> {
+    if let Some(url) = &config.database_url {
+        return Database::connect(url).map(Some);
     }
+    let programs = tokio::select! {
+        programs = database::programs(&plan.settings, data_dir) => programs?,
+        () = signals.drain.cancelled() => return Ok(None),
+    };
+    Database::embedded(programs, data_dir, config.postgres_port, config.min_free).await.map(Some)
 }
 
 async fn run(
@@ -85,6 +109,7 @@ async fn run(
         return Ok(());
     }
     let urls = plan.urls.clone();
+    console::say(&format!("platform: starting {} servers", plan.servers.len() + 1));
     let mut running = Running::start(plan, listeners);
     let outcome = tokio::select! {
         outcome = serve_until_stopped(&mut running, &urls, signals) => outcome,

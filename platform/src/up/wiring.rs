@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use contract::Settings;
 use edge::EdgeConfig;
@@ -52,6 +53,8 @@ pub(crate) struct Urls {
     pub(crate) internal: Vec<(&'static str, String)>,
     /// The edge itself, as this machine reaches it.
     pub(crate) edge: EdgeAddresses,
+    /// What clients trust, when the certificate is a development one.
+    pub(crate) ca: Option<PathBuf>,
 }
 
 impl Plan {
@@ -93,12 +96,16 @@ impl Urls {
     pub(crate) fn print(&self) {
         console::say(&format!("  {:<13} {}", "platform", self.base));
         console::say(&format!("  {:<13} {}", "issuer", self.issuer));
+        if let Some(ca) = &self.ca {
+            console::say(&format!("  {:<13} {} (curl --cacert)", "trust", ca.display()));
+        }
         if let Some(plain) = self.edge.plain {
             console::say(&format!("  {:<13} http://{plain}", "without TLS"));
         }
         for (name, url) in &self.internal {
             console::say(&format!("  {name:<13} {url}"));
         }
+        console::say("  next: `platform demo` in a second shell in this folder; Ctrl-C stops");
     }
 }
 
@@ -110,11 +117,12 @@ fn urls(settings: &Settings, config: &UpConfig) -> Urls {
     let parts = catalog::parts();
     let running = parts.iter().filter(|part| runs(part, config));
     let internal = running.map(|part| (part.name, address(part))).collect();
-    Urls { issuer: format!("{base}/realms/{}", config.realm), base, internal, edge: config.edge }
+    let ca = config.makes_certificates.then(|| config.data_dir.join("certs/ca.pem"));
+    Urls { issuer: format!("{base}/realms/{}", config.realm), base, internal, edge: config.edge, ca }
 }
 
 /// A listener on every address is reached on loopback.
-fn reached_at(listen: IpAddr) -> String {
+pub(crate) fn reached_at(listen: IpAddr) -> String {
     match listen {
         any if any.is_unspecified() => "127.0.0.1".to_owned(),
         IpAddr::V4(address) => address.to_string(),

@@ -124,7 +124,7 @@ fn a_frontend_manifest_may_be_there_and_is_then_checked() {
 #[test]
 fn a_module_is_judged_beside_those_that_ship() {
     let run = Module::copy_of("docs").changed("module.manifest.json", "/service/port", json!(8180)).check();
-    run.refused(&["docs/module.manifest.json: service.port", "belongs to module helpdesk already"]);
+    run.refused(&["docs/module.manifest.json: service.port", "belongs to helpdesk already"]);
     let needs = json!([{"moduleKey": "payroll", "versionRange": "^1", "required": true}]);
     let run = Module::copy_of("docs").changed("module.manifest.json", "/dependencies", needs).check();
     run.refused(&["dependencies[0].moduleKey", "payroll"]);

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Mutex;
 
 use rustix::process::{Pid, Signal, kill_process};
 use uuid::Uuid;
@@ -14,6 +15,12 @@ const PORTS: [u16; 12] = [8090, 8110, 8120, 8130, 8140, 8150, 8160, 8170, 8180, 
 
 /// Runs the program with nothing in its environment but what a test sets.
 pub(crate) struct Platform {
+    pub(crate) data_dir: PathBuf,
+    variables: Vec<(String, String)>,
+}
+
+/// The program on a data directory that somebody else tidies up.
+pub(crate) struct Beside {
     pub(crate) data_dir: PathBuf,
     variables: Vec<(String, String)>,
 }
@@ -64,19 +71,38 @@ impl Platform {
         self
     }
 
-    /// Ports of its own, all of them free a moment ago.
+    /// Ports of its own, all of them free a moment ago, and of no other test of this process.
     pub(crate) fn with_free_ports(self) -> Self {
-        let free =
-            |offset: &u16| PORTS.iter().all(|port| TcpListener::bind(("127.0.0.1", port + offset)).is_ok());
+        static TAKEN: Mutex<Vec<u16>> = Mutex::new(Vec::new());
+        let mut taken = TAKEN.lock().expect("no test panicked in here");
+        let free = |offset: &u16| {
+            !taken.contains(offset)
+                && PORTS.iter().all(|port| TcpListener::bind(("127.0.0.1", port + offset)).is_ok())
+        };
         let first = u16::try_from(std::process::id() % 200).expect("below 200") * 100;
-        let offset = (first..24_000).step_by(50).find(free).expect("free ports");
+        let offset = (first..24_000).step_by(400).find(free).expect("free ports");
+        taken.push(offset);
         self.with("PLATFORM_PORT_OFFSET", offset.to_string())
     }
 
+    /// How far its ports are moved.
+    pub(crate) fn offset(&self) -> u16 {
+        let set = self.variables.iter().find(|(name, _)| name == "PLATFORM_PORT_OFFSET");
+        set.and_then(|(_, offset)| offset.parse().ok()).unwrap_or_default()
+    }
+
+    /// The same platform as another shell on the same folder sees it; only the first one tidies up.
+    pub(crate) fn beside(&self) -> Beside {
+        Beside { data_dir: self.data_dir.clone(), variables: self.variables.clone() }
+    }
+
     pub(crate) fn run(&self, arguments: &[&str]) -> Run {
-        let Output { status, stdout, stderr } = self.command(arguments).output().expect("the program starts");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it writes UTF-8");
-        Run { code: status.code(), out: text(stdout), err: text(stderr) }
+        self.beside().run(arguments)
+    }
+
+    /// The same with another current folder.
+    pub(crate) fn run_in(&self, folder: &Path, arguments: &[&str]) -> Run {
+        finish(self.command(arguments).current_dir(folder))
     }
 
     /// Starts the platform and waits until it says that it is ready.
@@ -94,12 +120,33 @@ impl Platform {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
+        self.beside().command(arguments)
+    }
+}
+
+impl Beside {
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        finish(&mut self.command(arguments))
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_platform"));
         command.args(arguments).env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
         command.env("PLATFORM_DATA_DIR", &self.data_dir);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
+}
+
+fn finish(command: &mut Command) -> Run {
+    let Output { status, stdout, stderr } = command.output().expect("the program starts");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it writes UTF-8");
+    Run { code: status.code(), out: text(stdout), err: text(stderr) }
 }
 
 impl Drop for Platform {

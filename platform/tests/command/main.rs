@@ -5,6 +5,10 @@
 mod authors;
 mod check;
 mod config;
+mod demo;
+mod first_hour;
 mod fixture;
+mod manual;
 mod migrate;
+mod new;
 mod up;

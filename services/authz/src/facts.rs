@@ -151,6 +151,8 @@ pub struct Facts {
     pub places: Vec<PlaceFacts>,
     /// The relations that were asked about.
     pub held: HashMap<Ask, Held>,
+    /// The tuples that satisfied each relation that is held, one after the other; the SQL engine tells none.
+    pub paths: HashMap<Ask, String>,
 }
 
 impl Facts {

@@ -7,6 +7,7 @@
 //! decision; only at a start without a superadmin does it ask identity who the named ones are.
 
 pub mod access;
+pub mod cases;
 pub mod config;
 pub mod decision;
 pub mod engine;
@@ -24,7 +25,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use config::{Config, VARIABLES};
-pub use routes::{NOT_YET, router};
+pub use routes::router;
 pub use state::App;
 
 /// The DDL of the schemas `authz` and `feed`.
@@ -46,7 +47,7 @@ pub async fn serve(
     let hold = core.readiness.hold("platform superadmins");
     let superadmins = roles::start::ensure_holder(core.clone(), &config, hold);
     tokio::spawn(feed::keep_short(core.pool.clone(), shutdown.clone()));
-    let app = App::start(core.clone(), &config)?;
+    let app = App::start(core.clone(), &config, &shutdown)?;
     let serving = service::serve(core, router(app), listener, shutdown, config.service.drain_timeout);
     tokio::select! {
         served = serving => served,

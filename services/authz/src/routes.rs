@@ -6,15 +6,17 @@ use axum::routing::{delete, get, post};
 
 use crate::{App, access, grants, roles, summary};
 
-/// Routes that are here and answer 501 until a later version brings them.
-pub const NOT_YET: &[&str] = &[];
-
 /// All routes.
 pub fn router(app: App) -> Router {
     Router::new()
         .route("/internal/authz/effective-access/can", post(access::http::can))
         .route("/internal/authz/effective-access/batch-can", post(access::http::batch_can))
         .route("/internal/authz/effective-access/summary", get(summary::http::summary))
+        .route("/internal/authz/effective-access/objects", get(access::objects::objects))
+        .route("/internal/authz/effective-access/explain", get(access::explain::explain))
+        .route("/internal/authz/access/v1/evaluation", post(access::authzen::evaluation))
+        .route("/internal/authz/access/v1/evaluations", post(access::authzen::evaluations))
+        .route("/internal/authz/authzen-configuration", get(access::authzen::metadata))
         .route("/internal/authz/superadmin/{kcSub}", get(access::http::superadmin))
         .route("/internal/authz/grants", post(grants::http::change))
         .route("/internal/authz/platform-roles", post(roles::http::grant))

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 use service::{Core, ServeError};
+use tokio_util::sync::CancellationToken;
 
 use crate::Config;
 use crate::access::DenialLog;
-use crate::engine::{DEFAULT_BUDGET, Engine, SqlEngine};
+use crate::engine::{DEFAULT_BUDGET, Engine, MemoryEngine, SqlEngine};
 use crate::meter::DecisionMeter;
 
 /// The shared parts of authz. Cheap to clone.
@@ -17,17 +18,23 @@ pub struct App {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) denials: DenialLog,
     pub(crate) meter: DecisionMeter,
+    /// The public origin, for whoever is told where to ask.
+    pub(crate) base_url: Arc<str>,
 }
 
 impl App {
-    /// Of one process; starts the writer of denials, which ends with the last clone.
+    /// Of one process; starts the writer of denials, which ends with the last clone, and the feed, which ends at `stop`.
     ///
     /// # Errors
     /// A metric family registered twice.
-    pub fn start(core: Core, config: &Config) -> Result<Self, ServeError> {
-        let engine = Arc::new(SqlEngine::connect(&config.service.database, DEFAULT_BUDGET));
+    pub fn start(core: Core, config: &Config, stop: &CancellationToken) -> Result<Self, ServeError> {
+        let database = &config.service.database;
+        let sql = Arc::new(SqlEngine::connect(database, DEFAULT_BUDGET));
+        let engine = MemoryEngine::start(database, sql, DEFAULT_BUDGET, &core.metrics, stop.clone())?;
+        let engine = Arc::new(engine);
         let meter = DecisionMeter::register(&core.metrics)?;
-        Ok(Self { denials: DenialLog::start(core.pool.clone()), engine, meter, core })
+        let base_url = Arc::from(config.service.bearer.public_origin());
+        Ok(Self { denials: DenialLog::start(core.pool.clone()), engine, meter, base_url, core })
     }
 }
 

@@ -18,31 +18,20 @@ pub(crate) async fn lock(conn: &mut PgConnection) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// Writes them for a company that has none yet.
+/// Writes them for a company that has none yet, or not those of the modules that were enabled while it was inactive.
 pub(crate) async fn write(conn: &mut PgConnection, company: CompanyId) -> sqlx::Result<()> {
-    let keys = enabled_modules(conn).await?;
-    write_tuples(conn, company, &keys).await?;
-    write_ledger(conn, company, &keys).await
+    write_anchors(conn, company).await?;
+    write_system_once(conn, company).await
 }
 
-async fn enabled_modules(conn: &mut PgConnection) -> sqlx::Result<Vec<String>> {
-    sqlx::query_scalar!("SELECT key FROM registry.modules WHERE installed AND enabled ORDER BY key")
-        .fetch_all(conn)
-        .await
-}
-
-async fn write_tuples(conn: &mut PgConnection, company: CompanyId, keys: &[String]) -> sqlx::Result<()> {
+async fn write_anchors(conn: &mut PgConnection, company: CompanyId) -> sqlx::Result<()> {
     sqlx::query!(
         "INSERT INTO authz.tuple(object_type, object_id, relation, subject_type, subject_id, subject_relation, source)
-         SELECT 'company_module', $1::text || '/' || key, pair.relation, pair.subject_type, pair.subject_id, '', 'default'
-           FROM unnest($2::text[]) AS key,
-                (VALUES ($3, 'company', $1::text), ($4, 'system', $5)) AS pair(relation, subject_type, subject_id)
-          ORDER BY key, pair.relation",
+         SELECT 'company_module', $1::text || '/' || key, $2, 'company', $1::text, '', 'default'
+           FROM registry.modules WHERE installed AND enabled ORDER BY key
+             ON CONFLICT DO NOTHING",
         company.to_string(),
-        keys,
         ANCHOR_RELATION,
-        SYSTEM_RELATION,
-        SYSTEM_ID,
     )
     .execute(conn)
     .await?;
@@ -50,11 +39,19 @@ async fn write_tuples(conn: &mut PgConnection, company: CompanyId, keys: &[Strin
 }
 
 /// The ledger says that the `system` tuple was written once: an operator's removal of it is then for good.
-async fn write_ledger(conn: &mut PgConnection, company: CompanyId, keys: &[String]) -> sqlx::Result<()> {
+async fn write_system_once(conn: &mut PgConnection, company: CompanyId) -> sqlx::Result<()> {
     sqlx::query!(
-        "INSERT INTO registry.default_grant_ledger(company_id, key) SELECT $1, key FROM unnest($2::text[]) AS key",
+        "WITH first AS (
+           INSERT INTO registry.default_grant_ledger(company_id, key)
+           SELECT $1::uuid, key FROM registry.modules WHERE installed AND enabled
+               ON CONFLICT (company_id, key) DO NOTHING
+           RETURNING key)
+         INSERT INTO authz.tuple(object_type, object_id, relation, subject_type, subject_id, subject_relation, source)
+         SELECT 'company_module', $1::uuid::text || '/' || key, $2, 'system', $3, '', 'default' FROM first ORDER BY key
+             ON CONFLICT DO NOTHING",
         company.as_uuid(),
-        keys,
+        SYSTEM_RELATION,
+        SYSTEM_ID,
     )
     .execute(conn)
     .await?;

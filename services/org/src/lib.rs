@@ -18,6 +18,7 @@ mod groups;
 mod identity;
 mod lookup;
 mod members;
+mod operators;
 mod positions;
 pub mod routes;
 mod state;
@@ -29,7 +30,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use config::{Config, VARIABLES};
-pub use routes::{NOT_YET, router};
+pub use routes::router;
 pub use state::App;
 
 /// The DDL of the schema `org`.

@@ -4,16 +4,14 @@
 use axum::Router;
 use axum::routing::{delete, get, post, put};
 
-use crate::{App, assignments, companies, directory, groups, lookup, members, positions, units};
-
-/// The routes of the specification that a later version brings: none.
-pub const NOT_YET: &[&str] = &[];
+use crate::{App, assignments, companies, directory, groups, lookup, members, operators, positions, units};
 
 /// Every route of org.
 pub fn router(app: App) -> Router {
     Router::new()
         .merge(self_scoped())
         .merge(for_modules())
+        .merge(for_operators())
         .merge(units_and_members())
         .merge(positions_and_groups())
         .with_state(app)
@@ -41,6 +39,12 @@ fn for_modules() -> Router<App> {
             get(lookup::http::assignable_positions),
         )
         .route("/internal/org/companies/{companyId}/assignables/groups", get(lookup::http::assignable_groups))
+}
+
+fn for_operators() -> Router<App> {
+    Router::new()
+        .route("/internal/org/companies/{companyId}/admins/{kcSub}", put(operators::http::set_admin))
+        .route("/internal/org/units/{id}/activity", put(operators::http::set_activity))
 }
 
 fn units_and_members() -> Router<App> {

@@ -29,6 +29,7 @@ pub(crate) struct Api {
     http: Client,
     base_url: String,
     token: Option<String>,
+    header: Option<(String, String)>,
 }
 
 /// An answer, read whole.
@@ -83,12 +84,17 @@ pub(crate) fn http(ca: &Path, version: Version) -> reqwest::ClientBuilder {
 impl Api {
     pub(crate) fn new(base_url: &str, ca: &Path, version: Version) -> Self {
         let http = http(ca, version).build().expect("a client");
-        Self { http, base_url: base_url.to_owned(), token: None }
+        Self { http, base_url: base_url.to_owned(), token: None, header: None }
     }
 
     /// The same client with a bearer.
     pub(crate) fn with_token(&self, token: &str) -> Self {
         Self { token: Some(token.to_owned()), ..self.clone() }
+    }
+
+    /// The same client with one more header.
+    pub(crate) fn with_header(&self, name: &str, value: &str) -> Self {
+        Self { header: Some((name.to_owned(), value.to_owned())), ..self.clone() }
     }
 
     pub(crate) async fn get(&self, path: &str) -> Reply {
@@ -113,6 +119,9 @@ impl Api {
         let mut request = self.http.request(method.clone(), format!("{}{path}", self.base_url));
         if let Some(token) = &self.token {
             request = request.bearer_auth(token);
+        }
+        if let Some((name, value)) = &self.header {
+            request = request.header(name, value);
         }
         if let Some(body) = &body {
             request = request.json(body);

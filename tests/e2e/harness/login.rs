@@ -68,22 +68,41 @@ impl Provider<'_> {
     }
 }
 
-/// The `sub` of a token.
-pub(crate) fn subject(token: &str) -> String {
-    let payload = token.split('.').nth(1).expect("a JWT has three parts");
-    let payload = URL_SAFE_NO_PAD.decode(payload).expect("base64url");
-    let claims: Value = serde_json::from_slice(&payload).expect("claims");
-    claims["sub"].as_str().expect("a subject").to_owned()
+impl Provider<'_> {
+    /// The access token of a service client's own account (client credentials).
+    pub(crate) async fn client_token(&self, client: &str, secret: &str) -> String {
+        let form = [("grant_type", "client_credentials"), ("client_id", client), ("client_secret", secret)];
+        let address = format!("{}/realms/platform/protocol/openid-connect/token", self.base_url);
+        let http = http(self.ca, Version::Http2).build().expect("a client");
+        let answer = http.post(address).form(&form).send().await.expect("the token endpoint");
+        assert_eq!(answer.status(), 200, "{client} gets a token");
+        let tokens: Value = answer.json().await.expect("tokens");
+        tokens["access_token"].as_str().expect("an access token").to_owned()
+    }
 }
 
-fn form_action(page: &str, base_url: &str) -> String {
+/// The `sub` of a token.
+pub(crate) fn subject(token: &str) -> String {
+    claims(token)["sub"].as_str().expect("a subject").to_owned()
+}
+
+/// What a token says.
+pub(crate) fn claims(token: &str) -> Value {
+    let payload = token.split('.').nth(1).expect("a JWT has three parts");
+    let payload = URL_SAFE_NO_PAD.decode(payload).expect("base64url");
+    serde_json::from_slice(&payload).expect("claims")
+}
+
+/// Where the login form of a page is sent.
+pub(crate) fn form_action(page: &str, base_url: &str) -> String {
     let form = page.find("id=\"kc-form-login\"").map(|at| &page[at..]).expect("form#kc-form-login");
     let action = form.split("action=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("its action");
     let action = action.replace("&amp;", "&");
     if action.starts_with("http") { action } else { format!("{base_url}{action}") }
 }
 
-fn parameter(url: &str, name: &str) -> String {
+/// A parameter of an address.
+pub(crate) fn parameter(url: &str, name: &str) -> String {
     let url = reqwest::Url::parse(url).expect("an address");
     let found = url.query_pairs().find(|(known, _)| known == name).map(|(_, value)| value.into_owned());
     found.unwrap_or_else(|| panic!("{name} in {url}"))

@@ -2,6 +2,7 @@
 //! against the gateway's document, and waiting for what must become true.
 
 pub(crate) mod client;
+pub(crate) mod cuttable;
 pub(crate) mod login;
 pub(crate) mod process;
 pub(crate) mod separate;

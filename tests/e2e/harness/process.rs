@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitCode, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 /// Arguments of the `platform` command, separated by spaces, for a test binary that is started as one.
@@ -31,19 +31,17 @@ impl Process {
     pub(crate) fn start(arguments: &str, variables: &[(String, String)], log: &Path) -> Self {
         let log =
             std::fs::File::options().create(true).append(true).open(log).expect("the log can be written");
-        let child = Command::new(std::env::current_exe().expect("this binary has a path"))
-            .args(["--exact", "platform_process", "--nocapture", "--quiet"])
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", std::env::var_os("HOME").unwrap_or_default())
-            .env(ARGUMENTS, arguments)
-            .envs(variables.iter().cloned())
-            .stdin(Stdio::null())
+        let child = command(arguments, variables)
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()
             .expect("this binary starts again");
         Self { child, name: arguments.to_owned() }
+    }
+
+    /// Runs `platform <arguments>` to its end.
+    pub(crate) fn output(arguments: &str, variables: &[(String, String)]) -> Output {
+        command(arguments, variables).output().expect("this binary starts again")
     }
 
     /// Reads standard output until a line begins with `prefix`; `None` when the process ends before.
@@ -77,6 +75,20 @@ impl Process {
     pub(crate) fn wait(&mut self) -> ExitStatus {
         self.child.wait().expect("the process was waited for")
     }
+}
+
+/// This binary as the `platform` command, with these variables and no others.
+fn command(arguments: &str, variables: &[(String, String)]) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this binary has a path"));
+    command
+        .args(["--exact", "platform_process", "--nocapture", "--quiet"])
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", std::env::var_os("HOME").unwrap_or_default())
+        .env(ARGUMENTS, arguments)
+        .envs(variables.iter().cloned())
+        .stdin(Stdio::null());
+    command
 }
 
 impl Drop for Process {

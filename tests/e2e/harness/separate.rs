@@ -26,6 +26,8 @@ const PARTS: [(&str, u16); 10] = [
     ("gateway", 8443),
 ];
 
+/// Port of the second edge, before the offset: no part of the platform has it or the one after it.
+const SECOND_GATEWAY: u16 = 8300;
 /// How long a part may take from its start until it is ready, on a busy machine.
 const START_LIMIT: Duration = Duration::from_mins(1);
 
@@ -67,6 +69,40 @@ impl Separate {
         self.wait_until_ready(part).await;
     }
 
+    /// Where registry listens.
+    pub(crate) fn registry(&self) -> std::net::SocketAddr {
+        ([127, 0, 0, 1], 8110 + self.offset).into()
+    }
+
+    /// A second edge process on ports of its own, which sees registry at `registry`.
+    pub(crate) async fn second_gateway(&mut self, registry: &str) -> Api {
+        let (tls, plain) = (SECOND_GATEWAY + self.offset, SECOND_GATEWAY + 1 + self.offset);
+        let mut variables = self.variables("gateway");
+        variables.extend([
+            ("PLATFORM_EDGE_ADDR".to_owned(), format!("127.0.0.1:{tls}")),
+            ("PLATFORM_EDGE_PLAIN_ADDR".to_owned(), format!("127.0.0.1:{plain}")),
+            ("PLATFORM_REGISTRY_BASE_URL".to_owned(), registry.to_owned()),
+            ("PLATFORM_DATA_DIR".to_owned(), self.directory.join("data2").display().to_string()),
+            (
+                "PLATFORM_TLS_CERT".to_owned(),
+                self.directory.join("data/certs/edge.pem").display().to_string(),
+            ),
+            ("PLATFORM_TLS_KEY".to_owned(), self.directory.join("data/certs/edge.key").display().to_string()),
+        ]);
+        let log = self.directory.join("gateway2.log");
+        self.parts.insert("gateway2", Process::start("serve gateway", &variables, &log));
+        let probe = testkit::Api::at(([127, 0, 0, 1], plain).into());
+        eventually("the second edge is ready", START_LIMIT, || async {
+            match probe.get("/readyz").try_send().await {
+                Ok(answer) if answer.status == 200 => Ok(()),
+                Ok(answer) => Err(answer.text),
+                Err(error) => Err(format!("{error}\n{}", self.log("gateway2"))),
+            }
+        })
+        .await;
+        Api::new(&format!("https://localhost:{tls}"), &self.ca(), Version::Http2)
+    }
+
     pub(crate) fn api(&self) -> Api {
         Api::new(&self.base_url, &self.ca(), Version::Http2)
     }
@@ -98,6 +134,20 @@ impl Separate {
             }
         })
         .await;
+    }
+
+    /// The database, as its owner: for states that no route makes.
+    pub(crate) fn owner(&self) -> sqlx::PgPool {
+        self.database.owner_pool()
+    }
+
+    /// Turns a company off or on, as the operators' command does.
+    pub(crate) async fn operator_sets_active(&self, company: &str, is_active: bool) {
+        let service = testkit::Api::at(([127, 0, 0, 1], 8130 + self.offset).into());
+        let body = serde_json::json!({ "isActive": is_active, "operator": "e2e" });
+        let path = format!("/internal/org/units/{company}/activity");
+        let reply = service.call(reqwest::Method::PUT, &path).json(body).send().await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
     }
 
     /// Makes identity's last look at the provider older.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Output;
 
 use sqlx::PgPool;
 use sqlx::postgres::PgConnectOptions;
@@ -15,19 +16,32 @@ pub(crate) struct Together {
     process: Option<Process>,
     offset: u16,
     directory: PathBuf,
+    variables: BTreeMap<String, String>,
     pub(crate) base_url: String,
 }
 
 impl Together {
     /// Starts on an empty data directory and waits for the ready line.
     pub(crate) fn start(name: &str) -> Self {
+        Self::start_with(name, port_offset(), &[])
+    }
+
+    /// The same on ports that somebody else chose, with more variables.
+    pub(crate) fn start_with(name: &str, offset: u16, variables: &[(&str, &str)]) -> Self {
         let directory = std::env::temp_dir().join(format!("platform-e2e-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a folder");
-        let offset = port_offset();
         let base_url = format!("https://localhost:{}", 8443 + offset);
-        let mut platform = Self { process: None, offset, directory, base_url };
+        let mut platform = Self { process: None, offset, directory, variables: BTreeMap::new(), base_url };
+        for (name, value) in variables {
+            platform.set(name, value);
+        }
         platform.up();
         platform
+    }
+
+    /// A variable of the next start.
+    pub(crate) fn set(&mut self, name: &str, value: &str) {
+        self.variables.insert(name.to_owned(), value.to_owned());
     }
 
     /// Starts again on the same directory.
@@ -40,11 +54,33 @@ impl Together {
 
     /// Starts `platform up` on this directory without waiting for it.
     pub(crate) fn spawn(&self) -> Process {
-        let variables = [
+        Process::start("up", &self.all_variables(), &self.directory.join("log"))
+    }
+
+    /// Runs another `platform` command with this platform's variables to its end.
+    pub(crate) fn output(&self, arguments: &str) -> Output {
+        self.output_with(arguments, &[])
+    }
+
+    /// The same with other variables laid over them.
+    pub(crate) fn output_with(&self, arguments: &str, more: &[(&str, &str)]) -> Output {
+        let mut variables = self.all_variables();
+        variables.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        Process::output(arguments, &variables)
+    }
+
+    fn all_variables(&self) -> Vec<(String, String)> {
+        let mut variables = vec![
             ("PLATFORM_PORT_OFFSET".to_owned(), self.offset.to_string()),
             ("PLATFORM_DATA_DIR".to_owned(), self.data().display().to_string()),
         ];
-        Process::start("up", &variables, &self.directory.join("log"))
+        variables.extend(self.variables.clone());
+        variables
+    }
+
+    /// The internal address of a part, by the port it has without an offset.
+    pub(crate) fn internal(&self, port: u16) -> String {
+        format!("http://127.0.0.1:{}", port + self.offset)
     }
 
     /// The running process.
@@ -84,17 +120,14 @@ impl Together {
         Provider { base_url: &self.base_url, ca: &self.ca() }.token(user).await
     }
 
+    /// The access token of a service client's own account.
+    pub(crate) async fn client_token(&self, client: &str, secret: &str) -> String {
+        Provider { base_url: &self.base_url, ca: &self.ca() }.client_token(client, secret).await
+    }
+
     /// Every member of a company and how many audit rows tell of its creation, read from the database as org reads it.
     pub(crate) async fn audited_members(&self, company: &str) -> BTreeMap<String, i64> {
-        let password =
-            std::fs::read_to_string(self.data().join("secrets/db-org")).expect("org's password is kept");
-        let options = PgConnectOptions::new_without_pgpass()
-            .host("127.0.0.1")
-            .port(8191 + self.offset)
-            .database("platform")
-            .username("platform_org")
-            .password(password.trim());
-        let pool = PgPool::connect_with(options).await.expect("org's role connects");
+        let pool = self.pool_of("org").await;
         let rows: Vec<(String, i64)> = sqlx::query_as(
             "SELECT m.id::text, count(e.seq) FROM org.members m \
              LEFT JOIN audit.org__events e ON e.subject = 'member:' || m.id::text AND e.action = 'member.created' \
@@ -106,6 +139,29 @@ impl Together {
         .expect("the rows are read");
         pool.close().await;
         rows.into_iter().collect()
+    }
+
+    /// How many audit rows of a service name this actor.
+    pub(crate) async fn audited_by(&self, service: &str, actor: &str) -> i64 {
+        let pool = self.pool_of(service).await;
+        let sql = format!("SELECT count(*) FROM audit.{service}__events WHERE actor = $1");
+        let count =
+            sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(actor).fetch_one(&pool).await.expect("a count");
+        pool.close().await;
+        count
+    }
+
+    /// The database as a service sees it.
+    async fn pool_of(&self, service: &str) -> PgPool {
+        let secret = self.data().join(format!("secrets/db-{service}"));
+        let password = std::fs::read_to_string(secret).expect("the role's password is kept");
+        let options = PgConnectOptions::new_without_pgpass()
+            .host("127.0.0.1")
+            .port(8191 + self.offset)
+            .database("platform")
+            .username(&format!("platform_{service}"))
+            .password(password.trim());
+        PgPool::connect_with(options).await.expect("the role connects")
     }
 
     pub(crate) fn log(&self) -> String {

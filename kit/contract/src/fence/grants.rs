@@ -4,7 +4,7 @@ use sqlparser::ast::{
     Action, Grant, GrantObjects, Grantee, GranteeName, GranteesType, ObjectName, Privileges, Revoke,
 };
 
-use super::forms::plain;
+use super::forms::{plain, refusals};
 use super::names::{Fence, Inside, append_only, parts};
 use super::{Refusal, Rule};
 
@@ -58,31 +58,38 @@ fn role(fence: &Fence, grantee: &Grantee) -> Result<(), Refusal> {
 fn on(fence: &Fence, privileges: &Privileges, objects: &GrantObjects) -> Vec<Refusal> {
     match objects {
         GrantObjects::Tables(names) | GrantObjects::Views(names) => {
-            names.iter().filter_map(|name| on_table(fence, privileges, name).err()).collect()
+            let audit = names.iter().any(|name| fence.place(name) == Ok(Inside::Audit));
+            let own = names.iter().any(|name| fence.place(name) == Ok(Inside::Schema));
+            let mut found = refusals(names.iter().map(|name| on_table(fence, privileges, audit, name)));
+            found.extend(own.then(|| on_own(privileges)).and_then(Result::err));
+            found
         }
         GrantObjects::Sequences(names) => {
-            let checks = names.iter().map(|name| fence.own(name).and_then(|()| on_own(privileges)));
-            checks.filter_map(Result::err).collect()
+            let mut found = refusals(names.iter().map(|name| fence.own(name)));
+            found.extend(on_own(privileges).err());
+            found
         }
         GrantObjects::AllTablesInSchema { schemas } | GrantObjects::AllSequencesInSchema { schemas } => {
-            let checks =
-                schemas.iter().map(|schema| own_schema(fence, schema).and_then(|()| on_own(privileges)));
-            checks.filter_map(Result::err).collect()
+            let mut found = refusals(schemas.iter().map(|schema| own_schema(fence, schema)));
+            found.extend(on_own(privileges).err());
+            found
         }
         GrantObjects::Schemas(schemas) => {
-            let checks =
-                schemas.iter().map(|schema| own_schema(fence, schema).and_then(|()| usage(privileges)));
-            checks.filter_map(Result::err).collect()
+            let mut found = refusals(schemas.iter().map(|schema| own_schema(fence, schema)));
+            found.extend(usage(privileges).err());
+            found
         }
         other => vec![(Rule::OutsideFence, format!("ON {other}: tables, views and sequences of the module"))],
     }
 }
 
-fn on_table(fence: &Fence, privileges: &Privileges, name: &ObjectName) -> Result<(), Refusal> {
+/// Where the table is; on the audit table only reading and adding is given. What may be given on the module's own is
+/// the same for all of them and is told once.
+fn on_table(fence: &Fence, privileges: &Privileges, audit: bool, name: &ObjectName) -> Result<(), Refusal> {
+    let adds = audit && only(privileges, |action| is_read(action) || is_insert(action));
     match fence.place(name)? {
-        Inside::Schema => on_own(privileges),
-        Inside::Audit if only(privileges, |action| is_read(action) || is_insert(action)) => Ok(()),
-        Inside::Audit => Err(append_only(name)),
+        Inside::Audit if !adds => Err(append_only(name)),
+        Inside::Audit | Inside::Schema => Ok(()),
     }
 }
 

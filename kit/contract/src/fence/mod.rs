@@ -21,6 +21,7 @@ mod tables;
 mod types;
 mod walk;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 pub use rule::Rule;
@@ -30,6 +31,8 @@ use split::Piece;
 
 /// Largest migration file, in bytes: a table of a hundred columns has under ten thousand.
 pub const MAX_FILE_BYTES: usize = 1 << 18;
+/// Most problems of one statement that are told: more of them are of one kind.
+const MAX_REFUSALS: usize = 100;
 /// Most files of one module: each number has four digits.
 pub const MAX_FILES: usize = 9_999;
 
@@ -106,11 +109,8 @@ fn check_piece(fence: &Fence, piece: &Piece) -> Vec<Refusal> {
     if !refusals.iter().any(|(rule, _)| rule.is_of_the_whole_statement()) {
         refusals.extend(walk::check(fence, &statement));
     }
-    let mut told: Vec<Refusal> = Vec::new();
-    for refusal in refusals {
-        if !told.contains(&refusal) {
-            told.push(refusal);
-        }
-    }
-    told
+    let mut told = BTreeSet::new();
+    refusals.retain(|refusal| told.insert(refusal.clone()));
+    refusals.truncate(MAX_REFUSALS);
+    refusals
 }

@@ -1,6 +1,7 @@
 //! What stands inside an allowed statement, at any depth: relations, queries, expressions, calls and types. An expression
 //! or a table factor of a kind that is not named here is refused.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
@@ -16,7 +17,7 @@ use super::{Refusal, Rule, types};
 
 /// Whatever is refused inside the statement.
 pub(super) fn check(fence: &Fence, statement: &Statement) -> Vec<Refusal> {
-    let mut walk = Walk { fence, local: Vec::new(), statements: 0, found: Vec::new() };
+    let mut walk = Walk { fence, local: BTreeSet::new(), statements: 0, found: Vec::new() };
     // It never breaks off: everything that is wrong is told.
     let ControlFlow::Continue(()) = statement.visit(&mut walk) else { return walk.found };
     walk.found
@@ -25,7 +26,7 @@ pub(super) fn check(fence: &Fence, statement: &Statement) -> Vec<Refusal> {
 struct Walk<'a> {
     fence: &'a Fence,
     /// Names that the statement itself gives to queries (`WITH name AS …`).
-    local: Vec<String>,
+    local: BTreeSet<String>,
     statements: usize,
     found: Vec<Refusal>,
 }
@@ -60,7 +61,7 @@ impl Visitor for Walk<'_> {
             if is_keyword(&name) {
                 self.found.extend(plain(false, &format!("a query named {name}, a word of SQL")).err());
             } else {
-                self.local.push(name);
+                self.local.insert(name);
             }
         }
         let foreign = query.for_clause.is_some()

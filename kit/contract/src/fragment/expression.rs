@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::manifest::strict::{Findings, Members, Node};
+use crate::manifest::strict::{Findings, MAX_ENTRIES, Members, Node};
 
 /// Deepest nesting of one expression: a plain `{this: true}` is one level.
 pub const MAX_NESTING: usize = 16;
@@ -50,16 +50,17 @@ fn only_operator<'a>(
     members: &Members<'a>,
     found: &mut Findings,
 ) -> Option<(&'a str, Node<'a>)> {
-    let mut entries: Vec<_> = members.entries().collect();
-    let strange: Vec<_> = entries.iter().filter(|(name, _)| !OPERATORS.contains(name)).collect();
-    for (_, operand) in &strange {
-        found.refuse::<()>(&operand.path, "operator", format!("one of {}", OPERATORS.join(", ")));
+    let (mut only, mut strange) = (None, false);
+    for (name, operand) in members.entries() {
+        if !OPERATORS.contains(&name) {
+            strange = true;
+            found.refuse::<()>(&operand.path, "operator", format!("one of {}", OPERATORS.join(", ")));
+        }
+        only = Some((name, operand));
     }
-    if !strange.is_empty() {
-        return None;
-    }
-    match entries.pop() {
-        Some(only) if entries.is_empty() => Some(only),
+    match only {
+        _ if strange => None,
+        Some(only) if members.len() == 1 => Some(only),
         _ => found.refuse(&node.path, "operator", format!("exactly one of {}", OPERATORS.join(", "))),
     }
 }
@@ -79,7 +80,7 @@ fn read_tuple_to(operand: &Node<'_>, found: &mut Findings) -> Option<Expression>
 }
 
 fn read_union(operand: &Node<'_>, level: usize, found: &mut Findings) -> Option<Expression> {
-    let items = operand.items(found)?;
+    let items = operand.items(MAX_ENTRIES, found)?;
     if items.is_empty() {
         return found.refuse(&operand.path, "union", "at least one expression");
     }

@@ -105,8 +105,7 @@ fn check_module_key(file: &Members<'_>, module_key: &str, found: &mut Findings) 
 }
 
 fn read_opaque(file: &Members<'_>, name: &str, found: &mut Findings) -> Option<Vec<Value>> {
-    let items = file.items(name, found)?;
-    Some(items.into_iter().map(|item| item.value.clone()).collect())
+    Some(file.need(name, found)?.list(found)?.to_vec())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::base::is_base_type;
 use super::expression::{self, Expression};
 use crate::FieldProblem;
+use crate::envelope::shown;
 use crate::manifest::strict::{Findings, Node};
 
 /// Object type, then relation, then who holds it.
@@ -41,7 +42,8 @@ pub fn missing_targets(relations: &Relations, path: &str, model: &[&Relations]) 
     let mut found = Findings::default();
     for (type_name, of_type) in relations {
         for (relation, expression) in of_type {
-            check_targets(&format!("{path}.{type_name}.{relation}"), expression, &known, &mut found);
+            let at = format!("{path}.{}.{}", shown(type_name), shown(relation));
+            check_targets(&at, expression, &known, &mut found);
         }
     }
     found.into_problems()
@@ -65,12 +67,12 @@ fn check_targets(path: &str, expression: &Expression, known: &BTreeSet<&str>, fo
 }
 
 pub(super) fn read(node: &Node<'_>, found: &mut Findings) -> Option<Relations> {
-    let types: Vec<_> = node.open(found)?.entries().collect();
+    let types = node.open(found)?;
     if types.len() > MAX_TYPES {
         return found.refuse(&node.path, "limit", format!("at most {MAX_TYPES} object types"));
     }
     let mut relations = Relations::new();
-    for (name, node) in types {
+    for (name, node) in types.entries() {
         check_type_name(name, &node, found);
         if let Some(of_type) = read_type(&node, found) {
             relations.insert(name.to_owned(), of_type);
@@ -89,10 +91,11 @@ fn check_type_name(name: &str, node: &Node<'_>, found: &mut Findings) {
 }
 
 fn read_type(node: &Node<'_>, found: &mut Findings) -> Option<BTreeMap<String, Expression>> {
-    let entries: Vec<_> = node.open(found)?.entries().collect();
-    if entries.len() > MAX_RELATIONS {
+    let members = node.open(found)?;
+    if members.len() > MAX_RELATIONS {
         return found.refuse(&node.path, "limit", format!("at most {MAX_RELATIONS} relations"));
     }
+    let entries: Vec<_> = members.entries().collect();
     let mut of_type = BTreeMap::new();
     for (name, node) in &entries {
         if !is_name(name) {
@@ -104,7 +107,7 @@ fn read_type(node: &Node<'_>, found: &mut Findings) -> Option<BTreeMap<String, E
     }
     let declared: Vec<&str> = entries.iter().map(|(name, _)| *name).collect();
     for (name, expression) in &of_type {
-        check_references(&format!("{}.{name}", node.path), expression, &declared, found);
+        check_references(&format!("{}.{}", node.path, shown(name)), expression, &declared, found);
     }
     check_anchor(node, &of_type, &declared, found);
     Some(of_type)

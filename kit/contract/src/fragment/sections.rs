@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Relations, access_feature, base_model};
 use crate::manifest::ScopeType;
-use crate::manifest::strict::{Findings, Members, Node};
+use crate::manifest::strict::{Findings, MAX_ENTRIES, MAX_NAMED, Members, Node};
 
 /// Longest feature key or role key, in characters.
 const MAX_KEY: usize = 128;
@@ -147,7 +147,7 @@ fn each<'a, T>(
 
 pub(super) fn read_roles(file: &Members<'_>, found: &mut Findings) -> Option<Vec<Role>> {
     let mut seen = BTreeSet::new();
-    each(&file.items("roles", found)?, found, |item, found| read_role(item, &mut seen, found))
+    each(&file.items("roles", MAX_ENTRIES, found)?, found, |item, found| read_role(item, &mut seen, found))
 }
 
 const ROLE_KEYS: [&str; 6] =
@@ -181,7 +181,9 @@ pub(super) fn read_objects(
     found: &mut Findings,
 ) -> Option<Vec<ObjectType>> {
     let mut seen = BTreeSet::new();
-    each(&file.items("objects", found)?, found, |item, found| read_object(item, declared, &mut seen, found))
+    each(&file.items("objects", MAX_NAMED, found)?, found, |item, found| {
+        read_object(item, declared, &mut seen, found)
+    })
 }
 
 const OBJECT_KEYS: [&str; 8] = [
@@ -213,7 +215,7 @@ fn read_object<'a>(
     let manager_relation = object.need("managerRelation", found);
     let manager_relation =
         manager_relation.and_then(|node| own_relation(&node, object_type, declared, found));
-    let grantable = object.items("grantableRelations", found);
+    let grantable = object.items("grantableRelations", MAX_NAMED, found);
     let grantable_relations = grantable.and_then(|items| {
         each(&items, found, |node, found| own_relation(node, object_type, declared, found))
     });
@@ -255,7 +257,7 @@ pub(super) fn read_features(
     let mut model = base_model();
     model.extend(declared.clone());
     let mut seen = BTreeSet::new();
-    each(&file.items("features", found)?, found, |item, found| {
+    each(&file.items("features", MAX_ENTRIES, found)?, found, |item, found| {
         let feature = read_feature(item, &model, found)?;
         let path = format!("{}.featureKey", item.path);
         check_feature_key(&path, &feature.key, module_key, found);
@@ -360,7 +362,7 @@ pub(super) fn read_row_scopes(
     declared: &Relations,
     found: &mut Findings,
 ) -> Option<Vec<RowScope>> {
-    each(&file.items("rowScopes", found)?, found, |item, found| {
+    each(&file.items("rowScopes", MAX_ENTRIES, found)?, found, |item, found| {
         let scope = item.members(&["entityType", "rules"], found)?;
         let entity_type = scope.text("entityType", found);
         if let Some(name) = entity_type {
@@ -375,7 +377,8 @@ pub(super) fn read_row_scopes(
 pub(super) fn check_bootstrap_policy(file: &Members<'_>, found: &mut Findings) {
     let policy = file.need("bootstrapPolicy", found);
     let policy = policy.and_then(|node| node.members(&["seedCompanyCreatorObjectRelations"], found));
-    let seeds = policy.as_ref().and_then(|policy| policy.items("seedCompanyCreatorObjectRelations", found));
+    let seeds = policy.as_ref().and_then(|policy| policy.need("seedCompanyCreatorObjectRelations", found));
+    let seeds = seeds.and_then(|seeds| seeds.list(found));
     if seeds.is_some_and(|seeds| !seeds.is_empty()) {
         found.refuse::<()>("bootstrapPolicy.seedCompanyCreatorObjectRelations", "reserved", "an empty list");
     }

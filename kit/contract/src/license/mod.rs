@@ -8,7 +8,8 @@ use crate::FieldProblem;
 
 /// Largest license file that is read, in bytes: Apache-2.0 has eleven thousand.
 const MAX_BYTES: usize = 1 << 16;
-const APACHE_2_0: &str = include_str!("Apache-2.0.txt");
+/// The canonical text of Apache-2.0.
+pub const APACHE_2_0: &str = include_str!("Apache-2.0.txt");
 const MIT: &str = include_str!("MIT.txt");
 const MIT_TITLES: [&str; 3] = ["MIT License", "The MIT License", "The MIT License (MIT)"];
 

@@ -29,6 +29,29 @@ const KEYS: [&str; 12] = [
     "events",
 ];
 
+/// Keys that no module may have: its paths would be the gateway's own, or its role, schema or audit table another's
+/// (`platform_owner` owns every schema).
+const RESERVED_KEYS: [&str; 18] = [
+    "audit",
+    "auth",
+    "authz",
+    "console",
+    "feed",
+    "gateway",
+    "healthz",
+    "identity",
+    "idp",
+    "information_schema",
+    "internal",
+    "org",
+    "owner",
+    "platform",
+    "public",
+    "readyz",
+    "realms",
+    "registry",
+];
+
 /// A module's manifest. What the specification fixes by the key (base path, schema, migrations path) is checked and
 /// not kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,11 +196,17 @@ pub fn is_key(text: &str) -> bool {
     first && rest && (2..=32).contains(&text.len())
 }
 
+/// Whether no module may have this key.
+#[must_use]
+pub fn is_reserved_key(key: &str) -> bool {
+    RESERVED_KEYS.contains(&key) || key.starts_with("pg_")
+}
+
 fn read(value: &Value, found: &mut Findings) -> Option<Manifest> {
     let file = Node::root("", value).members(&KEYS, found)?;
     check_contract_version(&file, found);
     file.null("events", found);
-    let key = read_key(&file, "moduleKey", found);
+    let key = read_module_key(&file, found);
     check_data(&file, key.as_deref(), found);
     let display_name = file.label("displayName", found);
     let version = read_version(&file, found);
@@ -214,6 +243,15 @@ fn read_key(members: &Members<'_>, name: &str, found: &mut Findings) -> Option<S
         return Some(text.to_owned());
     }
     found.refuse(&members.path_of(name), "pattern", "^[a-z][a-z0-9_]{1,31}$")
+}
+
+/// The module's own key.
+fn read_module_key(file: &Members<'_>, found: &mut Findings) -> Option<String> {
+    let key = read_key(file, "moduleKey", found)?;
+    if is_reserved_key(&key) {
+        return found.refuse("moduleKey", "reserved", format!("not \"{key}\", which is the platform's own"));
+    }
+    Some(key)
 }
 
 fn read_version(file: &Members<'_>, found: &mut Findings) -> Option<Version> {
@@ -257,7 +295,7 @@ fn check_fixed(members: &Members<'_>, name: &str, right: Option<String>, found: 
 }
 
 fn read_dependencies(file: &Members<'_>, key: Option<&str>, found: &mut Findings) -> Option<Vec<Dependency>> {
-    let items = file.items("dependencies", found)?;
+    let items = file.items("dependencies", strict::MAX_NAMED, found)?;
     let mut dependencies: Vec<Dependency> = Vec::new();
     for item in items {
         let Some(dependency) = read_dependency(&item, found) else { continue };
@@ -300,7 +338,7 @@ fn read_org(file: &Members<'_>, found: &mut Findings) -> Option<OrgNeeds> {
 }
 
 fn read_unit_types(org: &Members<'_>, found: &mut Findings) -> Option<Vec<String>> {
-    let items = org.items("requiredOrgUnitTypes", found)?;
+    let items = org.items("requiredOrgUnitTypes", strict::MAX_NAMED, found)?;
     let read = |item: &Node<'_>, found: &mut Findings| {
         let text = item.text(found)?;
         if is_key(text) {

@@ -7,6 +7,7 @@ use std::fmt;
 use super::Manifest;
 use crate::FieldProblem;
 use crate::fragment::{self, Fragment, Relations, base_model, missing_targets};
+use crate::ports;
 
 /// The two contract files of one module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,13 +77,14 @@ fn in_manifest(key: &str, path: impl Into<String>, rule: &'static str, message: 
 
 /// Keys, ports, object types and feature keys belong to one module. Schemas and feature prefixes are the key itself.
 fn unique(modules: &[ModuleContract]) -> Vec<FileProblem> {
-    let mut owners = BTreeMap::new();
+    let taken = |(port, owner): (u16, &'static str)| (("service.port".to_owned(), port.to_string()), owner);
+    let mut owners: BTreeMap<_, &str> = ports::TAKEN.into_iter().map(taken).collect();
     let mut problems = Vec::new();
     for module in modules {
         let key = module.manifest.key.as_str();
         for (file, path, what) in claims(module) {
             if let Some(owner) = owners.insert((path.clone(), what.clone()), key) {
-                let message = format!("\"{what}\" belongs to module {owner} already");
+                let message = format!("\"{what}\" belongs to {owner} already");
                 let problem = FieldProblem::new(path, "unique", message);
                 problems.push(FileProblem { module_key: key.to_owned(), file, problem });
             }

@@ -4,11 +4,17 @@
 use serde_json::{Map, Value};
 
 use crate::FieldProblem;
+use crate::envelope::{shown, tell};
+use crate::fields::is_odd_control;
 
 /// Longest contract file that is read, in bytes.
 pub(crate) const MAX_FILE_BYTES: usize = 1 << 20;
 /// Longest label, name or title of a contract file, in characters.
 pub(crate) const MAX_LABEL: usize = 200;
+/// Most entries of a list that names modules, unit types, object types or relations: as many as an app may have types.
+pub(crate) const MAX_NAMED: usize = 64;
+/// Most entries of a list of features, routes, roles or row scopes, and most children of a union.
+pub(crate) const MAX_ENTRIES: usize = 256;
 
 /// The problems found so far.
 #[derive(Debug, Default)]
@@ -22,7 +28,7 @@ impl Findings {
         rule: &'static str,
         message: impl Into<String>,
     ) -> Option<T> {
-        self.0.push(FieldProblem::new(path, rule, message));
+        tell(&mut self.0, FieldProblem::new(path, rule, message));
         None
     }
 
@@ -82,9 +88,18 @@ impl<'a> Node<'a> {
         Some(Members { path: self.path.clone(), map })
     }
 
-    /// The value as a list.
-    pub(crate) fn items(&self, found: &mut Findings) -> Option<Vec<Self>> {
+    /// The value as a list whose items are not looked into.
+    pub(crate) fn list(&self, found: &mut Findings) -> Option<&'a [Value]> {
         let Value::Array(items) = self.value else { return found.refuse(&self.path, "type", "a list") };
+        Some(items)
+    }
+
+    /// The value as a list of at most `most` items.
+    pub(crate) fn items(&self, most: usize, found: &mut Findings) -> Option<Vec<Self>> {
+        let items = self.list(found)?;
+        if items.len() > most {
+            return found.refuse(&self.path, "limit", format!("at most {most} items"));
+        }
         let at = |(index, value)| Self { path: format!("{}[{index}]", self.path), value };
         Some(items.iter().enumerate().map(at).collect())
     }
@@ -105,13 +120,19 @@ pub(crate) struct Members<'a> {
 
 impl<'a> Members<'a> {
     pub(crate) fn path_of(&self, name: &str) -> String {
-        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
+        let name = shown(name);
+        if self.path.is_empty() { name.into_owned() } else { format!("{}.{name}", self.path) }
     }
 
     /// Every member that is not a comment.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'a str, Node<'a>)> + '_ {
         let named = self.map.iter().filter(|(name, _)| !name.starts_with('_'));
         named.map(|(name, value)| (name.as_str(), Node { path: self.path_of(name), value }))
+    }
+
+    /// How many members are no comments.
+    pub(crate) fn len(&self) -> usize {
+        self.map.keys().filter(|name| !name.starts_with('_')).count()
     }
 
     /// A member that must be there; `null` is a value.
@@ -127,11 +148,11 @@ impl<'a> Members<'a> {
         self.need(name, found)?.text(found)
     }
 
-    /// A text for people: 1 to [`MAX_LABEL`] characters, not blank, without control characters.
+    /// A text for people: 1 to [`MAX_LABEL`] characters, not blank, no control characters but line feed and tab.
     pub(crate) fn label(&self, name: &str, found: &mut Findings) -> Option<String> {
         let text = self.text(name, found)?;
         let fits = (1..=MAX_LABEL).contains(&text.chars().count()) && !text.trim().is_empty();
-        if fits && !text.chars().any(char::is_control) {
+        if fits && !text.chars().any(is_odd_control) {
             return Some(text.to_owned());
         }
         found.refuse(
@@ -151,8 +172,8 @@ impl<'a> Members<'a> {
         node.value.as_i64().or_else(|| found.refuse(&node.path, "type", "an integer"))
     }
 
-    pub(crate) fn items(&self, name: &str, found: &mut Findings) -> Option<Vec<Node<'a>>> {
-        self.need(name, found)?.items(found)
+    pub(crate) fn items(&self, name: &str, most: usize, found: &mut Findings) -> Option<Vec<Node<'a>>> {
+        self.need(name, found)?.items(most, found)
     }
 
     /// One word of a closed list.

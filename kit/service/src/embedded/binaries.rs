@@ -13,7 +13,7 @@ pub const PG_BIN: Variable = Variable::new(
     "PLATFORM_PG_BIN",
     Kind::Path,
     None,
-    "Folder of PostgreSQL's programs for the embedded database; absent: PATH and the usual places are searched",
+    "Folder of PostgreSQL's programs for the embedded database; absent: PATH and the usual places are searched, then they are fetched",
 );
 /// Oldest version that the migrations are written for.
 const OLDEST: u32 = 14;
@@ -49,7 +49,7 @@ impl Binaries {
                 cluster,
                 found: majors(&others),
             }),
-            _ => Err(EmbeddedError::NotFound { searched: listed(&folders) }),
+            _ => Err(EmbeddedError::NotFound { searched: listed(&folders), needed }),
         }
     }
 
@@ -59,7 +59,7 @@ impl Binaries {
         self.folder.join(name)
     }
 
-    fn at(folder: &Path) -> Option<Self> {
+    pub(super) fn at(folder: &Path) -> Option<Self> {
         // The real folder: a link in /usr/local/bin would hide the share folder that initdb needs.
         let server = folder.join("postgres").canonicalize().ok()?;
         let folder = server.parent().filter(|folder| folder.join("initdb").is_file())?;

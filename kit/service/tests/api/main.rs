@@ -4,7 +4,9 @@
 
 mod app;
 mod audit;
+mod fetch;
 mod layers;
+mod maven;
 mod org_client;
 mod probes;
 mod requests;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use contract::Settings;
 use rustix::fs::{CWD, Mode, OFlags};
-use service::embedded::{Account, Binaries, Launch, Place, Server};
+use service::embedded::{Account, Binaries, Launch, Place, Progress, Server, obtain};
 use tokio::time::Instant;
 
 use super::PASSWORD;
@@ -118,7 +118,7 @@ impl Site {
             rustix::fs::mkfifoat(CWD, self.fifo(), Mode::RUSR | Mode::WUSR)?;
             self.account.give(&self.fifo())?;
         }
-        let binaries = Binaries::find(&environment(), None)?;
+        let binaries = self.binaries().await?;
         let mut watcher = self.account.command(Path::new("/bin/sh"));
         watcher.args(["-c", WATCHER, "watcher"]).arg(&self.watch).arg(binaries.program("pg_ctl"));
         watcher.arg(self.watch.join("data")).arg(IDLE_SECONDS.to_string());
@@ -155,7 +155,7 @@ impl Site {
 
     async fn start_empty(&self) -> Result<u16> {
         self.place.wipe()?;
-        let launch = self.launch()?;
+        let launch = self.launch().await?;
         let folder = self.place.begin(self.account)?;
         launch.initialise(&folder, PASSWORD, false).await?;
         let folder = self.place.finish()?;
@@ -164,10 +164,15 @@ impl Site {
         Ok(server.port)
     }
 
-    fn launch(&self) -> Result<Launch> {
+    /// This machine's, or fetched by the first test process that needs them.
+    async fn binaries(&self) -> Result<Binaries> {
+        Ok(obtain(&environment(), None, self.account, &told).await?)
+    }
+
+    async fn launch(&self) -> Result<Launch> {
         let on = |name, value: &str| (name, value.to_owned());
         Ok(Launch {
-            binaries: Binaries::find(&environment(), None)?,
+            binaries: self.binaries().await?,
             account: self.account,
             log: self.log(),
             port: free_port()?,
@@ -202,6 +207,18 @@ impl Site {
     fn log(&self) -> PathBuf {
         self.folder.join("postgres.log")
     }
+}
+
+/// Past the test runner's capture: whoever waits for a first run must see why.
+fn told(progress: Progress) {
+    let line = match progress {
+        Progress::Begun { address, .. } => format!("fetching PostgreSQL from {address}"),
+        Progress::Again { why } => format!("the download broke off ({why}); it is asked for again"),
+        Progress::Done { folder } => format!("PostgreSQL is in {}", folder.display()),
+        Progress::Waiting | Progress::Arrived { .. } | Progress::Unpacking => return,
+    };
+    // A closed output cannot be told about.
+    drop(writeln!(std::io::stderr(), "testkit: {line}"));
 }
 
 /// No FIFO, or nobody has it open for reading.

@@ -8,6 +8,7 @@
 
 mod channels;
 mod contract_files;
+mod delivery;
 mod gates;
 
 use contract::Settings;

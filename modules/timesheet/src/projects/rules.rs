@@ -94,7 +94,7 @@ impl ProjectBody {
 impl FromBody for ProjectBody {
     fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
         let code = code(fields);
-        let name = fields.text("name", Text::line(MAX_NAME));
+        let name = fields.text("name", Text::title(MAX_NAME));
         let status = fields.optional_word("status", Status::WORDS);
         Some(Self { code: code?, name: name?, status: status? })
     }

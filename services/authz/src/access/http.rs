@@ -67,24 +67,39 @@ pub async fn batch_can(
     let begun = Instant::now();
     let Batch(items) = body.parse()?;
     let count = items.len();
-    let answered = answer_batch(&app, &caller.subject, items, correlation.as_str()).await;
+    let answered = decide_and_audit(&app, &caller.subject, items, |_| false, correlation.as_str()).await;
+    count_batch(&app, &answered, count, begun);
+    answered.map(Data)
+}
+
+/// Each of a batch counts as one decision, and the time is shared evenly.
+pub(super) fn count_batch(
+    app: &App,
+    answered: &Result<Vec<BatchAnswer>, ApiError>,
+    asked: usize,
+    begun: Instant,
+) {
+    let count = answered.as_ref().map_or(asked, Vec::len);
     let share = begun.elapsed().checked_div(u32::try_from(count).unwrap_or(u32::MAX)).unwrap_or_default();
     for index in 0..count {
         let answer = answered.as_ref().ok().and_then(|answers| answers.get(index));
         app.meter.count(answer.map_or(Reason::DependencyUnavailable, |answer| answer.decision.reason), share);
     }
-    answered.map(Data)
 }
 
-async fn answer_batch(
+/// Decides all at one moment, keeps the answers up to the first that `stop` names, and writes one audit row of the denied
+/// among them.
+pub(super) async fn decide_and_audit(
     app: &App,
     subject: &Subject,
     items: Vec<BatchItem>,
+    stop: impl Fn(&Decision) -> bool,
     correlation: &str,
 ) -> Result<Vec<BatchAnswer>, ApiError> {
     let decisions = decision::decide_all(&*app.engine, subject, &items).await?;
+    let last = decisions.iter().position(stop).map_or(decisions.len(), |index| index + 1);
     let answer = |(BatchItem { object, relation }, decision)| BatchAnswer { object, relation, decision };
-    let answers: Vec<BatchAnswer> = items.into_iter().zip(decisions).map(answer).collect();
+    let answers: Vec<BatchAnswer> = items.into_iter().zip(decisions).take(last).map(answer).collect();
     if let Some(denial) = Denial::of_batch(subject, &answers, correlation) {
         app.denials.write(denial).await?;
     }

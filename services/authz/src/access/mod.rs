@@ -1,6 +1,10 @@
-//! Effective access: the decision routes, and the audit of what they deny.
+//! Effective access: the decision routes and the audit of what they deny, the lists, the explanations, and the decision under
+//! the names of AuthZEN.
 
+pub mod authzen;
 mod denials;
+pub mod explain;
 pub mod http;
+pub mod objects;
 
 pub use denials::{Denial, DenialLog};

@@ -15,7 +15,8 @@ use crate::facts::{Ask, Facts, Place, PlaceFacts, Question, SubjectRef};
 pub use batch::{BatchItem, decide_all};
 pub use reason::Undecided;
 use steps::Case;
-pub(crate) use steps::{canonical, company_module};
+pub use steps::StepTold;
+pub(crate) use steps::{canonical, company_module, relation_ask, told as steps_told};
 
 /// Decides one request of one subject.
 ///
@@ -64,7 +65,7 @@ pub fn superadmin_request() -> AccessRequest {
 }
 
 /// Everything that any step may look at, asked for at once.
-fn question(subject: &Subject, request: &AccessRequest) -> Question {
+pub(crate) fn question(subject: &Subject, request: &AccessRequest) -> Question {
     let company = request.company_id.filter(|_| request.scope == Scope::Company);
     let object = request.object.as_ref().filter(|_| request.relation.is_some());
     let place = Place {
@@ -84,5 +85,5 @@ fn asks(request: &AccessRequest) -> Vec<Ask> {
         (Scope::Company, Some(company), Some(role)) => Some(Ask::company_role(company, role)),
         _ => None,
     };
-    [platform, company, steps::relation_ask(request)].into_iter().flatten().collect()
+    [platform, company, relation_ask(request)].into_iter().flatten().collect()
 }

@@ -1,9 +1,12 @@
 //! The seven steps (gateway document, "Access decision", rule 7), one function each, in one list. A step reads facts,
 //! notes what it looked at, and passes, denies, or cannot say. No step does I/O.
 
+use std::cmp::Ordering;
+
 use contract::Subject;
 use contract::decision::{AccessRequest, Decision, ObjectRef, Reason, Scope};
 use contract::id::{CompanyId, parse_uuid};
+use serde::Serialize;
 
 use super::reason::{Trail, Undecided, decision};
 use crate::engine::Known;
@@ -62,6 +65,41 @@ fn end(case: &Case<'_>, mut trail: Trail, reason: Reason, step: usize, stopped: 
     }
     trail.note("revision", format!("{}@{}", case.facts.model.revision(), case.facts.snapshot));
     decision(reason, trail.finish(step))
+}
+
+/// One step, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StepTold {
+    step: usize,
+    name: &'static str,
+    /// `passed`, `skipped`, `denied` or `not reached`.
+    outcome: &'static str,
+}
+
+/// The names of the steps, in their order.
+const NAMES: [&str; STEPS.len()] =
+    ["subject", "account", "lifecycle", "platformRole", "company", "module", "relation"];
+
+/// What became of each step of a decision.
+pub(crate) fn told(request: &AccessRequest, decision: &Decision) -> Vec<StepTold> {
+    let deciding = decision.evidence.first().and_then(|item| item.value.parse().ok()).unwrap_or(0);
+    let asked = |name: &str| match name {
+        "platformRole" => request.scope == Scope::Global,
+        "company" => request.scope == Scope::Company,
+        "module" => request.module_key.is_some(),
+        "relation" => request.relation.is_some(),
+        _ => true,
+    };
+    let outcome = |step: usize, name| match step.cmp(&deciding) {
+        Ordering::Equal if !decision.allowed => "denied",
+        Ordering::Greater if !decision.allowed => "not reached",
+        _ if asked(name) => "passed",
+        _ => "skipped",
+    };
+    let step = |(index, name): (usize, &&'static str)| {
+        StepTold { step: index + 1, name, outcome: outcome(index + 1, *name) }
+    };
+    NAMES.iter().enumerate().map(step).collect()
 }
 
 fn subject_exists(case: &Case<'_>, _trail: &mut Trail) -> Verdict {
@@ -201,6 +239,9 @@ fn relation_is_held(case: &Case<'_>, trail: &mut Trail) -> Verdict {
     }
     let held = case.facts.holds(&ask);
     trail.note("relation", format!("{relation} {}", word(held)));
+    if let Some(path) = case.facts.paths.get(&ask).filter(|path| !path.is_empty()) {
+        trail.note("path", path);
+    }
     match held {
         Held::Yes => Verdict::Pass,
         Held::No => Verdict::Deny(Reason::EngineDenied, "relation"),
@@ -209,7 +250,7 @@ fn relation_is_held(case: &Case<'_>, trail: &mut Trail) -> Verdict {
 }
 
 /// The relation check of a request, its object written as tuples write it.
-pub(super) fn relation_ask(request: &AccessRequest) -> Option<Ask> {
+pub(crate) fn relation_ask(request: &AccessRequest) -> Option<Ask> {
     let object = request.object.as_ref()?;
     let relation = request.relation.as_ref()?;
     Some(Ask::new(canonical(object), relation))

@@ -1,16 +1,22 @@
 //! The authorization engine: given a question, the facts of one moment and who holds what. [`Engine`] is the seam: the
-//! SQL engine (`sql.rs`) asks the database everything in one statement and is always exact; an engine that keeps the
-//! graph in memory answers the same questions behind the same trait. The validated model (`model.rs`), its source
-//! (`source.rs`) and the evaluator are separate files. An engine decides no step and knows no reason.
+//! SQL engine (`sql.rs`) asks the database everything in one statement and is always exact; the memory engine
+//! (`memory/`) keeps the graph of all tuples, follows the change log and answers the same questions. The validated model
+//! (`model.rs`), its source (`source.rs`) and the evaluators are separate files. An engine decides no step and knows no
+//! reason.
 
+mod memory;
 mod model;
 mod source;
 mod sql;
+mod sql_lists;
 
 use std::pin::Pin;
 
-use crate::facts::{Facts, Question};
+use contract::id::CompanyId;
 
+use crate::facts::{Ask, Facts, Question};
+
+pub use memory::{Branch, FixedGraph, Full, MemoryEngine, Tree, TupleRow};
 pub use model::{Known, Model};
 pub use source::Models;
 pub use sql::{DEFAULT_BUDGET, SqlEngine};
@@ -25,11 +31,48 @@ pub struct Unanswered {
     pub cause: String,
 }
 
-/// An answer that is being read.
-pub type Reading<'a> = Pin<Box<dyn Future<Output = Result<Facts, Unanswered>> + Send + 'a>>;
+/// What is to be listed: the objects of one type that belong to one module in one company.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listing {
+    /// The type.
+    pub object_type: String,
+    /// The relation that the subject holds on them.
+    pub relation: String,
+    /// The company.
+    pub company: CompanyId,
+    /// The module or app that declared the type.
+    pub module: String,
+}
 
-/// Answers questions.
+/// A list and the facts of its moment.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// The facts of the question.
+    pub facts: Facts,
+    /// All objects, by id.
+    pub ids: Vec<String>,
+}
+
+/// A tree and the facts of its moment.
+#[derive(Clone, Debug)]
+pub struct Explained {
+    /// The facts of the question, its relations among them.
+    pub facts: Facts,
+    /// What the relation follows from; absent when the object is in no tuple or the relation is not known.
+    pub tree: Option<Tree>,
+}
+
+/// An answer that is being read.
+pub type Reading<'a, T> = Pin<Box<dyn Future<Output = Result<T, Unanswered>> + Send + 'a>>;
+
+/// Answers questions, each by one moment that is not before the call.
 pub trait Engine: Send + Sync {
-    /// The facts of one moment, not before the call.
-    fn read<'a>(&'a self, question: &'a Question) -> Reading<'a>;
+    /// The facts, and who holds what was asked about.
+    fn read<'a>(&'a self, question: &'a Question) -> Reading<'a, Facts>;
+
+    /// The facts, and all objects of a listing.
+    fn list<'a>(&'a self, question: &'a Question, listing: &'a Listing) -> Reading<'a, Listed>;
+
+    /// The facts, who holds what was asked about, and why one relation is held or not.
+    fn explain<'a>(&'a self, question: &'a Question, ask: &'a Ask) -> Reading<'a, Explained>;
 }

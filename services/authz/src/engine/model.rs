@@ -10,18 +10,18 @@ use serde::Serialize;
 
 /// What holding one relation follows from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-struct Rules {
-    direct: BTreeSet<String>,
-    follow: BTreeSet<Follow>,
+pub(super) struct Rules {
+    pub(super) direct: BTreeSet<String>,
+    pub(super) follow: BTreeSet<Follow>,
     #[serde(skip)]
-    implied: BTreeSet<String>,
+    pub(super) implied: BTreeSet<String>,
 }
 
 /// Holders of `computed` on every object that a tuple of `tupleset` names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-struct Follow {
-    tupleset: String,
-    computed: String,
+pub(super) struct Follow {
+    pub(super) tupleset: String,
+    pub(super) computed: String,
 }
 
 /// Whether the model has a relation.
@@ -40,9 +40,10 @@ pub enum Known {
 pub struct Model {
     revision: i64,
     owners: BTreeMap<String, String>,
-    rules: BTreeMap<String, BTreeMap<String, Rules>>,
+    pub(super) rules: BTreeMap<String, BTreeMap<String, Rules>>,
     rules_json: String,
     implied_json: String,
+    turned_json: String,
 }
 
 /// A type declared twice.
@@ -71,7 +72,8 @@ impl Model {
             }
         }
         let (rules_json, implied_json) = (json_of_rules(&rules), json_of_implied(&rules));
-        Ok(Self { revision, owners, rules, rules_json, implied_json })
+        let turned_json = json_of_turned(&rules);
+        Ok(Self { revision, owners, rules, rules_json, implied_json, turned_json })
     }
 
     /// Revision of the catalog that it was compiled from.
@@ -120,6 +122,13 @@ impl Model {
     #[must_use]
     pub fn implied_json(&self) -> &str {
         &self.implied_json
+    }
+
+    /// `{type: {direct: {tuple relation: [relation]}, follow: {tupleset: [{computed, gives}]}, implied: {relation:
+    /// [relation]}}}`: what follows from a tuple or a relation, for the SQL engine's lists.
+    #[must_use]
+    pub fn turned_json(&self) -> &str {
+        &self.turned_json
     }
 }
 
@@ -174,6 +183,42 @@ fn json_of_implied(rules: &BTreeMap<String, BTreeMap<String, Rules>>) -> String 
         })
         .collect();
     serde_json::json!(implied).to_string()
+}
+
+/// What follows, for one type.
+#[derive(Default, Serialize)]
+struct Turned<'a> {
+    direct: BTreeMap<&'a str, Vec<&'a str>>,
+    follow: BTreeMap<&'a str, Vec<Gift<'a>>>,
+    implied: BTreeMap<&'a str, Vec<&'a str>>,
+}
+
+#[derive(Serialize)]
+struct Gift<'a> {
+    computed: &'a str,
+    gives: &'a str,
+}
+
+fn json_of_turned(rules: &BTreeMap<String, BTreeMap<String, Rules>>) -> String {
+    let turn = |of_type: &BTreeMap<String, Rules>| serde_json::json!(turned(of_type));
+    let all: BTreeMap<_, _> = rules.iter().map(|(name, of_type)| (name, turn(of_type))).collect();
+    serde_json::json!(all).to_string()
+}
+
+fn turned(of_type: &BTreeMap<String, Rules>) -> Turned<'_> {
+    let mut turned = Turned::default();
+    for (relation, rules) in of_type {
+        for direct in &rules.direct {
+            turned.direct.entry(direct).or_default().push(relation);
+        }
+        for Follow { tupleset, computed } in &rules.follow {
+            turned.follow.entry(tupleset).or_default().push(Gift { computed, gives: relation });
+        }
+        for implied in &rules.implied {
+            turned.implied.entry(implied).or_default().push(relation);
+        }
+    }
+    turned
 }
 
 #[cfg(test)]

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use service::config::DatabaseConfig;
-use sqlx::PgPool;
+use sqlx::{PgExecutor, PgPool};
 use sqlx::types::Json;
 
-use super::{Engine, Model, Models, Reading, Unanswered};
+use super::{Engine, Explained, Listed, Listing, Model, Models, Reading, Unanswered};
 use crate::facts::{Ask, Facts, Held, PlaceFacts, Question, SubjectFacts, SubjectRef};
 
 /// Most (object, relation) pairs that one question visits. Past it the answer is "cannot say", never a no.
@@ -22,11 +22,11 @@ const STATEMENT_TIMEOUT: &str = "500ms";
 /// How long a question may take with the wait for a connection: a server that hangs does not keep its own time limit.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// A catalog that changes more often than this while one question is asked is a dependency that cannot answer.
-const MODEL_ATTEMPTS: usize = 4;
+pub(super) const MODEL_ATTEMPTS: usize = 4;
 
 /// The settings of the engine's connections. Every step of the search is a look-up of a few rows by index; a plan made
 /// for a table that happened to be small would read it whole, and compiling the statement costs more than running it.
-const SETTINGS: [(&str, &str); 5] = [
+pub(super) const SETTINGS: [(&str, &str); 5] = [
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
     ("plan_cache_mode", "force_generic_plan"),
@@ -37,9 +37,9 @@ const SETTINGS: [(&str, &str); 5] = [
 /// Asks the database.
 #[derive(Debug)]
 pub struct SqlEngine {
-    pool: PgPool,
-    models: Models,
-    budget: i64,
+    pub(super) pool: PgPool,
+    pub(super) models: Arc<Models>,
+    pub(super) budget: i64,
 }
 
 impl SqlEngine {
@@ -48,7 +48,7 @@ impl SqlEngine {
     #[must_use]
     pub fn connect(database: &DatabaseConfig, budget: i64) -> Self {
         let pool = service::db::pool_with(database, &SETTINGS);
-        Self { pool, models: Models::default(), budget }
+        Self { pool, models: Arc::default(), budget }
     }
 
     /// Who holds what by a model that the caller brings, whatever the catalog's revision is.
@@ -56,23 +56,33 @@ impl SqlEngine {
     /// # Errors
     /// The database cannot answer.
     pub async fn read_by(&self, model: &Arc<Model>, question: &Question) -> Result<Facts, Unanswered> {
-        let row = self.ask(model, question).await?;
+        let row = self.ask(&self.pool, model, question).await.map_err(unanswered)?;
         row.facts(model, question)
+    }
+
+    /// The connections and the model, for whoever shares them.
+    pub(super) fn catalog(&self) -> super::memory::Catalog {
+        super::memory::Catalog { pool: self.pool.clone(), models: Arc::clone(&self.models) }
     }
 
     async fn read_now(&self, question: &Question) -> Result<Facts, Unanswered> {
         let mut model = self.models.current(&self.pool).await?;
         for _ in 0..MODEL_ATTEMPTS {
-            let row = self.ask(&model, question).await?;
+            let row = self.ask(&self.pool, &model, question).await.map_err(unanswered)?;
             if row.revision == Some(model.revision()) {
                 return row.facts(&model, question);
             }
             model = self.models.reload(&self.pool).await?;
         }
-        Err(Unanswered { dependency: "registry", cause: "the catalog changes without a pause".to_owned() })
+        Err(restless())
     }
 
-    async fn ask(&self, model: &Model, question: &Question) -> Result<Row, Unanswered> {
+    pub(super) async fn ask(
+        &self,
+        executor: impl PgExecutor<'_>,
+        model: &Model,
+        question: &Question,
+    ) -> sqlx::Result<Row> {
         let SubjectRef { kind, id, relation } = &question.subject;
         let (types, ids, relations) = columns(&question.asks);
         // Only a subject that is itself a relation of an object can be met on the way as such.
@@ -92,23 +102,39 @@ impl SqlEngine {
             self.budget,
             places
         );
-        answer.fetch_one(&self.pool).await.map_err(unanswered)
+        answer.fetch_one(executor).await
     }
 }
 
 impl Engine for SqlEngine {
-    fn read<'a>(&'a self, question: &'a Question) -> Reading<'a> {
-        Box::pin(async move {
-            let answer = tokio::time::timeout(ANSWER_TIMEOUT, self.read_now(question)).await;
-            answer.unwrap_or_else(|_| Err(too_late()))
-        })
+    fn read<'a>(&'a self, question: &'a Question) -> Reading<'a, Facts> {
+        Box::pin(in_time(self.read_now(question)))
+    }
+
+    fn list<'a>(&'a self, question: &'a Question, listing: &'a Listing) -> Reading<'a, Listed> {
+        Box::pin(in_time(self.list_now(question, listing)))
+    }
+
+    /// A tree needs the graph: this engine has none, so it says what is missing.
+    fn explain<'a>(&'a self, _question: &'a Question, _ask: &'a Ask) -> Reading<'a, Explained> {
+        let cause = "the graph is not in memory yet".to_owned();
+        Box::pin(std::future::ready(Err(Unanswered { dependency: "engine", cause })))
     }
 }
 
+async fn in_time<T>(answer: impl Future<Output = Result<T, Unanswered>>) -> Result<T, Unanswered> {
+    tokio::time::timeout(ANSWER_TIMEOUT, answer).await.unwrap_or_else(|_| Err(too_late()))
+}
+
+/// The catalog changed in every attempt.
+pub(super) fn restless() -> Unanswered {
+    Unanswered { dependency: "registry", cause: "the catalog changes without a pause".to_owned() }
+}
+
 /// What the statement answers.
-struct Row {
+pub(super) struct Row {
     snapshot: String,
-    revision: Option<i64>,
+    pub(super) revision: Option<i64>,
     look_age_s: Option<f64>,
     subject: Option<Json<SubjectFacts>>,
     places: Option<Json<Vec<PlaceFacts>>>,
@@ -117,7 +143,7 @@ struct Row {
 }
 
 impl Row {
-    fn facts(self, model: &Arc<Model>, question: &Question) -> Result<Facts, Unanswered> {
+    pub(super) fn facts(self, model: &Arc<Model>, question: &Question) -> Result<Facts, Unanswered> {
         let places = self.places.map(|Json(places)| places).unwrap_or_default();
         let held = self.held.unwrap_or_default();
         if places.len() != question.places.len() || held.len() != question.asks.len() {
@@ -138,6 +164,7 @@ impl Row {
             subject: self.subject.map(|Json(subject)| subject),
             places,
             held,
+            paths: HashMap::new(),
         })
     }
 }

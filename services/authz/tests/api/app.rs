@@ -48,6 +48,7 @@ impl App {
         let serving = tokio::spawn(authz::serve(config, listener, stop.clone()));
         let document = OpenApi::parse(authz::OPENAPI);
         until_keys_are_there(&api, &issuer).await;
+        until_loaded(&api).await;
         Self { api, owner: database.owner_pool(), database, issuer, identity, stop, serving, document }
     }
 
@@ -105,6 +106,14 @@ impl App {
 async fn until_keys_are_there(api: &Api, issuer: &TokenIssuer) {
     let token = issuer.issue("anybody");
     while api.post(CAN).bearer(&token).try_send().await.is_ok_and(|reply| reply.status == 503) {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Decisions are SQL's until the graph is in memory; tests want one of the two. A service that has ended loads nothing.
+async fn until_loaded(api: &Api) {
+    let loaded = "platform_authz_memory_loaded{service=\"authz\"} 1";
+    while api.get("/metrics").try_send().await.is_ok_and(|reply| !reply.text.contains(loaded)) {
         tokio::task::yield_now().await;
     }
 }

@@ -1,10 +1,11 @@
-//! The SQL engine against the plain evaluator (`naive.rs`), on random models and tuples: every object, every relation,
-//! users, plain objects and usersets as subjects, cycles, names that the model does not know.
+//! Both engines against the plain evaluator (`naive.rs`), on random models and histories of writes: every object, every
+//! relation, users, plain objects and usersets as subjects, cycles, names that the model does not know.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use authz::engine::{DEFAULT_BUDGET, Model, SqlEngine};
+use authz::engine::{DEFAULT_BUDGET, FixedGraph, Model, SqlEngine, TupleRow};
 use authz::facts::{Ask, Held, Question, SubjectRef};
 use contract::decision::ObjectRef;
 use contract::fragment::{Expression, Relations};
@@ -18,7 +19,9 @@ use crate::cases;
 use crate::naive::{self, Object, Tuple};
 
 /// How many models; `PROPTEST_CASES` changes it.
-const MODELS: u32 = 150;
+const MODELS: u32 = 1_500;
+/// A model costs SQL ten milliseconds and memory none.
+const SQL_MODELS: u32 = 100;
 const TYPES: [&str; 3] = ["a", "b", "c"];
 const RELATIONS: [&str; 4] = ["p", "q", "r", "s"];
 
@@ -58,39 +61,126 @@ fn subject() -> impl Strategy<Value = (Object, String)> {
     ]
 }
 
-fn tuples() -> impl Strategy<Value = BTreeSet<Tuple>> {
-    let tuple = (object(), names(RELATIONS), subject()).prop_map(
-        |(object, relation, (subject, subject_relation))| Tuple {
-            object,
-            relation,
-            subject,
-            subject_relation,
-        },
-    );
-    prop::collection::btree_set(tuple, 0..24)
+fn tuple() -> impl Strategy<Value = Tuple> {
+    let make = |(object, relation, (subject, subject_relation))| Tuple {
+        object,
+        relation,
+        subject,
+        subject_relation,
+    };
+    (object(), names(RELATIONS), subject()).prop_map(make)
 }
 
+fn tuples() -> impl Strategy<Value = BTreeSet<Tuple>> {
+    prop::collection::btree_set(tuple(), 0..24)
+}
+
+/// A history: tuples that are there, then changes one by one, with new bases in between.
+fn history() -> impl Strategy<Value = (BTreeSet<Tuple>, Vec<(bool, Tuple)>)> {
+    (tuples(), prop::collection::vec((any::<bool>(), tuple()), 0..12))
+}
+
+/// Memory says what the model means, before and after every history, of checks and of lists; and so does SQL, for the
+/// first of the models (`AUTHZ_SQL_MODELS` says of how many).
 #[test]
-fn the_engine_says_what_the_model_means() {
+fn the_engines_say_what_the_model_means() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let database = runtime.block_on(testkit::database());
     let _inside = runtime.enter();
     let (engine, owner) = (app::engine(&database, DEFAULT_BUDGET), database.owner_pool());
-    let cases =
-        std::env::var_os("PROPTEST_CASES").and_then(|text| text.to_str()?.parse().ok()).unwrap_or(MODELS);
+    let (cases, by_sql) = (number("PROPTEST_CASES", MODELS), number("AUTHZ_SQL_MODELS", SQL_MODELS));
+    let put = Cell::new(0_u32);
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
-    let outcome = runner.run(&(model(), tuples(), subject()), |(model, tuples, subject)| {
-        let differing = runtime.block_on(differences(&engine, &owner, &model, &tuples, &subject));
-        prop_assert!(differing.is_empty(), "{differing:#?}");
+    let outcome = runner.run(&(model(), history(), subject()), |(relations, (tuples, changes), subject)| {
+        let model = Arc::new(Model::compile(0, &relations, &BTreeMap::new()).expect("each type once"));
+        let mut graph = FixedGraph::build(&model, tuples.iter().map(row)).expect("room");
+        let mut tuples = tuples;
+        prop_assert_eq!(by_memory(&graph, &relations, &tuples, &subject), Vec::<String>::new());
+        for (index, (add, tuple)) in changes.iter().enumerate() {
+            let before = graph.clone();
+            let changed = if *add { tuples.insert(tuple.clone()) } else { tuples.remove(tuple) };
+            prop_assert_eq!(graph.apply(*add, &row(tuple)), Ok(changed));
+            prop_assert_eq!(before.tuples() + u64::from(changed && *add), graph.tuples() + u64::from(changed && !*add));
+            if index % 5 == 4 {
+                graph = graph.compacted().expect("room");
+            }
+        }
+        prop_assert_eq!(by_memory(&graph, &relations, &tuples, &subject), Vec::<String>::new());
+        put.set(put.get() + 1);
+        if put.get() <= by_sql {
+            let differing = runtime.block_on(differences(&engine, &owner, (&relations, &model), &tuples, &subject));
+            prop_assert!(differing.is_empty(), "{differing:#?}");
+        }
         Ok(())
     });
     assert!(outcome.is_ok(), "{}", outcome.expect_err("just seen"));
+    cases::told(&format!("{} models and histories, {} of them by SQL too", put.get(), put.get().min(by_sql)));
+}
+
+fn number(variable: &str, default: u32) -> u32 {
+    std::env::var_os(variable).and_then(|text| text.to_str()?.parse().ok()).unwrap_or(default)
+}
+
+fn row(tuple: &Tuple) -> TupleRow<'_> {
+    TupleRow {
+        object_type: &tuple.object.0,
+        object_id: &tuple.object.1,
+        relation: &tuple.relation,
+        subject_type: &tuple.subject.0,
+        subject_id: &tuple.subject.1,
+        subject_relation: &tuple.subject_relation,
+    }
+}
+
+/// What memory says otherwise than the plain evaluator: all asks at once, which share what was found out, each of them by
+/// itself, the lists from the subject's side and those from the object's.
+fn by_memory(
+    graph: &FixedGraph,
+    relations: &Relations,
+    tuples: &BTreeSet<Tuple>,
+    (subject, subject_relation): &(Object, String),
+) -> Vec<String> {
+    let held = naive::holdings(relations, tuples, subject, subject_relation);
+    let subject_ref =
+        SubjectRef { kind: subject.0.clone(), id: subject.1.clone(), relation: subject_relation.clone() };
+    let asks = every_ask();
+    let mut wrong = Vec::new();
+    for (ask, (said, path)) in asks.iter().zip(graph.check(&subject_ref, &asks)) {
+        let alone = graph.check(&subject_ref, std::slice::from_ref(ask)).pop().map(|(held, _)| held);
+        let key = ((ask.object.kind.clone(), ask.object.id.clone()), ask.relation.clone());
+        let expected = if held.contains(&key) { Held::Yes } else { Held::No };
+        if said != expected || alone != Some(expected) || path.is_empty() == (expected == Held::Yes) {
+            wrong.push(format!("{ask:?}: {said:?} together, {alone:?} alone, path \"{path}\", expected {expected:?}"));
+        }
+        let tree = graph.tree(&subject_ref, ask).map(|tree| serde_json::json!(tree)["held"] == true);
+        if tree.is_some_and(|held| held != (expected == Held::Yes)) {
+            wrong.push(format!("{ask:?}: the tree says otherwise"));
+        }
+    }
+    let named = tuples.iter().any(|tuple| tuple.subject == *subject || tuple.object == *subject);
+    for (kind, relation) in TYPES.iter().flat_map(|kind| RELATIONS.map(|relation| (*kind, relation))) {
+        let of_kind = held.iter().filter(|((of, _), by)| of == kind && by == relation);
+        let expected: Vec<String> = of_kind.map(|((_, id), _)| id.clone()).collect();
+        if named && graph.objects(&subject_ref, kind, relation).as_ref() != Some(&expected) {
+            wrong.push(format!("objects {kind} {relation}, expected {expected:?}"));
+        }
+    }
+    if subject_relation.is_empty() {
+        for ask in &asks {
+            let said = graph.subjects(ask, &subject.0).is_some_and(|ids| ids.contains(&subject.1));
+            let key = ((ask.object.kind.clone(), ask.object.id.clone()), ask.relation.clone());
+            if said != held.contains(&key) {
+                wrong.push(format!("subjects of {ask:?}"));
+            }
+        }
+    }
+    wrong
 }
 
 async fn differences(
     engine: &SqlEngine,
     owner: &PgPool,
-    relations: &Relations,
+    (relations, model): (&Relations, &Arc<Model>),
     tuples: &BTreeSet<Tuple>,
     (subject, subject_relation): &(Object, String),
 ) -> Vec<(Ask, Held)> {
@@ -104,12 +194,11 @@ async fn differences(
         })
         .collect();
     cases::store(owner, &json!(rows)).await;
-    let model = Arc::new(Model::compile(0, relations, &BTreeMap::new()).expect("each type once"));
     let asks = every_ask();
     let subject_ref =
         SubjectRef { kind: subject.0.clone(), id: subject.1.clone(), relation: subject_relation.clone() };
     let question = Question { subject: subject_ref, places: Vec::new(), asks: asks.clone() };
-    let facts = engine.read_by(&model, &question).await.expect("an answer");
+    let facts = engine.read_by(model, &question).await.expect("an answer");
     let held = naive::holdings(relations, tuples, subject, subject_relation);
     let expected = |ask: &Ask| {
         let key = ((ask.object.kind.clone(), ask.object.id.clone()), ask.relation.clone());

@@ -8,6 +8,7 @@
 )]
 
 mod guards;
+mod histories;
 mod lifecycle;
 mod look;
 mod provider;

@@ -39,7 +39,7 @@ impl FromBody for NewMember {
     fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
         let company = fields.uuid("companyId");
         let code = fields.text("code", Text::line(MAX_CODE));
-        let display_name = fields.text("displayName", Text::line(MAX_NAME));
+        let display_name = fields.text("displayName", Text::title(MAX_NAME));
         let email = patch_email(fields);
         Some(Self { company: company?, code: code?, display_name: display_name?, email: email?.apply(None) })
     }
@@ -70,7 +70,7 @@ pub(crate) struct MemberChange {
 
 impl FromBody for MemberChange {
     fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
-        let display_name = fields.optional_text("displayName", Text::line(MAX_NAME));
+        let display_name = fields.optional_text("displayName", Text::title(MAX_NAME));
         let email = patch_email(fields);
         let is_active = fields.optional_bool("isActive");
         Some(Self { display_name: display_name?, email: email?, is_active: is_active? })

@@ -42,7 +42,7 @@ pub(crate) struct NewPosition {
 impl FromBody for NewPosition {
     fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
         let code = fields.text("code", Text::line(MAX_CODE));
-        let title = fields.text("title", Text::line(MAX_TITLE));
+        let title = fields.text("title", Text::title(MAX_TITLE));
         let unit = fields.uuid("orgUnitId");
         Some(Self { code: code?, title: title?, unit: unit? })
     }

@@ -59,7 +59,7 @@ impl FromBody for NewUnit {
         let type_key = fields.text("typeKey", Text::line(MAX_TYPE_KEY));
         let parent = fields.optional_uuid("parentId");
         let code = read_code(fields);
-        let name = fields.text("name", Text::line(MAX_NAME));
+        let name = fields.text("name", Text::title(MAX_NAME));
         Some(Self { type_key: type_key?, parent: parent?, code: code?, name: name? })
     }
 }

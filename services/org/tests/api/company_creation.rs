@@ -8,7 +8,7 @@ use crate::support::Org;
 use crate::units::futures;
 
 /// Puts a module into the catalog as registry would.
-async fn module(db: &PgPool, key: &str, port: i32, installed: bool, enabled: bool) {
+pub(crate) async fn module(db: &PgPool, key: &str, port: i32, installed: bool, enabled: bool) {
     sqlx::query(
         "INSERT INTO registry.modules(key, kind, display_name, version, port, installed, enabled, manifest, fragment, content_hash)
          VALUES ($1, 'module', $1, '1.0.0', $2, $3, $4, '{}', '{}', sha256(''))",
@@ -22,7 +22,7 @@ async fn module(db: &PgPool, key: &str, port: i32, installed: bool, enabled: boo
     .expect("a module");
 }
 
-fn defaults(company: &str, key: &str) -> [String; 2] {
+pub(crate) fn defaults(company: &str, key: &str) -> [String; 2] {
     let object = format!("company_module:{company}/{key}");
     [format!("{object}#company@company:{company}"), format!("{object}#system@system:platform")]
 }

@@ -40,7 +40,7 @@ async fn fields_of_a_member_have_limits() {
         fields(&org.post(MEMBERS, past).await),
         ["companyId uuid", "code length", "displayName length", "email length"]
     );
-    let bad = json!({ "companyId": company, "code": "\t", "displayName": "a\nb", "email": "nobody" });
+    let bad = json!({ "companyId": company, "code": "\t", "displayName": "a\u{7}b", "email": "nobody" });
     assert_eq!(fields(&org.post(MEMBERS, bad).await), ["code blank", "displayName control", "email email"]);
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use contract::FieldProblem;
-use contract::fields::{Fields, FromBody, Text};
+use contract::envelope::{MAX_PROBLEMS, shown};
+use contract::fields::{Fields, FromBody, Text, is_odd_control};
 use contract::fragment::{Relations, access_feature, is_base_type, parse_relations};
 use contract::manifest::{is_key, version};
 use semver::Version;
@@ -94,6 +95,7 @@ impl FromBody for AppManifest {
 fn read_features(fields: &mut Fields<'_>) -> Option<Vec<String>> {
     let Some(value) = fields.raw("features") else { return Some(Vec::new()) };
     let Value::Array(items) = value else { return fields.refuse("features", "type", "a list of strings") };
+    let items = items.get(..=MAX_FEATURES).unwrap_or(items);
     let mut features = Vec::new();
     for (index, item) in items.iter().enumerate() {
         match item.as_str() {
@@ -186,9 +188,8 @@ pub(super) fn check(
 fn unknown_keys(sent: Option<&Map<String, Value>>) -> Vec<FieldProblem> {
     let names = sent.into_iter().flat_map(Map::keys);
     let unknown = names.filter(|name| !name.starts_with('_') && !KEYS.contains(&name.as_str()));
-    unknown
-        .map(|name| FieldProblem::new(name, "unknown_key", format!("one of {}", KEYS.join(", "))))
-        .collect()
+    let message = || format!("one of {}", KEYS.join(", "));
+    unknown.take(MAX_PROBLEMS).map(|name| FieldProblem::new(shown(name), "unknown_key", message())).collect()
 }
 
 fn check_key(key: &str, reserved: &Reserved) -> Option<FieldProblem> {
@@ -203,7 +204,7 @@ fn check_key(key: &str, reserved: &Reserved) -> Option<FieldProblem> {
 fn check_display_name(name: &str) -> Option<FieldProblem> {
     let fits = (1..=MAX_DISPLAY_NAME).contains(&name.chars().count()) && !name.trim().is_empty();
     let right = format!("1 to {MAX_DISPLAY_NAME} characters, not blank, no control characters");
-    (!fits || name.chars().any(char::is_control)).then(|| FieldProblem::new("displayName", "label", right))
+    (!fits || name.chars().any(is_odd_control)).then(|| FieldProblem::new("displayName", "label", right))
 }
 
 fn check_client(client: &str, reserved: &Reserved) -> Option<FieldProblem> {

@@ -10,8 +10,12 @@
 mod app;
 mod apps;
 mod bundles;
+#[expect(dead_code, reason = "the contract's own tests read more of its cases")]
+#[path = "../../../../kit/contract/tests/rules/cases.rs"]
+mod cases;
 mod catalog;
 mod default_grants;
 mod enablement;
+mod rules;
 mod snapshot;
 mod start;

@@ -1,0 +1,15 @@
+//! What the targets share: how long an input may take.
+
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// Longest run of one input, as processor time: the clock on the wall would count what else the machine does.
+const LONGEST_MS: i64 = 1_000;
+
+/// Runs it, and panics when it took too long.
+pub fn timed(run: impl FnOnce()) {
+    let begun = clock_gettime(ClockId::ThreadCPUTime);
+    run();
+    let ended = clock_gettime(ClockId::ThreadCPUTime);
+    let ms = |at: Timespec| at.tv_sec * 1_000 + at.tv_nsec / 1_000_000;
+    assert!(ms(ended) - ms(begun) <= LONGEST_MS, "{} ms", ms(ended) - ms(begun));
+}

@@ -1,0 +1,92 @@
+//! The delivery families (module contract, "Metrics"), and how long the oldest pending job is overdue. Jobs are counted
+//! again and again in the background: a scrape never waits for the database.
+
+use std::time::Duration;
+
+use contract::Variable;
+use contract::settings::Kind;
+use prometheus::{Gauge, IntCounterVec, IntGaugeVec, Opts};
+use sqlx::PgPool;
+use telemetry::Metrics;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+use super::store;
+
+/// How often jobs are counted.
+pub const RECOUNT: Variable = Variable::new(
+    "PLATFORM_NOTIFICATION_RECOUNT_INTERVAL",
+    Kind::Duration,
+    Some("15s"),
+    "How often delivery jobs are counted for the metrics; 1s to 1h",
+);
+/// A count reads an index of all jobs; more often than this would cost more than it tells.
+pub const RECOUNT_MIN: Duration = Duration::from_secs(1);
+/// Later than this the figures tell of another day.
+pub const RECOUNT_MAX: Duration = Duration::from_hours(1);
+
+/// The group that jobs are made in.
+const CLAIM_GROUP: &str = "default";
+const STATES: [&str; 3] = ["pending", "done", "dead"];
+const PENDING: &str = "pending";
+const KINDS: [&str; 2] = ["email", "webhook"];
+const OUTCOMES: [&str; 3] = ["success", "retry", "dead"];
+
+/// Counts deliveries. Cheap to clone.
+#[derive(Clone)]
+pub struct Meter {
+    jobs: IntGaugeVec,
+    overdue: Gauge,
+}
+
+impl Meter {
+    /// Registers the families; every series is there from the start, so that a rate over the first event is one.
+    ///
+    /// # Errors
+    /// A family registered twice.
+    pub fn register(metrics: &Metrics) -> prometheus::Result<Self> {
+        let jobs = Opts::new("platform_delivery_jobs", "Delivery jobs in the worker's claim group.");
+        let jobs = metrics.register(IntGaugeVec::new(jobs, &["state"])?)?;
+        let attempts = Opts::new("platform_delivery_attempts_total", "Settled delivery attempts.");
+        let attempts = metrics.register(IntCounterVec::new(attempts, &["kind", "outcome"])?)?;
+        let overdue = metrics.register(Gauge::new(
+            "platform_delivery_oldest_pending_seconds",
+            "How long the oldest pending delivery job waits past its time.",
+        )?)?;
+        for state in STATES {
+            jobs.with_label_values(&[state]).set(0);
+        }
+        for kind in KINDS {
+            for outcome in OUTCOMES {
+                attempts.with_label_values(&[kind, outcome]).inc_by(0);
+            }
+        }
+        Ok(Self { jobs, overdue })
+    }
+
+    /// Counts until `stop`. A database that does not answer leaves the figures as they were.
+    pub async fn recount(self, pool: PgPool, every: Duration, stop: CancellationToken) {
+        let mut turn = tokio::time::interval(every);
+        turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = turn.tick() => {}
+                () = stop.cancelled() => return,
+            }
+            if let Err(error) = self.count(&pool).await {
+                tracing::warn!(%error, "delivery jobs cannot be counted");
+            }
+        }
+    }
+
+    /// One count.
+    async fn count(&self, pool: &PgPool) -> sqlx::Result<()> {
+        let counts = store::count(pool, CLAIM_GROUP).await?;
+        let of = |state: &str| counts.iter().find(|count| count.state == state);
+        for state in STATES {
+            self.jobs.with_label_values(&[state]).set(of(state).map_or(0, |count| count.count));
+        }
+        self.overdue.set(of(PENDING).map_or(0.0, |count| count.overdue_seconds));
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! Who and what the demo company is made of. Data only; codes are what a second run recognises.
+
+/// Code and name of the company.
+pub(super) const COMPANY: (&str, &str) = ("NORTHWIND", "Northwind Studio");
+
+/// A unit below the company.
+pub(super) struct Unit {
+    pub(super) code: &'static str,
+    pub(super) kind: &'static str,
+    /// Code of the unit above.
+    pub(super) parent: &'static str,
+    pub(super) name: &'static str,
+}
+
+/// Parents before children.
+pub(super) const UNITS: [Unit; 7] = [
+    Unit { code: "PRODUCT", kind: "business_unit", parent: COMPANY.0, name: "Product" },
+    Unit { code: "ENG", kind: "department", parent: "PRODUCT", name: "Engineering" },
+    Unit { code: "DESIGN", kind: "department", parent: "PRODUCT", name: "Design" },
+    Unit { code: "ENG-WEB", kind: "team", parent: "ENG", name: "Web team" },
+    Unit { code: "SALES", kind: "business_unit", parent: COMPANY.0, name: "Sales" },
+    Unit { code: "NORTH", kind: "territory", parent: "SALES", name: "Northern region" },
+    Unit { code: "OFFICE", kind: "department", parent: COMPANY.0, name: "Office and finance" },
+];
+
+/// A member; `login` is the user of the identity provider that is linked to it.
+pub(super) struct Member {
+    pub(super) code: &'static str,
+    pub(super) name: &'static str,
+    pub(super) login: Option<&'static str>,
+}
+
+const fn member(code: &'static str, name: &'static str) -> Member {
+    Member { code, name, login: None }
+}
+
+const fn user(code: &'static str, name: &'static str, login: &'static str) -> Member {
+    Member { code, name, login: Some(login) }
+}
+
+/// The four who can log in beside the administrator.
+pub(super) const LOGINS: [&str; 4] = ["alice", "bob", "carol", "dave"];
+
+/// All members. The first is the platform's administrator, whatever that login is called: see [`ADMINISTRATOR`].
+pub(super) const MEMBERS: [Member; 14] = [
+    member(ADMINISTRATOR, "Robin Administrator"),
+    user("N001", "Alice Andersson", "alice"),
+    user("N002", "Bob Baker", "bob"),
+    user("N003", "Carol Castillo", "carol"),
+    user("N004", "Dave Dubois", "dave"),
+    member("N005", "Erin Eriksen"),
+    member("N006", "Farid Farouk"),
+    member("N007", "Grace Goldberg"),
+    member("N008", "Hiro Hayashi"),
+    member("N009", "Ines Ivanova"),
+    member("N010", "Jonas Jensen"),
+    member("N011", "Kim Kowalski"),
+    member("N012", "Lena Lindqvist"),
+    member("N013", "Marco Moretti"),
+];
+
+/// Code of the administrator's member.
+pub(super) const ADMINISTRATOR: &str = "N000";
+
+/// A position and who holds it, by member code.
+pub(super) struct Position {
+    pub(super) code: &'static str,
+    pub(super) title: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) holder: Option<&'static str>,
+}
+
+const fn position(
+    code: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    holder: &'static str,
+) -> Position {
+    Position { code, title, unit, holder: Some(holder) }
+}
+
+/// One of them is vacant.
+pub(super) const POSITIONS: [Position; 7] = [
+    position("CTO", "Head of engineering", "ENG", "N003"),
+    position("WEB-LEAD", "Lead developer, web", "ENG-WEB", "N001"),
+    position("WEB-DEV", "Developer, web", "ENG-WEB", "N002"),
+    position("DESIGN-LEAD", "Lead designer", "DESIGN", "N007"),
+    position("SALES-NORTH", "Account manager, north", "NORTH", "N010"),
+    position("FINANCE", "Finance", "OFFICE", "N004"),
+    Position { code: "WEB-JUNIOR", title: "Junior developer, web", unit: "ENG-WEB", holder: None },
+];
+
+/// A group and its members, by code.
+pub(super) struct Group {
+    pub(super) code: &'static str,
+    pub(super) name: &'static str,
+    pub(super) members: &'static [&'static str],
+}
+
+/// Code of the group that may look at everybody's weeks.
+pub(super) const LEADS: &str = "LEADS";
+
+/// All groups.
+pub(super) const GROUPS: [Group; 3] = [
+    Group { code: LEADS, name: "Team leads", members: &["N003", "N007"] },
+    Group { code: "WEB", name: "Everybody on the web team", members: &["N001", "N002", "N005", "N006"] },
+    Group { code: "SOCIAL", name: "Friday cake", members: &["N001", "N004", "N009", "N012"] },
+];
+
+/// Code and name of a project, and whether time may be recorded on it.
+pub(super) const PROJECTS: [(&str, &str, bool); 4] = [
+    ("SHOP", "Web shop for Lakeside Books", true),
+    ("INTRA", "Intranet of the harbour authority", true),
+    ("OWN", "Our own website", true),
+    ("LEGACY", "Old web shop", false),
+];
+
+/// Whose weeks go to whom, by member code.
+pub(super) const APPROVERS: [(&str, &str); 3] = [("N001", "N003"), ("N002", "N003"), ("N004", "N003")];
+
+/// What happens to last week's submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    Waits,
+    Approved,
+    Rejected,
+}
+
+/// Last week of one who can log in: hours from Monday to Friday on each project.
+pub(super) struct Week {
+    pub(super) login: &'static str,
+    pub(super) hours: &'static [(&'static str, [f64; 5])],
+    pub(super) ending: Ending,
+}
+
+/// Who decides the weeks.
+pub(super) const DECIDER: &str = "carol";
+
+/// The weeks that were submitted.
+pub(super) const WEEKS: [Week; 3] = [
+    Week {
+        login: "alice",
+        hours: &[("SHOP", [6.0, 8.0, 4.5, 8.0, 5.0]), ("OWN", [2.0, 0.0, 3.5, 0.0, 2.5])],
+        ending: Ending::Approved,
+    },
+    Week { login: "bob", hours: &[("INTRA", [8.0, 7.5, 8.0, 8.0, 6.0])], ending: Ending::Waits },
+    Week { login: "dave", hours: &[("OWN", [1.0, 0.0, 0.0, 0.0, 24.0])], ending: Ending::Rejected },
+];
+
+/// Why the rejected one was.
+pub(super) const REJECTION: &str = "24 hours on Friday? Please look again.";

@@ -1,0 +1,84 @@
+//! `platform demo`: a small company on a running platform, made over the public API as its users would make it. Run
+//! again, it makes what is missing; when nothing is, it changes nothing.
+//!
+//! ```text
+//! People::log_in -> org::fill (company, members, units, positions, groups) -> timesheet::fill -> tell
+//! ```
+//!
+//! Notification, helpdesk and docs have no route yet that makes anything, so the demo has nothing of theirs.
+
+mod api;
+mod bar;
+mod cast;
+mod org;
+mod people;
+mod timesheet;
+
+use contract::{Clock, Settings};
+
+use bar::Bar;
+use cast::COMPANY;
+use people::People;
+
+use crate::console;
+use crate::stop::Stop;
+use crate::up::UpConfig;
+
+/// Fills a running platform.
+pub(crate) async fn demo(settings: &Settings) -> Result<(), Stop> {
+    let config = UpConfig::read(settings)?;
+    let mut bar = Bar::new(people::STEPS + org::steps() + timesheet::STEPS);
+    let people = People::log_in(settings, &config, &mut bar).await?;
+    let company = org::fill(&people, &mut bar).await?;
+    timesheet::fill(&people, &company, Clock::system().now(), &mut bar).await?;
+    match bar.made {
+        0 => console::result(&format!("{} was there already; nothing was changed", COMPANY.1)),
+        made => console::result(&format!("{} is there: {made} things made", COMPANY.1)),
+    }
+    tell(&config, &people, &company.id);
+    Ok(())
+}
+
+/// Five things to try, as commands that can be copied.
+fn tell(config: &UpConfig, people: &People, company: &str) {
+    let base = format!("https://{}", config.domain);
+    let admin = &people.administrator.login;
+    let certificate = config.data_dir.join("certs/ca.pem");
+    let trust = if config.makes_certificates {
+        format!(" --cacert {}", certificate.display())
+    } else {
+        String::new()
+    };
+    let call = |user: &str, rest: &str| {
+        format!(r#"curl -sS{trust} -H "Authorization: Bearer $(platform token --user {user})" {rest}"#)
+    };
+    let timesheet = format!("{base}/api/timesheet/v1/companies/{company}");
+    let things = [
+        ("Alice's companies", call("alice", &format!("{base}/api/org/me/companies"))),
+        (
+            "the weeks that wait for Carol's decision",
+            call("carol", &format!("'{timesheet}/submissions?view=approvals'")),
+        ),
+        (
+            "a no: Bob may not make a project",
+            call(
+                "bob",
+                &format!(
+                    r#"-H 'Content-Type: application/json' {timesheet}/projects -d '{{"code":"MINE","name":"My own"}}'"#
+                ),
+            ),
+        ),
+        (
+            "the timesheet off (and on again with /enable); the next call of Alice's is refused",
+            call(admin, &format!("-X POST {base}/api/platform/admin/modules/timesheet/disable")),
+        ),
+        (
+            "what has been decided until now, by reason",
+            call(admin, &format!("{base}/api/platform/metrics | grep ^platform_authz_decisions_total")),
+        ),
+    ];
+    console::result("\nFive things to try (in this folder, with `platform` as this program):");
+    for (number, (what, command)) in (1..).zip(things) {
+        console::result(&format!("\n{number}. {what}\n   {command}"));
+    }
+}

@@ -1,0 +1,160 @@
+//! The questions of the doctor. An answer that did not come is a text that says why.
+
+use std::error::Error;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use contract::Settings;
+use contract::settings::split_list;
+use reqwest::{Client, redirect};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::place::Place;
+use crate::secrets::Secrets;
+use crate::stop::Stop;
+use crate::token::{Provider, development_ca, secret};
+
+/// One answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A challenge of the right shape; no code is ever asked for with it.
+const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+
+/// What a token says of itself. Its signature is the verifier's business.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Token {
+    #[serde(rename = "iss")]
+    pub(super) issuer: String,
+    #[serde(rename = "aud", default)]
+    pub(super) audience: Value,
+    #[serde(rename = "iat")]
+    pub(super) issued_at: i64,
+    #[serde(rename = "exp")]
+    pub(super) expires_at: i64,
+}
+
+/// A client that trusts what browsers of this platform trust.
+pub(super) struct Asking {
+    client: Client,
+    base_url: String,
+}
+
+impl Asking {
+    pub(super) fn of(settings: &Settings, place: &Place) -> Result<Self, Stop> {
+        let mut builder =
+            Client::builder().timeout(PATIENCE).redirect(redirect::Policy::none()).tls_info(true);
+        // A certificate that was given has to be trusted without the development CA.
+        if !settings.is_set("PLATFORM_TLS_CERT") {
+            for root in development_ca(&place.up)? {
+                builder = builder.add_root_certificate(root);
+            }
+        }
+        let client = builder.build().map_err(|error| Stop::Unfit(format!("no HTTP client: {error}")))?;
+        Ok(Self { client, base_url: place.base_url.clone() })
+    }
+
+    /// The certificate that the edge shows, in DER; it was verified for the public name.
+    pub(super) async fn certificate(&self) -> Result<Vec<u8>, String> {
+        let answer = self.client.get(format!("{}/healthz", self.base_url)).send().await.map_err(causes)?;
+        if !answer.status().is_success() {
+            return Err(format!(
+                "{}/healthz answers {}: is that the platform?",
+                self.base_url,
+                answer.status()
+            ));
+        }
+        let shown = answer.extensions().get::<reqwest::tls::TlsInfo>();
+        let leaf = shown.and_then(reqwest::tls::TlsInfo::peer_certificate).map(<[u8]>::to_vec);
+        leaf.ok_or_else(|| format!("{} showed no certificate", self.base_url))
+    }
+
+    /// A realm's discovery document.
+    pub(super) async fn discovery(&self, realm: &str) -> Result<Value, String> {
+        self.json(&format!("{realm}/.well-known/openid-configuration")).await
+    }
+
+    /// A JSON document.
+    pub(super) async fn json(&self, address: &str) -> Result<Value, String> {
+        let answer = self.client.get(address).send().await.map_err(causes)?;
+        let status = answer.status();
+        if !status.is_success() {
+            return Err(format!("{address} answers {status}"));
+        }
+        answer.json().await.map_err(|error| format!("{address} answers no JSON: {}", causes(error)))
+    }
+
+    /// The status of a login that would return to `redirect`.
+    pub(super) async fn login_page(&self, realm: &str, redirect: &str) -> Result<u16, String> {
+        let query = [
+            ("response_type", "code"),
+            ("client_id", "platform-frontend"),
+            ("redirect_uri", redirect),
+            ("scope", "openid"),
+            ("state", "doctor"),
+            ("code_challenge", CHALLENGE),
+            ("code_challenge_method", "S256"),
+        ];
+        let page = self.client.get(format!("{realm}/protocol/openid-connect/auth")).query(&query);
+        page.send().await.map(|page| page.status().as_u16()).map_err(causes)
+    }
+
+    /// A token of the administration client, from the provider itself.
+    pub(super) async fn admin_token(&self, settings: &Settings, place: &Place) -> Result<Token, String> {
+        let id = settings.raw("PLATFORM_IDP_ADMIN_CLIENT_ID");
+        let id = id
+            .or(place.is_built_in.then_some("platform-admin"))
+            .ok_or("PLATFORM_IDP_ADMIN_CLIENT_ID is not set")?;
+        let given = settings.raw("PLATFORM_IDP_ADMIN_CLIENT_SECRET").map(ToOwned::to_owned);
+        let kept = || {
+            Secrets::in_dir(&place.up.data_dir).find("idp-admin").ok().flatten().filter(|_| place.is_built_in)
+        };
+        let secret = given.or_else(kept).ok_or("PLATFORM_IDP_ADMIN_CLIENT_SECRET is not set")?;
+        let form = [("grant_type", "client_credentials"), ("client_id", id), ("client_secret", &secret)];
+        let address = format!("{}/protocol/openid-connect/token", place.internal_realm());
+        let answer = self.client.post(&address).form(&form).send().await.map_err(causes)?;
+        let status = answer.status();
+        let body: Value =
+            answer.json().await.map_err(|_| format!("{address} answers {status} without JSON"))?;
+        let token = body.get("access_token").and_then(Value::as_str);
+        let why = body.get("error").and_then(Value::as_str).unwrap_or_default();
+        read(token.ok_or_else(|| format!("the provider gives {id} no token: {status} {why}"))?)
+    }
+
+    /// A token for the platform: of the first service client, else of a development user.
+    pub(super) async fn platform_token(&self, settings: &Settings, place: &Place) -> Result<Token, String> {
+        let provider = Provider::behind_edge(&place.up).map_err(|stop| stop.to_string())?;
+        let clients = split_list(settings.raw("PLATFORM_SERVICE_CLIENTS").unwrap_or_default());
+        let token = if let Some(client) = clients.first() {
+            let secret = secret(client, settings, &place.up).map_err(|stop| stop.to_string())?;
+            provider.client_token(client, &secret).await
+        } else if place.is_built_in {
+            let users = split_list(settings.raw("PLATFORM_DEV_USERS").unwrap_or("admin:admin"));
+            let (user, password) =
+                users.first().and_then(|entry| entry.split_once(':')).ok_or("PLATFORM_DEV_USERS is empty")?;
+            provider.user_token(user, password).await
+        } else {
+            return Err("no token to look at: name a service client in PLATFORM_SERVICE_CLIENTS".to_owned());
+        };
+        read(&token.map_err(|stop| stop.to_string())?)
+    }
+}
+
+fn read(token: &str) -> Result<Token, String> {
+    let payload = token.split('.').nth(1).and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
+    let claims = payload.and_then(|payload| serde_json::from_slice(&payload).ok());
+    claims.ok_or_else(|| "the provider's token is no JWT with iss, iat and exp".to_owned())
+}
+
+/// An error with all its causes.
+fn causes(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}

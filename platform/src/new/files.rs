@@ -1,0 +1,99 @@
+//! The files of a new module: texts of `template/` with the module's names in place of `{{key}}`, `{{name}}` and
+//! `{{port}}`. The queries of its store come with the data that `query!` is checked against, so that it builds without a
+//! database.
+
+use contract::license;
+use ring::digest::{SHA256, digest};
+
+/// What the texts are filled with.
+#[derive(Clone, Debug)]
+pub(super) struct Names {
+    pub(super) key: String,
+    /// For people.
+    pub(super) name: String,
+    pub(super) port: u16,
+}
+
+/// One file to be written.
+#[derive(Clone, Debug)]
+pub(super) struct Written {
+    /// Below the workspace's root.
+    pub(super) path: String,
+    pub(super) text: String,
+}
+
+/// Path in the module's folder, and the text.
+const FILES: [(&str, &str); 20] = [
+    ("Cargo.toml", include_str!("template/Cargo.toml.in")),
+    ("build.rs", include_str!("template/build.rs.in")),
+    ("module.manifest.json", include_str!("template/module.manifest.json.in")),
+    ("authz.fragment.json", include_str!("template/authz.fragment.json.in")),
+    ("openapi.json", include_str!("template/openapi.json.in")),
+    ("LICENSE", license::APACHE_2_0),
+    ("migrations/0001_notes.sql", include_str!("template/0001_notes.sql.in")),
+    ("src/lib.rs", include_str!("template/lib.rs.in")),
+    ("src/config.rs", include_str!("template/config.rs.in")),
+    ("src/features.rs", include_str!("template/features.rs.in")),
+    ("src/routes.rs", include_str!("template/routes.rs.in")),
+    ("src/state.rs", include_str!("template/state.rs.in")),
+    ("src/notes/mod.rs", include_str!("template/mod.rs.in")),
+    ("src/notes/http.rs", include_str!("template/http.rs.in")),
+    ("src/notes/rules.rs", include_str!("template/rules.rs.in")),
+    ("src/notes/store.rs", include_str!("template/store.rs.in")),
+    ("tests/api/main.rs", include_str!("template/test_main.rs.in")),
+    ("tests/api/contract_files.rs", include_str!("template/test_contract_files.rs.in")),
+    ("tests/api/gates.rs", include_str!("template/test_gates.rs.in")),
+    ("tests/api/notes.rs", include_str!("template/test_notes.rs.in")),
+];
+
+/// Name in `store.rs`, the query, and its description.
+const QUERIES: [(&str, &str, &str); 2] = [
+    ("{{query.list}}", include_str!("template/list.sql.in"), include_str!("template/list.json.in")),
+    ("{{query.insert}}", include_str!("template/insert.sql.in"), include_str!("template/insert.json.in")),
+];
+
+/// Every file of the module.
+pub(super) fn of(names: &Names) -> Vec<Written> {
+    let fill = |text: &str| {
+        let filled = text.replace("{{key}}", &names.key).replace("{{name}}", &names.name);
+        filled.replace("{{port}}", &names.port.to_string())
+    };
+    let queries = QUERIES.map(|(place, query, data)| (place, fill(query.trim_end()), data));
+    let mut written: Vec<Written> = FILES
+        .iter()
+        .map(|(path, text)| {
+            let whole =
+                queries.iter().fold((*text).to_owned(), |text, (place, query, _)| text.replace(place, query));
+            Written { path: format!("modules/{}/{path}", names.key), text: fill(&whole) }
+        })
+        .collect();
+    written.extend(queries.iter().map(|(_, query, data)| {
+        let hash = hex(digest(&SHA256, query.as_bytes()).as_ref());
+        let quoted = serde_json::Value::from(query.as_str()).to_string();
+        let text = fill(data).replace("{{query}}", &quoted).replace("{{hash}}", &hash);
+        Written { path: format!(".sqlx/query-{hash}.json"), text: text.trim_end().to_owned() }
+    }));
+    written
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_to_be_filled_in() {
+        let names = Names { key: "demo".to_owned(), name: "Demo".to_owned(), port: 8200 };
+        let written = of(&names);
+        assert_eq!(written.len(), FILES.len() + QUERIES.len());
+        for Written { path, text } in written {
+            assert!(!text.contains("{{"), "{path}");
+            if path.ends_with(".json") {
+                serde_json::from_str::<serde_json::Value>(&text).expect(&path);
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! `platform new module KEY`: a folder `modules/KEY` that passes `platform check --module` and its own tests, and the two
+//! lines of the workspace's `Cargo.toml` that make it a member. What makes it part of the platform is the author's to
+//! decide and is printed. Nothing that is there already is ever overwritten.
+
+mod files;
+mod workspace;
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use contract::manifest;
+use contract::manifest::set::ModuleContract;
+use contract::ports;
+
+use crate::check::contracts;
+use crate::cli::NewRequest;
+use crate::console;
+use crate::stop::Stop;
+use files::{Names, Written};
+use workspace::Workspace;
+
+/// First port that a new module is given; the shipped ones are below.
+const FIRST_PORT: u16 = 8200;
+/// Between the ports of two modules.
+const PORT_STEP: usize = 10;
+
+/// Writes the module.
+pub(crate) fn module(request: &NewRequest) -> Result<(), Stop> {
+    let here = std::env::current_dir().map_err(|error| Stop::Unfit(format!("no current folder: {error}")))?;
+    let workspace = Workspace::read(&here)?;
+    let names = names(&request.key, &workspace)?;
+    let written = files::of(&names);
+    let changed = workspace.with_member(&names.key)?;
+    write_new(&workspace.root, &names.key, &written)?;
+    replace(&workspace.root.join(workspace::FILE), &changed)?;
+    for line in next_steps(&names) {
+        console::result(&line);
+    }
+    Ok(())
+}
+
+/// The key, and what follows from it and from the modules that there are.
+fn names(key: &str, workspace: &Workspace) -> Result<Names, Stop> {
+    let refused = |why: &str| Stop::Unfit(format!("\"{key}\" cannot be the key of a module: {why}"));
+    if !manifest::is_key(key) {
+        return Err(refused("it is a lower-case letter, then 1 to 31 letters, digits or _"));
+    }
+    if manifest::is_reserved_key(key) {
+        return Err(refused("it is a name of the platform's own"));
+    }
+    if workspace.knows_crate(key) || workspace::is_word_of_rust(key) {
+        return Err(refused("a crate of this name is there already, or Rust has another use for the word"));
+    }
+    Ok(Names { key: key.to_owned(), name: title(key), port: free_port(workspace)? })
+}
+
+/// `sales_leads` → `Sales leads`.
+fn title(key: &str) -> String {
+    let text = key.replace('_', " ").trim().to_owned();
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+/// The first port that no shipped module and none of the workspace has.
+fn free_port(workspace: &Workspace) -> Result<u16, Stop> {
+    let shipped = contracts().into_iter().map(|ModuleContract { manifest, .. }| manifest.service.port);
+    let taken: Vec<u16> =
+        shipped.chain(workspace.ports()).chain(ports::TAKEN.map(|(port, _)| port)).collect();
+    let free = (FIRST_PORT..u16::MAX).step_by(PORT_STEP).find(|port| !taken.contains(port));
+    free.ok_or_else(|| Stop::Unfit("every port is another module's".to_owned()))
+}
+
+/// Writes every file, or none: what was written before a failure is removed again.
+fn write_new(root: &Path, key: &str, files: &[Written]) -> Result<(), Stop> {
+    let folder = root.join("modules").join(key);
+    if folder.exists() {
+        return Err(Stop::Unfit(format!("{} is there already", folder.display())));
+    }
+    let mut made = Vec::new();
+    for file in files {
+        let path = root.join(&file.path);
+        if let Err(error) = create(&path, &file.text) {
+            undo(&folder, &made);
+            return Err(Stop::Unfit(format!("{} cannot be written: {error}", path.display())));
+        }
+        made.push(path);
+    }
+    Ok(())
+}
+
+fn create(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+fn undo(folder: &Path, made: &[PathBuf]) {
+    for path in made {
+        if let Err(error) = fs::remove_file(path) {
+            console::say(&format!("{} cannot be removed: {error}", path.display()));
+        }
+    }
+    if folder.exists()
+        && let Err(error) = fs::remove_dir_all(folder)
+    {
+        console::say(&format!("{} cannot be removed: {error}", folder.display()));
+    }
+}
+
+/// Beside it first, so that a full disk never leaves half a file.
+fn replace(path: &Path, text: &str) -> Result<(), Stop> {
+    let beside = path.with_extension("toml.new");
+    let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, path));
+    written.map_err(|error| Stop::Unfit(format!("{} cannot be written: {error}", path.display())))
+}
+
+fn next_steps(names: &Names) -> Vec<String> {
+    let Names { key, port, .. } = names;
+    [
+        format!("modules/{key} is written; it listens on {port}"),
+        String::new(),
+        "it passes already:".to_owned(),
+        format!("  platform check --module modules/{key}"),
+        format!("  cargo test -p {key}"),
+        String::new(),
+        "to ship it with the platform:".to_owned(),
+        format!("  platform/Cargo.toml      [dependencies]  {key}.workspace = true"),
+        format!("  platform/src/catalog.rs  parts()         part!({key}, {port}),"),
+        format!("  platform/src/catalog.rs  bundles()       {key}::BUNDLE"),
+        "  migrations/CHECKSUMS     sha256sum migrations/*/*.sql modules/*/migrations/*.sql | LC_ALL=C sort -k2 > \
+         migrations/CHECKSUMS"
+            .to_owned(),
+        "  then: DEV_PG=postgres://… cargo xtask sqlx-prepare, whenever a query changed".to_owned(),
+    ]
+    .to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_becomes_a_title() {
+        assert_eq!((title("crm"), title("sales_leads")), ("Crm".to_owned(), "Sales leads".to_owned()));
+    }
+}

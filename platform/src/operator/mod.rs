@@ -1,0 +1,61 @@
+//! What operators do that has no public route: company administrators, deactivation, a subject's lifecycle. Each is one
+//! call of the service that owns the rows, at its internal address, and its audit row names the operator's account.
+
+pub(crate) mod identity;
+pub(crate) mod org;
+
+use std::process::Command;
+use std::time::Duration;
+
+use contract::Settings;
+use http::Method;
+use serde_json::Value;
+use service::client::{Call, Client};
+use service::config::offset_port;
+
+use crate::stop::Stop;
+use crate::up::listeners::listen_host;
+use crate::up::reached_at;
+
+/// One call; a lifecycle change may wait for the guard of the platform role.
+const BUDGET: Duration = Duration::from_secs(10);
+
+/// Calls one service, at `PLATFORM_<NAME>_BASE_URL` or at its port of this machine.
+async fn put(
+    settings: &Settings,
+    service: &'static str,
+    port: u16,
+    path: &str,
+    body: &Value,
+) -> Result<Value, Stop> {
+    let variable = format!("PLATFORM_{}_BASE_URL", service.to_uppercase());
+    let local = format!(
+        "http://{}:{}",
+        reached_at(listen_host(settings)?),
+        offset_port(&mut settings.reader(), port)
+    );
+    let url = settings.raw(&variable).map_or(local, ToOwned::to_owned);
+    let client = Client::new(service, &url, BUDGET);
+    let call = Call::new(Method::PUT, path).json(body);
+    let unanswered =
+        |error: &dyn std::fmt::Display| Stop::Failed(format!("{error}; is the platform running at {url}?"));
+    let answer = client.send(call).await.map_err(|error| unanswered(&error))?;
+    let body: Value = client.json(&answer).map_err(|error| unanswered(&error))?;
+    if answer.status.is_success() {
+        return Ok(body.get("data").cloned().unwrap_or_default());
+    }
+    let said =
+        |name: &str| body.pointer(&format!("/error/{name}")).and_then(Value::as_str).unwrap_or_default();
+    Err(Stop::Failed(format!("refused: {} ({} {})", said("message"), answer.status.as_u16(), said("code"))))
+}
+
+/// The account that runs this command; under sudo, the one that called it.
+fn account_name(settings: &Settings) -> Result<String, Stop> {
+    if let Some(caller) = settings.raw("SUDO_USER").filter(|_| rustix::process::getuid().is_root()) {
+        return Ok(caller.to_owned());
+    }
+    let unknown = || Stop::Unfit("the name of the account that runs this command is not known".to_owned());
+    let told = Command::new("id").arg("-un").output().map_err(|_| unknown())?;
+    let name = String::from_utf8(told.stdout).map_err(|_| unknown())?;
+    if told.status.success() && !name.trim().is_empty() { Ok(name.trim().to_owned()) } else { Err(unknown()) }
+}

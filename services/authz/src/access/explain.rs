@@ -1,0 +1,117 @@
+//! `GET /internal/authz/effective-access/explain`: why a decision is what it is. The seven steps with what became of each,
+//! the decision, and the tree of relations behind the last step, hit or miss. A superadmin may ask about anybody; an active
+//! member about itself in its company. An explanation is no decision: it is neither counted nor audited.
+
+use axum::extract::State;
+use contract::Subject;
+use contract::decision::{AccessRequest, Decision, MAX_NAME, ObjectRef, Reason, SUPERADMIN, Scope};
+use contract::envelope::code;
+use contract::id::CompanyId;
+use serde::Serialize;
+use serde_json::json;
+use service::{ApiError, Caller, Data, Query};
+
+use crate::App;
+use crate::decision::{self, StepTold, Undecided};
+use crate::engine::{Explained, Tree};
+
+/// The answer.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    subject: Subject,
+    steps: Vec<StepTold>,
+    decision: Decision,
+    /// Present when the relation was looked at.
+    tree: Option<Tree>,
+}
+
+/// Explains one decision.
+pub async fn explain(
+    State(app): State<App>,
+    caller: Caller,
+    query: Query,
+) -> Result<Data<Explanation>, ApiError> {
+    let subject = subject(&query)?.unwrap_or_else(|| caller.subject.clone());
+    let request = request(&query)?;
+    let own = subject == caller.subject;
+    if !own {
+        require_superadmin(&app, &caller.subject).await?;
+    }
+    let question = decision::question(&subject, &request);
+    let unread = |why| Undecided::at_once(&why, &subject, &request);
+    let explained = match decision::relation_ask(&request) {
+        Some(ask) => app.engine.explain(&question, &ask).await.map_err(unread)?,
+        None => Explained { facts: app.engine.read(&question).await.map_err(unread)?, tree: None },
+    };
+    let Explained { facts, tree } = explained;
+    let place = facts.places.first().ok_or_else(|| ApiError::unavailable("engine"))?;
+    if own && place.member_active != Some(true) {
+        require_superadmin(&app, &caller.subject).await?;
+    }
+    let decision = decision::judge(&subject, &request, &facts, place)?;
+    let steps = decision::steps_told(&request, &decision);
+    // A step before the last that denied has nothing to do with relations, and an object of another company is not shown.
+    let looked = decision.evidence.iter().any(|item| item.key == "anchor" && item.value == "bound")
+        || request.company_id.is_none();
+    let tree = tree.filter(|_| looked);
+    Ok(Data(Explanation { subject, steps, decision, tree }))
+}
+
+fn subject(query: &Query) -> Result<Option<Subject>, ApiError> {
+    let Some(text) = query.get("subject").filter(|text| !text.is_empty()) else { return Ok(None) };
+    let wrong = || ApiError::validation_field("subject", "subject", "a subject of the identity provider");
+    Subject::parse(text).map(Some).ok_or_else(wrong)
+}
+
+fn request(query: &Query) -> Result<AccessRequest, ApiError> {
+    let name = |field: &'static str| -> Result<Option<String>, ApiError> {
+        let text = query.text(field, MAX_NAME)?;
+        Ok(text.filter(|text| !text.is_empty()).map(ToOwned::to_owned))
+    };
+    let company: Option<CompanyId> = query.optional_id("companyId")?;
+    let (kind, id, relation) = (name("objectType")?, name("objectId")?, name("relation")?);
+    let object = match (kind, id) {
+        (Some(kind), Some(id)) => Some(ObjectRef { kind, id }),
+        (None, None) => None,
+        _ => return Err(ApiError::validation_field("objectId", "together", "with objectType, or neither")),
+    };
+    if relation.is_some() && object.is_none() {
+        return Err(ApiError::validation_field("objectType", "required", "with relation"));
+    }
+    let scope = query.word("scope", &[("company", Scope::Company), ("global", Scope::Global)], Scope::Company)?;
+    if scope == Scope::Company && company.is_none() {
+        return Err(ApiError::validation_field("companyId", "required", "for company scope"));
+    }
+    let role = name("requiredPlatformRole")?;
+    Ok(AccessRequest {
+        feature_key: name("featureKey")?.unwrap_or_else(|| "platform.explain".to_owned()),
+        scope,
+        module_key: name("moduleKey")?,
+        company_id: company,
+        required_platform_role: match scope {
+            Scope::Global => Some(role.unwrap_or_else(|| SUPERADMIN.to_owned())),
+            Scope::Company => role,
+        },
+        allow_platform_operator_company_scope: query.get("allowPlatformOperatorCompanyScope") == Some("true"),
+        required_company_role: name("requiredCompanyRole")?,
+        object,
+        relation,
+        correlation_id: None,
+        actor_id: None,
+    })
+}
+
+async fn require_superadmin(app: &App, subject: &Subject) -> Result<(), ApiError> {
+    let decided = decision::decide(&*app.engine, subject, &decision::superadmin_request()).await?;
+    if decided.allowed {
+        return Ok(());
+    }
+    let denied = decided.reason != Reason::PlatformRoleRequired;
+    Err(ApiError::Forbidden {
+        code: if denied { code::AUTHORIZATION_DENIED } else { code::PLATFORM_ROLE_REQUIRED },
+        message: "a superadmin, or an active member of the company about itself".into(),
+        details: json!({ "reason": decided.reason }),
+    })
+}
+

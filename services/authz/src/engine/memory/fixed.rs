@@ -1,0 +1,105 @@
+//! A graph of tuples and a model that are given, with nobody's feed behind it: for cases with known answers, for
+//! properties and for benchmarks. The same graph, rules and searches as the engine's.
+
+use std::sync::Arc;
+
+use super::graph::{Graph, GraphBuilder, TupleRow};
+use super::names::Node;
+use super::rules::Bound;
+use super::search::{Search, states};
+use super::words::Full;
+use super::{reach, tree};
+use crate::engine::{DEFAULT_BUDGET, Model};
+use crate::facts::{Ask, Held, SubjectRef};
+
+/// All tuples at once, and later changes one by one.
+#[derive(Clone, Debug)]
+pub struct FixedGraph {
+    graph: Graph,
+    rules: Arc<Bound>,
+    budget: i64,
+}
+
+impl FixedGraph {
+    /// Of these tuples.
+    ///
+    /// # Errors
+    /// They are too many.
+    pub fn build<'a>(
+        model: &Arc<Model>,
+        tuples: impl Iterator<Item = TupleRow<'a>>,
+    ) -> Result<Self, Full> {
+        let mut builder = GraphBuilder::default();
+        for tuple in tuples {
+            builder.push(&tuple)?;
+        }
+        let mut graph = builder.finish()?;
+        let rules = Arc::new(Bound::new(Arc::clone(model), &mut graph)?);
+        Ok(Self { graph, rules, budget: DEFAULT_BUDGET })
+    }
+
+    /// The same with another budget.
+    #[must_use]
+    pub const fn with_budget(mut self, budget: i64) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Adds or removes a tuple; false when that changes nothing.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn apply(&mut self, add: bool, tuple: &TupleRow<'_>) -> Result<bool, Full> {
+        self.graph.apply(add, tuple)
+    }
+
+    /// The same tuples in one base.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn compacted(&self) -> Result<Self, Full> {
+        let mut graph = self.graph.compacted()?;
+        let rules = Arc::new(Bound::new(Arc::clone(&self.rules.model), &mut graph)?);
+        Ok(Self { graph, rules, budget: self.budget })
+    }
+
+    /// How many tuples there are.
+    #[must_use]
+    pub const fn tuples(&self) -> u64 {
+        self.graph.tuples()
+    }
+
+    /// Whether the subject holds each of these; with the path of a yes.
+    #[must_use]
+    pub fn check(&self, subject: &SubjectRef, asks: &[Ask]) -> Vec<(Held, String)> {
+        let search = Search::new(&self.graph, &self.rules, subject, asks, states(self.budget));
+        search.run().into_iter().map(|found| (found.held, found.path)).collect()
+    }
+
+    /// Ids of all objects of a type on which the subject holds a relation, sorted; `None`: not within the budget.
+    #[must_use]
+    pub fn objects(&self, subject: &SubjectRef, object_type: &str, relation: &str) -> Option<Vec<String>> {
+        let budget = states(self.budget);
+        let found = reach::objects(&self.graph, &self.rules, subject, (object_type, relation), budget);
+        found.ok().map(|nodes| self.ids(&nodes))
+    }
+
+    /// Ids of all plain subjects of a type that hold a relation, sorted; `None`: not within the budget.
+    #[must_use]
+    pub fn subjects(&self, ask: &Ask, subject_type: &str) -> Option<Vec<String>> {
+        let found = reach::subjects(&self.graph, &self.rules, ask, subject_type, states(self.budget));
+        found.ok().map(|nodes| self.ids(&nodes))
+    }
+
+    /// Why a relation is held or not.
+    #[must_use]
+    pub fn tree(&self, subject: &SubjectRef, ask: &Ask) -> Option<tree::Tree> {
+        tree::plant(&self.graph, &self.rules, subject, ask, states(self.budget))
+    }
+
+    fn ids(&self, nodes: &[Node]) -> Vec<String> {
+        let mut ids: Vec<String> = nodes.iter().map(|node| self.graph.names.id(*node)).collect();
+        ids.sort_unstable();
+        ids
+    }
+}

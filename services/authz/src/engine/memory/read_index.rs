@@ -1,0 +1,351 @@
+//! The feed's statement: what changed since the last one, and the facts of a round, of one moment. It has a connection of
+//! its own. What it reads is applied to the graph before anybody is answered; a change that could not be applied ends the
+//! graph, because a graph that misses one is wrong for ever.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use contract::id::CompanyId;
+use serde::Deserialize;
+use service::config::DatabaseConfig;
+use sqlx::postgres::PgConnection;
+use sqlx::{ConnectOptions, PgPool};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use super::graph::{Graph, TupleRow};
+use super::load::{self, Loaded, Origin};
+use super::meter::FeedMeter;
+use super::rounds::{Lost, Source};
+use super::rules::Bound;
+use super::wanted::{Moment, View, Wanted};
+use super::words::Full;
+use crate::engine::sql::{SETTINGS, unanswered};
+use crate::engine::{Models, Unanswered};
+use crate::facts::SubjectFacts;
+
+/// How long a round may take, with a new connection when it needs one.
+const ROUND_TIMEOUT: Duration = Duration::from_millis(500);
+/// A cursor older than this is not continued: the log keeps an hour.
+const MAX_CURSOR_AGE: Duration = Duration::from_mins(30);
+/// A catalog that changes more often than this in one round is a dependency that cannot answer.
+const MODEL_ATTEMPTS: usize = 4;
+
+/// Where the model comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Catalog {
+    pub(crate) pool: PgPool,
+    pub(crate) models: Arc<Models>,
+}
+
+/// The graph, its cursor in the change log, and the connection that reads it.
+pub(crate) struct ReadIndex {
+    database: DatabaseConfig,
+    catalog: Catalog,
+    connection: Option<PgConnection>,
+    origin: Origin,
+    cursor: String,
+    read_at: Instant,
+    graph: Graph,
+    view: Arc<View>,
+    published: watch::Sender<Option<Arc<View>>>,
+    compaction: Option<Compaction>,
+    meter: FeedMeter,
+}
+
+/// A new base in the making, and what has changed since it began.
+struct Compaction {
+    work: JoinHandle<Result<Graph, Full>>,
+    since: Vec<Change>,
+}
+
+/// A row of the change log.
+struct Change {
+    add: bool,
+    row: Row,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    object_type: String,
+    object_id: String,
+    relation: String,
+    subject_type: String,
+    subject_id: String,
+    subject_relation: String,
+}
+
+/// What the statement answers.
+struct Answer {
+    snapshot: String,
+    epoch: Option<Uuid>,
+    revision: Option<i64>,
+    look_age_s: Option<f64>,
+    changes: Vec<String>,
+    subjects: Vec<Option<String>>,
+    companies: Vec<Option<bool>>,
+    members: Vec<Option<bool>>,
+    modules: Vec<Option<i32>>,
+    features: Vec<Option<bool>>,
+}
+
+impl ReadIndex {
+    /// Goes on where the table was read.
+    pub(crate) async fn begin(
+        database: DatabaseConfig,
+        catalog: Catalog,
+        loaded: Loaded,
+        published: watch::Sender<Option<Arc<View>>>,
+        meter: FeedMeter,
+    ) -> Result<Self, Unanswered> {
+        let Loaded { mut graph, snapshot, origin } = loaded;
+        let model = catalog.models.current(&catalog.pool).await?;
+        let rules = Arc::new(Bound::new(model, &mut graph).map_err(|full| too_full(&full))?);
+        let view = Arc::new(View { graph: graph.clone(), rules });
+        let (connection, compaction, read_at) = (None, None, Instant::now());
+        let cursor = snapshot;
+        Ok(Self {
+            database,
+            catalog,
+            connection,
+            origin,
+            cursor,
+            read_at,
+            graph,
+            view,
+            published,
+            compaction,
+            meter,
+        })
+    }
+
+    async fn round(&mut self, wanted: Wanted) -> Result<Moment, Lost> {
+        if self.read_at.elapsed() > MAX_CURSOR_AGE {
+            return Err(Lost::Everything(lost("the cursor in the change log is too old")));
+        }
+        for _ in 0..MODEL_ATTEMPTS {
+            let answer = self.ask(&wanted).await?;
+            if answer.epoch != Some(self.origin.epoch) {
+                return Err(Lost::Everything(lost("the change log has begun anew")));
+            }
+            let revision = answer.revision;
+            self.apply(&answer.changes).await.map_err(Lost::Everything)?;
+            self.cursor.clone_from(&answer.snapshot);
+            if self.is_bound_to(revision).await? {
+                self.publish();
+                return Ok(answer.moment(Arc::clone(&self.view), wanted));
+            }
+        }
+        let cause = "the catalog changes without a pause".to_owned();
+        Err(Lost::Round(Unanswered { dependency: "registry", cause }))
+    }
+
+    async fn ask(&mut self, wanted: &Wanted) -> Result<Answer, Lost> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.connect().await?,
+        };
+        let answer = statement(&mut connection, &self.cursor, wanted).await;
+        // A connection on which anything but the statement itself went wrong is not used again.
+        if !matches!(&answer, Err(error) if error.as_database_error().is_none()) {
+            self.connection = Some(connection);
+        }
+        answer.map_err(|error| Lost::Round(unanswered(error)))
+    }
+
+    async fn connect(&self) -> Result<PgConnection, Lost> {
+        let failed = |error| Lost::Round(unanswered(error));
+        let mut connection =
+            service::db::options(&self.database, &SETTINGS).connect().await.map_err(failed)?;
+        let origin = load::origin(&mut connection).await.map_err(failed)?;
+        if origin == self.origin {
+            return Ok(connection);
+        }
+        Err(Lost::Everything(lost("the database is another one than before")))
+    }
+
+    /// In the order of the log.
+    async fn apply(&mut self, changes: &[String]) -> Result<(), Unanswered> {
+        for text in changes {
+            let change = Change::parse(text).ok_or_else(|| lost("a change that cannot be read"))?;
+            self.graph.apply(change.add, &change.row.tuple()).map_err(|full| too_full(&full))?;
+            if let Some(compaction) = &mut self.compaction {
+                compaction.since.push(change);
+            }
+        }
+        self.meter.changed(changes.len());
+        self.compact().await
+    }
+
+    /// Begins a new base when it is due, and takes over one that is made.
+    async fn compact(&mut self) -> Result<(), Unanswered> {
+        match self.compaction.take() {
+            Some(Compaction { work, since }) if work.is_finished() => {
+                let made = work.await.map_err(|_| lost("the new base was not made"))?;
+                let mut graph = made.map_err(|full| too_full(&full))?;
+                for Change { add, row } in &since {
+                    graph.apply(*add, &row.tuple()).map_err(|full| too_full(&full))?;
+                }
+                let rules = Bound::new(Arc::clone(&self.view.rules.model), &mut graph);
+                let rules = Arc::new(rules.map_err(|full| too_full(&full))?);
+                self.graph = graph;
+                self.view = Arc::new(View { graph: self.graph.clone(), rules });
+                tracing::info!(tuples = self.graph.tuples(), "the graph has a new base");
+            }
+            None if self.graph.wants_compaction() => {
+                let graph = self.graph.clone();
+                let work = tokio::task::spawn_blocking(move || graph.compacted());
+                self.compaction = Some(Compaction { work, since: Vec::new() });
+            }
+            running => self.compaction = running,
+        }
+        Ok(())
+    }
+
+    /// Whether the graph's model is of this revision; fetches the catalog's when it is not.
+    async fn is_bound_to(&mut self, revision: Option<i64>) -> Result<bool, Lost> {
+        if revision == Some(self.view.rules.model.revision()) {
+            return Ok(true);
+        }
+        let Catalog { pool, models } = &self.catalog;
+        let model = models.reload(pool).await.map_err(Lost::Round)?;
+        let found = model.revision();
+        let rules = Bound::new(model, &mut self.graph).map_err(|full| Lost::Everything(too_full(&full)))?;
+        self.view = Arc::new(View { graph: self.graph.clone(), rules: Arc::new(rules) });
+        Ok(revision == Some(found))
+    }
+
+    fn publish(&mut self) {
+        if self.view.graph.changes() != self.graph.changes() {
+            let rules = Arc::clone(&self.view.rules);
+            self.view = Arc::new(View { graph: self.graph.clone(), rules });
+        }
+        let view = &self.view;
+        self.published.send_if_modified(|known| {
+            let newer = known.as_ref().is_none_or(|known| !Arc::ptr_eq(known, view));
+            if newer {
+                *known = Some(Arc::clone(view));
+            }
+            newer
+        });
+        self.meter.read(self.read_at.elapsed(), self.graph.tuples());
+        self.read_at = Instant::now();
+    }
+}
+
+impl Source for ReadIndex {
+    type Wanted = Wanted;
+    type Moment = Moment;
+
+    fn join(round: &mut Wanted, one: Wanted) {
+        round.join(one);
+    }
+
+    async fn read(&mut self, wanted: Wanted) -> Result<Moment, Lost> {
+        let outcome = tokio::time::timeout(ROUND_TIMEOUT, self.round(wanted)).await.unwrap_or_else(|_| {
+            // Whatever the statement was doing, its answer belongs to nobody; its connection went with it.
+            tracing::warn!(timeout = ?ROUND_TIMEOUT, "the change log did not answer in time");
+            Err(Lost::Round(lost("no answer in time")))
+        });
+        if outcome.is_err() {
+            self.meter.behind(self.read_at.elapsed());
+        }
+        outcome
+    }
+}
+
+async fn statement(connection: &mut PgConnection, cursor: &str, wanted: &Wanted) -> sqlx::Result<Answer> {
+    let subjects: Vec<String> = wanted.subjects.iter().cloned().collect();
+    let companies: Vec<Uuid> = wanted.companies.iter().map(|company| company.as_uuid()).collect();
+    let of_members: Vec<Uuid> = wanted.members.iter().map(|(company, _)| company.as_uuid()).collect();
+    let members: Vec<String> = wanted.members.iter().map(|(_, subject)| subject.clone()).collect();
+    let modules: Vec<String> = wanted.modules.iter().cloned().collect();
+    let (of_features, features): (Vec<String>, Vec<String>) = wanted.features.iter().cloned().unzip();
+    sqlx::query_file_as!(
+        Answer,
+        "src/engine/memory/read_index.sql",
+        cursor,
+        &subjects,
+        &companies,
+        &of_members,
+        &members,
+        &modules,
+        &of_features,
+        &features
+    )
+    .fetch_one(connection)
+    .await
+}
+
+impl Change {
+    /// `I` or `D`, then the row as JSON.
+    fn parse(text: &str) -> Option<Self> {
+        let (op, row) = text.split_at_checked(1)?;
+        let add = match op {
+            "I" => true,
+            "D" => false,
+            _ => return None,
+        };
+        Some(Self { add, row: serde_json::from_str(row).ok()? })
+    }
+}
+
+impl Row {
+    fn tuple(&self) -> TupleRow<'_> {
+        TupleRow {
+            object_type: &self.object_type,
+            object_id: &self.object_id,
+            relation: &self.relation,
+            subject_type: &self.subject_type,
+            subject_id: &self.subject_id,
+            subject_relation: &self.subject_relation,
+        }
+    }
+}
+
+impl Answer {
+    /// Rows in the order in which they were asked for.
+    fn moment(self, view: Arc<View>, asked: Wanted) -> Moment {
+        let subject = |text: &String| {
+            let (sign, lifecycle) = text.split_at_checked(1)?;
+            Some(SubjectFacts { idp_enabled: sign == "+", lifecycle: lifecycle.to_owned() })
+        };
+        let subjects = asked.subjects.iter().zip(&self.subjects);
+        let companies = asked.companies.iter().zip(&self.companies);
+        let members = asked.members.iter().zip(&self.members);
+        let modules = asked.modules.iter().zip(&self.modules);
+        let features = asked.features.iter().zip(&self.features);
+        Moment {
+            view,
+            snapshot: self.snapshot,
+            look_age_s: self.look_age_s,
+            subjects: subjects
+                .filter_map(|(key, found)| Some((key.clone(), found.as_ref().and_then(subject)?)))
+                .collect(),
+            companies: companies
+                .filter_map(|(key, found): (&CompanyId, _)| Some((*key, (*found)?)))
+                .collect(),
+            members: members.filter_map(|(key, found)| Some((key.clone(), (*found)?))).collect(),
+            modules: modules
+                .filter_map(|(key, found)| Some((key.clone(), flags((*found)?))))
+                .collect(),
+            features: features.filter_map(|(key, found)| Some((key.clone(), (*found)?))).collect(),
+            asked,
+        }
+    }
+}
+
+/// Installed and enabled, as the statement adds them up.
+const fn flags(sum: i32) -> (bool, bool) {
+    (sum & 1 != 0, sum & 2 != 0)
+}
+
+fn lost(cause: &str) -> Unanswered {
+    Unanswered { dependency: "postgres", cause: cause.to_owned() }
+}
+
+fn too_full(full: &Full) -> Unanswered {
+    tracing::error!(%full, "the graph cannot be kept in memory");
+    Unanswered { dependency: "engine", cause: full.to_string() }
+}

@@ -1,0 +1,50 @@
+//! One decision in a thousand is made again by SQL. The two are compared only when the graph is the same before and after
+//! the statement: then no tuple changed in between, and both must say the same of every relation.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::meter::FeedMeter;
+use super::wanted::{Moment, Wanted};
+use super::MemoryEngine;
+use crate::engine::Engine;
+use crate::facts::{Facts, Question};
+
+/// One decision in so many.
+const ONE_IN: u64 = 1_000;
+
+/// Chooses and compares. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Sampler {
+    meter: FeedMeter,
+    decisions: Arc<AtomicU64>,
+}
+
+impl Sampler {
+    pub(super) fn new(meter: FeedMeter) -> Self {
+        Self { meter, decisions: Arc::new(AtomicU64::new(0)) }
+    }
+
+    /// True for the first decision and every thousandth after it.
+    pub(super) fn is_due(&self) -> bool {
+        self.decisions.fetch_add(1, Ordering::Relaxed).is_multiple_of(ONE_IN)
+    }
+
+    /// Compares beside the decision, which waits for nothing.
+    pub(super) fn compare(&self, engine: MemoryEngine, question: Question, facts: Facts, before: Arc<Moment>) {
+        let meter = self.meter.clone();
+        tokio::spawn(async move {
+            let Ok(by_sql) = engine.sql.read(&question).await else { return };
+            let Ok(after) = engine.desk.ask(Wanted::default()).await else { return };
+            let of = |moment: &Moment| (moment.view.graph.changes(), moment.view.rules.model.revision());
+            if of(&before) != of(&after) || by_sql.model.revision() != facts.model.revision() {
+                return;
+            }
+            let same = facts.held == by_sql.held;
+            if !same {
+                tracing::error!(?question, memory = ?facts.held, sql = ?by_sql.held, "the engines disagree");
+            }
+            meter.compared(same);
+        });
+    }
+}

@@ -1,0 +1,107 @@
+//! Lists by SQL: from the subject's side (`list.sql`) and from the object's (`holders.sql`), each one statement. A list and
+//! the facts that go with it are read in one transaction, so that they are of one moment.
+
+use std::sync::Arc;
+
+use contract::grants::company_module_id;
+use sqlx::PgExecutor;
+
+use super::sql::{MODEL_ATTEMPTS, restless, unanswered};
+use super::{Listed, Listing, Model, SqlEngine, Unanswered};
+use crate::facts::{Ask, Question, SubjectRef};
+
+/// What both statements answer.
+struct Row {
+    ids: Vec<String>,
+    exhausted: bool,
+}
+
+impl SqlEngine {
+    pub(super) async fn list_now(&self, question: &Question, listing: &Listing) -> Result<Listed, Unanswered> {
+        let mut model = self.models.current(&self.pool).await?;
+        let anchor = company_module_id(listing.company, &listing.module);
+        let wanted = (listing.object_type.as_str(), listing.relation.as_str());
+        for _ in 0..MODEL_ATTEMPTS {
+            let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+            let mut tx = self.pool.begin_with(begin).await.map_err(unanswered)?;
+            let row = self.ask(&mut *tx, &model, question).await.map_err(unanswered)?;
+            if row.revision != Some(model.revision()) {
+                model = self.models.reload(&self.pool).await?;
+                continue;
+            }
+            let facts = row.facts(&model, question)?;
+            let ids = self.reach(&mut *tx, &model, &question.subject, wanted, Some(&anchor)).await?;
+            tx.commit().await.map_err(unanswered)?;
+            return Ok(Listed { facts, ids });
+        }
+        Err(restless())
+    }
+
+    /// Ids of all objects of a type on which the subject holds a relation, by a model that the caller brings.
+    ///
+    /// # Errors
+    /// The database cannot answer, or not within the budget.
+    pub async fn objects_by(
+        &self,
+        model: &Arc<Model>,
+        subject: &SubjectRef,
+        object_type: &str,
+        relation: &str,
+    ) -> Result<Vec<String>, Unanswered> {
+        self.reach(&self.pool, model, subject, (object_type, relation), None).await
+    }
+
+    /// Ids of all plain subjects of a type that hold a relation, by a model that the caller brings.
+    ///
+    /// # Errors
+    /// The database cannot answer, or not within the budget.
+    pub async fn subjects_by(
+        &self,
+        model: &Arc<Model>,
+        ask: &Ask,
+        subject_type: &str,
+    ) -> Result<Vec<String>, Unanswered> {
+        let row = sqlx::query_file_as!(
+            Row,
+            "src/engine/holders.sql",
+            ask.object.kind,
+            ask.object.id,
+            ask.relation,
+            model.rules_json(),
+            subject_type,
+            self.budget
+        );
+        complete(row.fetch_one(&self.pool).await.map_err(unanswered)?)
+    }
+
+    async fn reach(
+        &self,
+        executor: impl PgExecutor<'_>,
+        model: &Model,
+        subject: &SubjectRef,
+        (object_type, relation): (&str, &str),
+        anchor: Option<&str>,
+    ) -> Result<Vec<String>, Unanswered> {
+        let row = sqlx::query_file_as!(
+            Row,
+            "src/engine/list.sql",
+            subject.kind,
+            subject.id,
+            subject.relation,
+            model.turned_json(),
+            object_type,
+            relation,
+            self.budget,
+            anchor
+        );
+        complete(row.fetch_one(executor).await.map_err(unanswered)?)
+    }
+}
+
+/// A list that may lack something is none.
+fn complete(row: Row) -> Result<Vec<String>, Unanswered> {
+    if row.exhausted {
+        return Err(Unanswered { dependency: "engine", cause: "the list is too long".to_owned() });
+    }
+    Ok(row.ids)
+}

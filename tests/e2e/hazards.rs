@@ -1,0 +1,190 @@
+//! The races that span services, provoked on purpose: a company made while a module is enabled (H1), and a decision while
+//! its subject loses its place (H3). Then a random history of both, of restarts and of operators taking default grants
+//! away: every active company has the anchor of every enabled module, and its `system` tuple unless it was taken away.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::harness::login::subject;
+use crate::harness::{Api, Separate};
+use crate::tour::{create_company, create_member, decide, link};
+
+/// How often each race is provoked.
+const RACES: usize = 200;
+/// Steps of the random history.
+const STEPS: u64 = 60;
+const MODULE: &str = "timesheet";
+
+#[tokio::test]
+async fn races_between_services_break_no_rule() {
+    let mut scene = Scene::start().await;
+    scene.companies_while_a_module_is_enabled().await;
+    scene.decisions_while_a_member_goes().await;
+    scene.a_history_of_default_grants().await;
+}
+
+struct Scene {
+    platform: Separate,
+    admin: Api,
+    owner: sqlx::PgPool,
+    companies: Vec<String>,
+    /// Companies whose `system` tuple was taken away.
+    revoked: BTreeSet<String>,
+}
+
+impl Scene {
+    async fn start() -> Self {
+        let platform = Separate::start("hazards").await;
+        let admin = platform.api().with_token(&platform.token("admin").await);
+        let owner = platform.owner();
+        Self { platform, admin, owner, companies: Vec::new(), revoked: BTreeSet::new() }
+    }
+
+    async fn turn(&self, what: &str) {
+        let path = format!("/api/platform/admin/modules/{MODULE}/{what}");
+        self.admin.send(Method::POST, &path, None).await.data(200);
+    }
+
+    /// H1: whoever commits first, the company has its grants.
+    async fn companies_while_a_module_is_enabled(&mut self) {
+        for round in 0..RACES {
+            self.turn("disable").await;
+            let code = format!("H{round}");
+            let (company, ()) = tokio::join!(create_company(&self.admin, &code), self.turn("enable"));
+            self.companies.push(company);
+            self.grants_are_whole().await;
+        }
+        println!("H1: {RACES} companies made while a module was enabled, none without its grants");
+    }
+
+    /// H3: after the answer to the unlink no decision allows, and none before it is anything but a yes or a no.
+    async fn decisions_while_a_member_goes(&mut self) {
+        let token = self.platform.token("alice").await;
+        let alice = self.platform.api().with_token(&token);
+        alice.get("/api/org/me/companies").await.data(200);
+        let company = self.companies[0].clone();
+        let member = create_member(&self.admin, &company, "A1").await;
+        let (member_path, link_path) = (
+            format!("/api/org/admin/members/{member}"),
+            format!("/api/org/admin/members/{member}/link-user"),
+        );
+        let mut overtaken = 0;
+        for round in 0..RACES {
+            let by_link = round % 2 == 0;
+            if round == 0 || by_link {
+                link(&self.admin, &member, &subject(&token)).await;
+            }
+            assert_eq!(decide(&alice, &company).await.data(200)["allowed"], true, "round {round}");
+            let leave = async {
+                if by_link {
+                    self.admin.send(Method::DELETE, &link_path, None).await
+                } else {
+                    self.admin.send(Method::PUT, &member_path, Some(json!({ "isActive": false }))).await
+                }
+            };
+            let (left, beside) = tokio::join!(leave, decide(&alice, &company));
+            left.data(200);
+            overtaken += usize::from(beside.data(200)["allowed"] == json!(true));
+            let reason = if by_link { "COMPANY_MEMBERSHIP_REQUIRED" } else { "COMPANY_ACCESS_BLOCKED" };
+            assert_eq!(decide(&alice, &company).await.data(200)["reason"], reason, "round {round}");
+            if by_link {
+                // The next round deactivates: it needs the link again.
+                link(&self.admin, &member, &subject(&token)).await;
+            } else {
+                let back = json!({ "isActive": true });
+                self.admin.send(Method::PUT, &member_path, Some(back)).await.data(200);
+            }
+        }
+        println!(
+            "H3: {RACES} members left beside a decision ({overtaken} decided before), none was allowed after"
+        );
+    }
+
+    /// Companies come and go, the module is turned off and on, operators revoke, registry and org start again.
+    async fn a_history_of_default_grants(&mut self) {
+        for step in 0..STEPS {
+            match scramble(step) % 8 {
+                0 | 1 => {
+                    let company = create_company(&self.admin, &format!("S{step}")).await;
+                    self.companies.push(company);
+                }
+                2 => self.turn("disable").await,
+                3 => self.turn("enable").await,
+                4 => self.revoke(step).await,
+                5 => {
+                    let code = format!("T{step}");
+                    let (company, ()) = tokio::join!(create_company(&self.admin, &code), self.turn("enable"));
+                    self.companies.push(company);
+                }
+                6 => self.turn_company_off_and_on(step).await,
+                _ if step % 3 == 0 => {
+                    self.platform.kill("registry");
+                    self.platform.bring_back("registry").await;
+                }
+                _ => {}
+            }
+            self.grants_are_whole().await;
+        }
+        self.turn("enable").await;
+        self.grants_are_whole().await;
+        println!(
+            "history: {STEPS} steps, {} companies, {} without their system tuple for good",
+            self.companies.len(),
+            self.revoked.len()
+        );
+    }
+
+    /// A superadmin may take the default `system` tuple away; the module has to be enabled for that.
+    async fn revoke(&mut self, step: u64) {
+        self.turn("enable").await;
+        let index = usize::try_from(scramble(step + 1_000)).expect("64 bits") % self.companies.len();
+        let company = self.companies[index].clone();
+        let tuple = json!({
+            "objectType": "company_module", "objectId": format!("{company}/{MODULE}"), "relation": "system",
+            "subjectType": "system", "subjectId": "platform",
+        });
+        let body = json!({ "op": "revoke", "companyId": company, "tuples": [tuple] });
+        self.admin.post("/api/auth/grants", body).await.data(200);
+        self.revoked.insert(company);
+    }
+
+    async fn turn_company_off_and_on(&self, step: u64) {
+        let index = usize::try_from(scramble(step + 2_000)).expect("64 bits") % self.companies.len();
+        for active in [false, true] {
+            self.platform.operator_sets_active(&self.companies[index], active).await;
+        }
+    }
+
+    /// The rule, from the database: for every active company and enabled module.
+    async fn grants_are_whole(&self) {
+        let missing: Vec<(String, String)> = sqlx::query_as(
+            "SELECT pair.relation, c.id::text FROM org.units c CROSS JOIN registry.modules m
+              CROSS JOIN (VALUES ('company'), ('system')) AS pair(relation)
+              WHERE c.type_key = 'company' AND c.is_active AND m.installed AND m.enabled AND m.kind = 'module'
+                AND NOT EXISTS (SELECT FROM authz.tuple t WHERE t.object_type = 'company_module'
+                  AND t.object_id = c.id::text || '/' || m.key AND t.relation = pair.relation)",
+        )
+        .fetch_all(&self.owner)
+        .await
+        .expect("the tuples");
+        let missing: BTreeSet<(String, String)> = missing.into_iter().collect();
+        let enabled: bool = sqlx::query_scalar("SELECT enabled FROM registry.modules WHERE key = $1")
+            .bind(MODULE)
+            .fetch_one(&self.owner)
+            .await
+            .expect("the module");
+        let taken =
+            self.revoked.iter().filter(|_| enabled).map(|company| ("system".to_owned(), company.clone()));
+        assert_eq!(missing, taken.collect::<BTreeSet<_>>(), "anchors and system tuples that are missing");
+    }
+}
+
+/// A fixed sequence that looks random (splitmix64), so that every run takes the same history.
+fn scramble(step: u64) -> u64 {
+    let mut mixed = step.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}

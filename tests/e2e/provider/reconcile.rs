@@ -1,0 +1,77 @@
+//! The provider's settings follow the configuration at every start.
+
+use super::operator::Kind;
+use super::{RECONCILED, SERVICE_CLIENT, SERVICE_SECRET, Suite};
+use crate::harness::eventually;
+
+/// An origin that is there only while it is configured.
+const EXTRA: &str = "https://app.example.test";
+
+/// More origins and fewer service clients, then as before; a start that changes nothing changes nothing there.
+pub(super) async fn at_every_start(suite: &mut Suite) {
+    let extra = format!("{EXTRA}/callback");
+    assert_eq!(opens(suite, &extra).await, 400);
+    assert_eq!(service_token(suite).await, 200);
+    restart(suite, EXTRA, "").await;
+    becomes(suite, "the extra address is registered", &extra, 200).await;
+    let own = suite.browser().callback();
+    assert_eq!(opens(suite, &own).await, 200, "the platform's own stays");
+    assert_ne!(service_token(suite).await, 200, "a client that nobody declares is disabled");
+
+    restart(suite, "", SERVICE_CLIENT).await;
+    becomes(suite, "the extra address is gone", &extra, 400).await;
+    eventually("the client is back", RECONCILED, || async {
+        if service_token(suite).await == 200 { Ok(()) } else { Err("no token".to_owned()) }
+    })
+    .await;
+
+    let before = told(suite);
+    restart(suite, "", SERVICE_CLIENT).await;
+    if suite.operator.kind == Kind::Keycloak {
+        eventually("the reconcile has run", RECONCILED, || async {
+            let done = suite.platform.log().matches("the identity provider is as it should be").count();
+            if done == 4 { Ok(()) } else { Err(format!("{done} runs")) }
+        })
+        .await;
+    }
+    assert_eq!(told(suite), before, "nothing to change, nothing changed:\n{}", suite.platform.log());
+    suite.browser().login("alice").await;
+}
+
+async fn restart(suite: &mut Suite, origins: &str, clients: &str) {
+    suite.platform.stop();
+    suite.platform.set("PLATFORM_EXTRA_ORIGINS", origins);
+    suite.platform.set("PLATFORM_SERVICE_CLIENTS", clients);
+    suite.platform.up();
+}
+
+async fn becomes(suite: &Suite, what: &str, address: &str, status: u16) {
+    eventually(what, RECONCILED, || async {
+        let found = opens(suite, address).await;
+        if found == status { Ok(()) } else { Err(format!("{found}")) }
+    })
+    .await;
+}
+
+async fn opens(suite: &Suite, redirect: &str) -> u16 {
+    suite.browser().authorize(&[("redirect_uri", redirect)]).await.status
+}
+
+async fn service_token(suite: &Suite) -> u16 {
+    let form = [
+        ("grant_type", "client_credentials"),
+        ("client_id", SERVICE_CLIENT),
+        ("client_secret", SERVICE_SECRET),
+    ];
+    suite.browser().token(&form).await.status
+}
+
+/// How many changes the log tells of.
+fn told(suite: &Suite) -> usize {
+    let log = suite.platform.log();
+    log.lines()
+        .filter(|line| {
+            line.contains("reconciled the identity provider") || line.contains("client.reconciled")
+        })
+        .count()
+}
