@@ -1,6 +1,7 @@
 //! The edge's configuration: one struct, read at once; every bad value is reported. Its variables are in `variables.rs`.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bearer::BearerConfig;
@@ -8,6 +9,7 @@ use contract::settings::Problems;
 use contract::{Reader, Settings, Variable, ports};
 
 use crate::wire::Authority;
+use crate::wire::place::Speaks;
 use crate::wire::trust::TrustedProxies;
 
 mod rates;
@@ -21,7 +23,7 @@ use variables::{
     HEADER_TIMEOUT, IDENTITY_URL, IDP_URL, KEEP_ALIVE, MAX_BODY, MAX_CONNECTIONS, MAX_HANDSHAKES,
     MAX_HEADER_BYTES, MAX_HEADERS, MAX_STREAMS, MAX_URI, MODULE_HOST_PREFIX, MODULE_MAX_BODY, ORG_URL,
     POOL_IDLE, PORT_OFFSET, PROXY_PROTOCOL, REGISTRY_URL, RESPONSE_HEADER_TIMEOUT, STREAM_IDLE, TLS_TIMEOUT,
-    TRUSTED_PROXIES, UPSTREAM_CONCURRENCY,
+    TRUSTED_PROXIES, UPSTREAM_CA, UPSTREAM_CONCURRENCY, WORKERS,
 };
 pub use variables::{TLS_CERT, TLS_KEY, VARIABLES};
 
@@ -36,9 +38,15 @@ pub struct EdgeConfig {
     pub(crate) proxies: TrustedProxies,
     pub(crate) rates: Rates,
     pub(crate) commit: String,
-    /// How long requests are still accepted after a stop, so that a balancer sees it coming.
+    /// The access log's lines are JSON, as the process's other lines are.
+    pub(crate) json_log: bool,
+    /// How long a stop still lets new connections in.
     pub(crate) drain_min: Duration,
     pub(crate) drain_timeout: Duration,
+    /// Threads that serve requests; one a core unless told otherwise.
+    pub(crate) workers: usize,
+    /// Who signs the certificates of `https://` upstreams; the system's roots unless told otherwise.
+    pub(crate) upstream_ca: Option<PathBuf>,
     pub(crate) addresses: Addresses,
     pub(crate) budgets: Budgets,
     pub(crate) limits: Limits,
@@ -53,13 +61,14 @@ pub(crate) struct Addresses {
     pub(crate) org: Authority,
     pub(crate) authz: Authority,
     pub(crate) idp: Authority,
-    pub(crate) modules: HashMap<String, ModuleHost>,
+    pub(crate) modules: HashMap<String, Vec<ModuleHost>>,
     pub(crate) port_offset: u16,
 }
 
-/// Host of one module; without a port, the manifest's.
+/// One host of a module; without a port, the manifest's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ModuleHost {
+    pub(crate) speaks: Speaks,
     pub(crate) host: String,
     pub(crate) port: Option<u16>,
 }
@@ -113,8 +122,11 @@ impl EdgeConfig {
             proxies: networks(&mut reader, &PROXY_PROTOCOL),
             rates: Rates::read(&mut reader),
             commit: reader.text(&COMMIT),
+            json_log: reader.text(&telemetry::LOG_FORMAT) == "json",
             drain_min: reader.duration(&DRAIN_MIN),
             drain_timeout: reader.duration(&DRAIN_TIMEOUT),
+            workers: workers(&mut reader),
+            upstream_ca: reader.optional(&UPSTREAM_CA).map(PathBuf::from),
             addresses: addresses(&mut reader, offset),
             budgets: budgets(&mut reader),
             limits: limits(&mut reader),
@@ -125,13 +137,17 @@ impl EdgeConfig {
 }
 
 impl Addresses {
-    /// Where a module is: its own variable, else loopback and the manifest's port with the offset.
-    pub(crate) fn module(&self, key: &str, manifest_port: u16) -> Authority {
+    /// Where a module is, one host or several: its own variable, else loopback and the manifest's port with the offset.
+    pub(crate) fn module(&self, key: &str, manifest_port: u16) -> Vec<(Speaks, Authority)> {
         let shifted = manifest_port.saturating_add(self.port_offset);
-        match self.modules.get(key) {
-            Some(ModuleHost { host, port }) => Authority::new(host.clone(), port.unwrap_or(shifted)),
-            None => Authority::new("127.0.0.1".to_owned(), shifted),
+        let given = self.modules.get(key).map_or(&[][..], Vec::as_slice);
+        let host = |host: &ModuleHost| {
+            (host.speaks, Authority::new(host.host.clone(), host.port.unwrap_or(shifted)))
+        };
+        if given.is_empty() {
+            return vec![(Speaks::Http1, Authority::new("127.0.0.1".to_owned(), shifted))];
         }
+        given.iter().map(host).collect()
     }
 }
 
@@ -206,7 +222,7 @@ fn base_url(reader: &mut Reader<'_>, variable: &Variable, default_port: u16) -> 
     reader.parsed(variable, parse, right).unwrap_or_else(loopback)
 }
 
-fn module_hosts(reader: &mut Reader<'_>) -> HashMap<String, ModuleHost> {
+fn module_hosts(reader: &mut Reader<'_>) -> HashMap<String, Vec<ModuleHost>> {
     let given: Vec<(String, String)> = reader
         .settings()
         .iter()
@@ -217,11 +233,11 @@ fn module_hosts(reader: &mut Reader<'_>) -> HashMap<String, ModuleHost> {
         .collect();
     let mut hosts = HashMap::new();
     for (key, value) in given {
-        match module_host(&value) {
-            Some(host) => drop(hosts.insert(key.to_ascii_lowercase(), host)),
+        match value.split(',').map(|text| module_host(text.trim())).collect::<Option<Vec<_>>>() {
+            Some(several) => drop(hosts.insert(key.to_ascii_lowercase(), several)),
             None => reader.refuse(
                 &format!("{MODULE_HOST_PREFIX}{key}"),
-                format!("\"{value}\" is not host or host:port"),
+                format!("\"{value}\" is not host or host:port, with h2c:// or https:// before it, or several of these with commas"),
             ),
         }
     }
@@ -229,9 +245,28 @@ fn module_hosts(reader: &mut Reader<'_>) -> HashMap<String, ModuleHost> {
 }
 
 fn module_host(text: &str) -> Option<ModuleHost> {
+    let (speaks, text) = match text.split_once("://") {
+        Some(("h2c", rest)) => (Speaks::H2c, rest),
+        Some(("https", rest)) => (Speaks::Https, rest),
+        Some(_) => return None,
+        None => (Speaks::Http1, text),
+    };
     let authority: http::uri::Authority = text.parse().ok()?;
     let clean = !authority.as_str().contains('@') && !authority.host().is_empty();
-    clean.then(|| ModuleHost { host: authority.host().to_owned(), port: authority.port_u16() })
+    clean.then(|| ModuleHost { speaks, host: authority.host().to_owned(), port: authority.port_u16() })
+}
+
+/// Threads: at least one, and no more than any machine has cores.
+fn workers(reader: &mut Reader<'_>) -> usize {
+    const MOST: u64 = 1_024;
+    let Some(given) = reader.optional(&WORKERS) else {
+        return std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    };
+    let number = given.parse().ok().filter(|number| (1..=MOST).contains(number));
+    if number.is_none() {
+        reader.refuse(WORKERS.name, format!("\"{given}\" is not a number from 1 to {MOST}"));
+    }
+    number.and_then(|number| usize::try_from(number).ok()).unwrap_or(1)
 }
 
 fn budgets(reader: &mut Reader<'_>) -> Budgets {
@@ -296,7 +331,8 @@ mod tests {
         assert_eq!(config.limits.module_body, None);
         assert_eq!(config.origins, ["https://localhost:8543"]);
         assert_eq!(config.addresses.authz, Authority::new("127.0.0.1".to_owned(), 8240));
-        assert_eq!(config.addresses.module("timesheet", 8160), Authority::new("127.0.0.1".to_owned(), 8260));
+        let loopback = Authority::new("127.0.0.1".to_owned(), 8260);
+        assert_eq!(config.addresses.module("timesheet", 8160), [(Speaks::Http1, loopback)]);
     }
 
     #[test]
@@ -316,11 +352,18 @@ mod tests {
         let config = EdgeConfig::read(
             &settings()
                 .with("PLATFORM_MODULE_HOST_DOCS", "docs.internal")
-                .with("PLATFORM_MODULE_HOST_HELPDESK", "[::1]:9000"),
+                .with("PLATFORM_MODULE_HOST_HELPDESK", "[::1]:9000")
+                .with("PLATFORM_MODULE_HOST_TIMESHEET", "a.example, h2c://b.example:81,https://c.example"),
         )
         .expect("good settings");
-        assert_eq!(config.addresses.module("docs", 8170), Authority::new("docs.internal".to_owned(), 8170));
-        assert_eq!(config.addresses.module("helpdesk", 8180), Authority::new("::1".to_owned(), 9000));
+        let hosts = |key, port| {
+            let host =
+                |(speaks, authority): (Speaks, Authority)| format!("{speaks:?} {}", authority.host_header());
+            config.addresses.module(key, port).into_iter().map(host).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(hosts("docs", 8170), "Http1 docs.internal:8170");
+        assert_eq!(hosts("helpdesk", 8180), "Http1 [::1]:9000");
+        assert_eq!(hosts("timesheet", 8160), "Http1 a.example:8160, H2c b.example:81, Https c.example:8160");
     }
 
     #[test]
@@ -337,7 +380,12 @@ mod tests {
             ("PLATFORM_TLS_CLIENT_REQUIRED", "maybe"),
             ("PLATFORM_RATE_LIMIT", "10"),
             ("PLATFORM_RATE_LIMIT_ANONYMOUS", "10/d"),
-            ("PLATFORM_MODULE_HOST_DOCS", "http://docs"),
+            ("PLATFORM_MODULE_HOST_DOCS", "ftp://docs"),
+            ("PLATFORM_MODULE_HOST_DOCS", "docs,,docs"),
+            ("PLATFORM_MODULE_HOST_DOCS", "u@docs"),
+            ("PLATFORM_GATEWAY_WORKERS", "0"),
+            ("PLATFORM_GATEWAY_WORKERS", "1025"),
+            ("PLATFORM_GATEWAY_WORKERS", "many"),
             ("PLATFORM_PORT_OFFSET", "60000"),
             ("PLATFORM_MODULE_DIAL_TIMEOUT", "2"),
             ("PLATFORM_GATEWAY_MAX_STREAMS", "0"),

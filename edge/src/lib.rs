@@ -3,17 +3,20 @@
 //!
 //! | step | file | takes, gives |
 //! |---|---|---|
-//! | accept | `wire/listen.rs`, `proxy.rs` | socket, `Accepted` |
+//! | accept | `wire/listen.rs`, `crew.rs`, `wire/proxy.rs` | socket, `Accepted`, given to the worker with the fewest connections |
 //! | handshake | `wire/tls.rs` | `Accepted`, `Secured` |
-//! | serve | `wire/connection.rs`, `h1.rs`, `h2.rs` | `Secured`, many requests; the edge's timers in `activity.rs`, its writes in `writes.rs` |
+//! | serve | `wire/connection.rs`, `wire/h1/server.rs`, `wire/h2.rs` | `Secured`, many requests; HTTP/2's timers in `activity.rs`, its writes in `writes.rs` |
 //! | run | `way/exchange.rs` | request, response: the whole way on one screen |
 //! | guard | `way/guard.rs` | request, `Framed`, (preflight: `cors.rs`), `Guarded` |
 //! | resolve | `way/route.rs`, table `routes.rs`, paths `path.rs` | `&Guarded`, `Route` |
 //! | authenticate, ensure | `way/bearer.rs`, `rate.rs`, `provision.rs` | `&Guarded`, `Caller` |
 //! | clear | `way/clearance.rs`, questions `ask.rs` | `Route`, `&Caller`, `Cleared` |
 //! | build | `way/outbound.rs`, `forwarded.rs` | `Guarded`, `Cleared`, `Outbound` |
-//! | send | `wire/upstream.rs`, `pool.rs`, `upload.rs` | `Outbound`, the upstream's answer |
+//! | send | `wire/upstream.rs`, `wire/place.rs`, `pool.rs`, `h1/call.rs`, `h2c.rs` | `Outbound`, the upstream's answer |
 //! | answer | `way/inbound.rs`, `trace.rs`, `wire/body.rs` | the answer, streamed, marked, counted, logged |
+//!
+//! Each core has a worker: a thread with a runtime, connections, token cache and upstream pools of its own. The thread that
+//! called [`serve`] accepts, watches and merges metrics.
 //!
 //! `aggregate/` answers the one route that the edge serves itself: all services' metrics in one exposition.
 //!
@@ -25,7 +28,9 @@ mod aggregate;
 #[doc(hidden)]
 pub mod bench;
 mod config;
+mod crew;
 mod meter;
+mod places;
 mod reload;
 mod tally;
 mod watch;
@@ -34,13 +39,16 @@ mod wire;
 
 use std::io;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use bearer::{VerifiedTokens, Verifier};
 use contract::Clock;
+use telemetry::AccessLog;
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Duration, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -49,17 +57,21 @@ pub use config::{EdgeConfig, TLS_CERT, TLS_KEY, VARIABLES};
 pub use watch::certificates::CertificateError;
 
 use aggregate::Aggregate;
-use meter::{Handshake, Meter};
+use crew::{Crew, Entrance, Pulses};
+use meter::Meter;
+use places::Places;
 use watch::catalog::CatalogWatch;
 use watch::certificates::Certificates;
-use way::provision::Provisioned;
+use way::provision::{Provisioned, Subjects};
 use way::rate::RateLimits;
 use way::route::RouteTable;
 use way::routes::Service;
+use way::trace::AccessLine;
 use wire::Authority;
-use wire::listen::{Accepted, Listener};
-use wire::proxy;
-use wire::tls::{Handshakes, plain};
+use wire::dates::Dates;
+use wire::listen::Listener;
+use wire::tls::Handshakes;
+use wire::trust::upstream_tls;
 use wire::upstream::Upstreams;
 
 /// The gateway document as OpenAPI 3.1.
@@ -74,57 +86,44 @@ pub enum EdgeError {
     /// A metric family was registered twice.
     #[error("cannot set up metrics: {0}")]
     Metrics(#[from] prometheus::Error),
+    /// A worker's thread or runtime cannot be made.
+    #[error("cannot start a worker: {0}")]
+    Worker(#[from] io::Error),
+    /// `PLATFORM_GATEWAY_UPSTREAM_CA` cannot be used.
+    #[error("cannot use the authorities of upstreams: {0}")]
+    UpstreamAuthorities(String),
 }
 
-/// What every request's way reads.
+/// What every request's way reads. Each worker has one; what is an `Arc` in it is everybody's.
 pub(crate) struct Edge {
-    pub(crate) config: EdgeConfig,
+    pub(crate) config: Arc<EdgeConfig>,
     pub(crate) routes: RouteTable,
     pub(crate) tokens: VerifiedTokens,
     pub(crate) provisioned: Provisioned,
-    pub(crate) rates: RateLimits,
-    pub(crate) catalog: CatalogWatch,
+    pub(crate) rates: Arc<RateLimits>,
+    pub(crate) catalog: Arc<CatalogWatch>,
+    pub(crate) places: Arc<Places>,
     pub(crate) upstreams: Upstreams,
     pub(crate) meter: Meter,
-    pub(crate) aggregate: Aggregate,
+    pub(crate) access: AccessLog<AccessLine>,
+    pub(crate) dates: Dates,
+    pub(crate) aggregate: Arc<Aggregate>,
     pub(crate) certificates: Arc<Certificates>,
-    /// Tasks that outlive the request that began them.
+    pub(crate) pulses: Arc<Pulses>,
+    /// Connections, and what outlives the request that began it.
     pub(crate) tasks: TaskTracker,
-    /// Cancelled at a stop: `/readyz` says so from here on.
+    /// Where work runs that must not hold up requests.
+    pub(crate) watch: Handle,
+    /// Cancelled when the end was asked for; nothing is ready from then on.
     pub(crate) stop: CancellationToken,
-    /// Cancelled when no new work is taken: `PLATFORM_DRAIN_MIN` after the stop.
+    /// Cancelled when no new work is taken.
     pub(crate) drain: CancellationToken,
     /// Cancelled when the drain is over: whatever still runs is dropped.
     pub(crate) end: CancellationToken,
 }
 
 impl Edge {
-    fn start(
-        config: EdgeConfig,
-        certificates: Arc<Certificates>,
-        stop: CancellationToken,
-    ) -> Result<Self, EdgeError> {
-        let end = CancellationToken::new();
-        let verifier = Verifier::start(config.bearer.clone(), Clock::system(), end.clone());
-        Ok(Self {
-            routes: RouteTable::new(),
-            tokens: VerifiedTokens::new(verifier),
-            provisioned: Provisioned::default(),
-            rates: RateLimits::new(config.rates),
-            catalog: CatalogWatch::new(),
-            upstreams: Upstreams::new(config.budgets),
-            meter: Meter::new(&config.commit)?,
-            aggregate: Aggregate::default(),
-            certificates,
-            tasks: TaskTracker::new(),
-            stop,
-            drain: CancellationToken::new(),
-            end,
-            config,
-        })
-    }
-
-    pub(crate) const fn authority(&self, service: Service) -> &Authority {
+    pub(crate) fn authority(&self, service: Service) -> &Authority {
         let addresses = &self.config.addresses;
         match service {
             Service::Authz => &addresses.authz,
@@ -136,114 +135,168 @@ impl Edge {
     }
 }
 
-/// Serves both listeners until `stop`, then drains: after `PLATFORM_DRAIN_MIN` no new connections, a goodbye on the open
-/// ones, and requests in flight finish within `PLATFORM_DRAIN_TIMEOUT`. A SIGHUP re-reads what may change.
+/// What the workers have in common.
+struct Common {
+    config: Arc<EdgeConfig>,
+    verifier: Verifier,
+    subjects: Arc<Subjects>,
+    rates: Arc<RateLimits>,
+    catalog: Arc<CatalogWatch>,
+    places: Arc<Places>,
+    meter: Meter,
+    access: AccessLog<AccessLine>,
+    aggregate: Arc<Aggregate>,
+    certificates: Arc<Certificates>,
+    pulses: Arc<Pulses>,
+    upstream_tls: Arc<rustls::ClientConfig>,
+    stop: CancellationToken,
+    drain: CancellationToken,
+    end: CancellationToken,
+}
+
+impl Common {
+    fn start(config: EdgeConfig, stop: CancellationToken) -> Result<(Self, JoinHandle<()>), EdgeError> {
+        let (access, access_writer) = AccessLog::start(config.json_log)?;
+        let end = CancellationToken::new();
+        let config = Arc::new(config);
+        let certificates = Certificates::read(config.tls.clone())?;
+        let common = Self {
+            access,
+            verifier: Verifier::start(config.bearer.clone(), Clock::system(), end.clone()),
+            subjects: Arc::default(),
+            rates: Arc::new(RateLimits::new(config.rates)),
+            catalog: Arc::new(CatalogWatch::new()),
+            // The watch has connections of its own, too.
+            places: Arc::new(Places::new(Arc::clone(&config), config.workers + 1)),
+            meter: Meter::new(&config.commit)?,
+            aggregate: Arc::default(),
+            certificates: Arc::new(certificates),
+            pulses: Arc::new(Pulses::new(config.workers)),
+            upstream_tls: upstream_tls(config.upstream_ca.as_deref())
+                .map_err(EdgeError::UpstreamAuthorities)?,
+            stop,
+            drain: CancellationToken::new(),
+            end,
+            config,
+        };
+        Ok((common, access_writer))
+    }
+
+    /// The edge as one worker has it.
+    fn edge(&self, worker: usize) -> Arc<Edge> {
+        Arc::new(Edge {
+            config: Arc::clone(&self.config),
+            routes: RouteTable::new(),
+            tokens: VerifiedTokens::new(self.verifier.clone()),
+            provisioned: Provisioned::of(Arc::clone(&self.subjects)),
+            rates: Arc::clone(&self.rates),
+            catalog: Arc::clone(&self.catalog),
+            places: Arc::clone(&self.places),
+            upstreams: Upstreams::new(worker, self.config.budgets, Arc::clone(&self.upstream_tls)),
+            meter: self.meter.for_worker(),
+            access: self.access.clone(),
+            dates: Dates::default(),
+            aggregate: Arc::clone(&self.aggregate),
+            certificates: Arc::clone(&self.certificates),
+            pulses: Arc::clone(&self.pulses),
+            tasks: TaskTracker::new(),
+            watch: Handle::current(),
+            stop: self.stop.clone(),
+            drain: self.drain.clone(),
+            end: self.end.clone(),
+        })
+    }
+}
+
+/// Serves both listeners until `stop`, then drains: for `PLATFORM_DRAIN_MIN` only `/readyz` says so; then no new
+/// connections, a goodbye on the open ones, and requests in flight finish within `PLATFORM_DRAIN_TIMEOUT`. A SIGHUP re-reads what may change.
 ///
 /// # Errors
-/// TLS files that cannot be used.
+/// TLS files that cannot be used, threads that cannot be made.
 pub async fn serve(
     config: EdgeConfig,
     tls: TcpListener,
     plain: Option<TcpListener>,
     stop: CancellationToken,
 ) -> Result<(), EdgeError> {
-    let certificates = Arc::new(Certificates::read(config.tls.clone())?);
-    let edge = Arc::new(Edge::start(config, Arc::clone(&certificates), stop)?);
-    let watchers = watch(&edge, &certificates);
-    let places = Arc::new(Semaphore::new(edge.config.limits.connections));
-    let tally = edge.meter.tally.clone();
-    let handshakes =
-        Arc::new(Handshakes::new(certificates, &edge.config.limits, edge.config.timers, tally.clone()));
-    let connections = TaskTracker::new();
+    let (common, access_writer) = Common::start(config, stop)?;
+    // Whoever drops this future ends the workers, too.
+    let _ended = common.end.clone().drop_guard();
+    let limits = common.config.limits;
+    let tally = common.meter.tally.clone();
+    let handshakes = Arc::new(Handshakes::new(
+        Arc::clone(&common.certificates),
+        &limits,
+        common.config.timers,
+        tally.clone(),
+    ));
+    let edges = (0..common.config.workers).map(|worker| common.edge(worker)).collect();
+    let crew = Crew::start(edges, &handshakes)?;
+    let watcher = common.edge(common.config.workers);
+    let watchers = watch(&watcher);
+    let places = Arc::new(Semaphore::new(limits.connections));
     tokio::join!(
-        accept_tls(&edge, Listener::new(tls, Arc::clone(&places), tally.clone()), &handshakes, &connections),
-        accept_plain(&edge, plain.map(|socket| Listener::new(socket, places, tally)), &connections),
+        accept(&watcher, Listener::new(tls, Arc::clone(&places), tally.clone()), Entrance::Tls, &crew),
+        async {
+            if let Some(plain) = plain {
+                accept(&watcher, Listener::new(plain, places, tally.clone()), Entrance::Plain, &crew).await;
+            }
+        },
+        begin_drain(&watcher),
     );
-    drain(&edge, &connections).await;
-    drop(watchers);
+    drain(&watcher, crew).await;
+    drop((watchers, watcher, common));
+    finish_access_log(access_writer).await;
     Ok(())
 }
 
+/// The last lines are written before the process may end; the queue is short, but its reader may have stopped reading.
+async fn finish_access_log(writer: JoinHandle<()>) {
+    let finished = async {
+        while !writer.is_finished() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    if timeout(Duration::from_secs(1), finished).await.is_err() {
+        tracing::warn!("the last lines of the access log could not be written");
+    }
+}
+
 /// The background tasks; they end when the set is dropped.
-fn watch(edge: &Arc<Edge>, certificates: &Arc<Certificates>) -> JoinSet<()> {
+fn watch(edge: &Arc<Edge>) -> JoinSet<()> {
     let mut watchers = JoinSet::new();
-    let (follower, sweeper, certificates) = (Arc::clone(edge), Arc::clone(edge), Arc::clone(certificates));
-    watchers.spawn(async move {
-        follower.catalog.follow(&follower.upstreams, &follower.config.addresses.registry).await;
-    });
-    watchers.spawn(async move { sweeper.upstreams.sweep_for_ever().await });
-    let (meter, announcer, hearer) = (edge.meter.clone(), Arc::clone(edge), Arc::clone(edge));
-    watchers.spawn(certificates.follow(move |reload| meter.tally.reloaded(reload)));
+    let (follower, certificates, hearer) =
+        (Arc::clone(edge), Arc::clone(&edge.certificates), Arc::clone(edge));
+    let tally = edge.meter.tally.clone();
+    watchers.spawn(async move { follower.catalog.follow(&follower.upstreams, &follower.places).await });
+    watchers.spawn(certificates.follow(move |reload| tally.reloaded(reload)));
     watchers.spawn(async move { reload::listen(&hearer).await });
-    watchers.spawn(async move { announce(&announcer).await });
     watchers
 }
 
-/// Turns a stop into the drain, once balancers have had their time to see it.
-async fn announce(edge: &Edge) {
+/// Hands every connection to a worker until the drain begins, and then those that wait already.
+async fn accept(edge: &Edge, listener: Listener, entrance: Entrance, crew: &Crew) {
+    while let Some(Some(accepted)) = edge.drain.run_until_cancelled(listener.accept()).await {
+        crew.hand(accepted, entrance);
+    }
+    // The system has shaken hands with these; closing the socket would reset them.
+    while let Ok(Some(accepted)) = timeout(Duration::ZERO, listener.accept()).await {
+        crew.hand(accepted, entrance);
+    }
+}
+
+async fn begin_drain(edge: &Edge) {
     edge.stop.cancelled().await;
     tokio::time::sleep(edge.config.drain_min).await;
     edge.drain.cancel();
 }
 
-async fn accept_tls(
-    edge: &Arc<Edge>,
-    listener: Listener,
-    handshakes: &Arc<Handshakes>,
-    connections: &TaskTracker,
-) {
-    while let Some(Some(accepted)) = edge.drain.run_until_cancelled(listener.accept()).await {
-        let (edge, handshakes) = (Arc::clone(edge), Arc::clone(handshakes));
-        connections.spawn(async move {
-            let _open = edge.meter.connected("tls");
-            let shaken = async { handshakes.handshake(introduced(&edge, accepted).await?).await };
-            match edge.end.run_until_cancelled(shaken).await {
-                Some(Ok(secured)) => {
-                    edge.meter.shook_hands(Handshake::Done);
-                    wire::connection::serve(Arc::clone(&edge), secured).await;
-                }
-                Some(Err(error)) => {
-                    edge.meter.shook_hands(Handshake::of(&error));
-                    tracing::debug!(%error, "a TLS handshake failed");
-                }
-                None => {}
-            }
-        });
-    }
-}
-
-async fn accept_plain(edge: &Arc<Edge>, listener: Option<Listener>, connections: &TaskTracker) {
-    let Some(listener) = listener else { return };
-    while let Some(Some(accepted)) = edge.drain.run_until_cancelled(listener.accept()).await {
-        let edge = Arc::clone(edge);
-        connections.spawn(async move {
-            let _open = edge.meter.connected("plain");
-            match edge.end.run_until_cancelled(introduced(&edge, accepted)).await {
-                Some(Ok(accepted)) => wire::connection::serve(Arc::clone(&edge), plain(accepted)).await,
-                Some(Err(error)) => tracing::debug!(%error, "a balancer did not introduce its client"),
-                None => {}
-            }
-        });
-    }
-}
-
-/// The connection with its client's address: the peer's own, or what a listed balancer says in front of it.
-async fn introduced(edge: &Edge, mut accepted: Accepted) -> io::Result<Accepted> {
-    if edge.config.proxies.contain(accepted.peer.ip()) {
-        let said = timeout(edge.config.timers.head, proxy::client(&mut accepted.stream, accepted.peer)).await;
-        let said = said.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        edge.meter.tally.proxied(said.is_ok());
-        accepted.peer = said?;
-    }
-    Ok(accepted)
-}
-
-async fn drain(edge: &Edge, connections: &TaskTracker) {
-    connections.close();
-    if timeout(edge.config.drain_timeout, connections.wait()).await.is_err() {
-        tracing::warn!(open = connections.len(), "the drain ran out of time; open connections are dropped");
+async fn drain(edge: &Edge, crew: Crew) {
+    let mut finished = std::pin::pin!(crew.finish());
+    if timeout(edge.config.drain_timeout, finished.as_mut()).await.is_err() {
+        tracing::warn!("the drain ran out of time; open connections are dropped");
     }
     edge.end.cancel();
     edge.tasks.close();
-    connections.wait().await;
+    finished.await;
 }

@@ -1,17 +1,23 @@
 //! The gateway's metric families: those of the catalogue, and its own beyond it. It has no `/metrics` of its own: the
 //! aggregated route renders them. Every label has a fixed set of values, or the keys of the catalog.
 
+use std::collections::HashMap;
 use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use prometheus::{Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts};
-use telemetry::{DURATION_BUCKETS, InFlight, Metrics};
+use http::Method;
+use prometheus::{
+    Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts,
+};
+use telemetry::{DURATION_BUCKETS, HttpSeries, InFlight, Metrics};
 
 use crate::tally::Tally;
 
-/// Counts what the edge does. Cheap to clone.
-#[derive(Clone)]
+/// Counts what the edge does. Every worker has one; the families are everybody's, the series that were looked up are its own.
 pub(crate) struct Meter {
+    resolved: Mutex<Resolved>,
     metrics: Metrics,
     upstream_requests: IntCounterVec,
     upstream_duration: HistogramVec,
@@ -25,6 +31,18 @@ pub(crate) struct Meter {
     /// Limits that bite outside a refusal.
     pub(crate) tally: Tally,
 }
+
+/// Series that a worker has looked up: doing so takes a lock that all workers share, and costs more than counting. Both are
+/// bounded by what there is: the table's routes, the catalog's modules, and the statuses of HTTP.
+#[derive(Default)]
+struct Resolved {
+    http: HashMap<(usize, Method, u16), HttpSeries>,
+    forwarded: HashMap<Box<str>, (Histogram, Vec<(u16, IntCounter)>)>,
+}
+
+/// Methods with series of their own; a client may invent any number of others.
+const KNOWN: [Method; 7] =
+    [Method::GET, Method::POST, Method::PUT, Method::DELETE, Method::PATCH, Method::HEAD, Method::OPTIONS];
 
 /// How a TLS handshake went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +93,7 @@ impl Meter {
             metrics.register(IntGaugeVec::new(Opts::new(name, help), labels)?)
         };
         Ok(Self {
+            resolved: Mutex::default(),
             upstream_requests: counter(
                 "platform_gateway_upstream_requests_total",
                 "Module requests forwarded.",
@@ -144,15 +163,60 @@ impl Meter {
         self.metrics.http().in_flight()
     }
 
+    /// The same families for another worker.
+    pub(crate) fn for_worker(&self) -> Self {
+        Self {
+            resolved: Mutex::default(),
+            metrics: self.metrics.clone(),
+            upstream_requests: self.upstream_requests.clone(),
+            upstream_duration: self.upstream_duration.clone(),
+            connections: self.connections.clone(),
+            connections_total: self.connections_total.clone(),
+            handshakes: self.handshakes.clone(),
+            refusals: self.refusals.clone(),
+            catalog_revision: self.catalog_revision.clone(),
+            catalog_silence: self.catalog_silence.clone(),
+            certificate_expiry: self.certificate_expiry.clone(),
+            tally: self.tally.clone(),
+        }
+    }
+
     /// One answered request.
-    pub(crate) fn observe(&self, label: &str, method: &str, status: u16, elapsed: Duration) {
-        self.metrics.http().observe(label, method, status, elapsed);
+    pub(crate) fn observe(&self, label: &'static str, method: &Method, status: u16, elapsed: Duration) {
+        let http = self.metrics.http();
+        if !KNOWN.contains(method) {
+            return http.observe(label, method.as_str(), status, elapsed);
+        }
+        // Labels are constants, so their address says which one it is.
+        let key = (label.as_ptr().addr(), method.clone(), status);
+        let mut resolved = self.resolved();
+        resolved
+            .http
+            .entry(key)
+            .or_insert_with(|| http.series(label, method.as_str(), status))
+            .observe(elapsed);
     }
 
     /// One request that was forwarded to a module, with the status the client gets.
     pub(crate) fn forwarded(&self, module: &str, status: u16, elapsed: Duration) {
-        self.upstream_requests.with_label_values(&[module, status.to_string().as_str()]).inc();
-        self.upstream_duration.with_label_values(&[module]).observe(elapsed.as_secs_f64());
+        let mut resolved = self.resolved();
+        if !resolved.forwarded.contains_key(module) {
+            let duration = self.upstream_duration.with_label_values(&[module]);
+            resolved.forwarded.insert(Box::from(module), (duration, Vec::new()));
+        }
+        let Some((duration, counters)) = resolved.forwarded.get_mut(module) else { return };
+        duration.observe(elapsed.as_secs_f64());
+        if let Some((_, counter)) = counters.iter().find(|(known, _)| *known == status) {
+            return counter.inc();
+        }
+        let counter = self.upstream_requests.with_label_values(&[module, status.to_string().as_str()]);
+        counter.inc();
+        counters.push((status, counter));
+    }
+
+    /// This worker's own, so its lock is never waited for.
+    fn resolved(&self) -> MutexGuard<'_, Resolved> {
+        self.resolved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One request that the edge refused; `reason` is one of a fixed set.
@@ -183,7 +247,7 @@ mod tests {
         let meter = Meter::new("unknown").expect("families");
         let busy = meter.begin();
         let open = meter.connected("tls");
-        meter.observe("/api/{moduleKey}/{path}", "GET", 503, Duration::from_millis(2));
+        meter.observe("/api/{moduleKey}/{path}", &Method::GET, 503, Duration::from_millis(2));
         meter.forwarded("timesheet", 503, Duration::from_millis(1));
         meter.refused("token_missing");
         meter.shook_hands(Handshake::Done);

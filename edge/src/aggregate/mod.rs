@@ -52,14 +52,18 @@ fn join(edge: &Arc<Edge>) -> Run {
     let (answer, run) = watch::channel(None);
     *present = Some(run.clone());
     let edge_of_run = Arc::clone(edge);
-    // A task of its own: a scraper that leaves must not take the run from the others.
-    edge.tasks.spawn(async move {
-        let text = run_once(&edge_of_run).await;
-        // The answer belongs to those who wait for it now; the next scraper gets a fresh one.
-        let mut present = edge_of_run.aggregate.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *present = None;
-        answer.send_replace(Some(Bytes::from(text)));
-    });
+    // A task of its own, beside the workers: a scraper that leaves must not take the run from the others, and merging must
+    // not hold up requests.
+    edge.tasks.spawn_on(
+        async move {
+            let text = run_once(&edge_of_run).await;
+            // The answer belongs to those who wait for it now; the next scraper gets a fresh one.
+            let mut present = edge_of_run.aggregate.0.lock().unwrap_or_else(PoisonError::into_inner);
+            *present = None;
+            answer.send_replace(Some(Bytes::from(text)));
+        },
+        &edge.watch,
+    );
     run
 }
 
@@ -79,9 +83,10 @@ fn targets(edge: &Edge) -> Vec<Target> {
         authority: edge.authority(service).clone(),
     });
     let catalog = edge.catalog.present();
-    let modules = catalog.iter().flat_map(|catalog| catalog.enabled()).map(|module| Target {
-        service: module.key.clone(),
-        authority: edge.config.addresses.module(&module.key, module.port),
+    // One target a module: the first of its hosts.
+    let modules = catalog.iter().flat_map(|catalog| catalog.enabled()).filter_map(|module| {
+        let first = edge.config.addresses.module(&module.key, module.port).into_iter().next();
+        first.map(|(_, authority)| Target { service: module.key.clone(), authority })
     });
     foundation.chain(modules).collect()
 }

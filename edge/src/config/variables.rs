@@ -43,12 +43,24 @@ pub(super) const PROXY_PROTOCOL: Variable = Variable::new(
     None,
     "Networks (CIDR) whose connections begin with a PROXY header of version 2; unset: none",
 );
-// Nobody looks at the readiness of a lone edge; behind a balancer 5 s lets it see the drain before the listener closes.
+// Behind a balancer that asks /readyz every few seconds, 5 s keep it from meeting a closed door.
 pub(super) const DRAIN_MIN: Variable = Variable::new(
     "PLATFORM_DRAIN_MIN",
     Kind::Duration,
     Some("0s"),
-    "How long connections and requests are still accepted after a stop, while /readyz says draining",
+    "How long a stop still lets new connections in, while /readyz says no",
+);
+pub(super) const WORKERS: Variable = Variable::new(
+    "PLATFORM_GATEWAY_WORKERS",
+    Kind::Integer,
+    None,
+    "Threads that serve requests; default one a core",
+);
+pub(super) const UPSTREAM_CA: Variable = Variable::new(
+    "PLATFORM_GATEWAY_UPSTREAM_CA",
+    Kind::Path,
+    None,
+    "PEM file of the authorities that sign https:// modules; default the system's",
 );
 pub(super) const DRAIN_TIMEOUT: Variable = Variable::new(
     "PLATFORM_DRAIN_TIMEOUT",
@@ -87,7 +99,7 @@ pub(super) const MODULE_HOST: Variable = Variable::new(
     "PLATFORM_MODULE_HOST_<KEY>",
     Kind::Text,
     None,
-    "Host, or host:port, of one module; default loopback",
+    "Hosts of one module with commas: host or host:port, h2c:// or https:// before it; default loopback",
 );
 /// Beginning of [`MODULE_HOST`]'s family.
 pub(super) const MODULE_HOST_PREFIX: &str = "PLATFORM_MODULE_HOST_";
@@ -196,6 +208,8 @@ pub const VARIABLES: &[Variable] = &[
     PROXY_PROTOCOL,
     DRAIN_MIN,
     DRAIN_TIMEOUT,
+    WORKERS,
+    UPSTREAM_CA,
     REGISTRY_URL,
     IDENTITY_URL,
     ORG_URL,

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwapOption;
 use bytes::{Bytes, BytesMut};
 use contract::catalog::{CatalogSnapshot, ModuleEntry, ModuleState};
 use http::{HeaderValue, Request, StatusCode, header};
@@ -12,8 +13,10 @@ use http_body_util::BodyExt;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use crate::wire::Authority;
+use crate::places::Places;
+use crate::way::routes::Service;
 use crate::wire::body::EdgeBody;
+use crate::wire::place::Place;
 use crate::wire::upload::Upload;
 use crate::wire::upstream::{Failure, Outgoing, Upstreams};
 
@@ -35,15 +38,27 @@ const LONGEST_SETTLING: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Catalog {
     revision: i64,
-    modules: HashMap<String, ModuleEntry>,
+    modules: HashMap<String, Module>,
     apps: HashSet<String>,
     app_clients: HashSet<String>,
 }
 
+/// A module of the snapshot, and where it is.
+#[derive(Debug)]
+pub(crate) struct Module {
+    pub(crate) key: Arc<str>,
+    pub(crate) entry: ModuleEntry,
+    pub(crate) place: Arc<Place>,
+}
+
 impl Catalog {
-    fn of(snapshot: CatalogSnapshot) -> Self {
+    fn of(snapshot: CatalogSnapshot, places: &Places) -> Self {
         let (apps, app_clients) = snapshot.apps.into_iter().map(|app| (app.key, app.client_id)).unzip();
-        let modules = snapshot.modules.into_iter().map(|module| (module.key.clone(), module)).collect();
+        let located = |entry: ModuleEntry| {
+            let place = places.module(&entry.key, entry.port);
+            (entry.key.clone(), Module { key: Arc::from(entry.key.as_str()), entry, place })
+        };
+        let modules = snapshot.modules.into_iter().map(located).collect();
         Self { revision: snapshot.revision, modules, apps, app_clients }
     }
 
@@ -51,7 +66,7 @@ impl Catalog {
         self.revision
     }
 
-    pub(crate) fn module(&self, key: &str) -> Option<&ModuleEntry> {
+    pub(crate) fn module(&self, key: &str) -> Option<&Module> {
         self.modules.get(key)
     }
 
@@ -60,7 +75,8 @@ impl Catalog {
         let is_enabled = |module: &&ModuleEntry| {
             matches!(module.state, ModuleState::Ok | ModuleState::ModuleDependencyMissing)
         };
-        let mut enabled: Vec<_> = self.modules.values().filter(is_enabled).collect();
+        let mut enabled: Vec<_> =
+            self.modules.values().map(|module| &module.entry).filter(is_enabled).collect();
         enabled.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         enabled
     }
@@ -78,7 +94,9 @@ impl Catalog {
 /// The present catalog; `None` until registry was heard once.
 #[derive(Debug)]
 pub(crate) struct CatalogWatch {
-    present: watch::Sender<Option<Arc<Catalog>>>,
+    present: ArcSwapOption<Catalog>,
+    /// Revision of the present one; told after it is there.
+    revision: watch::Sender<Option<i64>>,
     /// When registry last said anything, be it a heartbeat.
     heard: Mutex<Option<Instant>>,
 }
@@ -101,11 +119,11 @@ enum StreamEnd {
 
 impl CatalogWatch {
     pub(crate) fn new() -> Self {
-        Self { present: watch::Sender::new(None), heard: Mutex::default() }
+        Self { present: ArcSwapOption::empty(), revision: watch::Sender::new(None), heard: Mutex::default() }
     }
 
     pub(crate) fn present(&self) -> Option<Arc<Catalog>> {
-        self.present.borrow().clone()
+        self.present.load_full()
     }
 
     /// How long registry has been silent; `None` until it was heard once. A healthy stream is never silent for 2 s.
@@ -115,20 +133,18 @@ impl CatalogWatch {
 
     /// Waits until the snapshot holds `revision`; `false` when it does not within 2 s.
     pub(crate) async fn settled(&self, revision: i64) -> bool {
-        let mut snapshots = self.present.subscribe();
-        let holds = |catalog: &Option<Arc<Catalog>>| {
-            catalog.as_ref().is_some_and(|catalog| catalog.revision >= revision)
-        };
-        timeout(LONGEST_SETTLING, snapshots.wait_for(holds)).await.is_ok_and(|found| found.is_ok())
+        let mut revisions = self.revision.subscribe();
+        let holds = |present: &Option<i64>| present.is_some_and(|present| present >= revision);
+        timeout(LONGEST_SETTLING, revisions.wait_for(holds)).await.is_ok_and(|found| found.is_ok())
     }
 
     /// Follows registry for ever; ends when its task is dropped.
-    pub(crate) async fn follow(&self, upstreams: &Upstreams, registry: &Authority) {
+    pub(crate) async fn follow(&self, upstreams: &Upstreams, places: &Places) {
         let mut back_off = FIRST_BACK_OFF;
         let mut away = false;
         loop {
             let mut heard = false;
-            let end = match self.follow_one(upstreams, registry, &mut heard).await {
+            let end = match self.follow_one(upstreams, places, &mut heard).await {
                 Ok(never) => match never {},
                 Err(end) => end,
             };
@@ -150,20 +166,22 @@ impl CatalogWatch {
     async fn follow_one(
         &self,
         upstreams: &Upstreams,
-        registry: &Authority,
+        places: &Places,
         heard: &mut bool,
     ) -> Result<std::convert::Infallible, StreamEnd> {
-        let mut lines = Lines::open(upstreams, registry).await?;
+        let mut lines = Lines::open(upstreams, places.service(Service::Registry)).await?;
         loop {
             let line = timeout(LONGEST_SILENCE, lines.next()).await.map_err(|_| StreamEnd::Silent)??;
             *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            let catalog = Catalog::of(serde_json::from_slice(&line)?);
+            let catalog = Catalog::of(serde_json::from_slice(&line)?, places);
             *heard = true;
             tracing::debug!(revision = catalog.revision, "a new catalog snapshot");
-            self.present.send_replace(Some(Arc::new(catalog)));
+            let revision = catalog.revision;
+            self.present.store(Some(Arc::new(catalog)));
+            self.revision.send_replace(Some(revision));
         }
     }
 }
@@ -175,13 +193,15 @@ struct Lines {
 }
 
 impl Lines {
-    async fn open(upstreams: &Upstreams, registry: &Authority) -> Result<Self, StreamEnd> {
-        let mut request = Request::new(Upload::empty());
+    async fn open(upstreams: &Upstreams, registry: &Arc<Place>) -> Result<Self, StreamEnd> {
+        let mut request = Request::new(());
         *request.uri_mut() = http::Uri::from_static(STREAM_PATH);
-        if let Ok(host) = HeaderValue::from_str(&registry.host_header()) {
+        let host = registry.hosts.first().map(|host| host.authority.host_header()).unwrap_or_default();
+        if let Ok(host) = HeaderValue::from_str(&host) {
             request.headers_mut().insert(header::HOST, host);
         }
-        let outgoing = Outgoing { authority: registry.clone(), request, upload: None };
+        let outgoing =
+            Outgoing { place: Arc::clone(registry), request, upload: Upload::empty(), upgrade: false };
         let response = upstreams.send(outgoing).await.map_err(StreamEnd::Unreachable)?;
         match response.status() {
             StatusCode::OK => Ok(Self { body: response.into_body(), rest: BytesMut::new() }),

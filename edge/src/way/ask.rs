@@ -14,7 +14,6 @@ use super::path::encode;
 use super::refusal::Refusal;
 use super::routes::Service;
 use crate::Edge;
-use crate::wire::upload::Upload;
 
 /// Whether the superadmin role is held, and if not, why.
 #[derive(Debug, Deserialize)]
@@ -65,18 +64,19 @@ pub(crate) async fn ask<T: DeserializeOwned>(
     correlation: &CorrelationId,
 ) -> Result<T, Refusal> {
     let no_answer = |reason| Refusal::Unavailable { dependency: service, reason };
-    let authority = edge.authority(service);
-    let mut request = Request::new(Upload::Full(body));
+    let mut request = Request::new(());
     *request.method_mut() = method;
     *request.uri_mut() = path.parse::<Uri>().map_err(|_| no_answer("bad_question"))?;
     let headers = request.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    for (name, value) in [(HOST, authority.host_header()), (super::CORRELATION, correlation.to_string())] {
+    for (name, value) in
+        [(HOST, edge.authority(service).host_header()), (super::CORRELATION, correlation.to_string())]
+    {
         headers.insert(name, HeaderValue::from_str(&value).map_err(|_| no_answer("bad_question"))?);
     }
     let (status, body) = edge
         .upstreams
-        .ask(authority.clone(), request)
+        .ask(edge.places.service(service), request, body)
         .await
         .map_err(|failure| no_answer(failure.reason()))?;
     if status != StatusCode::OK {

@@ -1,5 +1,7 @@
 //! The route's guard and the catalog gate: [`Cleared`] exists only when they have said yes. They fail closed.
 
+use std::sync::Arc;
+
 use contract::catalog::ModuleState;
 use contract::id::parse_uuid;
 
@@ -11,7 +13,7 @@ use super::refusal::{Denial, Refusal};
 use super::route::{Match, To};
 use super::routes::{Guard, Query, Service, Target, Then};
 use crate::Edge;
-use crate::wire::Authority;
+use crate::wire::place::Place;
 
 /// Who answers a request that may go on.
 #[derive(Debug)]
@@ -26,9 +28,9 @@ pub(crate) enum Clearance {
 #[derive(Debug)]
 pub(crate) struct Cleared {
     pub(crate) target: Destination,
-    pub(crate) authority: Authority,
-    /// Path and query as the upstream gets them.
-    pub(crate) path_and_query: String,
+    pub(crate) place: Arc<Place>,
+    /// Path and query as the upstream gets them, where they are not the client's own.
+    pub(crate) path_and_query: Option<String>,
     pub(crate) body_limit: Option<usize>,
     pub(crate) then: Then,
 }
@@ -37,7 +39,7 @@ pub(crate) struct Cleared {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
     Service(Service),
-    Module(String),
+    Module(Arc<str>),
 }
 
 /// Asks the guard of a fixed route, or the catalog for a module.
@@ -52,7 +54,7 @@ pub(crate) async fn clear(
             pass(edge, guarded, &found, caller).await?;
             Ok(fixed(edge, guarded, &found, caller))
         }
-        To::Module(key) => module(edge, guarded, key).map(Clearance::Upstream),
+        To::Module(key) => module(edge, key).map(Clearance::Upstream),
         To::Provider(path) => Ok(Clearance::Upstream(provider(edge, guarded, &path))),
         To::Probe(_) => Err(Refusal::Internal("a probe is not forwarded")),
     }
@@ -62,8 +64,8 @@ pub(crate) async fn clear(
 pub(crate) fn provider(edge: &Edge, guarded: &Guarded, path: &str) -> Cleared {
     Cleared {
         target: Destination::Service(Service::Idp),
-        authority: edge.authority(Service::Idp).clone(),
-        path_and_query: with_query(path, guarded.request.uri().query()),
+        place: Arc::clone(edge.places.service(Service::Idp)),
+        path_and_query: Some(with_query(path, guarded.request.uri().query())),
         body_limit: Some(edge.config.limits.body),
         then: Then::Answer,
     }
@@ -138,37 +140,29 @@ fn fixed(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Caller) -> Clea
     };
     Clearance::Upstream(Cleared {
         target: Destination::Service(service),
-        authority: edge.authority(service).clone(),
-        path_and_query: with_query(&path, query.as_deref()),
+        place: Arc::clone(edge.places.service(service)),
+        path_and_query: Some(with_query(&path, query.as_deref())),
         body_limit: Some(edge.config.limits.body),
         then: found.row.then,
     })
 }
 
-fn module(edge: &Edge, guarded: &Guarded, key: String) -> Result<Cleared, Refusal> {
+fn module(edge: &Edge, key: String) -> Result<Cleared, Refusal> {
     let catalog = edge.catalog.present().ok_or(Refusal::NoCatalog)?;
     if catalog.is_app(&key) {
         return Err(Refusal::Denied(Denial::AppIsNotProxied { key }));
     }
+    let gate = |state, missing| Refusal::Denied(Denial::Gate { key: key.clone(), state, missing });
     let Some(module) = catalog.module(&key) else {
-        return Err(Refusal::Denied(Denial::Gate {
-            key,
-            state: ModuleState::ModuleNotInstalled,
-            missing: Vec::new(),
-        }));
+        return Err(gate(ModuleState::ModuleNotInstalled, Vec::new()));
     };
-    if module.state != ModuleState::Ok {
-        return Err(Refusal::Denied(Denial::Gate {
-            key,
-            state: module.state,
-            missing: module.missing.clone(),
-        }));
+    if module.entry.state != ModuleState::Ok {
+        return Err(gate(module.entry.state, module.entry.missing.clone()));
     }
-    let uri = guarded.request.uri();
     Ok(Cleared {
-        authority: edge.config.addresses.module(&key, module.port),
-        target: Destination::Module(key),
-        path_and_query: with_query(uri.path(), uri.query()),
+        place: Arc::clone(&module.place),
+        target: Destination::Module(Arc::clone(&module.key)),
+        path_and_query: None,
         body_limit: edge.config.limits.module_body,
         then: Then::Answer,
     })

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use http::{Request, Response};
-use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::bearer::authenticate;
@@ -19,19 +18,26 @@ use super::{cors, guard, inbound, local, provision};
 use crate::Edge;
 use crate::wire::body::EdgeBody;
 use crate::wire::connection::Peer;
+use crate::wire::h1::server::Refused;
+use crate::wire::incoming::RequestBody;
 use crate::wire::upstream::Failure;
 
 /// One request, answered.
-pub(crate) async fn run(edge: &Arc<Edge>, peer: Peer, request: Request<Incoming>) -> Response<EdgeBody> {
+pub(crate) async fn run(edge: &Arc<Edge>, peer: Peer, request: Request<RequestBody>) -> Response<EdgeBody> {
     let mut trace = Trace::begin(edge, &request);
     let answered = attempt(edge, peer, request, &mut trace).await;
     trace.finish(edge, answered)
 }
 
+/// What could not be read as a request is answered, marked, counted and logged like one.
+pub(crate) fn refuse(edge: &Edge, refused: Refused) -> Response<EdgeBody> {
+    Trace::begin(edge, &Request::new(())).finish(edge, Err(Refusal::Head(refused)))
+}
+
 async fn attempt(
     edge: &Arc<Edge>,
     peer: Peer,
-    request: Request<Incoming>,
+    request: Request<RequestBody>,
     trace: &mut Trace,
 ) -> Result<Response<EdgeBody>, Refusal> {
     let framed = guard::frame(&edge.config.limits, request)?;
@@ -94,7 +100,9 @@ async fn settle(edge: &Edge, revision: i64) {
 fn refused(failure: Failure, to: Destination, limit: Option<usize>) -> Refusal {
     match (failure, to) {
         (Failure::Client(fault), _) => Refusal::Body { fault, limit },
-        (failure, Destination::Module(key)) => Refusal::ModuleUnavailable { key, reason: failure.reason() },
+        (failure, Destination::Module(key)) => {
+            Refusal::ModuleUnavailable { key: key.as_ref().to_owned(), reason: failure.reason() }
+        }
         (failure, Destination::Service(dependency)) => {
             Refusal::Unavailable { dependency, reason: failure.reason() }
         }

@@ -5,12 +5,12 @@ use std::net::Ipv6Addr;
 
 use contract::CorrelationId;
 use http::{Request, Version, header, uri};
-use hyper::body::Incoming;
 
 use super::refusal::Refusal;
 use crate::config::{EdgeConfig, Limits};
 use crate::wire::connection::Peer;
 use crate::wire::headers::claims_identity;
+use crate::wire::incoming::RequestBody;
 use crate::wire::spelling;
 
 /// What a header costs beyond its name and value (RFC 9113 counts so).
@@ -19,14 +19,14 @@ const HEADER_OVERHEAD: usize = 32;
 /// A request within the limits, for one known host.
 #[derive(Debug)]
 pub(crate) struct Framed {
-    pub(crate) request: Request<Incoming>,
+    pub(crate) request: Request<RequestBody>,
     host: String,
 }
 
 /// A request that claims nothing it may not claim.
 #[derive(Debug)]
 pub(crate) struct Guarded {
-    pub(crate) request: Request<Incoming>,
+    pub(crate) request: Request<RequestBody>,
     pub(crate) host: String,
     pub(crate) peer: Peer,
     pub(crate) behind_trusted_proxy: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Guarded {
 }
 
 /// Checks limits and host.
-pub(crate) fn frame(limits: &Limits, request: Request<Incoming>) -> Result<Framed, Refusal> {
+pub(crate) fn frame(limits: &Limits, request: Request<RequestBody>) -> Result<Framed, Refusal> {
     check_limits(limits, &request)?;
     let host = host_of(&request).map_err(Refusal::Host)?;
     Ok(Framed { request, host })
@@ -80,6 +80,9 @@ fn check_limits<B>(limits: &Limits, request: &Request<B>) -> Result<(), Refusal>
 
 /// The one host the request is for: the target's own, or exactly one `Host`; both, where both are there, the same.
 fn host_of<B>(request: &Request<B>) -> Result<String, &'static str> {
+    if request.uri().scheme_str().is_some_and(|scheme| !matches!(scheme, "http" | "https")) {
+        return Err("The target's scheme is not HTTP's.");
+    }
     let mut values = request.headers().get_all(header::HOST).iter();
     let header = values.next();
     if values.next().is_some() {
@@ -103,13 +106,16 @@ fn host_of<B>(request: &Request<B>) -> Result<String, &'static str> {
 
 /// A name or an address, and perhaps a port: stricter than a URL's authority, because upstreams put it into addresses.
 fn is_host(text: &str) -> bool {
-    let (named, rest) = if let Some(rest) = text.strip_prefix('[') {
-        let Some((address, rest)) = rest.split_once(']') else { return false };
-        (address.parse::<Ipv6Addr>().is_ok(), rest)
-    } else {
-        let (name, rest) = text.split_at(text.find(':').unwrap_or(text.len()));
-        let of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-        (!name.is_empty() && name.bytes().all(of_name), rest)
+    let (named, rest) = match text.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((address, rest)) => (address.parse::<Ipv6Addr>().is_ok(), rest),
+            None => return false,
+        },
+        None => {
+            let (name, rest) = text.split_at(text.find(':').unwrap_or(text.len()));
+            let of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+            (!name.is_empty() && name.bytes().all(of_name), rest)
+        }
     };
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
     named && (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port))

@@ -39,6 +39,8 @@ pub(crate) fn probe(edge: &Edge, probe: Probe) -> Response<EdgeBody> {
 fn readiness(edge: &Edge) -> (StatusCode, &'static str) {
     if edge.stop.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
+    } else if !edge.pulses.all_beat() {
+        (StatusCode::SERVICE_UNAVAILABLE, "stuck")
     } else if edge.tokens.verifier().keys_loaded() && edge.catalog.present().is_some() {
         (StatusCode::OK, "ready")
     } else {

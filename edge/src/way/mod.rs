@@ -19,6 +19,7 @@ pub(crate) mod refusal;
 pub(crate) mod route;
 pub(crate) mod routes;
 pub(crate) mod trace;
+pub(crate) mod upgrade;
 
 /// The header that names a request everywhere.
 pub(crate) const CORRELATION: http::HeaderName = http::HeaderName::from_static(contract::correlation::HEADER);

@@ -3,7 +3,7 @@
 
 use contract::CorrelationId;
 use http::header::{HOST, HeaderName, HeaderValue, TE};
-use http::{HeaderMap, Method, Request, Uri, Version};
+use http::{HeaderMap, Method, Request, Uri};
 use http_body::Body as _;
 
 use super::clearance::{Cleared, Destination};
@@ -11,6 +11,7 @@ use super::forwarded;
 use super::guard::Guarded;
 use super::refusal::Refusal;
 use super::routes::Then;
+use super::upgrade;
 use crate::wire::connection::Peer;
 use crate::wire::headers::strip_hop_by_hop;
 use crate::wire::upload::{ClientFault, Upload};
@@ -29,26 +30,27 @@ impl Outbound {
     /// Rewrites the client's request.
     pub(crate) fn build(guarded: Guarded, cleared: Cleared) -> Result<Self, Refusal> {
         let Guarded { request, host, peer, behind_trusted_proxy, correlation } = guarded;
-        let Cleared { target, authority, path_and_query, body_limit, then } = cleared;
+        let Cleared { target, place, path_and_query, body_limit, then } = cleared;
         let (parts, body) = request.into_parts();
         let announced = body.size_hint().lower();
         if body_limit.is_some_and(|limit| u64::try_from(limit).is_ok_and(|limit| announced > limit)) {
             return Err(Refusal::Body { fault: ClientFault::TooLarge, limit: body_limit });
         }
-        let headers = rewrite(parts.headers, &host, &correlation, peer, behind_trusted_proxy)?;
-        let (upload, progress) = if body.is_end_stream() {
-            (Upload::empty(), None)
-        } else {
-            let (upload, progress) = Upload::client(body, body_limit);
-            (upload, Some(progress))
-        };
-        let mut request = Request::new(upload);
+        let upgrade = upgrade::asked_for(&parts, &body);
+        let mut headers = rewrite(parts.headers, &host, &correlation, peer, behind_trusted_proxy)?;
+        let mut request = Request::new(());
         *request.method_mut() = parts.method.clone();
-        *request.uri_mut() =
-            path_and_query.parse::<Uri>().map_err(|_| Refusal::Internal("bad_outbound_path"))?;
-        *request.version_mut() = Version::HTTP_11;
+        if let Some(upgrade) = &upgrade {
+            *request.method_mut() = Method::GET;
+            upgrade.write(&mut headers);
+        }
+        *request.uri_mut() = match path_and_query {
+            Some(text) => text.parse::<Uri>().map_err(|_| Refusal::Internal("bad_outbound_path"))?,
+            None => parts.uri,
+        };
         *request.headers_mut() = headers;
-        let outgoing = Outgoing { authority, request, upload: progress };
+        let upload = Upload::client(body, body_limit);
+        let outgoing = Outgoing { place, request, upload, upgrade: upgrade.is_some() };
         Ok(Self { outgoing, to: target, method: parts.method, body_limit, then })
     }
 }

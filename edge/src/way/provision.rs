@@ -25,23 +25,33 @@ const SHORT_PATIENCE: Duration = Duration::from_millis(250);
 const REFRESH_AFTER: Duration = Duration::from_mins(5);
 /// Subjects of one generation; two are kept, so the oldest go out half at a time and at most a million are known.
 const GENERATION: usize = 500_000;
+/// Subjects that one worker remembers by itself.
+const MOST_LATELY: usize = 10_000;
 
 /// `None` while identity is being asked.
 type Outcome = Option<Result<(), &'static str>>;
 
-/// The subjects this process has provisioned.
+/// The subjects this process has provisioned, as one worker sees them: what it saw lately it remembers itself, so that the
+/// workers do not wait for each other.
+#[derive(Debug)]
+pub(crate) struct Provisioned {
+    lately: Mutex<HashMap<Subject, Instant>>,
+    all: Arc<Subjects>,
+}
+
+/// All workers' subjects.
 #[derive(Debug, Default)]
-pub(crate) struct Provisioned(Mutex<Subjects>);
+pub(crate) struct Subjects(Mutex<Known>);
 
 #[derive(Debug, Default)]
-struct Subjects {
+struct Known {
     young: HashMap<Subject, Instant>,
     old: HashMap<Subject, Instant>,
     pending: HashMap<Subject, watch::Receiver<Outcome>>,
 }
 
 /// What is known of a subject.
-enum Known {
+enum Look {
     Fresh,
     Stale,
     Pending(watch::Receiver<Outcome>),
@@ -56,13 +66,13 @@ pub(crate) async fn ensure(
     correlation: &CorrelationId,
 ) -> Result<(), Refusal> {
     let outcome = match edge.provisioned.look(&caller.claims.subject) {
-        Known::Fresh => return Ok(()),
-        Known::Stale => {
+        Look::Fresh => return Ok(()),
+        Look::Stale => {
             spawn(edge, Arc::clone(&caller.claims), correlation.clone(), None);
             return Ok(());
         }
-        Known::Pending(outcome) => outcome,
-        Known::First(tell, outcome) => {
+        Look::Pending(outcome) => outcome,
+        Look::First(tell, outcome) => {
             spawn(edge, Arc::clone(&caller.claims), correlation.clone(), Some(tell));
             outcome
         }
@@ -94,7 +104,7 @@ fn spawn(
         if let Err(reason) = outcome {
             tracing::warn!(reason, %correlation, "identity did not provision a subject");
         }
-        edge.provisioned.settle(&claims.subject, outcome.is_ok());
+        edge.provisioned.all.settle(&claims.subject, outcome.is_ok());
         if let Some(tell) = tell {
             tell.send_replace(Some(outcome));
         }
@@ -141,40 +151,62 @@ async fn provision(edge: &Edge, claims: &Claims, correlation: &CorrelationId) ->
 }
 
 impl Provisioned {
-    fn look(&self, subject: &Subject) -> Known {
-        let mut subjects = self.lock();
+    pub(crate) fn of(all: Arc<Subjects>) -> Self {
+        Self { lately: Mutex::default(), all }
+    }
+
+    fn look(&self, subject: &Subject) -> Look {
         let now = Instant::now();
-        if let Some(refreshed) = subjects.recall(subject) {
-            if now.duration_since(refreshed) < REFRESH_AFTER {
-                return Known::Fresh;
+        let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
+        if lately.get(subject).is_some_and(|refreshed| now.duration_since(*refreshed) < REFRESH_AFTER) {
+            return Look::Fresh;
+        }
+        let (look, refreshed) = self.all.look(subject, now);
+        if let Some(refreshed) = refreshed {
+            if lately.len() >= MOST_LATELY {
+                lately.clear();
             }
-            // Whoever comes next finds it fresh: one refresh at a time, and none sooner than 5 min after a failed one.
-            subjects.remember(subject, now);
-            return Known::Stale;
+            lately.insert(subject.clone(), refreshed);
         }
-        // A task that ended without an outcome (the runtime is stopping) must not be waited for.
-        if let Some(outcome) = subjects.pending.get(subject).filter(|outcome| outcome.has_changed().is_ok()) {
-            return Known::Pending(outcome.clone());
-        }
-        let (tell, outcome) = watch::channel(None);
-        subjects.pending.insert(subject.clone(), outcome.clone());
-        Known::First(tell, outcome)
-    }
-
-    fn settle(&self, subject: &Subject, provisioned: bool) {
-        let mut subjects = self.lock();
-        subjects.pending.remove(subject);
-        if provisioned {
-            subjects.remember(subject, Instant::now());
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Subjects> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        look
     }
 }
 
 impl Subjects {
+    /// What is known of a subject, and when its profile was refreshed where it is provisioned.
+    fn look(&self, subject: &Subject, now: Instant) -> (Look, Option<Instant>) {
+        let mut known = self.lock();
+        if let Some(refreshed) = known.recall(subject) {
+            if now.duration_since(refreshed) < REFRESH_AFTER {
+                return (Look::Fresh, Some(refreshed));
+            }
+            // Whoever comes next finds it fresh: one refresh at a time, and none sooner than 5 min after a failed one.
+            known.remember(subject, now);
+            return (Look::Stale, Some(now));
+        }
+        // A task that ended without an outcome (the runtime is stopping) must not be waited for.
+        if let Some(outcome) = known.pending.get(subject).filter(|outcome| outcome.has_changed().is_ok()) {
+            return (Look::Pending(outcome.clone()), None);
+        }
+        let (tell, outcome) = watch::channel(None);
+        known.pending.insert(subject.clone(), outcome.clone());
+        (Look::First(tell, outcome), None)
+    }
+
+    fn settle(&self, subject: &Subject, provisioned: bool) {
+        let mut known = self.lock();
+        known.pending.remove(subject);
+        if provisioned {
+            known.remember(subject, Instant::now());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
     fn recall(&mut self, subject: &Subject) -> Option<Instant> {
         if let Some(refreshed) = self.young.get(subject) {
             return Some(*refreshed);

@@ -1,22 +1,28 @@
 //! Every way the edge says no, and the only place where a no becomes an answer: status, code, message, details.
 
-use bearer::Refused;
+use std::borrow::Cow;
+
+use bearer::Refused as BearerRefused;
 use bytes::Bytes;
 use contract::ErrorBody;
 use contract::catalog::ModuleState;
 use contract::envelope::code;
-use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, UPGRADE, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::path::BadPath;
 use super::routes::Service;
 use crate::wire::body::EdgeBody;
+use crate::wire::h1::Fault;
+use crate::wire::h1::server::Refused;
 use crate::wire::upload::ClientFault;
 
 /// Why the edge itself answers, and not an upstream.
 #[derive(Debug)]
 pub(crate) enum Refusal {
+    /// What came is no request that HTTP/1.1 knows, or did not come to its end.
+    Head(Refused),
     /// The header block, or the number of headers, is past its limit.
     HeadersTooLarge,
     /// Path and query are past their limit.
@@ -38,7 +44,7 @@ pub(crate) enum Refusal {
     /// The path is there, the method is not.
     MethodNotAllowed { label: Option<&'static str>, allow: String },
     /// No bearer, or a bad one.
-    Bearer(Refused),
+    Bearer(BearerRefused),
     /// Something that has to agree cannot answer.
     Unavailable { dependency: Service, reason: &'static str },
     /// Someone or something may not pass.
@@ -81,19 +87,22 @@ impl Refusal {
     }
 
     /// A stable word for the access log; a denial's is the decision's own.
-    pub(crate) fn reason(&self) -> &str {
+    pub(crate) fn reason(&self) -> Cow<'static, str> {
         if let Self::Denied(Denial::NotSuperadmin { reason, .. } | Denial::Forbidden { reason }) = self {
-            reason
+            Cow::Owned(reason.clone())
         } else {
-            self.kind()
+            Cow::Borrowed(self.kind())
         }
     }
 
     /// A stable word for the metrics: one of a fixed set, so that nobody can make series.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
-            Self::HeadersTooLarge => "headers_too_large",
-            Self::UriTooLong => "uri_too_long",
+            Self::HeadersTooLarge | Self::Head(Refused::Fault(Fault::HeadTooLarge)) => "headers_too_large",
+            Self::UriTooLong | Self::Head(Refused::Fault(Fault::UriTooLong)) => "uri_too_long",
+            Self::Head(Refused::Fault(Fault::Malformed(_))) => "malformed_request",
+            Self::Head(Refused::Fault(Fault::Version)) => "http_version",
+            Self::Head(Refused::Late) => "head_timeout",
             Self::Host(_) => "bad_host",
             Self::IdentityHeader(_) => "identity_header",
             Self::Misleading(_) => "misleading_header",
@@ -102,10 +111,10 @@ impl Refusal {
             Self::PathId(_) => "bad_path_id",
             Self::NotFound => "no_route",
             Self::MethodNotAllowed { .. } => "no_method",
-            Self::Bearer(Refused::Missing) => "token_missing",
-            Self::Bearer(Refused::Invalid(_)) => "token_invalid",
-            Self::Bearer(Refused::Ambiguous) => "token_ambiguous",
-            Self::Bearer(Refused::KeysUnavailable) => "no_signing_keys",
+            Self::Bearer(BearerRefused::Missing) => "token_missing",
+            Self::Bearer(BearerRefused::Invalid(_)) => "token_invalid",
+            Self::Bearer(BearerRefused::Ambiguous) => "token_ambiguous",
+            Self::Bearer(BearerRefused::KeysUnavailable) => "no_signing_keys",
             Self::Unavailable { reason, .. }
             | Self::ModuleUnavailable { reason, .. }
             | Self::Internal(reason) => reason,
@@ -139,20 +148,30 @@ impl Refusal {
         if let Self::RateLimited { retry_after, .. } = self {
             return Some((RETRY_AFTER, HeaderValue::from(*retry_after)));
         }
-        let challenge = matches!(self, Self::Bearer(Refused::Missing | Refused::Invalid(_)));
+        if matches!(self, Self::Head(Refused::Fault(Fault::Version))) {
+            return Some((UPGRADE, HeaderValue::from_static("HTTP/1.1")));
+        }
+        let challenge = matches!(self, Self::Bearer(BearerRefused::Missing | BearerRefused::Invalid(_)));
         challenge.then(|| (WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")))
     }
 
     fn said(self) -> Said {
         match self {
-            Self::HeadersTooLarge => Said::bare(
+            Self::HeadersTooLarge | Self::Head(Refused::Fault(Fault::HeadTooLarge)) => Said::bare(
                 StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
                 code::HEADERS_TOO_LARGE,
                 "The headers are too large.",
             ),
-            Self::UriTooLong => {
+            Self::UriTooLong | Self::Head(Refused::Fault(Fault::UriTooLong)) => {
                 Said::bare(StatusCode::URI_TOO_LONG, code::URI_TOO_LONG, "The path and query are too long.")
             }
+            Self::Head(Refused::Fault(Fault::Malformed(message))) => Said::bad_request(message, Value::Null),
+            Self::Head(Refused::Fault(Fault::Version)) => Said::bare(
+                StatusCode::UPGRADE_REQUIRED,
+                code::UPGRADE_REQUIRED,
+                "HTTP/1.1 or HTTP/2 is required.",
+            ),
+            Self::Head(Refused::Late) => Said::late("The request's head did not come to its end in time."),
             Self::Host(message) => Said::bad_request(message, json!({"header": "host"})),
             Self::IdentityHeader(name) => {
                 Said::bad_request("Headers that claim an identity are refused.", json!({ "header": name }))
@@ -246,31 +265,35 @@ impl Said {
         Self { status: StatusCode::BAD_REQUEST, code: code::BAD_REQUEST, message, details }
     }
 
+    const fn late(message: &'static str) -> Self {
+        Self::bare(StatusCode::REQUEST_TIMEOUT, code::REQUEST_TIMEOUT, message)
+    }
+
     const fn forbidden(code: &'static str, message: &'static str, details: Value) -> Self {
         Self { status: StatusCode::FORBIDDEN, code, message, details }
     }
 
-    fn of_bearer(refused: &Refused) -> Self {
+    fn of_bearer(refused: &BearerRefused) -> Self {
         match refused {
-            Refused::Missing => {
+            BearerRefused::Missing => {
                 Self::bare(StatusCode::UNAUTHORIZED, code::AUTH_TOKEN_MISSING, "A bearer token is required.")
             }
             // The one reason that its holder can mend, and that an attacker can read in the token itself.
-            Refused::Invalid(bearer::EXPIRED) => Self::bare(
+            BearerRefused::Invalid(bearer::EXPIRED) => Self::bare(
                 StatusCode::UNAUTHORIZED,
                 code::AUTH_TOKEN_INVALID,
                 "The bearer token has expired: get a new one and send the request again.",
             ),
-            Refused::Invalid(_) => Self::bare(
+            BearerRefused::Invalid(_) => Self::bare(
                 StatusCode::UNAUTHORIZED,
                 code::AUTH_TOKEN_INVALID,
                 "The bearer token is not valid.",
             ),
-            Refused::Ambiguous => Self::bad_request(
+            BearerRefused::Ambiguous => Self::bad_request(
                 "There is more than one Authorization header.",
                 json!({"header": "authorization"}),
             ),
-            Refused::KeysUnavailable => Self::unavailable(Service::Idp, "no_signing_keys"),
+            BearerRefused::KeysUnavailable => Self::unavailable(Service::Idp, "no_signing_keys"),
         }
     }
 
@@ -295,7 +318,7 @@ impl Said {
                 Self::bad_request("Trailers that claim an identity are refused.", Value::Null)
             }
             ClientFault::Broken => Self::bad_request("The body broke off or is malformed.", Value::Null),
-            ClientFault::Stalled => Self::bad_request("The body stopped arriving.", Value::Null),
+            ClientFault::Stalled => Self::late("The body stopped arriving."),
         }
     }
 }

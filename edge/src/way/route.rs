@@ -79,7 +79,12 @@ impl RouteTable {
 
     /// The route of a request.
     pub(crate) fn resolve(&self, guarded: &Guarded) -> Result<Route, Refusal> {
-        self.find(guarded.request.method(), guarded.request.uri().path())
+        let request = &guarded.request;
+        // Extended CONNECT opens a stream for another protocol: to the routes it is the GET that HTTP/1.1 would send.
+        let stream = request.extensions().get::<hyper::ext::Protocol>().is_some();
+        let method =
+            if stream && *request.method() == Method::CONNECT { &Method::GET } else { request.method() };
+        self.find(method, request.uri().path())
     }
 
     /// The route of a method and a path.

@@ -1,13 +1,15 @@
 //! What is remembered of a request along its way, for the end of it: correlation id and origin on the answer, metrics,
-//! and one line in the access log (never a token, and the subject only as a hash).
+//! and one line in the access log, which is written beside the requests.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bearer::Claims;
 use contract::{CorrelationId, Subject};
 use http::{HeaderValue, Method, Request, Response};
-use telemetry::{InFlight, UNMATCHED};
+use telemetry::{AccessRecord, InFlight, UNMATCHED, Value};
+use time::OffsetDateTime;
 use tokio::time::Instant;
 use tracing::Level;
 
@@ -89,11 +91,12 @@ impl Trace {
         if let Some(refusal) = refused {
             edge.meter.refused(refusal.kind());
         }
-        let reason = refused.map_or(String::new(), |refusal| refusal.reason().to_owned());
+        let logged = tracing::enabled!(target: "access", Level::INFO);
+        let reason = refused.filter(|_| logged).map_or(Cow::Borrowed(""), Refusal::reason);
         let from_edge = refused.is_some() || self.forwarded.is_none();
         let mut response = answered.unwrap_or_else(Refusal::render);
-        self.count(edge, response.status().as_u16());
-        self.log(response.status().as_u16(), from_edge, &reason);
+        let (status, elapsed) = (response.status().as_u16(), self.began.elapsed());
+        self.count(edge, status, elapsed);
         let headers = response.headers_mut();
         cors::mark(headers, self.origin);
         if let Some(taken) = self.taken {
@@ -103,43 +106,67 @@ impl Trace {
             headers.insert(CORRELATION, value);
         }
         response.body_mut().hold(self.in_flight);
+        if logged {
+            edge.access.put(AccessLine {
+                at: edge.dates.moment(),
+                correlation: self.correlation,
+                caller: self.caller,
+                method: self.method,
+                route: self.label.unwrap_or(UNMATCHED),
+                status,
+                elapsed,
+                forwarded: self.forwarded,
+                from_edge,
+                reason,
+            });
+        }
         response
     }
 
-    fn count(&self, edge: &Edge, status: u16) {
-        edge.meter.observe(
-            self.label.unwrap_or(UNMATCHED),
-            self.method.as_str(),
-            status,
-            self.began.elapsed(),
-        );
+    fn count(&self, edge: &Edge, status: u16, elapsed: Duration) {
+        edge.meter.observe(self.label.unwrap_or(UNMATCHED), &self.method, status, elapsed);
         if let Some(Forwarded { to: Destination::Module(key), took }) = &self.forwarded {
             edge.meter.forwarded(key, status, *took);
         }
     }
+}
 
-    fn log(&self, status: u16, from_edge: bool, reason: &str) {
-        if !tracing::enabled!(target: "access", Level::INFO) {
-            return;
-        }
+/// A line of the access log: never a token, and the subject only as a hash.
+pub(crate) struct AccessLine {
+    at: OffsetDateTime,
+    correlation: CorrelationId,
+    caller: Option<Arc<Claims>>,
+    method: Method,
+    route: &'static str,
+    status: u16,
+    elapsed: Duration,
+    forwarded: Option<Forwarded>,
+    from_edge: bool,
+    reason: Cow<'static, str>,
+}
+
+impl AccessRecord for AccessLine {
+    fn at(&self) -> OffsetDateTime {
+        self.at
+    }
+
+    fn fields(&self, field: &mut dyn FnMut(&'static str, Value<'_>)) {
+        let subject = self.caller.as_ref().map(|caller| format!("{:016x}", hash(&caller.subject)));
         let upstream = self.forwarded.as_ref().map(|forwarded| match &forwarded.to {
             Destination::Service(service) => service.name(),
-            Destination::Module(key) => key.as_str(),
+            Destination::Module(key) => key.as_ref(),
         });
-        tracing::info!(
-            target: "access",
-            correlation_id = self.correlation.as_str(),
-            subject = self.caller.as_ref().map(|caller| format!("{:016x}", hash(&caller.subject))).unwrap_or_default(),
-            method = self.method.as_str(),
-            route = self.label.unwrap_or(UNMATCHED),
-            status,
-            elapsed_us = micros(self.began.elapsed()),
-            upstream = upstream.unwrap_or_default(),
-            upstream_us = self.forwarded.as_ref().map_or(0, |forwarded| micros(forwarded.took)),
-            origin = if from_edge { "edge" } else { "upstream" },
-            reason,
-            "request"
-        );
+        field("correlation_id", Value::Text(self.correlation.as_str()));
+        field("subject", Value::Text(subject.as_deref().unwrap_or_default()));
+        field("method", Value::Text(self.method.as_str()));
+        field("route", Value::Text(self.route));
+        field("status", Value::Number(u64::from(self.status)));
+        field("elapsed_us", Value::Number(micros(self.elapsed)));
+        field("upstream", Value::Text(upstream.unwrap_or_default()));
+        let took = self.forwarded.as_ref().map_or(0, |forwarded| micros(forwarded.took));
+        field("upstream_us", Value::Number(took));
+        field("origin", Value::Text(if self.from_edge { "edge" } else { "upstream" }));
+        field("reason", Value::Text(&self.reason));
     }
 }
 

@@ -3,16 +3,19 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use telemetry::InFlight;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 
 use super::activity::Busy;
-use super::pool::Lease;
+use super::alarm::Alarm;
+use super::h1::call::{Broken, Link};
+use super::place::Turn;
+use super::tunnel::Tunnel;
+use crate::config::Budgets;
 
 /// A body to a client, and what stays open until it is sent or dropped.
 pub(crate) struct EdgeBody {
@@ -23,32 +26,72 @@ pub(crate) struct EdgeBody {
 
 enum Source {
     Full(Bytes),
-    Streamed(Box<Streamed>),
+    /// The connection to an HTTP/1.1 upstream; none once its answer was read to its end.
+    Link {
+        link: Option<Box<Link>>,
+        budgets: Budgets,
+    },
+    /// One stream of an HTTP/2 upstream.
+    Stream(Box<Stream>),
+    /// No body: another protocol, in both directions.
+    Tunnel(Option<Box<Tunnel>>),
+}
+
+struct Stream {
+    body: Incoming,
+    /// Kept until the end.
+    _turn: Turn,
+    alarm: Alarm,
+    quiet: bool,
+    budgets: Budgets,
 }
 
 /// Why a body to a client broke off.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BodyError {
-    #[error("the upstream broke off: {0}")]
-    Upstream(#[source] hyper::Error),
+    #[error(transparent)]
+    Link(#[from] Broken),
+    #[error("the upstream reset the stream: {0}")]
+    Stream(#[source] hyper::Error),
     #[error("the upstream fell silent")]
     Idle,
 }
 
 impl EdgeBody {
     pub(crate) const fn full(bytes: Bytes) -> Self {
-        Self { source: Source::Full(bytes), in_flight: None, busy: None }
+        Self::of(Source::Full(bytes))
     }
 
     pub(crate) const fn empty() -> Self {
         Self::full(Bytes::new())
     }
 
-    /// An upstream's body; the connection goes back to the pool once it is read to its end.
-    pub(crate) fn streamed(body: Incoming, lease: Lease, longest_pause: Duration) -> Self {
-        let pause = Box::pin(tokio::time::sleep(longest_pause));
-        let streamed = Streamed { body, lease: Some(lease), pause, longest_pause, ended: false };
-        Self { source: Source::Streamed(Box::new(streamed)), in_flight: None, busy: None }
+    /// The answer on this link, which goes back to the pool once it is read to its end.
+    pub(crate) fn link(link: Box<Link>, budgets: Budgets) -> Self {
+        if link.is_done() {
+            link.go_home();
+            return Self::empty();
+        }
+        Self::of(Source::Link { link: Some(link), budgets })
+    }
+
+    /// The answer of an HTTP/2 upstream.
+    pub(crate) fn stream(body: Incoming, turn: Turn, budgets: Budgets) -> Self {
+        let alarm = Alarm::at(Instant::now() + budgets.stream_idle);
+        Self::of(Source::Stream(Box::new(Stream { body, _turn: turn, alarm, quiet: false, budgets })))
+    }
+
+    /// Another protocol.
+    pub(crate) fn tunnel(tunnel: Tunnel) -> Self {
+        Self::of(Source::Tunnel(Some(Box::new(tunnel))))
+    }
+
+    /// The tunnel that this is instead of a body.
+    pub(crate) fn take_tunnel(&mut self) -> Option<Tunnel> {
+        let Source::Tunnel(tunnel) = &mut self.source else { return None };
+        let mut tunnel = tunnel.take()?;
+        tunnel.keep(self.in_flight.take());
+        Some(*tunnel)
     }
 
     /// Counts the request as in progress until this body is gone.
@@ -59,6 +102,10 @@ impl EdgeBody {
     /// Keeps the client's connection busy until this body is gone.
     pub(crate) fn keep_busy(&mut self, busy: Busy) {
         self.busy = Some(busy);
+    }
+
+    const fn of(source: Source) -> Self {
+        Self { source, in_flight: None, busy: None }
     }
 }
 
@@ -73,61 +120,70 @@ impl Body for EdgeBody {
         match &mut self.source {
             Source::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
             Source::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Source::Streamed(streamed) => streamed.poll(context),
+            Source::Link { link, budgets } => poll_link(link, budgets, context),
+            Source::Stream(stream) => stream.poll(context),
+            Source::Tunnel(_) => Poll::Ready(None),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.source {
             Source::Full(bytes) => bytes.is_empty(),
-            Source::Streamed(streamed) => streamed.ended || streamed.body.is_end_stream(),
+            Source::Link { link, .. } => link.as_ref().is_none_or(|link| link.is_done()),
+            Source::Stream(stream) => stream.body.is_end_stream(),
+            Source::Tunnel(_) => true,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
             Source::Full(bytes) => SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX)),
-            Source::Streamed(streamed) => streamed.body.size_hint(),
+            Source::Link { link, .. } => {
+                link.as_ref().map_or_else(|| SizeHint::with_exact(0), |link| link.size_hint())
+            }
+            Source::Stream(stream) => stream.body.size_hint(),
+            Source::Tunnel(_) => SizeHint::with_exact(0),
         }
     }
 }
 
-struct Streamed {
-    body: Incoming,
-    lease: Option<Lease>,
-    pause: Pin<Box<Sleep>>,
-    longest_pause: Duration,
-    ended: bool,
+fn poll_link(
+    slot: &mut Option<Box<Link>>,
+    budgets: &Budgets,
+    context: &mut Context<'_>,
+) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    let Some(link) = slot else { return Poll::Ready(None) };
+    let polled = link.poll_frame(context, budgets);
+    match polled {
+        Poll::Ready(Some(Ok(frame))) => {
+            // The server does not ask again after the last byte of a known length.
+            if link.is_done() {
+                slot.take().into_iter().for_each(Link::go_home);
+            }
+            Poll::Ready(Some(Ok(frame)))
+        }
+        Poll::Ready(None) => {
+            slot.take().into_iter().for_each(Link::go_home);
+            Poll::Ready(None)
+        }
+        Poll::Ready(Some(Err(error))) => {
+            *slot = None;
+            Poll::Ready(Some(Err(error.into())))
+        }
+        Poll::Pending => Poll::Pending,
+    }
 }
 
-impl Streamed {
+impl Stream {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match Pin::new(&mut self.body).poll_frame(context) {
-            Poll::Ready(Some(Ok(frame))) => {
-                self.pause.as_mut().reset(Instant::now() + self.longest_pause);
-                Poll::Ready(Some(Ok(frame)))
-            }
-            Poll::Ready(Some(Err(error))) => {
-                self.lease = None;
-                Poll::Ready(Some(Err(BodyError::Upstream(error))))
-            }
-            Poll::Ready(None) => {
-                self.ended = true;
-                Poll::Ready(None)
-            }
-            Poll::Pending => self.pause.as_mut().poll(context).map(|()| {
-                self.lease = None;
-                Some(Err(BodyError::Idle))
-            }),
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
+            self.quiet = false;
+            return Poll::Ready(frame.map(|frame| frame.map_err(BodyError::Stream)));
         }
-    }
-}
-
-impl Drop for Streamed {
-    fn drop(&mut self) {
-        // The server does not ask again after the last byte of a known length, so the end is looked for here.
-        if let Some(lease) = self.lease.take().filter(|_| self.ended || self.body.is_end_stream()) {
-            lease.give_back();
+        if !self.quiet {
+            self.quiet = true;
+            self.alarm.set(Instant::now() + self.budgets.stream_idle);
         }
+        self.alarm.poll(context).map(|()| Some(Err(BodyError::Idle)))
     }
 }

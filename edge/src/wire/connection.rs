@@ -1,14 +1,14 @@
 //! Serves one client connection, by the protocol ALPN settled: many requests in, each through the way, until the client
-//! leaves, a timer runs out, or the drain asks for the end.
+//! leaves, a timer runs out, or the drain asks for the end. HTTP/1.1 is `h1/server.rs`; here is HTTP/2.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -16,9 +16,11 @@ use tokio::time::timeout;
 
 use super::activity::{Activity, Busy, Overdue, Protocol, Watched};
 use super::body::EdgeBody;
+use super::h1;
+use super::h2;
+use super::incoming::RequestBody;
 use super::tls::{Scheme, Secured};
 use super::writes::{self, Flushing};
-use super::{h1, h2};
 use crate::Edge;
 use crate::way::exchange;
 
@@ -35,38 +37,50 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let Secured { stream, peer, protocol, scheme, place } = secured;
-    let activity = Activity::new(protocol);
-    let (io, writes) = writes::hold(Watched::new(stream, Arc::clone(&activity)));
-    let io = TokioIo::new(io);
     let peer = Peer { address: peer, scheme };
-    let limits = edge.config.limits;
+    match protocol {
+        Protocol::Http1 => h1::server::serve(edge, stream, peer).await,
+        Protocol::Http2 => serve_http2(edge, stream, peer).await,
+    }
+    drop(place);
+}
+
+async fn serve_http2<S>(edge: Arc<Edge>, stream: S, peer: Peer)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let activity = Activity::new(Protocol::Http2);
+    let (io, writes) = writes::hold(Watched::new(stream, Arc::clone(&activity)));
     let service = {
         let (edge, activity) = (Arc::clone(&edge), Arc::clone(&activity));
         service_fn(move |request| one(Arc::clone(&edge), activity.begin(), peer, request))
     };
-    match protocol {
-        Protocol::Http1 => {
-            let connection = pin!(h1::builder(&limits).serve_connection(io, service));
-            let connection = Flushing::new(connection, writes);
-            drive(&edge, &activity, connection, http1::Connection::graceful_shutdown).await;
-        }
-        Protocol::Http2 => {
-            let connection =
-                pin!(h2::builder(&limits, edge.config.timers.stream_idle).serve_connection(io, service));
-            let connection = Flushing::new(connection, writes);
-            drive(&edge, &activity, connection, http2::Connection::graceful_shutdown).await;
-        }
-    }
-    drop(place);
+    let connection = pin!(
+        h2::builder(&edge.config.limits, edge.config.timers.stream_idle)
+            .serve_connection(TokioIo::new(io), service)
+    );
+    let connection = Flushing::new(connection, writes);
+    drive(&edge, &activity, connection, http2::Connection::graceful_shutdown).await;
 }
 
 async fn one(
     edge: Arc<Edge>,
     busy: Busy,
     peer: Peer,
-    request: Request<Incoming>,
+    mut request: Request<Incoming>,
 ) -> Result<Response<EdgeBody>, Infallible> {
+    let stream = h2::asks_for_a_stream(&request).then(|| hyper::upgrade::on(&mut request));
+    let request = request.map(RequestBody::http2);
     let mut response = Box::pin(exchange::run(&edge, peer, request)).await;
+    if let Some((tunnel, stream)) = response.body_mut().take_tunnel().zip(stream) {
+        // The stream is the client's end from now on (RFC 8441).
+        *response.status_mut() = StatusCode::OK;
+        for name in [header::UPGRADE, header::CONNECTION, header::SEC_WEBSOCKET_ACCEPT] {
+            response.headers_mut().remove(name);
+        }
+        h2::carry(&edge, tunnel, stream, busy);
+        return Ok(response);
+    }
     response.body_mut().keep_busy(busy);
     Ok(response)
 }
@@ -81,7 +95,10 @@ async fn drive<C, S>(
     C: Future<Output = hyper::Result<()>>,
     S: AsyncWrite + Unpin,
 {
+    // A token of its own: asking one that all connections share takes a lock.
+    let drain = edge.drain.child_token();
     let ended = tokio::select! {
+        biased;
         ended = &mut connection => ended,
         overdue = activity.overdue(&edge.config.timers) => match overdue {
             Overdue::Head | Overdue::Stalled => return,
@@ -94,7 +111,7 @@ async fn drive<C, S>(
                 }
             }
         },
-        () = edge.drain.cancelled() => {
+        () = drain.cancelled() => {
             close(connection.connection());
             tokio::select! {
                 ended = connection => ended,

@@ -5,10 +5,18 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use bytes::BytesMut;
+use http::{Method, Request};
+use hyper::ext::Protocol;
 use hyper::rt::Executor;
 use hyper::server::conn::http2::Builder;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, sleep};
 
+use super::activity::Busy;
+use super::tunnel::Tunnel;
+use crate::Edge;
 use crate::config::Limits;
 
 /// A stalled stream holds at most this.
@@ -31,8 +39,30 @@ pub(crate) fn builder(limits: &Limits, longest_pause: Duration) -> Builder<Strea
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_pending_accept_reset_streams(PENDING_ACCEPT_RESETS)
         .max_local_error_reset_streams(LOCAL_ERROR_RESETS)
-        .max_header_list_size(u32::try_from(list).unwrap_or(u32::MAX));
+        .max_header_list_size(u32::try_from(list).unwrap_or(u32::MAX))
+        .enable_connect_protocol();
     builder
+}
+
+/// Whether the client asks for the bare stream, for another protocol on it (RFC 8441).
+pub(crate) fn asks_for_a_stream<B>(request: &Request<B>) -> bool {
+    request.method() == Method::CONNECT && request.extensions().get::<Protocol>().is_some()
+}
+
+/// Carries the other protocol beside the connection, until it ends or the drain is over.
+pub(crate) fn carry(edge: &Edge, tunnel: Tunnel, stream: OnUpgrade, busy: Busy) {
+    let end = edge.end.clone();
+    edge.tasks.spawn(async move {
+        let carried = end.run_until_cancelled(async {
+            match stream.await {
+                Ok(stream) => tunnel.run(TokioIo::new(stream), BytesMut::new()).await,
+                Err(error) => Err(std::io::Error::other(error)),
+            }
+        });
+        let carried = carried.await;
+        tracing::debug!(?carried, "a tunnel ended");
+        drop(busy);
+    });
 }
 
 /// Runs each stream as a task of its own, and resets one in which nothing has happened for too long: hyper does not ask

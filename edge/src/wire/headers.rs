@@ -1,7 +1,7 @@
 //! Header rules that hold on every hop: what ends at this hop, and which names claim an identity. Pure.
 
-use http::HeaderMap;
 use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue};
 
 /// Headers of one connection, and the two that frame a body: framing is rebuilt from the body itself, never copied.
 const OF_ONE_HOP: [HeaderName; 8] = [
@@ -29,6 +29,27 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
         headers.remove(name);
     }
 }
+
+/// Whether a header that is a list has this item.
+pub(crate) fn lists(headers: &HeaderMap, name: &HeaderName, item: &str) -> bool {
+    let mut values = headers.get_all(name).iter().map(HeaderValue::as_bytes);
+    let is_item = |part: &[u8]| part.trim_ascii().eq_ignore_ascii_case(item.as_bytes());
+    values.any(|value| value.split(|byte| *byte == b',').any(is_item))
+}
+
+/// Removes from trailers what may only stand in a head: framing, routing and the caller's credentials.
+pub(crate) fn strip_from_trailers(trailers: &mut HeaderMap) {
+    for name in OF_ONE_HOP.iter().chain(&ONLY_IN_HEADS) {
+        trailers.remove(name);
+    }
+    for name in OF_ONE_HOP_BY_NAME {
+        trailers.remove(name);
+    }
+}
+
+/// What decides where a message goes and who sent it (RFC 9110, 6.5.1).
+const ONLY_IN_HEADS: [HeaderName; 4] =
+    [header::HOST, header::AUTHORIZATION, header::COOKIE, header::FORWARDED];
 
 /// The headers that `Connection` names.
 fn nominated(headers: &HeaderMap) -> Vec<HeaderName> {

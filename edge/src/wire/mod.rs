@@ -2,18 +2,25 @@
 //! knows a route, a caller or a code.
 
 pub(crate) mod activity;
+pub(crate) mod alarm;
 pub(crate) mod body;
 pub(crate) mod connection;
+pub(crate) mod dates;
 pub(crate) mod frames;
 pub(crate) mod h1;
 pub(crate) mod h2;
+mod h2c;
 pub(crate) mod headers;
+pub(crate) mod incoming;
 pub(crate) mod listen;
+pub(crate) mod place;
 pub(crate) mod pool;
 pub(crate) mod proxy;
+mod socket;
 pub(crate) mod spelling;
 pub(crate) mod tls;
 pub(crate) mod trust;
+mod tunnel;
 pub(crate) mod upload;
 pub(crate) mod upstream;
 pub(crate) mod writes;

@@ -1,6 +1,13 @@
-//! The networks whose `X-Forwarded-*` headers are believed (`PLATFORM_TRUSTED_PROXIES`). Pure.
+//! Whom the edge believes: the networks whose `X-Forwarded-*` headers count (`PLATFORM_TRUSTED_PROXIES`), and the
+//! authorities that sign the certificates of `https://` upstreams.
 
 use std::net::{IpAddr, Ipv6Addr};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
 
 /// Networks as address and prefix length, all in IPv6 form, so that a mapped IPv4 peer is the same peer.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +34,35 @@ impl TrustedProxies {
             network & mask == peer & mask
         })
     }
+}
+
+/// How the edge speaks TLS with upstreams: with the authorities of this file alone, else with the system's.
+pub(crate) fn upstream_tls(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
+    let mut roots = RootCertStore::empty();
+    match authorities {
+        Some(file) => {
+            let certificates = CertificateDer::pem_file_iter(file).map_err(|error| error.to_string())?;
+            for certificate in certificates {
+                let certificate = certificate.map_err(|error| error.to_string())?;
+                roots.add(certificate).map_err(|error| error.to_string())?;
+            }
+            if roots.is_empty() {
+                return Err(format!("{} holds no certificate", file.display()));
+            }
+        }
+        None => {
+            // A machine without any has no upstream that could be verified, which shows when one is dialled.
+            let system = rustls_native_certs::load_native_certs();
+            let (added, ignored) = roots.add_parsable_certificates(system.certs);
+            tracing::debug!(added, ignored, "the system's authorities");
+        }
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![super::tls::ALPN_HTTP1.to_vec()];
+    Ok(Arc::new(config))
 }
 
 fn number(address: IpAddr) -> u128 {

@@ -1,24 +1,40 @@
-//! [`Upload`]: what the edge sends to an upstream. A client's body passes frame by frame; its progress is published, so
-//! that the first-byte budget starts when the request is fully sent, and a client's fault is not taken for the upstream's.
+//! [`Upload`]: what the edge sends to an upstream. A client's body passes frame by frame, cut off past its limit; a client's
+//! fault is told apart from the upstream's. Where another task sends the body (HTTP/2), its progress is published, so that
+//! the first-byte budget starts when the request is fully sent.
 
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::headers::claims_identity;
+use super::headers::{claims_identity, strip_from_trailers};
+use super::incoming::RequestBody;
 
 /// A body to an upstream.
-pub(crate) enum Upload {
+#[derive(Debug)]
+pub(crate) struct Upload {
+    source: Source,
+    /// What the limit leaves.
+    left: Option<u64>,
+    /// A frame was taken, so that the body cannot be sent a second time.
+    begun: bool,
+    news: Option<News>,
+}
+
+#[derive(Debug)]
+enum Source {
     /// None, or one the edge made itself.
     Full(Bytes),
     /// A client's.
-    Client(ClientBody),
+    Client(RequestBody),
 }
+
+/// How far a body is, for whoever waits for the answer.
+pub(crate) type News = Arc<Mutex<Progress>>;
 
 /// How far a client's body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,25 +62,61 @@ pub(crate) enum ClientFault {
     Stalled,
 }
 
-/// A client's body under way.
-pub(crate) struct ClientBody {
-    body: Incoming,
-    left: Option<u64>,
-    progress: watch::Sender<Progress>,
-    last_frame: Instant,
-}
-
 impl Upload {
-    /// A client's body, cut off past `limit`, and the news of its progress.
-    pub(crate) fn client(body: Incoming, limit: Option<usize>) -> (Self, watch::Receiver<Progress>) {
-        let now = Instant::now();
-        let (progress, news) = watch::channel(Progress::Sending(now));
+    /// A client's body, cut off past `limit`.
+    pub(crate) fn client(body: RequestBody, limit: Option<usize>) -> Self {
         let left = limit.map(|limit| u64::try_from(limit).unwrap_or(u64::MAX));
-        (Self::Client(ClientBody { body, left, progress, last_frame: now }), news)
+        Self { source: Source::Client(body), left, begun: false, news: None }
+    }
+
+    /// A body of the edge's own.
+    pub(crate) const fn full(bytes: Bytes) -> Self {
+        Self { source: Source::Full(bytes), left: None, begun: false, news: None }
     }
 
     pub(crate) const fn empty() -> Self {
-        Self::Full(Bytes::new())
+        Self::full(Bytes::new())
+    }
+
+    /// Whether the request can still be sent to somebody else.
+    pub(crate) const fn is_untouched(&self) -> bool {
+        !self.begun
+    }
+
+    /// Passes an upstream's informational answer on to the client.
+    pub(crate) fn inform(&self, status: StatusCode, headers: &HeaderMap) {
+        if let Source::Client(body) = &self.source {
+            body.inform(status, headers);
+        }
+    }
+
+    /// Publishes the progress from now on.
+    pub(crate) fn publish(&mut self) -> News {
+        let now = Instant::now();
+        let first = if self.is_end_stream() { Progress::Sent(now) } else { Progress::Sending(now) };
+        let news = Arc::new(Mutex::new(first));
+        self.news = Some(Arc::clone(&news));
+        news
+    }
+
+    fn tell(&self, progress: impl FnOnce(Instant) -> Progress) {
+        if let Some(news) = &self.news {
+            *news.lock().unwrap_or_else(PoisonError::into_inner) = progress(Instant::now());
+        }
+    }
+
+    fn accept(&mut self, mut frame: Frame<Bytes>) -> Result<Frame<Bytes>, ClientFault> {
+        if let Some(trailers) = frame.trailers_mut() {
+            if trailers.keys().any(claims_identity) {
+                return Err(ClientFault::IdentityTrailer);
+            }
+            strip_from_trailers(trailers);
+        }
+        if let (Some(left), Some(data)) = (&mut self.left, frame.data_ref()) {
+            let length = u64::try_from(data.len()).unwrap_or(u64::MAX);
+            *left = left.checked_sub(length).ok_or(ClientFault::TooLarge)?;
+        }
+        Ok(frame)
     }
 }
 
@@ -76,61 +128,44 @@ impl Body for Upload {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ClientFault>>> {
-        match &mut *self {
-            Self::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Self::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Self::Client(client) => client.poll(context),
+        let polled = match &mut self.source {
+            Source::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Source::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Source::Client(body) => Pin::new(body).poll_frame(context),
+        };
+        match polled {
+            Poll::Pending => {
+                self.tell(Progress::AwaitingClient);
+                Poll::Pending
+            }
+            Poll::Ready(None) => {
+                self.tell(Progress::Sent);
+                Poll::Ready(None)
+            }
+            Poll::Ready(Some(frame)) => {
+                self.begun = true;
+                let frame = frame.and_then(|frame| self.accept(frame));
+                match &frame {
+                    Err(fault) => self.tell(|_| Progress::Failed(*fault)),
+                    Ok(_) if self.is_end_stream() => self.tell(Progress::Sent),
+                    Ok(_) => self.tell(Progress::Sending),
+                }
+                Poll::Ready(Some(frame))
+            }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Full(bytes) => bytes.is_empty(),
-            Self::Client(client) => client.body.is_end_stream(),
+        match &self.source {
+            Source::Full(bytes) => bytes.is_empty(),
+            Source::Client(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Full(bytes) => SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX)),
-            Self::Client(client) => client.body.size_hint(),
+        match &self.source {
+            Source::Full(bytes) => SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX)),
+            Source::Client(body) => body.size_hint(),
         }
-    }
-}
-
-impl ClientBody {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ClientFault>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        let frame = match polled {
-            Poll::Pending => {
-                self.progress.send_replace(Progress::AwaitingClient(self.last_frame));
-                return Poll::Pending;
-            }
-            Poll::Ready(None) => {
-                self.progress.send_replace(Progress::Sent(Instant::now()));
-                return Poll::Ready(None);
-            }
-            Poll::Ready(Some(frame)) => {
-                frame.map_err(|_| ClientFault::Broken).and_then(|frame| self.accept(frame))
-            }
-        };
-        self.last_frame = Instant::now();
-        self.progress.send_replace(match &frame {
-            Err(fault) => Progress::Failed(*fault),
-            Ok(_) if self.body.is_end_stream() => Progress::Sent(self.last_frame),
-            Ok(_) => Progress::Sending(self.last_frame),
-        });
-        Poll::Ready(Some(frame))
-    }
-
-    fn accept(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, ClientFault> {
-        if frame.trailers_ref().is_some_and(|trailers| trailers.keys().any(claims_identity)) {
-            return Err(ClientFault::IdentityTrailer);
-        }
-        if let (Some(left), Some(data)) = (&mut self.left, frame.data_ref()) {
-            let length = u64::try_from(data.len()).unwrap_or(u64::MAX);
-            *left = left.checked_sub(length).ok_or(ClientFault::TooLarge)?;
-        }
-        Ok(frame)
     }
 }

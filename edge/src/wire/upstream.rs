@@ -1,5 +1,5 @@
-//! [`Upstreams::send`]: the only dialler. Dials within 2 s, waits 5 s for the first byte once the request is sent, and
-//! retries nothing but a reused connection that died before any byte of the answer.
+//! [`Upstreams::send`]: the only dialler. Chooses a host, dials within 2 s, waits 5 s for the first byte once the request is
+//! sent, and retries nothing but a reused connection that died before any byte of the answer. One for each worker.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -7,19 +7,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
-use http_body::Body as _;
 use http_body_util::{BodyExt, Limited};
-use hyper::body::Incoming;
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
+use rustls_pki_types::ServerName;
+use std::future::poll_fn;
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, watch};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
 
 use super::Authority;
 use super::body::EdgeBody;
-use super::pool::{Host, Lease, Pool};
-use super::upload::{ClientFault, Progress, Upload};
+use super::h1::call::Link;
+use super::place::{Host, Place, Speaks, Turn};
+use super::socket::Socket;
+use super::tunnel::Tunnel;
+use super::upload::{ClientFault, Upload};
 use crate::config::Budgets;
 
 /// Largest answer the edge reads for itself (guards, provisioning).
@@ -27,10 +28,11 @@ const MAX_ASKED_BYTES: usize = 256 << 10;
 
 /// A request to an upstream.
 pub(crate) struct Outgoing {
-    pub(crate) authority: Authority,
-    pub(crate) request: Request<Upload>,
-    /// Present for a client's body.
-    pub(crate) upload: Option<watch::Receiver<Progress>>,
+    pub(crate) place: Arc<Place>,
+    pub(crate) request: Request<()>,
+    pub(crate) upload: Upload,
+    /// The client asks for another protocol, so that a 101 is an answer.
+    pub(crate) upgrade: bool,
 }
 
 /// Why there is no answer.
@@ -71,55 +73,66 @@ impl Failure {
             Self::Client(_) => "client_body",
         }
     }
+
+    /// Whether it says something about the host.
+    const fn is_the_hosts(self) -> bool {
+        !matches!(self, Self::OverCapacity | Self::Client(_))
+    }
 }
 
-/// Every upstream of this edge.
+/// The upstreams as one worker reaches them.
 #[derive(Debug)]
 pub(crate) struct Upstreams {
-    pool: Pool,
-    budgets: Budgets,
+    pub(super) worker: usize,
+    pub(super) budgets: Budgets,
+    tls: Arc<rustls::ClientConfig>,
 }
 
-/// An attempt that brought no answer, and the request where it was not sent at all.
-struct Lost {
-    failure: Failure,
-    unsent: Option<Box<Request<Upload>>>,
+/// An attempt that brought no answer: the turn goes on, and the body where none of it was taken.
+pub(super) struct Lost {
+    pub(super) failure: Failure,
+    pub(super) turn: Turn,
+    pub(super) upload: Option<Upload>,
 }
 
 impl Upstreams {
-    pub(crate) fn new(budgets: Budgets) -> Self {
-        Self { pool: Pool::new(budgets.concurrency, budgets.pool_idle), budgets }
+    pub(crate) const fn new(worker: usize, budgets: Budgets, tls: Arc<rustls::ClientConfig>) -> Self {
+        Self { worker, budgets, tls }
     }
 
     /// The upstream's answer, its body streaming.
     pub(crate) async fn send(&self, outgoing: Outgoing) -> Result<Response<EdgeBody>, Failure> {
-        let Outgoing { authority, request, upload } = outgoing;
-        let host = self.pool.host(&authority);
-        let turn =
-            timeout(self.budgets.dial, host.turn()).await.ok().flatten().ok_or(Failure::OverCapacity)?;
-        let Some(reused) = host.checkout().await else {
-            let fresh = self.dial(&authority).await?;
-            return self.attempt(host, turn, fresh, request, upload).await.map_err(|(lost, _)| lost.failure);
+        let Outgoing { place, request, upload, upgrade } = outgoing;
+        let mut turn = self.turn(&place).await?;
+        let host = place.choose(None).ok_or(Failure::DialFailed)?;
+        turn.at(host);
+        if turn.host().is_some_and(|host| host.speaks == Speaks::H2c) {
+            return self.send_h2c(turn, host, request, upload).await;
+        }
+        let reused = turn.host().and_then(|host| host.shelf(self.worker)?.take(self.budgets.pool_idle));
+        let (turn, upload) = match reused {
+            None => (turn, upload),
+            Some(link) => match self.exchange(link, turn, host, &request, upload, upgrade).await {
+                Ok(response) => return Ok(response),
+                Err(lost) => again(lost, request.method())?,
+            },
         };
-        let again = Again::of(&request);
-        let (lost, turn) = match self.attempt(Arc::clone(&host), turn, reused, request, upload.clone()).await
-        {
-            Ok(response) => return Ok(response),
-            Err(lost) => lost,
-        };
-        let request = again.request(lost)?;
-        let fresh = self.dial(&authority).await?;
-        self.attempt(host, turn, fresh, request, upload).await.map_err(|(lost, _)| lost.failure)
+        let (link, turn, host) = self.dial(turn, host).await?;
+        let answered = self.exchange(link, turn, host, &request, upload, upgrade).await;
+        answered.map_err(|lost| lost.failure)
     }
 
     /// A whole small answer, for the edge's own questions: within the first-byte budget from end to end.
     pub(crate) async fn ask(
         &self,
-        authority: Authority,
-        request: Request<Upload>,
+        place: &Arc<Place>,
+        request: Request<()>,
+        body: Bytes,
     ) -> Result<(StatusCode, Bytes), Failure> {
+        let outgoing =
+            Outgoing { place: Arc::clone(place), request, upload: Upload::full(body), upgrade: false };
         let asked = async {
-            let response = self.send(Outgoing { authority, request, upload: None }).await?;
+            let response = self.send(outgoing).await?;
             let status = response.status();
             let body = Limited::new(response.into_body(), MAX_ASKED_BYTES).collect().await;
             Ok((status, body.map_err(|_| Failure::Malformed)?.to_bytes()))
@@ -128,122 +141,110 @@ impl Upstreams {
         timeout(whole, asked).await.map_err(|_| Failure::FirstByteTimeout)?
     }
 
-    /// Closes connections that have been idle for too long, until the task is dropped.
-    pub(crate) async fn sweep_for_ever(&self) {
-        let mut ticks = tokio::time::interval(self.budgets.pool_idle.max(Duration::from_millis(100)));
-        loop {
-            ticks.tick().await;
-            self.pool.sweep();
+    async fn turn(&self, place: &Arc<Place>) -> Result<Turn, Failure> {
+        // No timer while nobody waits.
+        if let Some(turn) = place.turn_at_once() {
+            return Ok(turn);
         }
+        timeout(self.budgets.dial, place.turn()).await.ok().flatten().ok_or(Failure::OverCapacity)
     }
 
-    async fn dial(&self, authority: &Authority) -> Result<SendRequest<Upload>, Failure> {
-        let address = (authority.host.as_str(), authority.port);
-        let dialled = timeout(self.budgets.dial, TcpStream::connect(address)).await;
-        let stream = dialled.map_err(|_| Failure::DialTimeout)?.map_err(|error| dial_failure(&error))?;
-        // Small requests must not wait for the peer's acknowledgement; a socket that cannot be told so still works.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "cannot turn Nagle's algorithm off");
-        }
-        let (sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(|_| Failure::DialFailed)?;
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "an upstream connection ended");
-            }
-        });
-        Ok(sender)
-    }
-
-    async fn attempt(
-        &self,
-        host: Arc<Host>,
-        turn: OwnedSemaphorePermit,
-        mut sender: SendRequest<Upload>,
-        request: Request<Upload>,
-        upload: Option<watch::Receiver<Progress>>,
-    ) -> Result<Response<EdgeBody>, (Lost, OwnedSemaphorePermit)> {
-        let answer = async {
-            sender.try_send_request(request).await.map_err(|mut error| {
-                let unsent = error.take_message().map(Box::new);
-                Lost { failure: failure_of(error.error()), unsent }
+    /// A connection to this host; to another one, when this one cannot be reached and time is left.
+    async fn dial(&self, mut turn: Turn, host: usize) -> Result<(Box<Link>, Turn, usize), Failure> {
+        let place = Arc::clone(&turn.place);
+        let dialled = async {
+            let first = match self.dial_host(place.hosts.get(host)).await {
+                Ok(socket) => return Ok((socket, host)),
+                Err(failure) => failure,
+            };
+            place.note(host, false);
+            let Some(other) = place.choose(Some(host)).filter(|_| place.hosts.len() > 1) else {
+                return Err(first);
+            };
+            self.dial_host(place.hosts.get(other)).await.map(|socket| (socket, other)).inspect_err(|_| {
+                place.note(other, false);
             })
         };
-        match self.within_budget(answer, upload.clone()).await {
-            Ok(response) => {
-                let lease = Lease { host, sender, upload, _turn: turn };
-                Ok(response.map(|body| EdgeBody::streamed(body, lease, self.budgets.stream_idle)))
-            }
-            Err(lost) => Err((lost, turn)),
-        }
+        let dialled = timeout(self.budgets.dial, dialled).await;
+        let (socket, host) = dialled.map_err(|_| Failure::DialTimeout).inspect_err(|_| {
+            place.note(host, false);
+        })??;
+        turn.at(host);
+        Ok((Box::new(Link::new(socket, self.worker)), turn, host))
     }
 
-    /// Waits for the answer's head as long as the request makes progress and, once it is sent, for the first-byte budget.
-    async fn within_budget(
+    async fn dial_host(&self, host: Option<&Host>) -> Result<Socket, Failure> {
+        let host = host.ok_or(Failure::DialFailed)?;
+        let stream = connect(&host.authority).await?;
+        if host.speaks != Speaks::Https {
+            return Ok(Socket::Plain(stream));
+        }
+        let name = ServerName::try_from(host.authority.host.clone()).map_err(|_| Failure::DialFailed)?;
+        let secured = TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream).await;
+        let secured = secured.inspect_err(|error| {
+            tracing::warn!(host = %host.authority.host_header(), %error, "TLS with an upstream failed");
+        });
+        secured.map(|stream| Socket::Tls(Box::new(stream))).map_err(|_| Failure::DialFailed)
+    }
+
+    async fn exchange(
         &self,
-        answer: impl Future<Output = Result<Response<Incoming>, Lost>>,
-        mut upload: Option<watch::Receiver<Progress>>,
-    ) -> Result<Response<Incoming>, Lost> {
-        tokio::pin!(answer);
-        let mut progress = Progress::Sent(Instant::now());
-        loop {
-            if let Some(upload) = &mut upload {
-                progress = *upload.borrow_and_update();
-            }
-            tokio::select! {
-                biased;
-                answered = &mut answer => return settle(answered, upload.as_ref()),
-                changed = next_change(upload.as_mut()) => {
-                    // The body was let go of before its end: the upstream has read what it wants.
-                    if changed.is_err() && upload.take().is_some() {
-                        progress = Progress::Sent(Instant::now());
-                    }
+        mut link: Box<Link>,
+        turn: Turn,
+        host: usize,
+        request: &Request<()>,
+        upload: Upload,
+        upgrade: bool,
+    ) -> Result<Response<EdgeBody>, Lost> {
+        link.begin(request, upload);
+        let answered = poll_fn(|context| link.poll_head(context, request.method(), &self.budgets)).await;
+        let head = match answered {
+            Ok(head) if head.status != StatusCode::SWITCHING_PROTOCOLS || upgrade => head,
+            answered => {
+                // A 101 that nobody asked for is no answer to the request.
+                let failure = answered.err().unwrap_or(Failure::Malformed);
+                if failure.is_the_hosts() && !link.was_used() {
+                    turn.place.note(host, false);
                 }
-                failure = self.overdue(progress) => return Err(Lost { failure, unsent: None }),
+                let upload = link.unsent().filter(|_| link.was_used());
+                return Err(Lost { failure, turn, upload });
             }
-        }
-    }
-
-    async fn overdue(&self, progress: Progress) -> Failure {
-        match progress {
-            Progress::Sending(last) | Progress::AwaitingClient(last) => {
-                sleep_until(last + self.budgets.body_idle).await;
-            }
-            Progress::Sent(at) => sleep_until(at + self.budgets.first_byte).await,
-            Progress::Failed(_) => {}
-        }
-        match progress {
-            Progress::Sending(_) => Failure::BodyTimeout,
-            Progress::AwaitingClient(_) => Failure::Client(ClientFault::Stalled),
-            Progress::Sent(_) => Failure::FirstByteTimeout,
-            Progress::Failed(fault) => Failure::Client(fault),
-        }
+        };
+        turn.place.note(host, true);
+        link.hold(turn);
+        let body = if head.status == StatusCode::SWITCHING_PROTOCOLS {
+            let (socket, early, turn) = link.into_tunnel();
+            EdgeBody::tunnel(Tunnel::new(socket, early, turn, self.budgets.stream_idle))
+        } else {
+            EdgeBody::link(link, self.budgets)
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = head.status;
+        *response.headers_mut() = head.headers;
+        Ok(response)
     }
 }
 
-async fn next_change(upload: Option<&mut watch::Receiver<Progress>>) -> Result<(), watch::error::RecvError> {
+/// What may be sent a second time, on a fresh connection: an idempotent request whose body was not begun.
+fn again(lost: Lost, method: &Method) -> Result<(Turn, Upload), Failure> {
+    let Lost { failure, turn, upload } = lost;
+    let idempotent =
+        matches!(*method, Method::GET | Method::HEAD | Method::PUT | Method::DELETE | Method::OPTIONS);
     match upload {
-        Some(upload) => upload.changed().await,
-        None => std::future::pending().await,
+        Some(upload) if idempotent && failure == Failure::Reset => Ok((turn, upload)),
+        _ => Err(failure),
     }
 }
 
-/// The answer, or the reason why there is none: a client that broke its body off made the upstream connection fail.
-fn settle(
-    answered: Result<Response<Incoming>, Lost>,
-    upload: Option<&watch::Receiver<Progress>>,
-) -> Result<Response<Incoming>, Lost> {
-    match answered {
-        // Nobody asked for another protocol, so this is no answer to the request.
-        Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-            Err(Lost { failure: Failure::Malformed, unsent: None })
-        }
-        Ok(response) => Ok(response),
-        Err(lost) => match upload.map(|upload| *upload.borrow()) {
-            Some(Progress::Failed(fault)) => Err(Lost { failure: Failure::Client(fault), unsent: None }),
-            _ => Err(lost),
-        },
+/// A connection, as soon as it stands.
+pub(super) async fn connect(authority: &Authority) -> Result<TcpStream, Failure> {
+    let address = (authority.host.as_str(), authority.port);
+    let stream = TcpStream::connect(address).await.map_err(|error| dial_failure(&error))?;
+    // Small requests must not wait for the peer's acknowledgement; a socket that cannot be told so still works.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "cannot turn Nagle's algorithm off");
     }
+    Ok(stream)
 }
 
 fn dial_failure(error: &io::Error) -> Failure {
@@ -256,37 +257,14 @@ fn dial_failure(error: &io::Error) -> Failure {
     }
 }
 
-fn failure_of(error: &hyper::Error) -> Failure {
-    if error.is_parse() { Failure::Malformed } else { Failure::Reset }
-}
+/// How often idle connections are looked at: a closed one is noticed within this.
+pub(crate) const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// What may be sent a second time: an idempotent request that was handed back unsent, or that has no body.
-struct Again {
-    idempotent: bool,
-    copy: Option<Request<Upload>>,
-}
-
-impl Again {
-    fn of(request: &Request<Upload>) -> Self {
-        let idempotent = matches!(
-            *request.method(),
-            Method::GET | Method::HEAD | Method::PUT | Method::DELETE | Method::OPTIONS
-        );
-        let bodyless = idempotent && request.body().is_end_stream();
-        Self { idempotent, copy: bodyless.then(|| bodyless_copy(request)) }
+impl Upstreams {
+    /// Closes this worker's idle connections to a place that are old, or closed by the other side.
+    pub(crate) fn sweep(&self, place: &Place) {
+        for shelf in place.hosts.iter().filter_map(|host| host.shelf(self.worker)) {
+            shelf.sweep(self.budgets.pool_idle);
+        }
     }
-
-    fn request(self, lost: Lost) -> Result<Request<Upload>, Failure> {
-        let died = matches!(lost.failure, Failure::Reset);
-        let unsent = lost.unsent.filter(|_| self.idempotent).map(|request| *request);
-        unsent.or(self.copy).filter(|_| died).ok_or(lost.failure)
-    }
-}
-
-fn bodyless_copy(request: &Request<Upload>) -> Request<Upload> {
-    let mut copy = Request::new(Upload::empty());
-    request.method().clone_into(copy.method_mut());
-    request.uri().clone_into(copy.uri_mut());
-    request.headers().clone_into(copy.headers_mut());
-    copy
 }

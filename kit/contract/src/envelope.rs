@@ -59,6 +59,10 @@ pub mod code {
     pub const AUTHORIZATION_UNAVAILABLE: &str = "AUTHORIZATION_UNAVAILABLE";
     /// 503: the module cannot be reached.
     pub const MODULE_UNAVAILABLE: &str = "MODULE_UNAVAILABLE";
+    /// The request did not come to its end in time.
+    pub const REQUEST_TIMEOUT: &str = "REQUEST_TIMEOUT";
+    /// Another version of HTTP is required.
+    pub const UPGRADE_REQUIRED: &str = "UPGRADE_REQUIRED";
 }
 
 /// `{"data": …}`.

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry};
+use prometheus::{
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
+};
 
 /// Label of a request that matches no pattern.
 pub const UNMATCHED: &str = "unmatched";
@@ -44,11 +46,20 @@ impl HttpMeter {
 
     /// One answered request. `route` is the matched pattern or [`UNMATCHED`], never a raw path.
     pub fn observe(&self, route: &str, method: &str, status: u16, elapsed: Duration) {
+        self.series(route, method, status).observe(elapsed);
+    }
+
+    /// The series of one route, method and status, for whoever has many requests of the same: looking it up costs more than
+    /// counting.
+    #[must_use]
+    pub fn series(&self, route: &str, method: &str, status: u16) -> HttpSeries {
         let method = METHODS.iter().find(|known| **known == method).copied().unwrap_or("OTHER");
         let status = status.to_string();
         let labels = [route, method, status.as_str()];
-        self.total.with_label_values(&labels).inc();
-        self.duration.with_label_values(&labels).observe(elapsed.as_secs_f64());
+        HttpSeries {
+            total: self.total.with_label_values(&labels),
+            duration: self.duration.with_label_values(&labels),
+        }
     }
 
     /// Counts a request as in progress until the guard is dropped.
@@ -56,6 +67,21 @@ impl HttpMeter {
     pub fn in_flight(&self) -> InFlight {
         self.in_flight.inc();
         InFlight(self.in_flight.clone())
+    }
+}
+
+/// Requests of one route, method and status.
+#[derive(Clone)]
+pub struct HttpSeries {
+    total: IntCounter,
+    duration: Histogram,
+}
+
+impl HttpSeries {
+    /// One answered request.
+    pub fn observe(&self, elapsed: Duration) {
+        self.total.inc();
+        self.duration.observe(elapsed.as_secs_f64());
     }
 }
 

@@ -1,0 +1,77 @@
+//! Every [`Place`] of this edge: the foundation services and the provider, made once, and the modules, made when the
+//! catalog first names them. The same module at the same port is the same place in every later snapshot, so its counters
+//! and connections stay.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::config::EdgeConfig;
+use crate::way::routes::Service;
+use crate::wire::Authority;
+use crate::wire::place::{Place, Speaks};
+
+/// Where everything is.
+#[derive(Debug)]
+pub(crate) struct Places {
+    config: Arc<EdgeConfig>,
+    authz: Arc<Place>,
+    org: Arc<Place>,
+    registry: Arc<Place>,
+    identity: Arc<Place>,
+    idp: Arc<Place>,
+    /// Taken by the watch and by sweeps, never on a request's way.
+    modules: Mutex<HashMap<(String, u16), Arc<Place>>>,
+    crews: usize,
+}
+
+impl Places {
+    /// The places for so many workers; each of them, and the watch, keeps connections of its own.
+    pub(crate) fn new(config: Arc<EdgeConfig>, crews: usize) -> Self {
+        let concurrency = config.budgets.concurrency;
+        let one = |authority: &Authority| {
+            Arc::new(Place::new(vec![(Speaks::Http1, authority.clone())], concurrency, crews))
+        };
+        let addresses = &config.addresses;
+        Self {
+            authz: one(&addresses.authz),
+            org: one(&addresses.org),
+            registry: one(&addresses.registry),
+            identity: one(&addresses.identity),
+            idp: one(&addresses.idp),
+            modules: Mutex::default(),
+            crews,
+            config,
+        }
+    }
+
+    pub(crate) const fn service(&self, service: Service) -> &Arc<Place> {
+        match service {
+            Service::Authz => &self.authz,
+            Service::Org => &self.org,
+            Service::Registry => &self.registry,
+            Service::Identity => &self.identity,
+            Service::Idp => &self.idp,
+        }
+    }
+
+    /// The place of a module whose manifest names this port.
+    pub(crate) fn module(&self, key: &str, port: u16) -> Arc<Place> {
+        let mut modules = self.modules();
+        let place = modules.entry((key.to_owned(), port)).or_insert_with(|| {
+            let hosts = self.config.addresses.module(key, port);
+            Arc::new(Place::new(hosts, self.config.budgets.concurrency, self.crews))
+        });
+        Arc::clone(place)
+    }
+
+    /// All of them, for sweeps.
+    pub(crate) fn all(&self) -> Vec<Arc<Place>> {
+        let fixed = [&self.authz, &self.org, &self.registry, &self.identity, &self.idp];
+        let modules = self.modules();
+        fixed.into_iter().chain(modules.values()).map(Arc::clone).collect()
+    }
+
+    fn modules(&self) -> MutexGuard<'_, HashMap<(String, u16), Arc<Place>>> {
+        self.modules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

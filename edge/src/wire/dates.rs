@@ -1,0 +1,53 @@
+//! The text of the `Date` header, made once a second.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use contract::Clock;
+use time::OffsetDateTime;
+use time::format_description::StaticFormatDescription;
+use time::macros::format_description;
+use tokio::time::Instant;
+
+/// As HTTP writes a moment (RFC 9110, 5.6.7).
+const FORMAT: StaticFormatDescription =
+    format_description!("[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT");
+
+/// One worker's; its lock is never waited for.
+#[derive(Debug, Default)]
+pub(crate) struct Dates {
+    clock: Clock,
+    present: Mutex<Option<(Instant, String)>>,
+}
+
+impl Dates {
+    /// The present moment.
+    pub(crate) fn moment(&self) -> OffsetDateTime {
+        self.clock.now()
+    }
+
+    /// The present second.
+    pub(crate) fn now(&self) -> String {
+        let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*present {
+            Some((made, text)) if made.elapsed() < Duration::from_secs(1) => text.clone(),
+            _ => {
+                // The year of the clock has four digits for some time to come.
+                let text = self.clock.now().format(FORMAT).unwrap_or_default();
+                *present = Some((Instant::now(), text.clone()));
+                text
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_date_is_written_as_http_writes_it() {
+        let dates = Dates { clock: Clock::standing_at(784_111_777), present: Mutex::default() };
+        assert_eq!(dates.now(), "Sun, 06 Nov 1994 08:49:37 GMT");
+    }
+}

@@ -1,0 +1,335 @@
+//! [`Link`]: a connection to an upstream, and the exchange that is under way on it. Request and answer move in the same
+//! task, without a queue between them: whoever waits for the answer's head or reads its body also sends what is left of
+//! the request.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::time::Instant;
+use tokio_util::io::poll_read_buf;
+
+use super::framing::{self, Length};
+use super::head::{self, AnswerHead};
+use super::output::{Coding, Output};
+use super::reader::{Reader, Taken};
+use crate::config::Budgets;
+use crate::wire::alarm::Alarm;
+use crate::wire::place::Turn;
+use crate::wire::socket::Socket;
+use crate::wire::upload::{ClientFault, Progress, Upload};
+use crate::wire::upstream::Failure;
+
+/// Read at once while the answer's head is awaited; most answers are whole then.
+const HEAD_READ: usize = 16 << 10;
+/// Read at once of a longer body.
+const BODY_READ: usize = 64 << 10;
+/// Room of an answer's head; services send a fraction.
+const MOST_HEAD: usize = 64 << 10;
+
+/// A connection to an upstream, with the exchange under way.
+#[derive(Debug)]
+pub(crate) struct Link {
+    socket: Socket,
+    input: BytesMut,
+    /// Bytes of `input` that were looked at.
+    scanned: usize,
+    output: Output,
+    reader: Reader,
+    upload: Upload,
+    coding: Coding,
+    progress: Progress,
+    /// The upstream takes no more of the request.
+    deaf: bool,
+    /// A byte of the answer came.
+    heard: bool,
+    /// The answer keeps the connection.
+    keep: bool,
+    used_before: bool,
+    quiet: bool,
+    alarm: Alarm,
+    worker: usize,
+    turn: Option<Turn>,
+}
+
+/// Why an answer's body ended badly.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Broken {
+    #[error("the upstream broke off: {0}")]
+    Socket(#[from] io::Error),
+    #[error("the upstream ended before the body did")]
+    Short,
+    #[error("the upstream's body is malformed: {0}")]
+    Malformed(#[from] super::Fault),
+    #[error("nothing came for too long")]
+    Idle,
+    #[error("the request broke off: {0}")]
+    Client(#[from] ClientFault),
+}
+
+impl Link {
+    pub(crate) fn new(socket: Socket, worker: usize) -> Self {
+        let now = Instant::now();
+        Self {
+            socket,
+            input: BytesMut::new(),
+            scanned: 0,
+            output: Output::default(),
+            reader: Reader::done(),
+            upload: Upload::empty(),
+            coding: Coding::Plain,
+            progress: Progress::Sent(now),
+            deaf: false,
+            heard: false,
+            keep: false,
+            used_before: false,
+            quiet: false,
+            alarm: Alarm::at(now),
+            worker,
+            turn: None,
+        }
+    }
+
+    /// Whether nothing has happened to it while it was idle.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.input.is_empty() && self.socket.is_quiet()
+    }
+
+    /// Whether it has served before, so that the upstream may have closed it meanwhile.
+    pub(crate) const fn was_used(&self) -> bool {
+        self.used_before
+    }
+
+    /// Begins an exchange: the head is written, the body is taken.
+    pub(crate) fn begin(&mut self, request: &Request<()>, upload: Upload) {
+        let length = upload.size_hint().exact();
+        let empty = upload.is_end_stream();
+        self.output.put_request_line(request.method(), request.uri());
+        self.output.put_headers(request.headers());
+        let silent =
+            matches!(*request.method(), Method::GET | Method::HEAD | Method::DELETE | Method::OPTIONS);
+        self.coding = Coding::Plain;
+        match length {
+            _ if empty && silent => {}
+            _ if empty => self.output.put_length(0),
+            Some(length) => self.output.put_length(length),
+            None => {
+                self.coding = Coding::Chunked;
+                self.output.put(b"transfer-encoding: chunked\r\n");
+            }
+        }
+        self.output.put(b"\r\n");
+        self.progress = Progress::Sending(Instant::now());
+        self.upload = upload;
+        (self.deaf, self.heard, self.keep, self.quiet) = (false, false, false, false);
+        (self.scanned, self.reader) = (0, Reader::done());
+    }
+
+    /// The answer's head, within the budgets; informational ones are passed on.
+    pub(crate) fn poll_head(
+        &mut self,
+        context: &mut Context<'_>,
+        method: &Method,
+        budgets: &Budgets,
+    ) -> Poll<Result<AnswerHead, Failure>> {
+        self.pump(context).map_err(Failure::Client)?;
+        loop {
+            if let Some(head) = self.next_head().map_err(|_| Failure::Malformed)? {
+                if head.status.is_informational() && head.status != StatusCode::SWITCHING_PROTOCOLS {
+                    self.upload.inform(head.status, &head.headers);
+                    continue;
+                }
+                return Poll::Ready(self.accept(method, head));
+            }
+            match self.poll_fill(context, true) {
+                Poll::Ready(Ok(length)) if length > 0 => self.heard = true,
+                Poll::Ready(_) => return Poll::Ready(Err(Failure::Reset)),
+                Poll::Pending => break,
+            }
+        }
+        self.alarm.set(self.due(budgets));
+        ready!(self.alarm.poll(context));
+        Poll::Ready(Err(self.overdue()))
+    }
+
+    /// The request's body, when none of it was taken and no byte of an answer came: it can be sent once more.
+    pub(crate) fn unsent(&mut self) -> Option<Upload> {
+        let whole = !self.heard && self.upload.is_untouched();
+        whole.then(|| std::mem::replace(&mut self.upload, Upload::empty()))
+    }
+
+    /// Keeps the turn until the exchange is over.
+    pub(crate) fn hold(&mut self, turn: Turn) {
+        self.turn = Some(turn);
+    }
+
+    /// Whether the answer has no body, or none any more.
+    pub(crate) const fn is_done(&self) -> bool {
+        self.reader.is_done()
+    }
+
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        self.reader.size_hint()
+    }
+
+    /// The next frame of the answer's body. After `None` the link can go home.
+    pub(crate) fn poll_frame(
+        &mut self,
+        context: &mut Context<'_>,
+        budgets: &Budgets,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        if !self.deaf && !matches!(self.progress, Progress::Sent(_)) {
+            self.pump(context).map_err(Broken::Client)?;
+        }
+        loop {
+            match self.reader.next(&mut self.input).map_err(Broken::Malformed)? {
+                Taken::Frame(frame) => {
+                    self.quiet = false;
+                    return Poll::Ready(Some(Ok(frame)));
+                }
+                Taken::End => return Poll::Ready(None),
+                Taken::NeedMore => {}
+            }
+            match self.poll_fill(context, false) {
+                Poll::Ready(Ok(0)) if self.reader.may_end_here() => {
+                    self.reader = Reader::done();
+                    self.keep = false;
+                    return Poll::Ready(None);
+                }
+                Poll::Ready(Ok(0)) => return Poll::Ready(Some(Err(Broken::Short))),
+                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
+                Poll::Pending => break,
+            }
+        }
+        if !self.quiet {
+            self.quiet = true;
+            self.alarm.set(Instant::now() + budgets.stream_idle);
+        }
+        self.alarm.poll(context).map(|()| Some(Err(Broken::Idle)))
+    }
+
+    /// Puts the connection back, when both messages on it have come to their end; else it is closed.
+    pub(crate) fn go_home(mut self: Box<Self>) {
+        let sent = matches!(self.progress, Progress::Sent(_)) && !self.deaf && self.output.left() == 0;
+        let turn = self.turn.take();
+        if !(self.keep && sent && self.reader.is_done() && self.input.is_empty()) {
+            return;
+        }
+        self.upload = Upload::empty();
+        self.used_before = true;
+        let worker = self.worker;
+        if let Some(shelf) = turn.as_ref().and_then(Turn::host).and_then(|host| host.shelf(worker)) {
+            shelf.put_back(self);
+        }
+    }
+
+    /// The bare connection after a 101, with the bytes that came after the head, and the turn that goes on.
+    pub(crate) fn into_tunnel(self) -> (Socket, Bytes, Option<Turn>) {
+        (self.socket, self.input.freeze(), self.turn)
+    }
+
+    fn next_head(&mut self) -> Result<Option<AnswerHead>, super::Fault> {
+        head::check_line_ends_until_body(&self.input, self.scanned)?;
+        let Some(end) = head::find_end(&self.input, self.scanned) else {
+            self.scanned = self.input.len();
+            let fits = self.scanned <= MOST_HEAD;
+            return if fits { Ok(None) } else { Err(super::Fault::HeadTooLarge) };
+        };
+        self.scanned = 0;
+        head::answer(&self.input.split_to(end).freeze()).map(Some)
+    }
+
+    fn accept(&mut self, method: &Method, head: AnswerHead) -> Result<AnswerHead, Failure> {
+        let length =
+            framing::of_answer(method, head.status, &head.headers).map_err(|_| Failure::Malformed)?;
+        let tunnel = head.status == StatusCode::SWITCHING_PROTOCOLS;
+        self.keep = !head.close && !tunnel && length != Length::UntilClose;
+        self.reader = Reader::of(length);
+        Ok(head)
+    }
+
+    /// Sends what can be sent of the request.
+    fn pump(&mut self, context: &mut Context<'_>) -> Result<(), ClientFault> {
+        while !self.deaf {
+            match self.output.poll_room(&mut self.socket, context) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(_)) => self.deaf = true,
+                Poll::Pending => return Ok(()),
+            }
+            if matches!(self.progress, Progress::Sent(_)) {
+                break;
+            }
+            match Pin::new(&mut self.upload).poll_frame(context) {
+                Poll::Ready(Some(frame)) => self.put(frame?),
+                Poll::Ready(None) => {
+                    self.output.put_end(self.coding, None);
+                    self.progress = Progress::Sent(Instant::now());
+                }
+                Poll::Pending => {
+                    if let Progress::Sending(last) = self.progress {
+                        self.progress = Progress::AwaitingClient(last);
+                    }
+                    break;
+                }
+            }
+        }
+        // A socket that takes nothing more may still hold the answer.
+        if !self.deaf && matches!(self.output.poll_send(&mut self.socket, context), Poll::Ready(Err(_))) {
+            self.deaf = true;
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, frame: Frame<Bytes>) {
+        let now = Instant::now();
+        self.progress = Progress::Sending(now);
+        match frame.into_data() {
+            Ok(data) => self.output.put_data(data, self.coding),
+            Err(frame) => {
+                let trailers: Option<HeaderMap> = frame.into_trailers().ok();
+                self.output.put_end(self.coding, trailers.as_ref());
+                self.progress = Progress::Sent(now);
+            }
+        }
+        if self.upload.is_end_stream() && self.coding == Coding::Plain {
+            self.progress = Progress::Sent(now);
+        }
+    }
+
+    /// Reads what has come; 0 at the end of the connection.
+    fn poll_fill(&mut self, context: &mut Context<'_>, head: bool) -> Poll<io::Result<usize>> {
+        if head {
+            let mut space = [const { MaybeUninit::uninit() }; HEAD_READ];
+            let mut buffer = ReadBuf::uninit(&mut space);
+            ready!(Pin::new(&mut self.socket).poll_read(context, &mut buffer))?;
+            self.input.extend_from_slice(buffer.filled());
+            return Poll::Ready(Ok(buffer.filled().len()));
+        }
+        let wanted = self.reader.size().map_or(BODY_READ, |left| usize::try_from(left).unwrap_or(BODY_READ));
+        self.input.reserve(wanted.clamp(1, BODY_READ));
+        poll_read_buf(Pin::new(&mut self.socket), context, &mut self.input)
+    }
+
+    fn due(&self, budgets: &Budgets) -> Instant {
+        match self.progress {
+            Progress::Sending(last) | Progress::AwaitingClient(last) => last + budgets.body_idle,
+            Progress::Sent(at) => at + budgets.first_byte,
+            Progress::Failed(_) => Instant::now(),
+        }
+    }
+
+    const fn overdue(&self) -> Failure {
+        match self.progress {
+            Progress::Sending(_) => Failure::BodyTimeout,
+            Progress::AwaitingClient(_) => Failure::Client(ClientFault::Stalled),
+            Progress::Sent(_) => Failure::FirstByteTimeout,
+            Progress::Failed(fault) => Failure::Client(fault),
+        }
+    }
+}

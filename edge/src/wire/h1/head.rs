@@ -1,0 +1,215 @@
+//! Heads: the bytes up to the empty line, whole, become a request or an answer. Values stay slices of those bytes.
+
+use std::mem::MaybeUninit;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, EXPECT, HeaderName};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use httparse::{ParserConfig, Status};
+
+use super::Fault;
+use super::framing::{self, Length};
+use crate::wire::headers::lists;
+
+/// Headers of one head; the edge's own limit is far below, and the array is only reserved, not filled.
+pub(crate) const MOST_HEADERS: usize = 512;
+/// Trailers of one body.
+const MOST_TRAILERS: usize = 64;
+/// Room for the headers that the edge adds, so that the map does not grow.
+const ROOM: usize = 8;
+/// The longest target that `http` can hold.
+const MOST_URI: usize = 65_000;
+const END: &[u8] = b"\r\n\r\n";
+
+/// A request without its body.
+#[derive(Debug)]
+pub(crate) struct RequestHead {
+    pub(crate) method: Method,
+    pub(crate) uri: Uri,
+    pub(crate) headers: HeaderMap,
+    pub(crate) length: Length,
+    /// The client wants no other exchange on this connection.
+    pub(crate) close: bool,
+    /// The client waits for a 100 before it sends the body.
+    pub(crate) expects: bool,
+}
+
+/// An answer without its body.
+#[derive(Debug)]
+pub(crate) struct AnswerHead {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) close: bool,
+}
+
+/// Where the head ends, when its end is there; bytes before `from` were looked at before.
+pub(crate) fn find_end(input: &[u8], from: usize) -> Option<usize> {
+    let from = from.saturating_sub(END.len() - 1);
+    let found = memchr::memmem::find(input.get(from..)?, END)?;
+    Some(from + found + END.len())
+}
+
+/// Every line ends with a carriage return and a line feed: a bare one is read differently by different servers.
+pub(crate) fn check_line_ends(input: &[u8], from: usize) -> Result<(), Fault> {
+    let fresh = input.get(from..).unwrap_or_default();
+    let bare = |at: usize| (from + at).checked_sub(1).and_then(|before| input.get(before)) != Some(&b'\r');
+    if memchr::memchr_iter(b'\n', fresh).any(bare) {
+        return Err(Fault::Malformed("A line ends without a carriage return."));
+    }
+    Ok(())
+}
+
+/// The same for an answer, whose body may follow its head in the same bytes.
+pub(crate) fn check_line_ends_until_body(input: &[u8], from: usize) -> Result<(), Fault> {
+    let end = find_end(input, from).unwrap_or(input.len());
+    check_line_ends(input.get(..end).unwrap_or(input), from.min(end))
+}
+
+/// A request's whole head.
+pub(crate) fn request(raw: &Bytes) -> Result<RequestHead, Fault> {
+    let mut slots = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+    let mut parsed = httparse::Request::new(&mut []);
+    whole(parsed.parse_with_uninit_headers(raw, &mut slots), raw.len())?;
+    if parsed.version != Some(1) {
+        return Err(Fault::Version);
+    }
+    let (method, target) = parsed.method.zip(parsed.path).ok_or(NOT_HTTP)?;
+    if target.len() > MOST_URI {
+        return Err(Fault::UriTooLong);
+    }
+    // A fragment is never sent, and would be dropped in silence.
+    let bad_target = Fault::Malformed("The target is not well formed.");
+    if target.contains('#') {
+        return Err(bad_target);
+    }
+    let uri = Uri::from_maybe_shared(raw.slice_ref(target.as_bytes())).map_err(|_| bad_target)?;
+    let headers = header_map(raw, parsed.headers)?;
+    Ok(RequestHead {
+        method: Method::from_bytes(method.as_bytes()).map_err(|_| NOT_HTTP)?,
+        uri,
+        length: framing::of_request(&headers)?,
+        close: lists(&headers, &CONNECTION, "close"),
+        expects: lists(&headers, &EXPECT, "100-continue"),
+        headers,
+    })
+}
+
+/// An answer's whole head.
+pub(crate) fn answer(raw: &Bytes) -> Result<AnswerHead, Fault> {
+    let mut slots = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+    let mut parsed = httparse::Response::new(&mut []);
+    let outcome = ParserConfig::default().parse_response_with_uninit_headers(&mut parsed, raw, &mut slots);
+    whole(outcome, raw.len())?;
+    let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(NOT_HTTP)?;
+    let headers = header_map(raw, parsed.headers)?;
+    let old = parsed.version != Some(1);
+    Ok(AnswerHead { status, close: old || lists(&headers, &CONNECTION, "close"), headers })
+}
+
+/// The lines after a body, the empty one among them.
+pub(crate) fn trailers(raw: &Bytes) -> Result<HeaderMap, Fault> {
+    let mut slots = [httparse::EMPTY_HEADER; MOST_TRAILERS];
+    match httparse::parse_headers(raw, &mut slots) {
+        Ok(Status::Complete((length, headers))) if length == raw.len() => header_map(raw, headers),
+        Ok(_) => Err(NOT_HTTP),
+        Err(error) => Err(fault_of(error)),
+    }
+}
+
+const NOT_HTTP: Fault = Fault::Malformed("The message is not HTTP.");
+
+fn whole(outcome: httparse::Result<usize>, length: usize) -> Result<(), Fault> {
+    match outcome {
+        Ok(Status::Complete(read)) if read == length => Ok(()),
+        Ok(_) => Err(NOT_HTTP),
+        Err(error) => Err(fault_of(error)),
+    }
+}
+
+const fn fault_of(error: httparse::Error) -> Fault {
+    match error {
+        httparse::Error::TooManyHeaders => Fault::HeadTooLarge,
+        httparse::Error::HeaderName => Fault::Malformed("A header's name is not well formed."),
+        httparse::Error::HeaderValue => Fault::Malformed("A header's value is not well formed."),
+        httparse::Error::NewLine
+        | httparse::Error::Status
+        | httparse::Error::Token
+        | httparse::Error::Version => NOT_HTTP,
+    }
+}
+
+fn header_map(raw: &Bytes, parsed: &[httparse::Header<'_>]) -> Result<HeaderMap, Fault> {
+    let mut headers = HeaderMap::with_capacity(parsed.len() + ROOM);
+    for header in parsed {
+        let name = HeaderName::from_bytes(header.name.as_bytes())
+            .map_err(|_| Fault::Malformed("A header's name is not well formed."))?;
+        let value = HeaderValue::from_maybe_shared(raw.slice_ref(header.value))
+            .map_err(|_| Fault::Malformed("A header's value is not well formed."))?;
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<RequestHead, Fault> {
+        request(&Bytes::copy_from_slice(text.as_bytes()))
+    }
+
+    #[test]
+    fn a_request_is_read_to_the_byte() {
+        let head = read(
+            "POST /a%20b?c=%zz HTTP/1.1\r\nHost: a.example\r\nX-One:  1 \r\nConnection: foo, Close\r\n\
+             Expect: 100-Continue\r\ncontent-length: 7\r\n\r\n",
+        )
+        .expect("well formed");
+        assert_eq!((head.method, head.uri.to_string().as_str()), (Method::POST, "/a%20b?c=%zz"));
+        assert_eq!(head.headers["x-one"], "1");
+        assert_eq!((head.length, head.close, head.expects), (Length::Exact(7), true, true));
+    }
+
+    #[test]
+    fn what_is_not_http_1_1_to_the_letter_is_refused() {
+        for text in [
+            "GET / HTTP/2.0\r\nhost: a\r\n\r\n",
+            "GET / HTTP/1.2\r\nhost: a\r\n\r\n",
+            "GET  / HTTP/1.1\r\nhost: a\r\n\r\n",
+            "GET /\r\nhost: a\r\n\r\n",
+            "GET /a b HTTP/1.1\r\nhost: a\r\n\r\n",
+            "GET /a#b HTTP/1.1\r\nhost: a\r\n\r\n",
+            "GET / HTTP/1.1\r\nhost : a\r\n\r\n",
+            "GET / HTTP/1.1\r\n host: a\r\n\r\n",
+            "GET / HTTP/1.1\r\nhost: a\r\nx: 1\r\n folded\r\n\r\n",
+            "GET / HTTP/1.1\r\nhost: a\r\nx: 1\x002\r\n\r\n",
+            "GET / HTTP/1.1\r\nhost: a\r\nx: 1\r2\r\n\r\n",
+            "GET / HTTP/1.1\r\nhost: a\r\nnothing\r\n\r\n",
+            "GET / HTTP/1.1\r\nhost: a\r\n: 1\r\n\r\n",
+            "GET / HTTP/1.1\r\nhost: a\r\nx y: 1\r\n\r\n",
+            "G(T / HTTP/1.1\r\nhost: a\r\n\r\n",
+            "\r\n\r\n",
+            "GET / HTTP/1.1\r\nhost: a\r\n\r\nGET",
+        ] {
+            assert!(matches!(read(text), Err(Fault::Malformed(_))), "{text:?}: {:?}", read(text));
+        }
+        assert_eq!(read("GET / HTTP/1.0\r\nhost: a\r\n\r\n").map(|_| ()), Err(Fault::Version));
+    }
+
+    #[test]
+    fn more_headers_than_fit_are_too_large() {
+        let head = |count: usize| format!("GET / HTTP/1.1\r\n{}\r\n", "x: 1\r\n".repeat(count));
+        assert_eq!(read(&head(MOST_HEADERS)).expect("at the limit").headers.len(), MOST_HEADERS);
+        assert_eq!(read(&head(MOST_HEADERS + 1)).map(|_| ()), Err(Fault::HeadTooLarge));
+    }
+
+    #[test]
+    fn a_bare_line_feed_is_found_as_soon_as_it_comes() {
+        let text = b"GET / HTTP/1.1\r\nhost: a\n";
+        assert!(check_line_ends(text, 0).is_err());
+        assert!(check_line_ends(text, 20).is_err());
+        assert!(check_line_ends(b"GET / HTTP/1.1\r\nhost: a\r\n", 0).is_ok());
+        assert!(check_line_ends(b"\nGET", 0).is_err());
+        assert!(check_line_ends(b"a\r\n", 2).is_ok(), "the carriage return came before");
+    }
+}

@@ -1,0 +1,27 @@
+//! HTTP/1.1, strictly, both sides of it: `head` reads heads, `framing` decides how long a body is, `chunks` and `reader`
+//! take bodies apart, `output` writes, `server` serves a client's connection, `call` is one exchange with an upstream.
+//! What is not well formed is refused, never repaired: two readings of one message are how requests are smuggled.
+
+pub(crate) mod call;
+mod chunks;
+mod framing;
+mod head;
+mod line;
+mod output;
+mod reader;
+pub(crate) mod server;
+
+/// Why a message cannot be read; the sender's fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Fault {
+    /// Not HTTP, or two readings of it are possible.
+    #[error("{0}")]
+    Malformed(&'static str),
+    #[error("the target is too long")]
+    UriTooLong,
+    #[error("the head is too large")]
+    HeadTooLarge,
+    /// HTTP/1.0: nothing says where its answers end when they break off.
+    #[error("the version is not HTTP/1.1")]
+    Version,
+}

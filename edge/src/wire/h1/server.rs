@@ -1,0 +1,363 @@
+//! One client's HTTP/1.1 connection: heads in, each through the way, answers out in order, until the client leaves, a timer
+//! runs out, something is malformed, or the drain asks for the end. Everything happens in one task; a request's body is
+//! read only when somebody asks for it.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use http::header::{CONNECTION, DATE};
+use http::{Method, Request, Response, StatusCode, response};
+use http_body::Body as _;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::Fault;
+use super::framing;
+use super::head::RequestHead;
+use super::line::{Line, Through};
+use super::output::Coding;
+use crate::Edge;
+use crate::way::exchange;
+use crate::wire::alarm::Alarm;
+use crate::wire::body::EdgeBody;
+use crate::wire::connection::Peer;
+use crate::wire::incoming::{Client, RequestBody};
+
+/// How long an idle connection is still listened to after the drain began: a request that is on its way is not lost.
+const DRAIN_GRACE: Duration = Duration::from_secs(1);
+/// How long the end of a refused request is read, so that its client sees the answer and not a reset.
+const LINGER: Duration = Duration::from_secs(1);
+/// The most that is read of a body that nobody wanted.
+const MOST_DISCARDED: usize = 64 << 10;
+
+/// Serves the connection to its end.
+pub(crate) async fn serve<S>(edge: Arc<Edge>, socket: S, peer: Peer)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let drain = edge.drain.child_token();
+    let opened = Instant::now();
+    let mut connection = Connection {
+        line: Arc::new(Line::new(socket)),
+        alarm: Alarm::at(opened + edge.config.timers.head),
+        drain,
+        edge,
+        peer,
+    };
+    let mut first = true;
+    loop {
+        let then = match connection.head(first).await {
+            Ok(head) => connection.exchange(head).await,
+            Err(Quiet::Leave) => Then::Close,
+            Err(Quiet::Refuse(fault)) => connection.refuse(fault).await,
+            Err(Quiet::Drop) => Then::Drop,
+        };
+        first = false;
+        match then {
+            Then::Again => {}
+            Then::Close => return connection.close(false).await,
+            Then::Linger => return connection.close(true).await,
+            Then::Drop => return,
+        }
+    }
+}
+
+struct Connection<S> {
+    edge: Arc<Edge>,
+    line: Arc<Line<S>>,
+    peer: Peer,
+    alarm: Alarm,
+    drain: CancellationToken,
+}
+
+/// What happens to the connection after an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    Again,
+    Close,
+    /// Closed once the client has had the time to read the answer.
+    Linger,
+    /// Something broke: it must not look complete.
+    Drop,
+}
+
+/// Why there is no further request.
+enum Quiet {
+    Leave,
+    Refuse(Refused),
+    Drop,
+}
+
+/// Why the edge answers before there is a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Refused {
+    Fault(Fault),
+    /// The head did not come to its end in time.
+    Late,
+}
+
+impl<S> Connection<S>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    /// The next request's head.
+    async fn head(&mut self, first: bool) -> Result<RequestHead, Quiet> {
+        let timers = self.edge.config.timers;
+        if !first {
+            self.alarm.set(Instant::now() + timers.keep_alive);
+        }
+        let (line, alarm, drain) = (&self.line, &mut self.alarm, &self.drain);
+        let limits = &self.edge.config.limits;
+        let mut cancelled = pin!(drain.cancelled());
+        let (mut begun, mut leaving) = (false, false);
+        poll_fn(|context| {
+            match line.poll_head(context, limits) {
+                Poll::Ready(Ok(Some(head))) => return Poll::Ready(Ok(head)),
+                Poll::Ready(Ok(None)) => return Poll::Ready(Err(Quiet::Leave)),
+                Poll::Ready(Err(Some(fault))) => {
+                    return Poll::Ready(Err(Quiet::Refuse(Refused::Fault(fault))));
+                }
+                Poll::Ready(Err(None)) => return Poll::Ready(Err(Quiet::Drop)),
+                Poll::Pending => {}
+            }
+            if !begun && line.has_input() {
+                begun = true;
+                alarm.set(Instant::now() + timers.head);
+            }
+            if !begun && !leaving && cancelled.as_mut().poll(context).is_ready() {
+                leaving = true;
+                alarm.set(Instant::now() + DRAIN_GRACE);
+            }
+            ready!(alarm.poll(context));
+            Poll::Ready(Err(if begun { Quiet::Refuse(Refused::Late) } else { Quiet::Leave }))
+        })
+        .await
+    }
+
+    async fn exchange(&mut self, head: RequestHead) -> Then {
+        let RequestHead { method, uri, headers, length, close, expects } = head;
+        self.line.begin(length, expects);
+        let client: Arc<dyn Client> = Arc::clone(&self.line) as Arc<dyn Client>;
+        let mut request = Request::new(RequestBody::http1(client));
+        let is_head = method == Method::HEAD;
+        *request.method_mut() = method;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = headers;
+        let answered = {
+            let mut run = Box::pin(exchange::run(&self.edge, self.peer, request));
+            let line = &self.line;
+            poll_fn(|context| {
+                if let Poll::Ready(response) = run.as_mut().poll(context) {
+                    return Poll::Ready(Some(response));
+                }
+                line.poll_gone(context).map(|()| None)
+            })
+            .await
+        };
+        match answered {
+            Some(response) => self.answer(response, is_head, close).await,
+            None => Then::Drop,
+        }
+    }
+
+    async fn refuse(&mut self, refused: Refused) -> Then {
+        let response = exchange::refuse(&self.edge, refused);
+        match self.answer(response, false, true).await {
+            Then::Again | Then::Close | Then::Linger => Then::Linger,
+            Then::Drop => Then::Drop,
+        }
+    }
+
+    async fn answer(&mut self, response: Response<EdgeBody>, is_head: bool, close: bool) -> Then {
+        let (parts, mut body) = response.into_parts();
+        if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+            return self.tunnel(&parts, body).await;
+        }
+        let keep = !close && !self.drain.is_cancelled() && self.line.can_go_on();
+        let coding = self.put_head(&parts, &body, is_head, keep);
+        let mut pump = Pump { coding, ended: is_head || framing::has_no_body(parts.status), stalled: None };
+        let idle = self.edge.config.timers.stream_idle;
+        let (line, alarm) = (&self.line, &mut self.alarm);
+        let sent = poll_fn(|context| pump.poll(line, Pin::new(&mut body), alarm, idle, context)).await;
+        drop(body);
+        match sent {
+            Err(Gone) => Then::Drop,
+            Ok(()) if !keep => {
+                if self.line.is_read() {
+                    Then::Close
+                } else {
+                    Then::Linger
+                }
+            }
+            Ok(()) => self.discard().await,
+        }
+    }
+
+    fn put_head(&self, parts: &response::Parts, body: &EdgeBody, is_head: bool, keep: bool) -> Coding {
+        let without = is_head || framing::has_no_body(parts.status);
+        let length = body.size_hint().exact();
+        self.line.put(|output| {
+            output.put_status_line(parts.status);
+            output.put_headers(&parts.headers);
+            if !parts.headers.contains_key(DATE) {
+                output.put(b"date: ");
+                output.put(self.edge.dates.now().as_bytes());
+                output.put(b"\r\n");
+            }
+            if !keep {
+                output.put(b"connection: close\r\n");
+            }
+            let coding = match length {
+                _ if without => Coding::Plain,
+                Some(length) => {
+                    output.put_length(length);
+                    Coding::Plain
+                }
+                None => {
+                    output.put(b"transfer-encoding: chunked\r\n");
+                    Coding::Chunked
+                }
+            };
+            output.put(b"\r\n");
+            coding
+        })
+    }
+
+    /// Reads a little of a body that nobody wanted, so that the connection can go on.
+    async fn discard(&self) -> Then {
+        if self.line.is_read() {
+            return Then::Again;
+        }
+        let line = &self.line;
+        let mut left = MOST_DISCARDED;
+        let discarded = timeout(LINGER, poll_fn(|context| line.poll_discard(context, &mut left))).await;
+        if matches!(discarded, Ok(true)) { Then::Again } else { Then::Linger }
+    }
+
+    async fn tunnel(&self, parts: &response::Parts, mut body: EdgeBody) -> Then {
+        let Some(tunnel) = body.take_tunnel() else { return Then::Drop };
+        self.line.put(|output| {
+            output.put_status_line(parts.status);
+            output.put_headers(&parts.headers);
+            if !parts.headers.contains_key(CONNECTION) {
+                output.put(b"connection: upgrade\r\n");
+            }
+            output.put(b"\r\n");
+        });
+        let (client, early) = Through::of(&self.line);
+        let carried = self.edge.end.run_until_cancelled(tunnel.run(client, early)).await;
+        tracing::debug!(?carried, "a tunnel ended");
+        Then::Drop
+    }
+
+    /// Says goodbye.
+    async fn close(&self, linger: bool) {
+        let line = &self.line;
+        let goodbye = async {
+            if poll_fn(|context| line.poll_shutdown(context)).await.is_ok() && linger {
+                let mut left = MOST_DISCARDED;
+                poll_fn(|context| line.poll_drain(context, &mut left)).await;
+            }
+        };
+        // A client that does not answer the goodbye is not waited for.
+        let in_time = timeout(LINGER, goodbye).await;
+        tracing::trace!(?in_time, "closed");
+    }
+}
+
+/// The connection cannot go on.
+struct Gone;
+
+/// An answer's body on its way out.
+struct Pump {
+    coding: Coding,
+    ended: bool,
+    /// How much was left when the client last took nothing.
+    stalled: Option<usize>,
+}
+
+impl Pump {
+    fn poll<S>(
+        &mut self,
+        line: &Line<S>,
+        mut body: Pin<&mut EdgeBody>,
+        alarm: &mut Alarm,
+        idle: Duration,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), Gone>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        loop {
+            match line.poll_room(context) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(_)) => return Poll::Ready(Err(Gone)),
+                Poll::Pending => return self.poll_stalled(line.left(), alarm, idle, context),
+            }
+            if self.ended {
+                return match line.poll_send(context) {
+                    Poll::Ready(sent) => Poll::Ready(sent.map_err(|_| Gone)),
+                    Poll::Pending => self.poll_stalled(line.left(), alarm, idle, context),
+                };
+            }
+            match body.as_mut().poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => self.put(line, frame, body.is_end_stream()),
+                Poll::Ready(None) => self.end(line, None),
+                Poll::Ready(Some(Err(error))) => {
+                    tracing::debug!(%error, "an answer broke off");
+                    // What came before goes out; the end never does.
+                    let _tried = line.poll_send(context);
+                    return Poll::Ready(Err(Gone));
+                }
+                Poll::Pending => {
+                    return match line.poll_send(context) {
+                        Poll::Ready(Err(_)) => Poll::Ready(Err(Gone)),
+                        Poll::Ready(Ok(())) => {
+                            self.stalled = None;
+                            line.poll_gone(context).map(|()| Err(Gone))
+                        }
+                        Poll::Pending => self.poll_stalled(line.left(), alarm, idle, context),
+                    };
+                }
+            }
+        }
+    }
+
+    fn put<S>(&mut self, line: &Line<S>, frame: http_body::Frame<bytes::Bytes>, last: bool) {
+        match frame.into_data() {
+            Ok(data) => line.put(|output| output.put_data(data, self.coding)),
+            Err(frame) => {
+                let mut trailers = frame.into_trailers().unwrap_or_default();
+                crate::wire::headers::strip_from_trailers(&mut trailers);
+                return self.end(line, Some(&trailers));
+            }
+        }
+        if last && self.coding == Coding::Plain {
+            self.ended = true;
+        }
+    }
+
+    fn end<S>(&mut self, line: &Line<S>, trailers: Option<&http::HeaderMap>) {
+        self.ended = true;
+        line.put(|output| output.put_end(self.coding, trailers));
+    }
+
+    /// A client that takes nothing is given so much time.
+    fn poll_stalled(
+        &mut self,
+        left: usize,
+        alarm: &mut Alarm,
+        idle: Duration,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), Gone>> {
+        if self.stalled != Some(left) {
+            self.stalled = Some(left);
+            alarm.set(Instant::now() + idle);
+        }
+        alarm.poll(context).map(|()| Err(Gone))
+    }
+}

@@ -1,0 +1,92 @@
+//! [`RequestBody`]: a client's body, whichever protocol brings it. It is read by whoever sends it on, piece by piece, and
+//! nothing is read ahead of that.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+
+use super::upload::ClientFault;
+
+/// The client's end of an HTTP/1.1 exchange, as the exchange sees it.
+pub(crate) trait Client: Send + Sync {
+    /// The next frame of the request's body.
+    fn poll_frame(&self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ClientFault>>>;
+    /// Whether the body was read to its end.
+    fn is_end(&self) -> bool;
+    /// What is still to come, where that is known.
+    fn size_hint(&self) -> SizeHint;
+    /// Passes an informational answer on.
+    fn inform(&self, status: StatusCode, headers: &HeaderMap);
+}
+
+/// A request's body.
+pub(crate) struct RequestBody(Source);
+
+enum Source {
+    Http1(Arc<dyn Client>),
+    Http2(Incoming),
+}
+
+impl RequestBody {
+    pub(crate) fn http1(client: Arc<dyn Client>) -> Self {
+        Self(Source::Http1(client))
+    }
+
+    pub(crate) const fn http2(body: Incoming) -> Self {
+        Self(Source::Http2(body))
+    }
+
+    /// Passes an informational answer on, where the protocol lets the edge do so: hyper's HTTP/2 side does not.
+    pub(crate) fn inform(&self, status: StatusCode, headers: &HeaderMap) {
+        if let Source::Http1(client) = &self.0 {
+            client.inform(status, headers);
+        }
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = ClientFault;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ClientFault>>> {
+        match &mut self.0 {
+            Source::Http1(client) => client.poll_frame(context),
+            Source::Http2(body) => {
+                let polled = Pin::new(body).poll_frame(context);
+                polled.map(|frame| frame.map(|frame| frame.map_err(|_| ClientFault::Broken)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Source::Http1(client) => client.is_end(),
+            Source::Http2(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Source::Http1(client) => client.size_hint(),
+            Source::Http2(body) => body.size_hint(),
+        }
+    }
+}
+
+impl std::fmt::Debug for RequestBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let source = match &self.0 {
+            Source::Http1(_) => "Http1",
+            Source::Http2(_) => "Http2",
+        };
+        f.debug_tuple("RequestBody").field(&source).finish()
+    }
+}

@@ -1,0 +1,109 @@
+//! HTTP/1.1 written and read by hand, on both sides of the edge: for what a well-behaved client or service never does, and
+//! for seeing every byte.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+use tokio_rustls::client::TlsStream;
+
+use crate::client::{Version, tls};
+use crate::world::World;
+
+pub(crate) const SOON: Duration = Duration::from_secs(5);
+
+/// One connection, byte by byte.
+pub(crate) struct Raw<S> {
+    pub(crate) stream: S,
+    read: Vec<u8>,
+}
+
+/// A message as it came.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    pub(crate) first: String,
+    pub(crate) headers: Vec<(String, String)>,
+}
+
+impl Message {
+    pub(crate) fn status(&self) -> u16 {
+        self.first.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status line")
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl Raw<TlsStream<TcpStream>> {
+    /// A client of the edge.
+    pub(crate) async fn client(world: &World) -> Self {
+        Raw::on(tls(world.tls, &world.root, Version::H1).await)
+    }
+}
+
+impl Raw<TcpStream> {
+    /// The edge's next connection to an upstream.
+    pub(crate) async fn upstream(listener: &TcpListener) -> Self {
+        Raw::on(timeout(SOON, listener.accept()).await.expect("in time").expect("a connection").0)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
+    pub(crate) const fn on(stream: S) -> Self {
+        Self { stream, read: Vec::new() }
+    }
+
+    pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).await.expect("written");
+        self.stream.flush().await.expect("flushed");
+    }
+
+    /// The next head.
+    pub(crate) async fn head(&mut self) -> Message {
+        let end = loop {
+            if let Some(at) = self.read.windows(4).position(|window| window == b"\r\n\r\n") {
+                break at + 4;
+            }
+            assert!(self.more().await, "a head, not {:?}", String::from_utf8_lossy(&self.read));
+        };
+        let text = String::from_utf8(self.read.drain(..end).collect()).expect("text");
+        let mut lines = text.trim_end().split("\r\n");
+        let first = lines.next().expect("a line").to_owned();
+        let headers = lines.map(|line| {
+            let (name, value) = line.split_once(": ").expect("a header");
+            (name.to_owned(), value.to_owned())
+        });
+        Message { first, headers: headers.collect() }
+    }
+
+    /// The next bytes of a body, to the byte.
+    pub(crate) async fn expect(&mut self, bytes: &str) {
+        while self.read.len() < bytes.len() {
+            assert!(self.more().await, "{bytes:?}, not {:?}", String::from_utf8_lossy(&self.read));
+        }
+        let got: Vec<u8> = self.read.drain(..bytes.len()).collect();
+        assert_eq!(String::from_utf8_lossy(&got), bytes);
+    }
+
+    /// A body of a known length after this head.
+    pub(crate) async fn body(&mut self, head: &Message) -> String {
+        let length: usize = head.header("content-length").expect("a length").parse().expect("a number");
+        while self.read.len() < length {
+            assert!(self.more().await, "a whole body");
+        }
+        String::from_utf8(self.read.drain(..length).collect()).expect("text")
+    }
+
+    /// Everything up to the end of the connection.
+    pub(crate) async fn rest(&mut self) -> String {
+        while self.more().await {}
+        String::from_utf8_lossy(&std::mem::take(&mut self.read)).into_owned()
+    }
+
+    async fn more(&mut self) -> bool {
+        let read = timeout(SOON, self.stream.read_buf(&mut self.read)).await.expect("bytes in time");
+        read.is_ok_and(|length| length > 0)
+    }
+}

@@ -1,0 +1,200 @@
+//! The access log, formatted and written on a thread of its own: a request only puts its record into a bounded queue. When
+//! the queue is full, because nobody takes the lines away, records are dropped and counted; a request never waits.
+
+use std::fmt::Write as _;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use time::OffsetDateTime;
+
+/// Some seconds of a busy core.
+const QUEUE: usize = 16_384;
+/// Lines written at once; a reader of the log sees them in whole batches.
+const BATCH_BYTES: usize = 64 << 10;
+/// How often the queue is looked at. Waking the writer for each record would cost the request a system call.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// One line to be.
+pub trait AccessRecord: Send + 'static {
+    /// When.
+    fn at(&self) -> OffsetDateTime;
+    /// Gives every field, in the order of the line.
+    fn fields(&self, field: &mut dyn FnMut(&'static str, Value<'_>));
+}
+
+/// A field's value.
+#[derive(Clone, Copy, Debug)]
+pub enum Value<'a> {
+    /// Text.
+    Text(&'a str),
+    /// A number.
+    Number(u64),
+}
+
+/// Where records go. Cheap to clone.
+#[derive(Debug)]
+pub struct AccessLog<R> {
+    queue: SyncSender<R>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl<R> Clone for AccessLog<R> {
+    fn clone(&self) -> Self {
+        Self { queue: self.queue.clone(), dropped: Arc::clone(&self.dropped) }
+    }
+}
+
+impl<R: AccessRecord> AccessLog<R> {
+    /// Starts the writer, which ends when the last clone is gone and everything is written.
+    ///
+    /// # Errors
+    /// No thread can be made.
+    pub fn start(json: bool) -> io::Result<(Self, JoinHandle<()>)> {
+        let (queue, records) = sync_channel(QUEUE);
+        let writer = std::thread::Builder::new()
+            .name("access-log".to_owned())
+            .spawn(move || write_all(&records, json, &mut io::stderr()))?;
+        Ok((Self { queue, dropped: Arc::default() }, writer))
+    }
+
+    /// Takes a record, or drops it when the queue is full.
+    pub fn put(&self, record: R) {
+        if self.queue.try_send(record).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Records dropped so far.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+}
+
+fn write_all<R: AccessRecord>(records: &Receiver<R>, json: bool, to: &mut impl io::Write) {
+    let mut lines = String::new();
+    loop {
+        let next = records.try_recv();
+        if let Ok(record) = &next {
+            if json { json_line(&mut lines, record) } else { text_line(&mut lines, record) }
+        }
+        let waits = next.is_err();
+        if !lines.is_empty() && (waits || lines.len() >= BATCH_BYTES) {
+            // A log that cannot be written must not stop anything, and there is nowhere to say so.
+            drop(to.write_all(lines.as_bytes()));
+            lines.clear();
+        }
+        match next {
+            Err(TryRecvError::Empty) => std::thread::park_timeout(LOOK_EVERY),
+            Err(TryRecvError::Disconnected) => return,
+            Ok(_) => {}
+        }
+    }
+}
+
+/// The same members as any other line of the log in JSON.
+fn json_line<R: AccessRecord>(lines: &mut String, record: &R) {
+    lines.push_str("{\"timestamp\":\"");
+    moment(lines, record.at());
+    lines.push_str("\",\"level\":\"INFO\",\"message\":\"request\"");
+    record.fields(&mut |name, value| {
+        lines.push_str(",\"");
+        lines.push_str(name);
+        lines.push_str("\":");
+        match value {
+            Value::Text(text) => quoted(lines, text),
+            Value::Number(number) => put(lines, format_args!("{number}")),
+        }
+    });
+    lines.push_str(",\"target\":\"access\"}\n");
+}
+
+fn text_line<R: AccessRecord>(lines: &mut String, record: &R) {
+    moment(lines, record.at());
+    lines.push_str("  INFO access: request");
+    record.fields(&mut |name, value| {
+        lines.push(' ');
+        lines.push_str(name);
+        lines.push('=');
+        match value {
+            Value::Text(text) => quoted(lines, text),
+            Value::Number(number) => put(lines, format_args!("{number}")),
+        }
+    });
+    lines.push('\n');
+}
+
+fn moment(lines: &mut String, at: OffsetDateTime) {
+    let (date, (hour, minute, second, micros)) = (at.date(), at.time().as_hms_micro());
+    let (year, month, day) = (date.year(), u8::from(date.month()), date.day());
+    put(lines, format_args!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z"));
+}
+
+fn put(lines: &mut String, text: std::fmt::Arguments<'_>) {
+    lines.write_fmt(text).expect("a string takes all text");
+}
+
+/// Text between quotes: nothing in it can end the line or the value.
+fn quoted(lines: &mut String, text: &str) {
+    lines.push('"');
+    let plain = |character: char| !matches!(character, '"' | '\\') && !character.is_control();
+    if text.chars().all(plain) {
+        lines.push_str(text);
+    } else {
+        for character in text.chars() {
+            match character {
+                '"' | '\\' => lines.extend(['\\', character]),
+                control if control.is_control() => put(lines, format_args!("\\u{:04x}", u32::from(control))),
+                other => lines.push(other),
+            }
+        }
+    }
+    lines.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Record(&'static str);
+
+    impl AccessRecord for Record {
+        fn at(&self) -> OffsetDateTime {
+            OffsetDateTime::from_unix_timestamp_nanos(1_700_000_000_001_002_000).expect("a moment")
+        }
+
+        fn fields(&self, field: &mut dyn FnMut(&'static str, Value<'_>)) {
+            field("reason", Value::Text(self.0));
+            field("status", Value::Number(200));
+        }
+    }
+
+    #[test]
+    fn a_line_is_what_it_says_and_nothing_in_it_breaks_out() {
+        let (queue, records) = sync_channel(2);
+        queue.send(Record("plain")).expect("sent");
+        queue.send(Record("a\"b\\c\nd")).expect("sent");
+        drop(queue);
+        let mut written = Vec::new();
+        write_all(&records, true, &mut written);
+        let expected = concat!(
+            r#"{"timestamp":"2023-11-14T22:13:20.001002Z","level":"INFO","message":"request","reason":"plain","status":200,"target":"access"}"#,
+            "\n",
+            r#"{"timestamp":"2023-11-14T22:13:20.001002Z","level":"INFO","message":"request","reason":"a\"b\\c\u000ad","status":200,"target":"access"}"#,
+            "\n",
+        );
+        assert_eq!(String::from_utf8(written).expect("text"), expected);
+    }
+
+    #[test]
+    fn a_full_queue_drops_and_counts() {
+        let (queue, _records) = sync_channel(1);
+        let log = AccessLog { queue, dropped: Arc::default() };
+        (0..3).for_each(|_| log.put(Record("x")));
+        assert_eq!(log.dropped(), 2);
+    }
+}
