@@ -54,6 +54,9 @@ pub(crate) fn guard(
     if request.headers().keys().any(spelling::is_taken_for_framing) {
         return Err(Refusal::Misleading("A header would be taken for the framing of the body."));
     }
+    if expects_the_unknown(request.headers()) {
+        return Err(Refusal::Expectation);
+    }
     if spelling::takes_too_much_away(request.headers()) {
         return Err(Refusal::Misleading(
             "The Connection header names a header that is not of this connection.",
@@ -61,6 +64,13 @@ pub(crate) fn guard(
     }
     let behind_trusted_proxy = config.trusted.contain(peer.address.ip());
     Ok(Guarded { request, host, peer, behind_trusted_proxy, correlation: correlation.clone() })
+}
+
+fn expects_the_unknown(headers: &header::HeaderMap) -> bool {
+    headers
+        .get_all(header::EXPECT)
+        .iter()
+        .any(|value| !value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
 fn check_limits<B>(limits: &Limits, request: &Request<B>) -> Result<(), Refusal> {

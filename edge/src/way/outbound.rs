@@ -41,7 +41,9 @@ impl Outbound {
         let mut request = Request::new(());
         *request.method_mut() = parts.method.clone();
         if let Some(upgrade) = &upgrade {
-            *request.method_mut() = Method::GET;
+            if upgrade.is_translated() {
+                *request.method_mut() = Method::GET;
+            }
             upgrade.write(&mut headers);
         }
         *request.uri_mut() = match path_and_query {

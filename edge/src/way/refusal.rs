@@ -33,6 +33,8 @@ pub(crate) enum Refusal {
     IdentityHeader(String),
     /// A header that is framing, or that `Connection` takes away, in a way no honest client writes.
     Misleading(&'static str),
+    /// The client expects something other than a 100.
+    Expectation,
     /// More requests than the rate allows.
     RateLimited { scope: &'static str, retry_after: u64 },
     /// The path cannot be read, or reads two ways.
@@ -106,6 +108,7 @@ impl Refusal {
             Self::Host(_) => "bad_host",
             Self::IdentityHeader(_) => "identity_header",
             Self::Misleading(_) => "misleading_header",
+            Self::Expectation => "unknown_expectation",
             Self::RateLimited { .. } => "rate_limited",
             Self::Path(_) => "bad_path",
             Self::PathId(_) => "bad_path_id",
@@ -177,6 +180,11 @@ impl Refusal {
                 Said::bad_request("Headers that claim an identity are refused.", json!({ "header": name }))
             }
             Self::Misleading(message) => Said::bad_request(message, Value::Null),
+            Self::Expectation => Said::bare(
+                StatusCode::EXPECTATION_FAILED,
+                code::EXPECTATION_FAILED,
+                "Nothing but 100-continue can be expected.",
+            ),
             Self::RateLimited { scope, retry_after } => Said {
                 status: StatusCode::TOO_MANY_REQUESTS,
                 code: code::RATE_LIMITED,

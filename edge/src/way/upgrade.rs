@@ -29,13 +29,19 @@ pub(crate) fn asked_for(parts: &request::Parts, body: &impl Body) -> Option<Upgr
     let nominated = lists(&parts.headers, &CONNECTION, "upgrade");
     let mut protocols = parts.headers.get_all(UPGRADE).iter();
     let only = protocols.next().filter(|_| protocols.next().is_none())?;
-    // Another version of HTTP would go round every rule of the edge.
-    let http = only.as_bytes().trim_ascii().get(..2).is_some_and(|begin| begin.eq_ignore_ascii_case(b"h2"));
-    let fits = nominated && !http && body.is_end_stream();
+    // Another version of HTTP, or HTTP behind TLS, would go round every rule of the edge.
+    let items = only.to_str().ok()?.split(',').map(str::trim).map(str::to_ascii_lowercase);
+    let goes_round = |item: String| ["h2", "http", "tls"].iter().any(|begin| item.starts_with(begin));
+    let fits = nominated && !items.into_iter().any(goes_round) && body.is_end_stream();
     fits.then(|| Upgrade { protocol: only.clone(), translated: false })
 }
 
 impl Upgrade {
+    /// Whether the client asked by extended CONNECT, which an HTTP/1.1 upstream gets as a GET.
+    pub(crate) const fn is_translated(&self) -> bool {
+        self.translated
+    }
+
     /// Asks the upstream for it.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
@@ -85,7 +91,13 @@ mod tests {
         assert_eq!(asked(&both[..1], ""), None);
         assert_eq!(asked(&both[1..], ""), None);
         assert_eq!(asked(&both, "a body"), None);
-        assert_eq!(asked(&[("connection", "upgrade"), ("upgrade", "h2c")], ""), None);
+        for other_http in ["h2c", "HTTP/2.0", "TLS/1.2", "websocket, h2c"] {
+            assert_eq!(
+                asked(&[("connection", "upgrade"), ("upgrade", other_http)], ""),
+                None,
+                "{other_http}"
+            );
+        }
         assert_eq!(asked(&[("connection", "upgrade"), ("upgrade", "a"), ("upgrade", "b")], ""), None);
     }
 }

@@ -61,6 +61,8 @@ pub mod code {
     pub const MODULE_UNAVAILABLE: &str = "MODULE_UNAVAILABLE";
     /// The request did not come to its end in time.
     pub const REQUEST_TIMEOUT: &str = "REQUEST_TIMEOUT";
+    /// The client expects what cannot be promised.
+    pub const EXPECTATION_FAILED: &str = "EXPECTATION_FAILED";
     /// Another version of HTTP is required.
     pub const UPGRADE_REQUIRED: &str = "UPGRADE_REQUIRED";
 }

@@ -31,6 +31,8 @@ use crate::wire::incoming::{Client, RequestBody};
 const DRAIN_GRACE: Duration = Duration::from_secs(1);
 /// How long the end of a refused request is read, so that its client sees the answer and not a reset.
 const LINGER: Duration = Duration::from_secs(1);
+/// The most that is read after the goodbye: a client that still sends must see the answer before the reset.
+const MOST_LINGERED: usize = 4 << 20;
 /// The most that is read of a body that nobody wanted.
 const MOST_DISCARDED: usize = 64 << 10;
 
@@ -259,7 +261,7 @@ where
         let line = &self.line;
         let goodbye = async {
             if poll_fn(|context| line.poll_shutdown(context)).await.is_ok() && linger {
-                let mut left = MOST_DISCARDED;
+                let mut left = MOST_LINGERED;
                 poll_fn(|context| line.poll_drain(context, &mut left)).await;
             }
         };
