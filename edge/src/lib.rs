@@ -23,6 +23,7 @@
 //! Every "no" on this way is a `way/refusal.rs`. Snapshots come from `watch/`. The crate must not see axum, sqlx or
 //! kit/service: what it adds to a request is measured in microseconds.
 
+mod activation;
 mod aggregate;
 #[doc(hidden)]
 pub mod bench;
@@ -51,6 +52,7 @@ use tokio::time::{Duration, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use activation::{HandedOver, handed_over};
 pub use config::{EdgeConfig, TLS_CERT, TLS_KEY, VARIABLES};
 pub use watch::certificates::CertificateError;
 

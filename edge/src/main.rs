@@ -65,8 +65,15 @@ async fn serve(config: EdgeConfig, tls: SocketAddr, plain: SocketAddr) -> anyhow
         }
         asked.cancel();
     });
-    let tls = TcpListener::bind(tls).await.with_context(|| format!("cannot listen on {tls}"))?;
-    let plain = TcpListener::bind(plain).await.with_context(|| format!("cannot listen on {plain}"))?;
+    let handed = edge::handed_over().context("the sockets of LISTEN_FDS cannot be used")?;
+    let tls = match handed.tls {
+        Some(socket) => socket,
+        None => TcpListener::bind(tls).await.with_context(|| format!("cannot listen on {tls}"))?,
+    };
+    let plain = match handed.plain {
+        Some(socket) => socket,
+        None => TcpListener::bind(plain).await.with_context(|| format!("cannot listen on {plain}"))?,
+    };
     edge::serve(config, tls, Some(plain), stop).await?;
     Ok(())
 }

@@ -74,7 +74,7 @@ def edge_command(program):
     """The edge's own program, or the platform's."""
     if not program.is_file():
         raise Invalid(f"{program} is missing: cargo build --release, or name it with --edge")
-    return [str(program)] if program.name == "edge" else [str(program), "serve", "gateway"]
+    return [str(program)] if program.name == "gateway" else [str(program), "serve", "gateway"]
 
 
 def start_edge(program, folder, ports, name="edge", cores=(0,)):

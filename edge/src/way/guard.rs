@@ -90,6 +90,9 @@ fn check_limits<B>(limits: &Limits, request: &Request<B>) -> Result<(), Refusal>
 
 /// The one host the request is for: the target's own, or exactly one `Host`; both, where both are there, the same.
 fn host_of<B>(request: &Request<B>) -> Result<String, &'static str> {
+    if request.uri().scheme_str().is_some_and(|scheme| !matches!(scheme, "http" | "https")) {
+        return Err("The target's scheme is not HTTP's.");
+    }
     let mut values = request.headers().get_all(header::HOST).iter();
     let header = values.next();
     if values.next().is_some() {

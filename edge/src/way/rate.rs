@@ -112,8 +112,8 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
         let full_at = buckets.get(key).copied().unwrap_or(now).max(now);
         let then = full_at + self.interval;
         let owed = then.duration_since(now);
-        if owed > self.rate.window {
-            return self.taken(false, owed - self.rate.window);
+        if let Some(late) = owed.checked_sub(self.rate.window).filter(|late| !late.is_zero()) {
+            return self.taken(false, late);
         }
         if buckets.len() >= MOST_BUCKETS && !buckets.contains_key(key) {
             make_room(&mut buckets, now);

@@ -68,12 +68,11 @@ impl Handshakes {
         let Accepted { stream, peer, place } = accepted;
         let acceptor = TlsAcceptor::from(self.certificates.present());
         let shaken = async {
-            let _one_of_many = match self.at_once.try_acquire() {
-                Ok(turn) => turn,
-                Err(_) => {
-                    self.tally.waited(Wait::Handshakes);
-                    self.at_once.acquire().await.map_err(io::Error::other)?
-                }
+            let _one_of_many = if let Ok(turn) = self.at_once.try_acquire() {
+                turn
+            } else {
+                self.tally.waited(Wait::Handshakes);
+                self.at_once.acquire().await.map_err(io::Error::other)?
             };
             acceptor.accept(stream).await
         };

@@ -16,6 +16,7 @@ mod client;
 mod drain;
 mod forwarding;
 mod frames;
+mod fuzz;
 mod guards;
 mod hostile;
 mod http1;

@@ -55,10 +55,17 @@ impl Listeners {
 }
 
 impl EdgeListeners {
-    /// Binds both, or the one that is on.
+    /// Takes those that were handed over, and binds the rest of both, or of the one that is on.
     pub(crate) async fn bind(addresses: &EdgeAddresses) -> Result<Self, Stop> {
-        let tls = bind(addresses.tls, EDGE_ADDR.name, "the edge").await?;
+        let handed = edge::handed_over().map_err(|error| {
+            Stop::Unfit(format!("LISTEN_FDS: the sockets handed over cannot be used: {error}"))
+        })?;
+        let tls = match handed.tls {
+            Some(socket) => socket,
+            None => bind(addresses.tls, EDGE_ADDR.name, "the edge").await?,
+        };
         let plain = match addresses.plain {
+            Some(_) if handed.plain.is_some() => handed.plain,
             Some(address) => Some(bind(address, EDGE_PLAIN_ADDR.name, "the edge without TLS").await?),
             None => None,
         };

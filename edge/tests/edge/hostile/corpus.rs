@@ -111,7 +111,7 @@ impl Corpus {
         for (file, text) in files {
             let read: File = toml::from_str(text).unwrap_or_else(|error| panic!("{file}.toml: {error}"));
             for written in read.case {
-                expand(file, written, &mut cases);
+                expand(file, &written, &mut cases);
             }
         }
         let pending: Pending =
@@ -120,12 +120,12 @@ impl Corpus {
     }
 }
 
-fn expand(file: &str, written: Written, cases: &mut Vec<Case>) {
+fn expand(file: &str, written: &Written, cases: &mut Vec<Case>) {
     let values = if written.each.is_empty() { vec![String::new()] } else { written.each.clone() };
     for (index, each) in values.iter().enumerate() {
         let number = if written.each.is_empty() { String::new() } else { format!("[{index}]") };
         let path = format!("/api/timesheet/v1/case/{}", cases.len());
-        let fill = |text: &String| fill(text, &path, each);
+        let filled = |text: &String| fill(text, &path, each);
         let over = match (file, &written.send) {
             ("slow", _) => Over::Slow,
             (_, Some(_)) => Over::Http1,
@@ -133,7 +133,7 @@ fn expand(file: &str, written: Written, cases: &mut Vec<Case>) {
         };
         let reaches = written.reaches.clone().unwrap_or_else(|| match written.class {
             Class::Passed => vec!["GET <path>".to_owned()],
-            _ => Vec::new(),
+            Class::Refused | Class::Declined | Class::Ended | Class::Reset | Class::Ignored => Vec::new(),
         });
         cases.push(Case {
             id: format!("{file}/{}{number}", written.name),
@@ -141,9 +141,9 @@ fn expand(file: &str, written: Written, cases: &mut Vec<Case>) {
             over,
             class: written.class,
             status: if written.status.is_empty() { vec![400] } else { written.status.clone() },
-            send: written.send.iter().chain(&written.script).map(fill).collect(),
-            reaches: reaches.iter().map(fill).collect(),
-            upstream: written.upstream.iter().map(|(name, value)| (name.clone(), fill(value))).collect(),
+            send: written.send.iter().chain(&written.script).map(filled).collect(),
+            reaches: reaches.iter().map(filled).collect(),
+            upstream: written.upstream.iter().map(|(name, value)| (name.clone(), filled(value))).collect(),
             absent: written.absent.clone(),
             ends_ms: written.ends_ms,
             path: path.clone(),

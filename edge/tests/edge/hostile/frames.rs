@@ -103,8 +103,8 @@ impl Script<'_> {
                 in_frames(number(stream), &block, block.len().div_ceil(5))
             }
             ["reset", stream] => {
-                let reset = frame(RST_STREAM, 0, number(stream), &[0, 0, 0, 8]);
-                [self.line(&format!("get {stream}")), reset].concat()
+                let end = frame(RST_STREAM, 0, number(stream), &[0, 0, 0, 8]);
+                [self.line(&format!("get {stream}")), end].concat()
             }
             ["made_you_reset", stream] => {
                 let nothing = frame(WINDOW_UPDATE, 0, number(stream), &[0; 4]);
@@ -237,7 +237,9 @@ async fn judge<R: AsyncRead + Unpin>(mut reader: Reader<R>, case: &Case) -> Resu
         let Some(frame) = reader.next().await else {
             return match case.class {
                 Class::Ended | Class::Reset => Ok(()),
-                _ => Err("the connection ended".to_owned()),
+                Class::Refused | Class::Declined | Class::Passed | Class::Ignored => {
+                    Err("the connection ended".to_owned())
+                }
             };
         };
         match (frame.kind, case.class) {

@@ -1,0 +1,15 @@
+// An hour of everything at a low rate; what leaks or drifts shows in the edge's memory and in the last minutes' latency.
+import browse from "./browse.js";
+import decide from "./decide.js";
+import { common, thresholds } from "./lib.js";
+
+const DURATION = __ENV.DURATION || "1h";
+const steady = (exec, rate) => ({ executor: "constant-arrival-rate", exec, rate, timeUnit: "1s", duration: DURATION, preAllocatedVUs: 10, maxVUs: 100 });
+
+export const options = Object.assign({}, common, {
+  scenarios: { browse: steady("looking", 5), decide: steady("deciding", 20) },
+  thresholds: thresholds(250, 1000),
+});
+
+export function looking() { browse(); }
+export function deciding() { decide(); }
