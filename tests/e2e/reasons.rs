@@ -54,12 +54,8 @@ async fn every_reason_is_given_through_the_edge() {
     let global =
         json!({ "featureKey": "x", "scope": "global", "requiredPlatformRole": "platform-superadmin" });
     note("PLATFORM_ROLE_REQUIRED", reason(&alice, global).await);
-    let put = admin.send(
-        reqwest::Method::PUT,
-        &format!("/api/org/admin/members/{member}"),
-        Some(json!({ "isActive": false })),
-    );
-    put.await.data(200);
+    let path = format!("/api/org/admin/members/{member}");
+    admin.send(reqwest::Method::PUT, &path, Some(json!({ "isActive": false }))).await.data(200);
     note("COMPANY_ACCESS_BLOCKED", reason(&alice, question(&company, json!({}))).await);
     let off = admin.send(reqwest::Method::POST, "/api/platform/admin/modules/timesheet/disable", None).await;
     off.data(200);
