@@ -98,6 +98,7 @@ impl Worker {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "the thread's own: they end with it")]
 fn work(
     runtime: &Runtime,
     number: usize,

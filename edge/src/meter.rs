@@ -37,8 +37,10 @@ pub(crate) struct Meter {
 #[derive(Default)]
 struct Resolved {
     http: HashMap<(usize, Method, u16), HttpSeries>,
-    forwarded: HashMap<Box<str>, (Histogram, Vec<(u16, IntCounter)>)>,
+    forwarded: HashMap<Box<str>, (Histogram, CountersByStatus)>,
 }
+
+type CountersByStatus = Vec<(u16, IntCounter)>;
 
 /// Methods with series of their own; a client may invent any number of others.
 const KNOWN: [Method; 7] =

@@ -38,7 +38,7 @@ struct Cast {
 
 #[tokio::test]
 async fn an_apps_life() {
-    let platform = start("apps").await;
+    let platform = start("apps");
     let cast = cast(&platform).await;
     unknown_before_it_is_registered(&cast).await;
     registered(&cast).await;
@@ -51,7 +51,7 @@ async fn an_apps_life() {
     registered_by_twenty_at_once(&cast.admin).await;
 }
 
-async fn start(name: &str) -> Together {
+fn start(name: &str) -> Together {
     let variables =
         [("PLATFORM_SERVICE_CLIENTS", CLIENT), ("PLATFORM_SERVICE_CLIENT_SECRET_CRM_BACKEND", SECRET)];
     Together::start_with(name, port_offset(), &variables)

@@ -166,8 +166,8 @@ async fn serve_edge(
     std::fs::write(folder.join("edge.pem"), cert.pem()).expect("a file");
     std::fs::write(folder.join("edge.key"), signing_key.serialize_pem()).expect("a file");
     let host = modules.url().trim_start_matches("http://").to_owned();
-    let issued = issuer.settings();
-    let settings = issued.iter().fold(Settings::default(), |all, (name, value)| all.with(name, value));
+    let tokens = issuer.settings();
+    let settings = tokens.iter().fold(Settings::default(), |all, (name, value)| all.with(name, value));
     let settings = ["ALPHA", "BETA", "GAMMA"]
         .iter()
         .fold(settings, |all, key| all.with(format!("PLATFORM_MODULE_HOST_{key}"), host.clone()))

@@ -60,7 +60,7 @@ async fn set_up() -> Scene {
 
 /// Both directions in turn; how long after the first edge's answer the second one shows it.
 async fn measured(scene: &Scene) {
-    let asked = std::env::var("E2E_ROUNDS").ok().and_then(|text| text.parse().ok());
+    let asked = crate::harness::given("E2E_ROUNDS").and_then(|text| text.parse().ok());
     let mut after_answer = Vec::new();
     let mut after_request = Vec::new();
     for round in 0..asked.unwrap_or(ROUNDS) {

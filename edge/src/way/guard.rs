@@ -116,16 +116,13 @@ fn host_of<B>(request: &Request<B>) -> Result<String, &'static str> {
 
 /// A name or an address, and perhaps a port: stricter than a URL's authority, because upstreams put it into addresses.
 fn is_host(text: &str) -> bool {
-    let (named, rest) = match text.strip_prefix('[') {
-        Some(rest) => match rest.split_once(']') {
-            Some((address, rest)) => (address.parse::<Ipv6Addr>().is_ok(), rest),
-            None => return false,
-        },
-        None => {
-            let (name, rest) = text.split_at(text.find(':').unwrap_or(text.len()));
-            let of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-            (!name.is_empty() && name.bytes().all(of_name), rest)
-        }
+    let (named, rest) = if let Some(rest) = text.strip_prefix('[') {
+        let Some((address, rest)) = rest.split_once(']') else { return false };
+        (address.parse::<Ipv6Addr>().is_ok(), rest)
+    } else {
+        let (name, rest) = text.split_at(text.find(':').unwrap_or(text.len()));
+        let of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+        (!name.is_empty() && name.bytes().all(of_name), rest)
     };
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok();
     named && (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port))

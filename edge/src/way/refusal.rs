@@ -168,7 +168,6 @@ impl Refusal {
             Self::UriTooLong | Self::Head(Refused::Fault(Fault::UriTooLong)) => {
                 Said::bare(StatusCode::URI_TOO_LONG, code::URI_TOO_LONG, "The path and query are too long.")
             }
-            Self::Head(Refused::Fault(Fault::Malformed(message))) => Said::bad_request(message, Value::Null),
             Self::Head(Refused::Fault(Fault::Version)) => Said::bare(
                 StatusCode::UPGRADE_REQUIRED,
                 code::UPGRADE_REQUIRED,
@@ -179,7 +178,9 @@ impl Refusal {
             Self::IdentityHeader(name) => {
                 Said::bad_request("Headers that claim an identity are refused.", json!({ "header": name }))
             }
-            Self::Misleading(message) => Said::bad_request(message, Value::Null),
+            Self::Misleading(message) | Self::Head(Refused::Fault(Fault::Malformed(message))) => {
+                Said::bad_request(message, Value::Null)
+            }
             Self::Expectation => Said::bare(
                 StatusCode::EXPECTATION_FAILED,
                 code::EXPECTATION_FAILED,

@@ -47,7 +47,9 @@ impl Upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, self.protocol.clone());
         if self.translated && self.protocol == "websocket" {
-            key().into_iter().for_each(|key| drop(headers.insert(SEC_WEBSOCKET_KEY, key)));
+            if let Some(key) = key() {
+                headers.insert(SEC_WEBSOCKET_KEY, key);
+            }
             headers.entry(SEC_WEBSOCKET_VERSION).or_insert(HeaderValue::from_static("13"));
         }
     }

@@ -63,8 +63,8 @@ impl Upstreams {
 
     async fn sender(&self, turn: &Turn, host: usize) -> Result<SendRequest<Upload>, Failure> {
         let found = turn.host().ok_or(Failure::DialFailed)?;
-        let shelf = found.shelf(self.worker).ok_or(Failure::DialFailed)?;
-        if let Some(sender) = shelf.shared() {
+        let kept = found.shelf(self.worker).ok_or(Failure::DialFailed)?;
+        if let Some(sender) = kept.shared() {
             return Ok(sender);
         }
         let dialled = async {
@@ -82,7 +82,7 @@ impl Upstreams {
                 tracing::debug!(%error, "an HTTP/2 upstream connection ended");
             }
         });
-        shelf.share(sender.clone());
+        kept.share(sender.clone());
         Ok(sender)
     }
 }

@@ -39,23 +39,20 @@ impl TrustedProxies {
 /// How the edge speaks TLS with upstreams: with the authorities of this file alone, else with the system's.
 pub(crate) fn upstream_tls(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
     let mut roots = RootCertStore::empty();
-    match authorities {
-        Some(file) => {
-            let certificates = CertificateDer::pem_file_iter(file).map_err(|error| error.to_string())?;
-            for certificate in certificates {
-                let certificate = certificate.map_err(|error| error.to_string())?;
-                roots.add(certificate).map_err(|error| error.to_string())?;
-            }
-            if roots.is_empty() {
-                return Err(format!("{} holds no certificate", file.display()));
-            }
+    if let Some(file) = authorities {
+        let certificates = CertificateDer::pem_file_iter(file).map_err(|error| error.to_string())?;
+        for certificate in certificates {
+            let certificate = certificate.map_err(|error| error.to_string())?;
+            roots.add(certificate).map_err(|error| error.to_string())?;
         }
-        None => {
-            // A machine without any has no upstream that could be verified, which shows when one is dialled.
-            let system = rustls_native_certs::load_native_certs();
-            let (added, ignored) = roots.add_parsable_certificates(system.certs);
-            tracing::debug!(added, ignored, "the system's authorities");
+        if roots.is_empty() {
+            return Err(format!("{} holds no certificate", file.display()));
         }
+    } else {
+        // A machine without any has no upstream that could be verified, which shows when one is dialled.
+        let system = rustls_native_certs::load_native_certs();
+        let (added, ignored) = roots.add_parsable_certificates(system.certs);
+        tracing::debug!(added, ignored, "the system's authorities");
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider);

@@ -112,13 +112,13 @@ impl Upstreams {
         let reused = turn.host().and_then(|host| host.shelf(self.worker)?.take(self.budgets.pool_idle));
         let (turn, upload) = match reused {
             None => (turn, upload),
-            Some(link) => match self.exchange(link, turn, host, &request, upload, upgrade).await {
+            Some(link) => match self.exchange(link, turn, host, (&request, upgrade), upload).await {
                 Ok(response) => return Ok(response),
                 Err(lost) => again(lost, request.method())?,
             },
         };
         let (link, turn, host) = self.dial(turn, host).await?;
-        let answered = self.exchange(link, turn, host, &request, upload, upgrade).await;
+        let answered = self.exchange(link, turn, host, (&request, upgrade), upload).await;
         answered.map_err(|lost| lost.failure)
     }
 
@@ -192,9 +192,8 @@ impl Upstreams {
         mut link: Box<Link>,
         turn: Turn,
         host: usize,
-        request: &Request<()>,
+        (request, upgrade): (&Request<()>, bool),
         upload: Upload,
-        upgrade: bool,
     ) -> Result<Response<EdgeBody>, Lost> {
         link.begin(request, upload);
         let answered = poll_fn(|context| link.poll_head(context, request.method(), &self.budgets)).await;

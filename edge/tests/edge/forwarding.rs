@@ -123,7 +123,8 @@ async fn a_head_answer_keeps_its_length_and_no_body() {
 
 #[tokio::test]
 async fn upstream_connections_are_used_again() {
-    let world = World::start().await;
+    // Each worker has connections of its own.
+    let world = World::with(&[("PLATFORM_GATEWAY_WORKERS", "1")]).await;
     let bearer = world.bearer("alice");
     let auth = [("authorization", bearer.as_str())];
     assert_eq!(world.get("/api/timesheet/v1/x", &auth).await.status, 200);
@@ -149,7 +150,8 @@ async fn read_request(socket: &mut TcpStream) {
 async fn a_reused_connection_that_dies_is_tried_once_more_for_idempotent_requests_only() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
-    let world = World::with(&[("PLATFORM_MODULE_HOST_TIMESHEET", &address)]).await;
+    let variables = [("PLATFORM_MODULE_HOST_TIMESHEET", address.as_str()), ("PLATFORM_GATEWAY_WORKERS", "1")];
+    let world = World::with(&variables).await;
     let bearer = world.bearer("alice");
     let auth = [("authorization", bearer.as_str())];
     let (first, mut socket) = tokio::join!(world.get("/api/timesheet/v1/x", &auth), async {

@@ -65,6 +65,7 @@ impl Random {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a longer run is asked for by the environment")]
 /// Runs `check` on mutated inputs until the time is over, and says how many there were.
 fn fuzz(name: &str, seeds: &[&[u8]], words: &[&[u8]], mut check: impl FnMut(&[u8])) {
     let number = |variable| std::env::var(variable).ok().and_then(|text| text.parse::<u64>().ok());

@@ -1,6 +1,7 @@
 //! The edge's own HTTP/1.1 side, byte by byte: framing, the order of answers, what waits, what ends, and who is told.
 
 use serde_json::Value;
+use std::fmt::Write as _;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
@@ -113,8 +114,9 @@ async fn requests_sent_ahead_are_answered_in_their_order() {
     let mut client = Raw::client(&world).await;
     let mut ahead = String::new();
     for number in 0..20 {
-        ahead += &format!("POST {PATH}/{number} HTTP/1.1\r\nhost: a\r\nauthorization: {bearer}\r\n");
-        ahead += &format!("content-length: 2\r\n\r\n{number:02}");
+        write!(ahead, "POST {PATH}/{number} HTTP/1.1\r\nhost: a\r\nauthorization: {bearer}\r\n")
+            .expect("text");
+        write!(ahead, "content-length: 2\r\n\r\n{number:02}").expect("text");
     }
     client.send(ahead).await;
     for number in 0..20 {
@@ -213,7 +215,9 @@ async fn chunks_and_trailers_pass_in_both_directions() {
 #[tokio::test]
 async fn a_bad_chunk_is_the_clients_fault() {
     let (world, listener, bearer) = scripted(&[]).await;
-    for bad in ["3\r\noneX\r\n", "x\r\n", "3\nabc\r\n", "0\r\nx-user-id: 1\r\n\r\n"] {
+    // Framing that is broken ends the connection; a forbidden trailer is a whole message, and the next may follow.
+    let bad = [("3\r\noneX\r\n", true), ("x\r\n", true), ("3\nabc\r\n", true)];
+    for (bad, ends) in bad.into_iter().chain([("0\r\nx-user-id: 1\r\n\r\n", false)]) {
         let mut client = Raw::client(&world).await;
         client
             .send(format!(
@@ -225,7 +229,9 @@ async fn a_bad_chunk_is_the_clients_fault() {
         let head = client.head().await;
         let body = client.body(&head).await;
         assert_eq!((head.status(), code(&body).as_str()), (400, "BAD_REQUEST"), "{bad:?}");
-        assert_eq!(client.rest().await, "", "{bad:?}");
+        if ends {
+            assert_eq!(client.rest().await, "", "{bad:?}");
+        }
         assert!(!upstream.rest().await.ends_with("0\r\n\r\n"), "the upstream never gets a whole request");
     }
 }

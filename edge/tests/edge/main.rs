@@ -7,6 +7,7 @@
     clippy::panic,
     reason = "a broken premise fails the test that has it"
 )]
+#![expect(clippy::print_stdout, reason = "figures are told to whoever runs the tests with --nocapture")]
 
 mod backend;
 mod balancer;

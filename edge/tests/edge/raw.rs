@@ -39,14 +39,14 @@ impl Message {
 impl Raw<TlsStream<TcpStream>> {
     /// A client of the edge.
     pub(crate) async fn client(world: &World) -> Self {
-        Raw::on(tls(world.tls, &world.root, Version::H1).await)
+        Self::on(tls(world.tls, &world.root, Version::H1).await)
     }
 }
 
 impl Raw<TcpStream> {
     /// The edge's next connection to an upstream.
     pub(crate) async fn upstream(listener: &TcpListener) -> Self {
-        Raw::on(timeout(SOON, listener.accept()).await.expect("in time").expect("a connection").0)
+        Self::on(timeout(SOON, listener.accept()).await.expect("in time").expect("a connection").0)
     }
 }
 

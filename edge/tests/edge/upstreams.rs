@@ -1,6 +1,7 @@
 //! Several hosts, other protocols, and upstreams that misbehave: every way has its answer and its time.
 
 use std::convert::Infallible;
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -354,7 +355,7 @@ async fn misbehave(listener: &TcpListener, misdeed: Misdeed) {
             }
         }
         Misdeed::TwoFramings => {
-            upstream.send(head("content-length: 5\r\ntransfer-encoding: chunked") + "0\r\n\r\n").await
+            upstream.send(head("content-length: 5\r\ntransfer-encoding: chunked") + "0\r\n\r\n").await;
         }
         Misdeed::TwoLengths => upstream.send(head("content-length: 5\r\ncontent-length: 6") + "hello").await,
         Misdeed::Garbage => upstream.send("SSH-2.0-OpenSSH\r\n\r\n").await,
@@ -431,15 +432,19 @@ async fn every_misdeed_of_an_upstream_has_its_answer_and_its_time() {
     rows.sort_by_key(|row| (row.0.clone(), format!("{:?}", row.1)));
     let mut table = String::new();
     for (name, version, seen, took) in &rows {
-        table += &format!("{name:16} {version:?} {seen:40} {:6.2} s\n", took.as_secs_f64());
+        writeln!(table, "{name:16} {version:?} {seen:40} {:6.2} s", took.as_secs_f64()).expect("text");
     }
     println!("{table}");
     for (name, _, seen, took) in &rows {
         let (answer, least, most) = expected(name);
-        assert_eq!(seen, answer, "{name}\n{table}");
+        // On HTTP/2 a reset may overtake the head that was sent just before it.
+        let reset_first = answer == CUT_OFF && seen == "no answer: http2 error";
+        assert!(reset_first || seen == answer, "{name}\n{table}");
         assert!((least..most).contains(&took.as_secs_f64()), "{name}\n{table}");
     }
 }
+
+const CUT_OFF: &str = "200, cut off";
 
 /// Answer and time; the upper bounds leave a busy machine some room beyond the budgets.
 fn expected(name: &str) -> (&'static str, f64, f64) {
@@ -447,7 +452,7 @@ fn expected(name: &str) -> (&'static str, f64, f64) {
         "DialRefused" => ("503, connect_refused", 0.0, 2.0),
         "DialBlackHole" => ("503, dial_timeout", 2.0, 4.0),
         "HangsBeforeHead" | "HangsInHead" => ("503, first_byte_timeout", 5.0, 7.0),
-        "ResetsMidBody" | "ClosesMidBody" | "ClosesMidChunks" | "BadChunk" => ("200, cut off", 0.0, 2.0),
+        "ResetsMidBody" | "ClosesMidBody" | "ClosesMidChunks" | "BadChunk" => (CUT_OFF, 0.0, 2.0),
         "Drips" => ("200, 20 bytes", 1.0, 4.0),
         "ClosesAtOnce" => ("503, reset", 0.0, 2.0),
         _ => ("503, malformed_answer", 0.0, 4.0),

@@ -5,6 +5,7 @@ use ring::digest::{SHA256, digest};
 use sqlx::migrate::{Migration, Migrator};
 
 use super::problem::Problem;
+use crate::new::hex;
 
 /// SHA-256 and path of every migration that shipped.
 const CHECKSUMS: &str = include_str!("../../../migrations/CHECKSUMS");
@@ -41,7 +42,7 @@ fn changed(name: &str, migration: &Migration, listed: Listed) -> Option<Problem>
 }
 
 fn sha256(text: &str) -> String {
-    digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(digest(&SHA256, text.as_bytes()).as_ref())
 }
 
 /// Numbered from 1 without a gap, so that no file was lost in a merge.

@@ -76,8 +76,10 @@ pub(super) fn of(names: &Names) -> Vec<Written> {
     written
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// Two lower-case digits a byte.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.filter_map(|digit| char::from_digit(u32::from(digit), 16)).collect()
 }
 
 #[cfg(test)]
@@ -91,7 +93,7 @@ mod tests {
         assert_eq!(written.len(), FILES.len() + QUERIES.len());
         for Written { path, text } in written {
             assert!(!text.contains("{{"), "{path}");
-            if path.ends_with(".json") {
+            if std::path::Path::new(&path).extension().is_some_and(|extension| extension == "json") {
                 serde_json::from_str::<serde_json::Value>(&text).expect(&path);
             }
         }

@@ -17,6 +17,7 @@ use crate::check::contracts;
 use crate::cli::NewRequest;
 use crate::console;
 use crate::stop::Stop;
+pub(crate) use files::hex;
 use files::{Names, Written};
 use workspace::Workspace;
 

@@ -123,7 +123,7 @@ impl Workspace {
 
     /// The file with the module as a member and as a dependency that others may name.
     pub(super) fn with_member(&self, key: &str) -> Result<String, Stop> {
-        let last = self.text.lines().filter(|line| line.starts_with(MEMBER)).next_back();
+        let last = self.text.lines().rfind(|line| line.starts_with(MEMBER));
         let before = self.text.lines().find(|line| line.starts_with(AFTER_MODULES));
         let (Some(last), Some(before)) = (last, before) else {
             return Err(Stop::Unfit(format!("{FILE}: no line begins with {MEMBER} or {AFTER_MODULES}")));

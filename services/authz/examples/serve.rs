@@ -7,7 +7,6 @@ use tokio_util::sync::CancellationToken;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[tokio::main]
-#[expect(clippy::disallowed_methods, reason = "the program's one look at the environment")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let settings = Settings::from_pairs(std::env::vars());
     telemetry::LogConfig::read(&settings)?.install();

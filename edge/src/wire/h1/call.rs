@@ -34,6 +34,7 @@ const MOST_HEAD: usize = 64 << 10;
 
 /// A connection to an upstream, with the exchange under way.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about one exchange, not a state")]
 pub(crate) struct Link {
     socket: Socket,
     input: BytesMut,

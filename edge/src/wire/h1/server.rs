@@ -143,7 +143,8 @@ where
     async fn exchange(&mut self, head: RequestHead) -> Then {
         let RequestHead { method, uri, headers, length, close, expects } = head;
         self.line.begin(length, expects);
-        let client: Arc<dyn Client> = Arc::clone(&self.line) as Arc<dyn Client>;
+        let line = Arc::clone(&self.line);
+        let client: Arc<dyn Client> = line;
         let mut request = Request::new(RequestBody::http1(client));
         let is_head = method == Method::HEAD;
         *request.method_mut() = method;

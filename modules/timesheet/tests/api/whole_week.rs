@@ -1,5 +1,6 @@
 //! Saving a whole week: all of it or nothing, one report, what is not named is dropped.
 
+use contract::envelope::MAX_PROBLEMS;
 use serde_json::{Value, json};
 use testkit::{ModuleApi, Reply};
 use uuid::Uuid;
@@ -150,7 +151,7 @@ async fn a_bodys_shape_is_told_at_once() {
     let many = |count: usize| json!(vec![json!({}); count]);
     assert_eq!(wrong_fields(&save(&module, &monday(0), many(351)).await), ["entries length"]);
     let most = wrong_fields(&save(&module, &monday(0), many(350)).await);
-    assert_eq!(most.len(), 3 * 350, "each row is read: {:?}", most.first());
+    assert_eq!(most.len(), MAX_PROBLEMS + 1, "of 3 for each row: {:?}", most.first());
     let note =
         json!([{ "projectId": web, "entryDate": day_of(0, 3), "realHours": 1, "note": "ä".repeat(500) }]);
     assert_eq!(save(&module, &monday(0), note).await.status, 200);

@@ -187,7 +187,7 @@ fn item(
     whole: Option<&Evaluation>,
 ) -> Result<BatchItem, ApiError> {
     let field = |name: &str| format!("{path}{name}");
-    let missing = |name: &str| ApiError::validation_field(&field(name), "required", "required");
+    let missing = |name: &str| ApiError::validation_field(field(name), "required", "required");
     let subject =
         part.subject.as_ref().or_else(|| whole?.subject.as_ref()).ok_or_else(|| missing("subject"))?;
     let action = part.action.as_ref().or_else(|| whole?.action.as_ref()).ok_or_else(|| missing("action"))?;
@@ -195,7 +195,7 @@ fn item(
         part.resource.as_ref().or_else(|| whole?.resource.as_ref()).ok_or_else(|| missing("resource"))?;
     if subject.kind != "user" || subject.id != caller.subject.as_str() {
         let message = "type user, and the bearer's own subject as id";
-        return Err(ApiError::validation_field(&field("subject"), "actor", message));
+        return Err(ApiError::validation_field(field("subject"), "actor", message));
     }
     Ok(BatchItem { object: resource.clone(), relation: action.clone() })
 }

@@ -93,8 +93,8 @@ pub(crate) fn told(request: &AccessRequest, decision: &Decision) -> Vec<StepTold
     let outcome = |step: usize, name| match step.cmp(&deciding) {
         Ordering::Equal if !decision.allowed => "denied",
         Ordering::Greater if !decision.allowed => "not reached",
-        _ if asked(name) => "passed",
-        _ => "skipped",
+        Ordering::Less | Ordering::Equal | Ordering::Greater if asked(name) => "passed",
+        Ordering::Less | Ordering::Equal | Ordering::Greater => "skipped",
     };
     let step = |(index, name): (usize, &&'static str)| StepTold {
         step: index + 1,

@@ -63,10 +63,10 @@ fn places(value: &Value, here: &str, found: &mut Vec<String>) {
     found.push(here.to_owned());
     match value {
         Value::Object(members) => {
-            members.iter().for_each(|(name, inner)| places(inner, &format!("{here}/{name}"), found))
+            members.iter().for_each(|(name, inner)| places(inner, &format!("{here}/{name}"), found));
         }
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(at, inner)| places(inner, &format!("{here}/{at}"), found))
+            items.iter().enumerate().for_each(|(at, inner)| places(inner, &format!("{here}/{at}"), found));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
@@ -77,17 +77,14 @@ fn bend(mut body: Value, bends: &[Bend]) -> Value {
         let mut found = Vec::new();
         places(&body, "", &mut found);
         let path = place.get(&found).clone();
-        match into {
-            Some(value) => {
-                if let Some(target) = body.pointer_mut(&path) {
-                    *target = value.clone();
-                }
+        if let Some(value) = into {
+            if let Some(target) = body.pointer_mut(&path) {
+                *target = value.clone();
             }
-            None => {
-                let (parent, name) = path.rsplit_once('/').unwrap_or_default();
-                if let Some(Value::Object(members)) = body.pointer_mut(parent) {
-                    members.remove(name);
-                }
+        } else {
+            let (parent, name) = path.rsplit_once('/').unwrap_or_default();
+            if let Some(Value::Object(members)) = body.pointer_mut(parent) {
+                members.remove(name);
             }
         }
     }

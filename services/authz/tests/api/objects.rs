@@ -79,7 +79,7 @@ async fn what_cannot_be_listed_is_refused() {
     let (app, _, company) = with_crm(&["alice"]).await;
     for (query, status, fields) in [
         (String::new(), 400, vec!["objectType", "relation", "companyId"]),
-        (format!("objectType=crm_deal&relation=viewer&companyId=7&page=0"), 400, vec!["companyId", "page"]),
+        ("objectType=crm_deal&relation=viewer&companyId=7&page=0".to_owned(), 400, vec!["companyId", "page"]),
         (format!("objectType=nothing&relation=viewer&companyId={company}"), 422, vec!["objectType"]),
         (format!("objectType=company&relation=member&companyId={company}"), 422, vec!["objectType"]),
         (format!("objectType=crm_deal&relation=nothing&companyId={company}"), 422, vec!["relation"]),

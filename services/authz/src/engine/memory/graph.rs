@@ -47,6 +47,7 @@ impl Edge {
         u64::from(self.near.0) << 48 | u64::from(self.far.0) << 32 | u64::from(self.node)
     }
 
+    #[expect(clippy::many_single_char_names, reason = "eight bytes of a number have no names")]
     fn unpacked(packed: u64) -> Self {
         let [a, b, c, d, e, f, g, h] = packed.to_be_bytes();
         let word = |high, low| Word(u16::from_be_bytes([high, low]));
@@ -231,7 +232,7 @@ impl Graph {
             [Way::Forward, Way::Reverse].iter().any(|way| {
                 let mut any = false;
                 let (edges, delta) = self.side(*way);
-                self.every(edges, delta, node, |_| any = true);
+                Self::every(edges, delta, node, |_| any = true);
                 any
             })
         };
@@ -243,7 +244,7 @@ impl Graph {
         Ok(Self { names, words, base, tuples, changes, ..Self::default() })
     }
 
-    fn every(&self, edges: &Edges, delta: &Delta, node: Node, mut take: impl FnMut(u64)) {
+    fn every(edges: &Edges, delta: &Delta, node: Node, mut take: impl FnMut(u64)) {
         let mut changed = delta.range((node, 0)..=(node, u64::MAX)).peekable();
         if changed.peek().is_none() {
             edges.of(node).iter().for_each(|edge| take(*edge));
@@ -264,7 +265,7 @@ impl Graph {
             if number.is_none() {
                 continue;
             }
-            self.every(edges, delta, node, |packed| {
+            Self::every(edges, delta, node, |packed| {
                 let edge = Edge::unpacked(packed);
                 if let Some(Some(node)) = numbers.get(at(edge.node)) {
                     made.packed.push(Edge { node: *node, ..edge }.packed());

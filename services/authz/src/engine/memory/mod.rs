@@ -188,13 +188,12 @@ fn list(
         ids.into_iter().filter(|id| is_anchored(view, listing, &anchor, id)).collect::<Vec<String>>()
     };
     let reached = reach::objects(graph, rules, subject, (&listing.object_type, &listing.relation), budget);
-    let mut ids = match reached {
-        Ok(nodes) => in_company(nodes.into_iter().map(|node| graph.names.id(node)).collect()),
-        Err(reach::Exhausted) => {
-            let candidates = reach::anchored(graph, &anchor, &listing.object_type);
-            let ids = in_company(candidates.into_iter().map(|node| graph.names.id(node)).collect());
-            held(view, subject, listing, ids, budget)?
-        }
+    let mut ids = if let Ok(nodes) = reached {
+        in_company(nodes.into_iter().map(|node| graph.names.id(node)).collect())
+    } else {
+        let candidates = reach::anchored(graph, &anchor, &listing.object_type);
+        let ids = in_company(candidates.into_iter().map(|node| graph.names.id(node)).collect());
+        held(view, subject, listing, ids, budget)?
     };
     ids.sort_unstable();
     Some(ids)

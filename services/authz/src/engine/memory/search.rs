@@ -168,6 +168,7 @@ impl<'a> Search<'a> {
     }
 
     /// Whether the subject holds a state by a tuple of its own; with that tuple, or nothing when it is the userset itself.
+    #[expect(clippy::option_option, reason = "no, yes, and yes without a tuple to show")]
     fn satisfied(&self, (node, relation): State) -> Option<Option<String>> {
         let (subject, of) = self.named?;
         let rule = self.rules.rule(self.graph.names.kind(node), relation)?;
