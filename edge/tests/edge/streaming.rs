@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::backend::Answer;
-use crate::client::{BOTH, request};
+use crate::client::{BOTH, Version, request};
 use crate::world::World;
 
 const PATH: &str = "/api/timesheet/v1/stream";
@@ -125,14 +125,14 @@ async fn a_short_body_of_a_known_length_is_reset_too() {
             assert!(socket.read(&mut request).await.expect("a request") > 0);
         };
         let exchange = async {
-            let response = client
-                .open(request(Method::GET, PATH, &[("authorization", &bearer)], ""))
-                .await
-                .expect("a head");
-            response.into_body().collect().await
+            match client.open(request(Method::GET, PATH, &[("authorization", &bearer)], "")).await {
+                Ok(response) => response.into_body().collect().await.is_err(),
+                // On HTTP/2 the reset may overtake the head.
+                Err(_) => version == Version::H2,
+            }
         };
-        let (body, ()) = timeout(SOON, async { tokio::join!(exchange, upstream) }).await.expect("in time");
-        assert!(body.is_err(), "{version:?}");
+        let (broke, ()) = timeout(SOON, async { tokio::join!(exchange, upstream) }).await.expect("in time");
+        assert!(broke, "{version:?}");
     }
 }
 
