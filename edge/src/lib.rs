@@ -39,7 +39,6 @@ mod wire;
 
 use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use bearer::{VerifiedTokens, Verifier};
 use contract::Clock;
@@ -47,6 +46,7 @@ use telemetry::AccessLog;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Duration, timeout};
 use tokio_util::sync::CancellationToken;
@@ -76,6 +76,9 @@ use wire::upstream::Upstreams;
 
 /// The gateway document as OpenAPI 3.1.
 pub const OPENAPI: &str = include_str!("../openapi.json");
+
+/// How long the end waits for the access log: its queue is written in a fraction of that.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// Why the edge cannot serve.
 #[derive(Debug, thiserror::Error)]
@@ -155,8 +158,18 @@ struct Common {
 }
 
 impl Common {
-    fn start(config: EdgeConfig, stop: CancellationToken) -> Result<(Self, JoinHandle<()>), EdgeError> {
-        let (access, access_writer) = AccessLog::start(config.json_log)?;
+    /// With it, what resolves when the access log is written to its end.
+    fn start(
+        config: EdgeConfig,
+        stop: CancellationToken,
+    ) -> Result<(Self, oneshot::Receiver<()>), EdgeError> {
+        let meter = Meter::new(&config.commit)?;
+        let (tell, written) = oneshot::channel();
+        let dropped = meter.tally.log_dropped.clone();
+        let access = AccessLog::start(config.json_log, dropped, move || {
+            // Nobody listens any more when the end was not waited for.
+            let _told = tell.send(());
+        })?;
         let end = CancellationToken::new();
         let config = Arc::new(config);
         let certificates = Certificates::read(config.tls.clone())?;
@@ -168,7 +181,7 @@ impl Common {
             catalog: Arc::new(CatalogWatch::new()),
             // The watch has connections of its own, too.
             places: Arc::new(Places::new(Arc::clone(&config), config.workers + 1)),
-            meter: Meter::new(&config.commit)?,
+            meter,
             aggregate: Arc::default(),
             certificates: Arc::new(certificates),
             pulses: Arc::new(Pulses::new(config.workers)),
@@ -179,7 +192,7 @@ impl Common {
             end,
             config,
         };
-        Ok((common, access_writer))
+        Ok((common, written))
     }
 
     /// The edge as one worker has it.
@@ -209,7 +222,8 @@ impl Common {
 }
 
 /// Serves both listeners until `stop`, then drains: for `PLATFORM_DRAIN_MIN` only `/readyz` says so; then no new
-/// connections, a goodbye on the open ones, and requests in flight finish within `PLATFORM_DRAIN_TIMEOUT`. A SIGHUP re-reads what may change.
+/// connections, a goodbye on the open ones, and requests in flight finish within `PLATFORM_DRAIN_TIMEOUT`. A SIGHUP
+/// re-reads what may change.
 ///
 /// # Errors
 /// TLS files that cannot be used, threads that cannot be made.
@@ -219,7 +233,7 @@ pub async fn serve(
     plain: Option<TcpListener>,
     stop: CancellationToken,
 ) -> Result<(), EdgeError> {
-    let (common, access_writer) = Common::start(config, stop)?;
+    let (common, written) = Common::start(config, stop)?;
     // Whoever drops this future ends the workers, too.
     let _ended = common.end.clone().drop_guard();
     let limits = common.config.limits;
@@ -246,20 +260,11 @@ pub async fn serve(
     );
     drain(&watcher, crew).await;
     drop((watchers, watcher, common));
-    finish_access_log(access_writer).await;
-    Ok(())
-}
-
-/// The last lines are written before the process may end; the queue is short, but its reader may have stopped reading.
-async fn finish_access_log(writer: JoinHandle<()>) {
-    let finished = async {
-        while !writer.is_finished() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    if timeout(Duration::from_secs(1), finished).await.is_err() {
+    // The last lines are written before the process may end; but whoever reads them may have stopped.
+    if timeout(LAST_LINES, written).await.is_err() {
         tracing::warn!("the last lines of the access log could not be written");
     }
+    Ok(())
 }
 
 /// The background tasks; they end when the set is dropped.

@@ -1,6 +1,6 @@
 //! Counters of the limits that bite outside a refusal: each limit of the edge shows in a number when it is met.
 
-use prometheus::{IntCounterVec, Opts};
+use prometheus::{IntCounter, IntCounterVec, Opts};
 use telemetry::Metrics;
 
 /// The counters. Cheap to clone.
@@ -10,6 +10,8 @@ pub(crate) struct Tally {
     limited: IntCounterVec,
     waits: IntCounterVec,
     proxy_headers: IntCounterVec,
+    /// Records of the access log that found its queue full.
+    pub(crate) log_dropped: IntCounter,
 }
 
 /// What came of TLS files that had changed.
@@ -56,6 +58,10 @@ impl Tally {
                 "PROXY headers by whether they could be used.",
                 "result",
             )?,
+            log_dropped: metrics.register(IntCounter::new(
+                "platform_gateway_access_log_dropped_total",
+                "Lines of the access log that nobody took away in time.",
+            )?)?,
         })
     }
 

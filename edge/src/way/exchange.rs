@@ -77,7 +77,9 @@ fn unless_limited(edge: &Edge, guarded: &Guarded, trace: &mut Trace, refusal: Re
 }
 
 async fn forward(edge: &Edge, outbound: Outbound, trace: &mut Trace) -> Result<Response<EdgeBody>, Refusal> {
-    let Outbound { outgoing, to, method, body_limit, then } = outbound;
+    let Outbound { mut outgoing, to, method, body_limit, then } = outbound;
+    let settled = outgoing.upload.settle(edge.config.budgets.body_idle).await;
+    settled.map_err(|fault| Refusal::Body { fault, limit: body_limit })?;
     let sent = Instant::now();
     let answered = edge.upstreams.send(outgoing).await;
     trace.forwarded(&to, sent.elapsed());

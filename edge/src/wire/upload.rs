@@ -2,6 +2,7 @@
 //! fault is told apart from the upstream's. Where another task sends the body (HTTP/2), its progress is published, so that
 //! the first-byte budget starts when the request is fully sent.
 
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -9,7 +10,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant, timeout};
 
 use super::headers::{claims_identity, strip_from_trailers};
 use super::incoming::RequestBody;
@@ -81,6 +82,24 @@ impl Upload {
     /// Whether the request can still be sent to somebody else.
     pub(crate) const fn is_untouched(&self) -> bool {
         !self.begun
+    }
+
+    /// Sees a body that was announced as empty to its end, within `patience`: on HTTP/2 more may follow the head than it
+    /// announced, and what is malformed must not reach an upstream as a whole request.
+    pub(crate) async fn settle(&mut self, patience: Duration) -> Result<(), ClientFault> {
+        if self.is_end_stream() || self.size_hint().exact() != Some(0) {
+            return Ok(());
+        }
+        let end = async {
+            while let Some(frame) = poll_fn(|context| Pin::new(&mut *self).poll_frame(context)).await {
+                frame?;
+            }
+            Ok(())
+        };
+        timeout(patience, end).await.map_err(|_| ClientFault::Stalled)??;
+        // Nothing of it went to anybody.
+        self.begun = false;
+        Ok(())
     }
 
     /// Passes an upstream's informational answer on to the client.

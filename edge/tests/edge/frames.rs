@@ -123,7 +123,7 @@ pub(crate) fn get_block(path: &str, bearer: &str) -> Vec<u8> {
 }
 
 /// A length of RFC 7541, 5.1, with a prefix of 7 bits.
-fn append_length(block: &mut Vec<u8>, length: usize) {
+pub(crate) fn append_length(block: &mut Vec<u8>, length: usize) {
     let byte = |value: usize| u8::try_from(value).expect("below 256");
     if length < 127 {
         block.push(byte(length));

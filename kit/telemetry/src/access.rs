@@ -3,12 +3,10 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
+use prometheus::IntCounter;
 use time::OffsetDateTime;
 
 /// Some seconds of a busy core.
@@ -39,39 +37,35 @@ pub enum Value<'a> {
 #[derive(Debug)]
 pub struct AccessLog<R> {
     queue: SyncSender<R>,
-    dropped: Arc<AtomicU64>,
+    dropped: IntCounter,
 }
 
 impl<R> Clone for AccessLog<R> {
     fn clone(&self) -> Self {
-        Self { queue: self.queue.clone(), dropped: Arc::clone(&self.dropped) }
+        Self { queue: self.queue.clone(), dropped: self.dropped.clone() }
     }
 }
 
 impl<R: AccessRecord> AccessLog<R> {
-    /// Starts the writer, which ends when the last clone is gone and everything is written.
+    /// Starts the writer, which ends when the last clone is gone and everything is written, and then calls `ended`.
+    /// Records that find the queue full are counted by `dropped`.
     ///
     /// # Errors
     /// No thread can be made.
-    pub fn start(json: bool) -> io::Result<(Self, JoinHandle<()>)> {
+    pub fn start(json: bool, dropped: IntCounter, ended: impl FnOnce() + Send + 'static) -> io::Result<Self> {
         let (queue, records) = sync_channel(QUEUE);
-        let writer = std::thread::Builder::new()
-            .name("access-log".to_owned())
-            .spawn(move || write_all(&records, json, &mut io::stderr()))?;
-        Ok((Self { queue, dropped: Arc::default() }, writer))
+        std::thread::Builder::new().name("access-log".to_owned()).spawn(move || {
+            write_all(&records, json, &mut io::stderr());
+            ended();
+        })?;
+        Ok(Self { queue, dropped })
     }
 
     /// Takes a record, or drops it when the queue is full.
     pub fn put(&self, record: R) {
         if self.queue.try_send(record).is_err() {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+            self.dropped.inc();
         }
-    }
-
-    /// Records dropped so far.
-    #[must_use]
-    pub fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
     }
 }
 
@@ -197,8 +191,9 @@ mod tests {
     #[test]
     fn a_full_queue_drops_and_counts() {
         let (queue, _records) = sync_channel(1);
-        let log = AccessLog { queue, dropped: Arc::default() };
+        let dropped = IntCounter::new("dropped", "Records dropped.").expect("a counter");
+        let log = AccessLog { queue, dropped: dropped.clone() };
         (0..3).for_each(|_| log.put(Record("x")));
-        assert_eq!(log.dropped(), 2);
+        assert_eq!(dropped.get(), 2);
     }
 }

@@ -25,6 +25,7 @@ use super::script::{bytes, unhex};
 use crate::client::{Version, tls};
 use crate::frames::{
     ACK, DATA, END_HEADERS, END_STREAM, Frame, GOAWAY, HEADERS, PING, RST_STREAM, SETTINGS, WINDOW_UPDATE,
+    append_length,
 };
 
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -166,22 +167,6 @@ fn in_frames(stream: u32, block: &[u8], most: usize) -> Vec<u8> {
         }
     });
     whole.collect::<Vec<_>>().concat()
-}
-
-/// A length of RFC 7541, 5.1, with a prefix of 7 bits.
-fn append_length(block: &mut Vec<u8>, length: usize) {
-    let byte = |value: usize| u8::try_from(value).expect("below 256");
-    if length < 127 {
-        block.push(byte(length));
-        return;
-    }
-    block.push(127);
-    let mut rest = length - 127;
-    while rest >= 128 {
-        block.push(byte(rest % 128 + 128));
-        rest /= 128;
-    }
-    block.push(byte(rest));
 }
 
 fn number(text: &str) -> u32 {
