@@ -28,7 +28,7 @@ fn tokens(criterion: &mut Criterion) {
     let runtime = Runtime::new().expect("a runtime");
     let key = RsaKeyPair::generate(KeySize::Rsa2048).expect("a key");
     let (verifier, _backend) = runtime.block_on(verifier(&key));
-    let known = VerifiedTokens::new(verifier.clone());
+    let known = VerifiedTokens::new(verifier.clone(), 1_000);
     let token = token(&key);
     runtime.block_on(known.verify(&token)).expect("a good token");
     let mut group = criterion.benchmark_group("bearer_verify");

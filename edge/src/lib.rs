@@ -77,6 +77,9 @@ use wire::upstream::Upstreams;
 /// The gateway document as OpenAPI 3.1.
 pub const OPENAPI: &str = include_str!("../openapi.json");
 
+/// Remembered of verified tokens by each worker, some 60 MB: more callers than one edge has at once.
+const MOST_TOKENS: usize = 100_000;
+
 /// How long the end waits for the access log: its queue is written in a fraction of that.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
@@ -200,7 +203,7 @@ impl Common {
         Arc::new(Edge {
             config: Arc::clone(&self.config),
             routes: RouteTable::new(),
-            tokens: VerifiedTokens::new(self.verifier.clone()),
+            tokens: VerifiedTokens::new(self.verifier.clone(), MOST_TOKENS),
             provisioned: Provisioned::of(Arc::clone(&self.subjects)),
             rates: Arc::clone(&self.rates),
             catalog: Arc::clone(&self.catalog),

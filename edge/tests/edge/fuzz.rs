@@ -266,5 +266,5 @@ async fn known(signer: &Signer) -> (VerifiedTokens, Backend) {
     while !verifier.keys_loaded() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    (VerifiedTokens::new(verifier), backend)
+    (VerifiedTokens::new(verifier, 1_000), backend)
 }

@@ -1,5 +1,5 @@
-//! [`VerifiedTokens`]: a verifier that remembers its good answers, for the edge, where a signature check would cost more
-//! than the rest of a request. Only the SHA-256 of a token is kept, never the token. A refusal is never remembered.
+//! [`VerifiedTokens`]: a verifier that remembers its good answers: a signature check costs more than the rest of most
+//! requests. Only the SHA-256 of a token is kept, never the token. A refusal is never remembered.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,9 +8,6 @@ use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 
 use crate::claims::LEEWAY_SECONDS;
 use crate::{Claims, Refused, Verifier};
-
-/// Some 60 MB of digests and claims when it is full; more callers than one edge has at once.
-const MAX_TOKENS: usize = 100_000;
 
 type Fingerprint = [u8; SHA256_OUTPUT_LEN];
 
@@ -22,10 +19,10 @@ pub struct VerifiedTokens {
 }
 
 impl VerifiedTokens {
-    /// An empty memory in front of `verifier`.
+    /// An empty memory of at most so many tokens in front of `verifier`; each takes some 600 bytes.
     #[must_use]
-    pub fn new(verifier: Verifier) -> Self {
-        Self { verifier, tokens: Mutex::new(Tokens::bounded(MAX_TOKENS)) }
+    pub fn new(verifier: Verifier, most: usize) -> Self {
+        Self { verifier, tokens: Mutex::new(Tokens::bounded(most)) }
     }
 
     /// The verifier behind it.

@@ -32,10 +32,10 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
         let core = Core::from_ref(state);
         let token = bearer::token_of(&parts.headers).map_err(refusal)?;
-        let claims = core.verifier.verify(token).await.map_err(refusal)?;
+        let claims = core.tokens.verify(token).await.map_err(refusal)?;
         Ok(Self {
-            subject: claims.subject,
-            authorized_party: claims.authorized_party,
+            subject: claims.subject.clone(),
+            authorized_party: claims.authorized_party.clone(),
             token: token.to_owned(),
         })
     }

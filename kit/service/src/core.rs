@@ -1,6 +1,8 @@
 //! What every service holds: its name, its pool, the bearer verifier, its metrics, the clock.
 
-use bearer::Verifier;
+use std::sync::Arc;
+
+use bearer::{VerifiedTokens, Verifier};
 use contract::{Clock, CorrelationId, Subject};
 use sqlx::PgPool;
 use telemetry::Metrics;
@@ -9,6 +11,10 @@ use tokio_util::sync::CancellationToken;
 use crate::db::PoolGauges;
 use crate::readiness::Readiness;
 use crate::{ApiError, AuditedTx, ServeError, ServiceConfig};
+
+/// Remembered of verified tokens, some 12 MB: a service sees the callers of one platform again and again, and its own calls
+/// carry a caller's token on.
+const MOST_TOKENS: usize = 20_000;
 
 /// The shared parts of one service. Cheap to clone; `App` of each service holds one and gives it to the extractors
 /// through `FromRef`.
@@ -19,7 +25,7 @@ pub struct Core {
     /// Connections as `platform_<name>`.
     pub pool: PgPool,
     /// Verifies bearers.
-    pub verifier: Verifier,
+    pub tokens: Arc<VerifiedTokens>,
     /// This service's metrics.
     pub metrics: Metrics,
     /// The time.
@@ -38,11 +44,12 @@ impl Core {
     /// A metric family registered twice.
     pub fn start(config: &ServiceConfig, clock: Clock, stop: &CancellationToken) -> Result<Self, ServeError> {
         let metrics = Metrics::new(config.name, env!("CARGO_PKG_VERSION"), &config.commit)?;
+        let verifier = Verifier::start(config.bearer.clone(), clock.clone(), stop.clone());
         let gauges = PoolGauges::register(&metrics)?;
         Ok(Self {
             name: config.name,
             pool: crate::db::pool(&config.database),
-            verifier: Verifier::start(config.bearer.clone(), clock.clone(), stop.clone()),
+            tokens: Arc::new(VerifiedTokens::new(verifier, MOST_TOKENS)),
             metrics,
             clock,
             readiness: Readiness::default(),

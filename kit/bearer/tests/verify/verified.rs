@@ -16,7 +16,7 @@ async fn the_same_token_is_verified_once_and_a_refused_one_every_time() {
     let provider = Provider::start(Answer::Keys(vec![known.jwk("known")])).await;
     let (verifier, _stop) = verifier(&provider);
     loaded(&verifier).await;
-    let tokens = VerifiedTokens::new(verifier);
+    let tokens = VerifiedTokens::new(verifier, 1_000);
     let good = token(&known, "known");
     let first = tokens.verify(&good).await.expect("a good token");
     let second = tokens.verify(&good).await.expect("a good token");
@@ -36,7 +36,7 @@ async fn a_known_token_expires_by_the_clock() {
     let clock = Clock::standing_at(NOW);
     let (verifier, _stop) = verifier_by(clock.clone(), &provider.url(), "10m");
     loaded(&verifier).await;
-    let tokens = VerifiedTokens::new(verifier);
+    let tokens = VerifiedTokens::new(verifier, 1_000);
     let token = token(&key, "a");
     assert!(tokens.verify(&token).await.is_ok());
     clock.advance(Duration::from_secs(329));
@@ -51,7 +51,7 @@ async fn a_known_token_is_refused_once_its_key_is_withdrawn_and_the_others_are_v
     let provider = Provider::start(Answer::Keys(vec![kept.jwk("kept"), lost.jwk("lost")])).await;
     let (verifier, _stop) = verifier_refreshing(&provider, "10ms");
     loaded(&verifier).await;
-    let tokens = VerifiedTokens::new(verifier);
+    let tokens = VerifiedTokens::new(verifier, 1_000);
     let (good, bad) = (token(&kept, "kept"), token(&lost, "lost"));
     let before = tokens.verify(&good).await.expect("a good token");
     assert!(tokens.verify(&bad).await.is_ok());

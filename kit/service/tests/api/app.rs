@@ -34,7 +34,7 @@ pub(crate) struct TestApp {
 /// Before the provider's keys were read every bearer is a 503.
 async fn keys_loaded(core: &Core) {
     let mut pace = tokio::time::interval(Duration::from_millis(5));
-    while !core.verifier.keys_loaded() {
+    while !core.tokens.verifier().keys_loaded() {
         pace.tick().await;
     }
 }
