@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use uuid::Uuid;
+use uuid::{NoContext, Timestamp, Uuid};
 
 /// Name of the header that carries it, in and out.
 pub const HEADER: &str = "x-correlation-id";
@@ -25,10 +25,11 @@ impl CorrelationId {
         String::from_utf8(value.to_vec()).ok().map(Self)
     }
 
-    /// A new id (`UUIDv7`, so that ids sort by time).
+    /// A new id (`UUIDv7`, so that ids sort by time; of one millisecond in any order, because a counter would be shared by
+    /// all threads).
     #[must_use]
     pub fn generate() -> Self {
-        Self(Uuid::now_v7().to_string())
+        Self(Uuid::new_v7(Timestamp::now(NoContext)).to_string())
     }
 
     /// The client's value where it fits, else a new one.
