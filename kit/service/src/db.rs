@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use prometheus::IntGauge;
-use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
+use sqlx::{Connection as _, PgPool};
 use telemetry::Metrics;
 
 use crate::ApiError;
@@ -14,6 +14,10 @@ use crate::config::DatabaseConfig;
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A connection that nobody used for so long is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// A connection that nobody used for so long is asked whether it still lives before it is given out: a database that was
+/// restarted meanwhile costs no request.
+const TESTED_AFTER: Duration = Duration::from_secs(1);
 
 /// Makes the pool; connections are opened when they are needed.
 #[must_use]
@@ -28,6 +32,16 @@ pub fn pool_with(config: &DatabaseConfig, settings: &[(&str, &str)]) -> PgPool {
         .max_connections(config.max_connections)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .idle_timeout(IDLE_TIMEOUT)
+        // Each connection is asked when it comes back already; asking again is for those that waited.
+        .test_before_acquire(false)
+        .before_acquire(|connection, about| {
+            Box::pin(async move {
+                if about.idle_for >= TESTED_AFTER {
+                    connection.ping().await?;
+                }
+                Ok(true)
+            })
+        })
         .connect_lazy_with(options(config, settings))
 }
 
