@@ -23,7 +23,7 @@ fi
 mkdir "$WORK/pg"; [ "$(id -u)" = 0 ] && chown postgres "$WORK/pg"
 as_postgres "$PG/initdb" -D "$WORK/pg" -U postgres -A trust >/dev/null
 as_postgres "$PG/pg_ctl" -D "$WORK/pg" -w -l "$WORK/pg/log" \
-  -o "-p $PGPORT -k '' -c listen_addresses=127.0.0.1 -c fsync=off -c shared_buffers=1GB -c max_wal_size=8GB -c max_connections=200" start >/dev/null
+  -o "-p $PGPORT -k '' -c listen_addresses=127.0.0.1 -c fsync=${FSYNC:-off} -c shared_buffers=1GB -c max_wal_size=8GB -c max_connections=200" start >/dev/null
 POSTMASTER=$(head -1 "$WORK/pg/postmaster.pid")
 
 fill() { # database, tuples

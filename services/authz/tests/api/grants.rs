@@ -13,14 +13,14 @@ const GROUP: &str = "01890a5d-ac96-774b-bcce-b302099a8102";
 const FOREIGN_GROUP: &str = "01890a5d-ac96-774b-bcce-b302099a8103";
 
 /// `crm` in two companies, `erp` disabled; alice is a member of the first, boss its module's administrator.
-struct World {
-    app: App,
+pub(crate) struct World {
+    pub(crate) app: App,
     company: CompanyId,
     foreign: CompanyId,
 }
 
 impl World {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let app = App::start().await;
         let rows = app.rows();
         let (company, foreign) = (rows.company().await, rows.company().await);
@@ -71,7 +71,7 @@ impl World {
     }
 
     /// `(count, changed)` of a request that is done.
-    async fn done(&self, subject: &str, op: &str, tuples: &[&str]) -> (u64, u64) {
+    pub(crate) async fn done(&self, subject: &str, op: &str, tuples: &[&str]) -> (u64, u64) {
         let reply = self.ask(subject, op, tuples).await;
         assert_eq!(reply.status, 200, "{op} {tuples:?}: {}", reply.text);
         let number = |name: &str| reply.data()[name].as_u64().expect("a number");
@@ -80,14 +80,14 @@ impl World {
     }
 
     /// The status, with the path of the first wrong field or the reason.
-    async fn refused(&self, subject: &str, op: &str, tuples: &[&str]) -> (u16, String) {
+    pub(crate) async fn refused(&self, subject: &str, op: &str, tuples: &[&str]) -> (u16, String) {
         let reply = self.ask(subject, op, tuples).await;
         let details = &reply.body["error"]["details"];
         let told = details["fields"][0]["path"].as_str().or_else(|| details["reason"].as_str());
         (reply.status, told.unwrap_or_default().to_owned())
     }
 
-    async fn granted(&self) -> i64 {
+    pub(crate) async fn granted(&self) -> i64 {
         let sql = "SELECT count(*) FROM authz.tuple WHERE source = 'grant'";
         sqlx::query_scalar(sql).fetch_one(&self.app.owner).await.expect("a number")
     }
@@ -102,8 +102,8 @@ fn tuple(text: &str) -> Value {
     })
 }
 
-const ANCHOR: &str = "crm_deal:1#company_module@company_module:{c}/crm";
-const OWNER: &str = "crm_deal:1#owner@user:alice";
+pub(crate) const ANCHOR: &str = "crm_deal:1#company_module@company_module:{c}/crm";
+pub(crate) const OWNER: &str = "crm_deal:1#owner@user:alice";
 
 #[tokio::test]
 async fn an_object_is_anchored_and_given_in_one_request_and_taken_again() {

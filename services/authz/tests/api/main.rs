@@ -10,6 +10,7 @@
 mod app;
 mod authzen;
 mod batch;
+mod bindings;
 mod can;
 mod cases;
 mod denials;
