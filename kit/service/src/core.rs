@@ -3,7 +3,7 @@
 use bearer::Verifier;
 use contract::{Clock, CorrelationId, Subject};
 use sqlx::PgPool;
-use telemetry::Metrics;
+use telemetry::{Metrics, Tracer};
 use tokio_util::sync::CancellationToken;
 
 use crate::db::PoolGauges;
@@ -22,6 +22,8 @@ pub struct Core {
     pub verifier: Verifier,
     /// This service's metrics.
     pub metrics: Metrics,
+    /// Makes its spans, where traces are on.
+    pub tracer: Option<Tracer>,
     /// The time.
     pub clock: Clock,
     /// Start-up passes that `/ready` waits for.
@@ -39,11 +41,13 @@ impl Core {
     pub fn start(config: &ServiceConfig, clock: Clock, stop: &CancellationToken) -> Result<Self, ServeError> {
         let metrics = Metrics::new(config.name, env!("CARGO_PKG_VERSION"), &config.commit)?;
         let gauges = PoolGauges::register(&metrics)?;
+        let tracer = Tracer::of(config.name, &metrics)?;
         Ok(Self {
             name: config.name,
             pool: crate::db::pool(&config.database),
             verifier: Verifier::start(config.bearer.clone(), clock.clone(), stop.clone()),
             metrics,
+            tracer,
             clock,
             readiness: Readiness::default(),
             gauges,
