@@ -134,17 +134,15 @@ impl TraceConfig {
     /// Reads the variables; `None` where no traces are wanted.
     pub(super) fn read(settings: &Settings) -> Result<Option<Self>, Problems> {
         let mut reader = settings.reader();
-        let exporter = reader.parsed(
-            &EXPORTER,
-            |text| ["otlp", "none"].into_iter().find(|word| *word == text),
-            "otlp or none",
-        );
-        let wanted = exporter != Some("none") && !reader.flag(&DISABLED);
-        let endpoint = endpoint(&mut reader);
+        // Without a receiver the other variables are somebody else's, and may say what this program cannot do.
+        let Some(endpoint) = endpoint(&mut reader) else { return reader.finish(None) };
+        let word = |text: &str| ["otlp", "none"].into_iter().find(|word| *word == text);
+        let wanted =
+            reader.parsed(&EXPORTER, word, "otlp or none") != Some("none") && !reader.flag(&DISABLED);
         let _only = reader.parsed(&PROTOCOL, |text| (text == "http/protobuf").then_some(()), "http/protobuf");
         let config = Self {
             destination: Destination {
-                endpoint: endpoint.clone().unwrap_or_default(),
+                endpoint,
                 headers: reader.parsed(&HEADERS, headers, "name=value,…").unwrap_or_default(),
                 timeout: Duration::from_millis(reader.integer(&TIMEOUT, 1)),
             },
@@ -154,7 +152,7 @@ impl TraceConfig {
             delay: Duration::from_millis(reader.integer(&DELAY, 1)),
             sampler: sampling(&mut reader),
         };
-        reader.finish((wanted && endpoint.is_some()).then_some(config))
+        reader.finish(wanted.then_some(config))
     }
 
     /// Which traces are kept.
@@ -245,6 +243,7 @@ mod tests {
             ),
             (vec![somebody, ("OTEL_TRACES_EXPORTER", "none")], None),
             (vec![somebody, ("OTEL_SDK_DISABLED", "true")], None),
+            (vec![("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")], None),
         ] {
             let config = TraceConfig::read(&with(&variables)).expect("good settings");
             assert_eq!(
@@ -281,7 +280,8 @@ mod tests {
             ("OTEL_TRACES_EXPORTER", "zipkin"),
             ("OTEL_BSP_MAX_QUEUE_SIZE", "0"),
         ] {
-            let problems = TraceConfig::read(&with(&[(name, value)])).expect_err(value);
+            let settings = with(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a")]).with(name, value);
+            let problems = TraceConfig::read(&settings).expect_err(value);
             assert_eq!(problems.0.len(), 1, "{problems}");
             assert_eq!(problems.0[0].name, name);
         }

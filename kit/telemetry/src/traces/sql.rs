@@ -41,11 +41,12 @@ impl<S: Subscriber> Layer<S> for Statements {
         let Some(scope) = Scope::present() else { return };
         let mut read = Statement::default();
         event.record(&mut read);
-        let name = read.summary.split_whitespace().next().unwrap_or("SQL").to_uppercase();
+        let text = if read.text.is_empty() { read.summary } else { read.text };
+        let name = operation(&text);
         let Some(span) = scope.span().and_then(|span| span.past(name.clone(), read.took)) else { return };
         span.set("db.system.name", "postgresql");
         span.set("db.operation.name", name);
-        span.set("db.query.text", if read.text.is_empty() { read.summary } else { read.text });
+        span.set("db.query.text", text);
         span.set("db.response.returned_rows", i64::try_from(read.returned).unwrap_or(i64::MAX));
         span.set("db.response.affected_rows", i64::try_from(read.affected).unwrap_or(i64::MAX));
     }
@@ -62,11 +63,9 @@ struct Statement {
 
 impl Visit for Statement {
     fn record_str(&mut self, field: &Field, value: &str) {
-        let short =
-            || value.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MOST_TEXT).collect();
         match field.name() {
-            "summary" => self.summary = short(),
-            "db.statement" => self.text = short(),
+            "summary" => self.summary = shortened(value),
+            "db.statement" => self.text = shortened(value),
             _ => {}
         }
     }
@@ -86,4 +85,31 @@ impl Visit for Statement {
     }
 
     fn record_debug(&mut self, _field: &Field, _value: &dyn fmt::Debug) {}
+}
+
+/// One line of a limited length, without the comments that a statement begins with.
+fn shortened(text: &str) -> String {
+    let lines = text.lines().map(str::trim).skip_while(|line| line.is_empty() || line.starts_with("--"));
+    let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
+    words.join(" ").chars().take(MOST_TEXT).collect()
+}
+
+/// What a statement does, by its first word.
+fn operation(text: &str) -> String {
+    let word = text.split(|character: char| !character.is_ascii_alphabetic()).next().unwrap_or_default();
+    if word.is_empty() { "SQL".to_owned() } else { word.to_ascii_uppercase() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_is_one_line_and_named_by_what_it_does() {
+        let text = "\n\n-- What changed.\n-- And more.\nwith a AS (\n  SELECT 1) -- one\nSELECT * FROM a\n";
+        assert_eq!(shortened(text), "with a AS ( SELECT 1) -- one SELECT * FROM a");
+        assert_eq!(operation(&shortened(text)), "WITH");
+        assert_eq!((operation("COMMIT").as_str(), operation("(SELECT 1)").as_str()), ("COMMIT", "SQL"));
+        assert_eq!(shortened(&"x".repeat(2 * MOST_TEXT)).len(), MOST_TEXT);
+    }
 }
