@@ -158,11 +158,11 @@ async fn serve(edge: Arc<Edge>, handshakes: &Handshakes, handed: Handed) {
             let shaken = async { handshakes.handshake(introduced(&edge, accepted).await?).await };
             match Box::pin(shaken).await {
                 Ok(secured) => {
-                    edge.meter.shook_hands(Handshake::Done);
+                    edge.meter.shook_hands(Handshake::Done, secured.version());
                     connection::serve(Arc::clone(&edge), secured).await;
                 }
                 Err(error) => {
-                    edge.meter.shook_hands(Handshake::of(&error));
+                    edge.meter.shook_hands(Handshake::of(&error), "none");
                     tracing::debug!(%error, "a TLS handshake failed");
                 }
             }

@@ -13,7 +13,7 @@
 //! | clear | `way/clearance.rs`, questions `ask.rs` | `Route`, `&Caller`, `Cleared` |
 //! | build | `way/outbound.rs`, `forwarded.rs` | `Guarded`, `Cleared`, `Outbound` |
 //! | send | `wire/upstream.rs`, `wire/place.rs`, `pool.rs`, `h1/call.rs`, `h2c.rs` | `Outbound`, the upstream's answer |
-//! | answer | `way/inbound.rs`, `trace.rs`, `wire/body.rs` | the answer, streamed, marked, counted, logged |
+//! | answer | `way/inbound.rs`, `trace.rs`, `wire/body.rs`, `account.rs` | the answer, streamed, marked, counted; its account closed |
 //!
 //! Each core has a worker: a thread with a runtime, connections, token cache and upstream pools of its own. The thread that
 //! called [`serve`] accepts, watches and merges metrics.
@@ -42,7 +42,7 @@ use std::sync::Arc;
 
 use bearer::{VerifiedTokens, Verifier};
 use contract::Clock;
-use telemetry::AccessLog;
+use telemetry::{AccessLog, Tracer};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -62,11 +62,11 @@ use meter::Meter;
 use places::Places;
 use watch::catalog::CatalogWatch;
 use watch::certificates::Certificates;
+use way::account::{Account, Log};
 use way::provision::{Provisioned, Subjects};
 use way::rate::RateLimits;
 use way::route::RouteTable;
 use way::routes::Service;
-use way::trace::AccessLine;
 use wire::Authority;
 use wire::dates::Dates;
 use wire::listen::Listener;
@@ -111,7 +111,9 @@ pub(crate) struct Edge {
     pub(crate) places: Arc<Places>,
     pub(crate) upstreams: Upstreams,
     pub(crate) meter: Meter,
-    pub(crate) access: AccessLog<AccessLine>,
+    pub(crate) access: Log,
+    /// Makes the edge's spans, where traces are on.
+    pub(crate) tracer: Option<Tracer>,
     pub(crate) dates: Dates,
     pub(crate) aggregate: Arc<Aggregate>,
     pub(crate) certificates: Arc<Certificates>,
@@ -150,7 +152,8 @@ struct Common {
     catalog: Arc<CatalogWatch>,
     places: Arc<Places>,
     meter: Meter,
-    access: AccessLog<AccessLine>,
+    access: AccessLog<Box<Account>>,
+    tracer: Option<Tracer>,
     aggregate: Arc<Aggregate>,
     certificates: Arc<Certificates>,
     pulses: Arc<Pulses>,
@@ -178,6 +181,7 @@ impl Common {
         let certificates = Certificates::read(config.tls.clone())?;
         let common = Self {
             access,
+            tracer: meter.tracer()?,
             verifier: Verifier::start(config.bearer.clone(), Clock::system(), end.clone()),
             subjects: Arc::default(),
             rates: Arc::new(RateLimits::new(config.rates)),
@@ -210,7 +214,8 @@ impl Common {
             places: Arc::clone(&self.places),
             upstreams: Upstreams::new(worker, self.config.budgets, Arc::clone(&self.upstream_tls)),
             meter: self.meter.for_worker(),
-            access: self.access.clone(),
+            access: Arc::new(self.access.clone()),
+            tracer: self.tracer.clone(),
             dates: Dates::default(),
             aggregate: Arc::clone(&self.aggregate),
             certificates: Arc::clone(&self.certificates),

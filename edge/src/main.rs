@@ -9,7 +9,6 @@ use contract::settings::Kind;
 use contract::{Reader, Settings, Variable, ports};
 use edge::EdgeConfig;
 use mimalloc::MiMalloc;
-use telemetry::LogConfig;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -37,7 +36,7 @@ fn run() -> anyhow::Result<()> {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
     let settings = Settings::from_pairs(std::env::vars_os().filter_map(readable));
-    LogConfig::read(&settings)?.install();
+    let _traces = telemetry::install(&settings)?;
     let config = EdgeConfig::read(&settings)?;
     let mut reader = settings.reader();
     let (tls, plain) =

@@ -11,7 +11,7 @@ use prometheus::{
     Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Opts,
 };
-use telemetry::{DURATION_BUCKETS, HttpSeries, InFlight, Metrics};
+use telemetry::{DURATION_BUCKETS, HttpSeries, InFlight, Metrics, Tracer};
 
 use crate::tally::Tally;
 
@@ -28,6 +28,8 @@ pub(crate) struct Meter {
     catalog_revision: IntGaugeVec,
     catalog_silence: GaugeVec,
     certificate_expiry: IntGaugeVec,
+    keys_age: GaugeVec,
+    upstream_connections: IntCounterVec,
     /// Limits that bite outside a refusal.
     pub(crate) tally: Tally,
 }
@@ -46,6 +48,9 @@ type CountersByStatus = Vec<(u16, IntCounter)>;
 const KNOWN: [Method; 7] =
     [Method::GET, Method::POST, Method::PUT, Method::DELETE, Method::PATCH, Method::HEAD, Method::OPTIONS];
 
+/// Whether requests are counted at all; only `loadtests/observe/cost` builds an edge that does not, to compare.
+pub(crate) const OBSERVED: bool = !cfg!(feature = "unobserved");
+
 /// How a TLS handshake went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Handshake {
@@ -60,6 +65,15 @@ pub(crate) struct Present {
     pub(crate) catalog_revision: Option<i64>,
     pub(crate) catalog_silence: Option<Duration>,
     pub(crate) certificate_expiry: Option<i64>,
+    pub(crate) keys_age: Option<Duration>,
+}
+
+/// Connections to one upstream since the edge began: those that a request found open, and those that it had to make.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lines {
+    pub(crate) upstream: String,
+    pub(crate) reused: u64,
+    pub(crate) dialled: u64,
 }
 
 /// An open connection.
@@ -117,8 +131,8 @@ impl Meter {
             )?,
             handshakes: counter(
                 "platform_gateway_tls_handshakes_total",
-                "TLS handshakes by their end.",
-                &["result"],
+                "TLS handshakes by their end and the version agreed on.",
+                &["result", "version"],
             )?,
             refusals: counter(
                 "platform_gateway_refusals_total",
@@ -139,19 +153,41 @@ impl Meter {
                 "When the TLS certificate in use ends.",
                 &[],
             )?,
+            keys_age: metrics.register(GaugeVec::new(
+                Opts::new(
+                    "platform_gateway_jwks_age_seconds",
+                    "Time since the provider's keys were last read.",
+                ),
+                &[],
+            )?)?,
+            upstream_connections: counter(
+                "platform_gateway_upstream_connections_total",
+                "Connections to upstreams that requests took, by where they came from.",
+                &["upstream", "source"],
+            )?,
             tally: Tally::new(&metrics)?,
             metrics,
         })
     }
 
     /// The gateway's own series.
-    pub(crate) fn render(&self, present: &Present) -> prometheus::Result<String> {
+    pub(crate) fn render(&self, present: &Present, lines: &[Lines]) -> prometheus::Result<String> {
+        for Lines { upstream, reused, dialled } in lines {
+            for (source, count) in [("pool", *reused), ("dial", *dialled)] {
+                // Counted where no two workers meet; here only the sum is brought up to date.
+                let counter = self.upstream_connections.with_label_values(&[upstream.as_str(), source]);
+                counter.inc_by(count.saturating_sub(counter.get()));
+            }
+        }
         let whole = |gauges: &IntGaugeVec| gauges.with_label_values::<&str>(&[]);
         if let Some(revision) = present.catalog_revision {
             whole(&self.catalog_revision).set(revision);
         }
         if let Some(expiry) = present.certificate_expiry {
             whole(&self.certificate_expiry).set(expiry);
+        }
+        if let Some(age) = present.keys_age {
+            self.keys_age.with_label_values::<&str>(&[]).set(age.as_secs_f64());
         }
         if let Some(silence) = present.catalog_silence {
             let age: Gauge = self.catalog_silence.with_label_values::<&str>(&[]);
@@ -160,9 +196,14 @@ impl Meter {
         self.metrics.render()
     }
 
+    /// What makes the edge's spans, where traces are on.
+    pub(crate) fn tracer(&self) -> prometheus::Result<Option<Tracer>> {
+        Tracer::of("gateway", &self.metrics)
+    }
+
     /// Counts a request as in progress until the result is dropped.
-    pub(crate) fn begin(&self) -> InFlight {
-        self.metrics.http().in_flight()
+    pub(crate) fn begin(&self) -> Option<InFlight> {
+        OBSERVED.then(|| self.metrics.http().in_flight())
     }
 
     /// The same families for another worker.
@@ -179,6 +220,8 @@ impl Meter {
             catalog_revision: self.catalog_revision.clone(),
             catalog_silence: self.catalog_silence.clone(),
             certificate_expiry: self.certificate_expiry.clone(),
+            keys_age: self.keys_age.clone(),
+            upstream_connections: self.upstream_connections.clone(),
             tally: self.tally.clone(),
         }
     }
@@ -226,9 +269,9 @@ impl Meter {
         self.refusals.with_label_values(&[reason]).inc();
     }
 
-    /// One handshake that came to its end.
-    pub(crate) fn shook_hands(&self, result: Handshake) {
-        self.handshakes.with_label_values(&[result.word()]).inc();
+    /// One handshake that came to its end; one that failed agreed on no version.
+    pub(crate) fn shook_hands(&self, result: Handshake, version: &'static str) {
+        self.handshakes.with_label_values(&[result.word(), version]).inc();
     }
 
     /// Counts a connection of this listener as open until the result is dropped.
@@ -252,15 +295,17 @@ mod tests {
         meter.observe("/api/{moduleKey}/{path}", &Method::GET, 503, Duration::from_millis(2));
         meter.forwarded("timesheet", 503, Duration::from_millis(1));
         meter.refused("token_missing");
-        meter.shook_hands(Handshake::Done);
-        let nothing_known = meter.render(&Present::default()).expect("text");
+        meter.shook_hands(Handshake::Done, "1.3");
+        let nothing_known = meter.render(&Present::default(), &[]).expect("text");
         assert!(!nothing_known.contains("catalog") && !nothing_known.contains("certificate"));
         let present = Present {
             catalog_revision: Some(7),
             catalog_silence: Some(Duration::from_millis(1500)),
             certificate_expiry: Some(2_000_000_000),
+            keys_age: Some(Duration::from_millis(500)),
         };
-        let text = meter.render(&present).expect("text");
+        let lines = [Lines { upstream: "timesheet".to_owned(), reused: 4, dialled: 2 }];
+        let text = meter.render(&present, &lines).expect("text");
         for part in [
             "http_requests_in_flight{service=\"gateway\"} 1",
             "platform_gateway_upstream_requests_total{module=\"timesheet\",status=\"503\",service=\"gateway\"} 1",
@@ -269,16 +314,19 @@ mod tests {
             "platform_build_info{",
             "platform_gateway_connections{listener=\"tls\",service=\"gateway\"} 1",
             "platform_gateway_connections_total{listener=\"tls\",service=\"gateway\"} 1",
-            "platform_gateway_tls_handshakes_total{result=\"done\",service=\"gateway\"} 1",
+            "platform_gateway_tls_handshakes_total{result=\"done\",version=\"1.3\",service=\"gateway\"} 1",
             "platform_gateway_refusals_total{reason=\"token_missing\",service=\"gateway\"} 1",
             "platform_gateway_catalog_revision{service=\"gateway\"} 7",
+            "platform_gateway_jwks_age_seconds{service=\"gateway\"} 0.5",
+            "platform_gateway_upstream_connections_total{source=\"pool\",upstream=\"timesheet\",service=\"gateway\"} 4",
+            "platform_gateway_upstream_connections_total{source=\"dial\",upstream=\"timesheet\",service=\"gateway\"} 2",
             "platform_gateway_catalog_age_seconds{service=\"gateway\"} 1.5",
             "platform_gateway_certificate_expiry_timestamp_seconds{service=\"gateway\"} 2000000000",
         ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
         drop((busy, open));
-        let text = meter.render(&present).expect("text");
+        let text = meter.render(&present, &lines).expect("text");
         assert!(text.contains("platform_gateway_connections{listener=\"tls\",service=\"gateway\"} 0"));
     }
 }

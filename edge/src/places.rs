@@ -2,13 +2,14 @@
 //! catalog first names them. The same module at the same port is the same place in every later snapshot, so its counters
 //! and connections stay.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::config::EdgeConfig;
+use crate::meter::Lines;
 use crate::way::routes::Service;
 use crate::wire::Authority;
-use crate::wire::place::{Place, Speaks};
+use crate::wire::place::{Host, Place, Speaks};
 
 /// Where everything is.
 #[derive(Debug)]
@@ -62,6 +63,27 @@ impl Places {
             Arc::new(Place::new(hosts, self.config.budgets.concurrency, self.crews))
         });
         Arc::clone(place)
+    }
+
+    /// What connections they took, for a scrape.
+    pub(crate) fn lines(&self) -> Vec<Lines> {
+        const SERVICES: [Service; 5] =
+            [Service::Authz, Service::Org, Service::Registry, Service::Identity, Service::Idp];
+        let mut lines: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        let mut add = |name: &str, place: &Place| {
+            let (reused, dialled) = lines.entry(name.to_owned()).or_default();
+            for (more_reused, more_dialled) in place.hosts.iter().map(Host::counts) {
+                (*reused, *dialled) = (*reused + more_reused, *dialled + more_dialled);
+            }
+        };
+        for service in SERVICES {
+            add(service.name(), self.service(service));
+        }
+        // A module that came back at another port is the same upstream.
+        for ((key, _), place) in self.modules().iter() {
+            add(key, place);
+        }
+        lines.into_iter().map(|(upstream, (reused, dialled))| Lines { upstream, reused, dialled }).collect()
     }
 
     /// All of them, for sweeps.

@@ -75,7 +75,7 @@ pub fn environment() -> Settings {
 async fn dispatch(command: Command, environment: Settings) -> Result<(), Stop> {
     // Several TLS libraries in one process share one provider; a second installation changes nothing.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
-    telemetry::LogConfig::read(&environment)?.install();
+    let _traces = telemetry::install(&environment)?;
     variables::warn_unknown(&environment);
     match command {
         Command::Up => up::up(environment).await,

@@ -49,18 +49,12 @@ const OWN: &[Variable] =
 
 /// Every variable by name; a crate that declares one that another has declared means the same one.
 pub(crate) fn all() -> BTreeMap<&'static str, Variable> {
-    let shared = [
-        OWN,
-        telemetry::VARIABLES,
-        bearer::VARIABLES,
-        service::config::VARIABLES,
-        service::module::VARIABLES,
-        edge::VARIABLES,
-    ];
+    let shared =
+        [OWN, bearer::VARIABLES, service::config::VARIABLES, service::module::VARIABLES, edge::VARIABLES];
     let parts = catalog::parts();
     let theirs = parts.iter().map(|part| part.variables);
     let mut found = BTreeMap::new();
-    for variable in shared.into_iter().chain(theirs).flatten() {
+    for variable in telemetry::VARIABLES.iter().copied().chain(shared).chain(theirs).flatten() {
         found.entry(variable.name).or_insert(*variable);
     }
     found

@@ -24,6 +24,7 @@ mod grants_once;
 mod harness;
 mod hazards;
 mod matrix;
+mod observed;
 mod operators;
 mod org_statuses;
 mod outages;

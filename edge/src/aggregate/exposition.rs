@@ -112,6 +112,12 @@ impl Reading {
         }
     }
 
+    /// Makes room for so many bytes at once: growing step by step would leave the steps behind in the allocator.
+    pub(super) fn expect(&mut self, bytes: usize) {
+        // With the label that is added to every line.
+        self.exposition.text.reserve_exact(bytes.saturating_add(bytes / 4));
+    }
+
     /// Takes the next bytes, however they are cut.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {

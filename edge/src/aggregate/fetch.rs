@@ -7,13 +7,14 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONNECTION, HOST, HeaderValue};
 use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::TOTAL_BYTES;
 use super::budget::Share;
 use super::exposition::{Exposition, Reading};
 use super::line::Fault;
@@ -21,6 +22,8 @@ use crate::wire::Authority;
 
 /// What one target may take, connection included.
 const LONGEST: Duration = Duration::from_secs(2);
+/// Read ahead of the parser at most.
+const READ_BYTES: usize = 64 << 10;
 /// Where every service has its metrics.
 const PATH: &str = "/metrics";
 
@@ -65,7 +68,9 @@ pub(super) async fn fetch(target: &Target, share: &Share) -> Result<Exposition, 
 async fn exchange(target: &Target, share: &Share) -> Result<Exposition, Failed> {
     let address = (target.authority.host.as_str(), target.authority.port);
     let stream = TcpStream::connect(address).await?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let mut builder = http1::Builder::new();
+    builder.max_buf_size(READ_BYTES);
+    let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
     // Dropped, and the connection with it, when this exchange ends however it ends.
     let mut driver = JoinSet::new();
     driver.spawn(connection);
@@ -91,6 +96,9 @@ fn request(authority: &Authority) -> Request<Empty<Bytes>> {
 
 async fn read(mut body: Incoming, target: &Target, share: &Share) -> Result<Exposition, Failed> {
     let mut reading = Reading::new(&target.service);
+    // Room is only taken when it is written to, but what is announced beyond the budget of all would be no room.
+    let announced = body.size_hint().exact().and_then(|length| usize::try_from(length).ok());
+    reading.expect(announced.filter(|length| *length <= TOTAL_BYTES).unwrap_or_default());
     let mut received = 0_usize;
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else { continue };

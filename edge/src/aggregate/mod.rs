@@ -124,6 +124,7 @@ fn present(edge: &Edge) -> Present {
         catalog_revision: edge.catalog.present().map(|catalog| catalog.revision()),
         catalog_silence: edge.catalog.silent_for(),
         certificate_expiry: edge.certificates.expiry(),
+        keys_age: edge.tokens.verifier().keys_age(),
     }
 }
 
@@ -134,7 +135,7 @@ fn own(edge: &Edge) -> Exposition {
         reading.feed(text.as_bytes())?;
         reading.finish()
     };
-    let own = edge.meter.render(&present(edge)).map_err(|error| error.to_string());
+    let own = edge.meter.render(&present(edge), &edge.places.lines()).map_err(|error| error.to_string());
     own.and_then(|text| read(text).map_err(|fault| fault.to_string())).unwrap_or_else(|error| {
         tracing::error!(%error, "the gateway's own metrics cannot be read");
         Exposition::empty("gateway")

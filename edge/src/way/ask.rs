@@ -2,14 +2,16 @@
 //! is a 503: never an allow.
 
 use bytes::Bytes;
+use contract::Subject;
 use contract::envelope::DataBody;
-use contract::{CorrelationId, Subject};
 use http::header::{CONTENT_TYPE, HOST, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use telemetry::Span;
 
+use super::named::Named;
 use super::path::encode;
 use super::refusal::Refusal;
 use super::routes::Service;
@@ -33,13 +35,9 @@ pub(crate) struct Membership {
 }
 
 /// Asks authz, fresh every time.
-pub(crate) async fn superadmin(
-    edge: &Edge,
-    subject: &Subject,
-    correlation: &CorrelationId,
-) -> Result<Superadmin, Refusal> {
+pub(crate) async fn superadmin(edge: &Edge, subject: &Subject, named: &Named) -> Result<Superadmin, Refusal> {
     let path = format!("/internal/authz/superadmin/{}", encode(subject.as_str()));
-    ask(edge, Service::Authz, Method::GET, &path, Bytes::new(), correlation).await
+    ask(edge, Service::Authz, Method::GET, &path, Bytes::new(), named).await
 }
 
 /// Asks org.
@@ -47,11 +45,11 @@ pub(crate) async fn membership(
     edge: &Edge,
     company: &str,
     subject: &Subject,
-    correlation: &CorrelationId,
+    named: &Named,
 ) -> Result<Membership, Refusal> {
     let path =
         format!("/internal/org/companies/{}/members/by-kcsub/{}", encode(company), encode(subject.as_str()));
-    ask(edge, Service::Org, Method::GET, &path, Bytes::new(), correlation).await
+    ask(edge, Service::Org, Method::GET, &path, Bytes::new(), named).await
 }
 
 /// One question; `body` is JSON or empty.
@@ -61,9 +59,10 @@ pub(crate) async fn ask<T: DeserializeOwned>(
     method: Method,
     path: &str,
     body: Bytes,
-    correlation: &CorrelationId,
+    named: &Named,
 ) -> Result<T, Refusal> {
     let no_answer = |reason| Refusal::Unavailable { dependency: service, reason };
+    let (correlation, asking) = (&named.correlation, named.ask(&method, service.name()));
     let mut request = Request::new(());
     *request.method_mut() = method;
     *request.uri_mut() = path.parse::<Uri>().map_err(|_| no_answer("bad_question"))?;
@@ -74,15 +73,24 @@ pub(crate) async fn ask<T: DeserializeOwned>(
     {
         headers.insert(name, HeaderValue::from_str(&value).map_err(|_| no_answer("bad_question"))?);
     }
+    named.mark(headers, asking.as_ref());
     let (status, body) = edge
         .upstreams
         .ask(edge.places.service(service), request, body)
         .await
-        .map_err(|failure| no_answer(failure.reason()))?;
+        .map_err(|failure| no_answer(failure.reason()))
+        .inspect_err(|_| fail(asking.as_ref(), "no answer"))?;
     if status != StatusCode::OK {
-        tracing::warn!(service = service.name(), %status, %correlation, "an internal question was not answered");
+        fail(asking.as_ref(), status.as_str());
+        tracing::warn!(service = service.name(), %status, correlation_id = %correlation, "an internal question was not answered");
         return Err(no_answer("unexpected_status"));
     }
     let answer: DataBody<T> = serde_json::from_slice(&body).map_err(|_| no_answer("malformed_answer"))?;
     Ok(answer.data)
+}
+
+fn fail(asking: Option<&Span>, why: &str) {
+    if let Some(span) = asking {
+        span.fail(why.to_owned());
+    }
 }

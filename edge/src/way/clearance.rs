@@ -42,6 +42,16 @@ pub(crate) enum Destination {
     Module(Arc<str>),
 }
 
+impl Destination {
+    /// The upstream's name, as logs and metrics have it.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Service(service) => service.name(),
+            Self::Module(key) => key,
+        }
+    }
+}
+
 /// Asks the guard of a fixed route, or the catalog for a module.
 pub(crate) async fn clear(
     edge: &Edge,
@@ -75,7 +85,7 @@ async fn pass(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Caller) ->
     match found.row.guard {
         Guard::Bearer | Guard::BearerAtOnce => Ok(()),
         Guard::Superadmin => {
-            let answer = ask::superadmin(edge, &caller.claims.subject, &guarded.correlation).await?;
+            let answer = ask::superadmin(edge, &caller.claims.subject, &guarded.named).await?;
             let ask::Superadmin { held, reason, evidence } = answer;
             if held { Ok(()) } else { Err(Refusal::Denied(Denial::NotSuperadmin { reason, evidence })) }
         }
@@ -89,7 +99,7 @@ async fn directory(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Calle
     if parse_uuid(company).is_none() {
         return Err(Refusal::PathId("companyId"));
     }
-    let membership = ask::membership(edge, company, &caller.claims.subject, &guarded.correlation).await?;
+    let membership = ask::membership(edge, company, &caller.claims.subject, &guarded.named).await?;
     match (membership.is_member, membership.is_active) {
         (true, true) => Ok(()),
         (true, false) => or_superadmin(edge, guarded, caller, Some("COMPANY_ACCESS_BLOCKED")).await,
@@ -120,7 +130,7 @@ async fn or_superadmin(
     caller: &Caller,
     denial: Option<&'static str>,
 ) -> Result<(), Refusal> {
-    let answer = ask::superadmin(edge, &caller.claims.subject, &guarded.correlation).await?;
+    let answer = ask::superadmin(edge, &caller.claims.subject, &guarded.named).await?;
     if answer.held {
         return Ok(());
     }

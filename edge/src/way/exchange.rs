@@ -23,8 +23,13 @@ use crate::wire::incoming::RequestBody;
 use crate::wire::upstream::Failure;
 
 /// One request, answered.
-pub(crate) async fn run(edge: &Arc<Edge>, peer: Peer, request: Request<RequestBody>) -> Response<EdgeBody> {
+pub(crate) async fn run(
+    edge: &Arc<Edge>,
+    peer: Peer,
+    mut request: Request<RequestBody>,
+) -> Response<EdgeBody> {
     let mut trace = Trace::begin(edge, &request);
+    trace.listen(request.body_mut());
     let answered = attempt(edge, peer, request, &mut trace).await;
     trace.finish(edge, answered)
 }
@@ -44,7 +49,7 @@ async fn attempt(
     if cors::is_preflight(&framed.request) {
         return Ok(cors::preflight(trace.origin.as_ref()));
     }
-    let guarded = guard::guard(&edge.config, peer, &trace.correlation, framed)?;
+    let guarded = guard::guard(&edge.config, peer, &trace.named, framed)?;
     let route = edge.routes.resolve(&guarded)?;
     trace.matched(&route);
     let cleared = match route.to {
@@ -54,13 +59,18 @@ async fn attempt(
             clearance::provider(edge, &guarded, &path)
         }
         to @ (To::Fixed(_) | To::Module(_)) => {
+            let step = trace.named.step("authenticate");
             let caller = match authenticate(&edge.tokens, &guarded).await {
                 Ok(caller) => caller,
                 Err(refusal) => return Err(unless_limited(edge, &guarded, trace, refusal)),
             };
+            drop(step);
             trace.called_by(&caller);
             trace.limited(edge, edge.rates.subject(&caller.claims.subject))?;
-            provision::ensure(edge, &caller, to.guard(), &guarded.correlation).await?;
+            let step = trace.named.step("provision");
+            provision::ensure(edge, &caller, to.guard(), &guarded.named).await?;
+            drop(step);
+            let _step = trace.named.step("clear");
             match clearance::clear(edge, &guarded, to, &caller).await? {
                 Clearance::Upstream(cleared) => cleared,
                 Clearance::AggregatedMetrics => return local::metrics(edge).await,
@@ -76,13 +86,22 @@ fn unless_limited(edge: &Edge, guarded: &Guarded, trace: &mut Trace, refusal: Re
     trace.limited(edge, edge.rates.anonymous(guarded)).err().unwrap_or(refusal)
 }
 
-async fn forward(edge: &Edge, outbound: Outbound, trace: &mut Trace) -> Result<Response<EdgeBody>, Refusal> {
-    let Outbound { mut outgoing, to, method, body_limit, then } = outbound;
+async fn forward(
+    edge: &Edge,
+    mut outbound: Outbound,
+    trace: &mut Trace,
+) -> Result<Response<EdgeBody>, Refusal> {
+    let asking = outbound.trace();
+    let Outbound { mut outgoing, to, method, body_limit, then, .. } = outbound;
     let settled = outgoing.upload.settle(edge.config.budgets.body_idle).await;
     settled.map_err(|fault| Refusal::Body { fault, limit: body_limit })?;
     let sent = Instant::now();
     let answered = edge.upstreams.send(outgoing).await;
     trace.forwarded(&to, sent.elapsed());
+    if let (Some(span), Err(failure)) = (&asking, &answered) {
+        span.fail(failure.reason());
+    }
+    drop(asking);
     let mut response = answered.map_err(|failure| refused(failure, to, body_limit))?;
     let revision = inbound::clean(&method, &mut response);
     if let (Then::SettleCatalog, Some(revision)) = (then, revision) {

@@ -3,9 +3,9 @@
 
 use std::net::Ipv6Addr;
 
-use contract::CorrelationId;
 use http::{Request, Version, header, uri};
 
+use super::named::Named;
 use super::refusal::Refusal;
 use crate::config::{EdgeConfig, Limits};
 use crate::wire::connection::Peer;
@@ -30,7 +30,7 @@ pub(crate) struct Guarded {
     pub(crate) host: String,
     pub(crate) peer: Peer,
     pub(crate) behind_trusted_proxy: bool,
-    pub(crate) correlation: CorrelationId,
+    pub(crate) named: Named,
 }
 
 /// Checks limits and host.
@@ -44,7 +44,7 @@ pub(crate) fn frame(limits: &Limits, request: Request<RequestBody>) -> Result<Fr
 pub(crate) fn guard(
     config: &EdgeConfig,
     peer: Peer,
-    correlation: &CorrelationId,
+    named: &Named,
     framed: Framed,
 ) -> Result<Guarded, Refusal> {
     let Framed { request, host } = framed;
@@ -63,7 +63,7 @@ pub(crate) fn guard(
         ));
     }
     let behind_trusted_proxy = config.trusted.contain(peer.address.ip());
-    Ok(Guarded { request, host, peer, behind_trusted_proxy, correlation: correlation.clone() })
+    Ok(Guarded { request, host, peer, behind_trusted_proxy, named: named.clone() })
 }
 
 fn expects_the_unknown(headers: &header::HeaderMap) -> bool {

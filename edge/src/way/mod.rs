@@ -2,6 +2,7 @@
 //! `bearer`, `provision`, `clearance`, `outbound`; every "no" is a `refusal`. `path`, `cors` and `forwarded` are the pure
 //! rules behind them.
 
+pub(crate) mod account;
 pub(crate) mod ask;
 pub(crate) mod bearer;
 pub(crate) mod clearance;
@@ -11,6 +12,7 @@ pub(crate) mod forwarded;
 pub(crate) mod guard;
 pub(crate) mod inbound;
 pub(crate) mod local;
+pub(crate) mod named;
 pub(crate) mod outbound;
 pub(crate) mod path;
 pub(crate) mod provision;

@@ -5,10 +5,12 @@ use contract::CorrelationId;
 use http::header::{HOST, HeaderName, HeaderValue, TE};
 use http::{HeaderMap, Method, Request, Uri};
 use http_body::Body as _;
+use telemetry::Span;
 
 use super::clearance::{Cleared, Destination};
 use super::forwarded;
 use super::guard::Guarded;
+use super::named::Named;
 use super::refusal::Refusal;
 use super::routes::Then;
 use super::upgrade;
@@ -24,12 +26,13 @@ pub(crate) struct Outbound {
     pub(crate) method: Method,
     pub(crate) body_limit: Option<usize>,
     pub(crate) then: Then,
+    named: Named,
 }
 
 impl Outbound {
     /// Rewrites the client's request.
     pub(crate) fn build(guarded: Guarded, cleared: Cleared) -> Result<Self, Refusal> {
-        let Guarded { request, host, peer, behind_trusted_proxy, correlation } = guarded;
+        let Guarded { request, host, peer, behind_trusted_proxy, named } = guarded;
         let Cleared { target, place, path_and_query, body_limit, then } = cleared;
         let (parts, body) = request.into_parts();
         let announced = body.size_hint().lower();
@@ -37,7 +40,7 @@ impl Outbound {
             return Err(Refusal::Body { fault: ClientFault::TooLarge, limit: body_limit });
         }
         let upgrade = upgrade::asked_for(&parts, &body);
-        let mut headers = rewrite(parts.headers, &host, &correlation, peer, behind_trusted_proxy)?;
+        let mut headers = rewrite(parts.headers, &host, &named.correlation, peer, behind_trusted_proxy)?;
         let mut request = Request::new(());
         *request.method_mut() = parts.method.clone();
         if let Some(upgrade) = &upgrade {
@@ -53,7 +56,16 @@ impl Outbound {
         *request.headers_mut() = headers;
         let upload = Upload::client(body, body_limit);
         let outgoing = Outgoing { place, request, upload, upgrade: upgrade.is_some() };
-        Ok(Self { outgoing, to: target, method: parts.method, body_limit, then })
+        Ok(Self { outgoing, to: target, method: parts.method, body_limit, then, named })
+    }
+
+    /// The span of the forwarded request, where anybody will see it. Where traces are on, the upstream is told of the edge's
+    /// own span; where they are off, the client's words about its trace go on as they came.
+    pub(crate) fn trace(&mut self) -> Option<Span> {
+        self.named.span()?;
+        let asking = self.named.ask(&self.method, self.to.name());
+        self.named.mark(self.outgoing.request.headers_mut(), asking.as_ref());
+        asking
     }
 }
 

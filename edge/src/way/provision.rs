@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bearer::Claims;
 use bytes::Bytes;
-use contract::{CorrelationId, Subject};
+use contract::Subject;
 use http::Method;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout};
 
 use super::ask::ask;
 use super::bearer::Caller;
+use super::named::Named;
 use super::refusal::Refusal;
 use super::routes::{Guard, Service};
 use crate::Edge;
@@ -63,17 +64,17 @@ pub(crate) async fn ensure(
     edge: &Arc<Edge>,
     caller: &Caller,
     guard: Option<Guard>,
-    correlation: &CorrelationId,
+    named: &Named,
 ) -> Result<(), Refusal> {
     let outcome = match edge.provisioned.look(&caller.claims.subject) {
         Look::Fresh => return Ok(()),
         Look::Stale => {
-            spawn(edge, Arc::clone(&caller.claims), correlation.clone(), None);
+            spawn(edge, Arc::clone(&caller.claims), named.clone(), None);
             return Ok(());
         }
         Look::Pending(outcome) => outcome,
         Look::First(tell, outcome) => {
-            spawn(edge, Arc::clone(&caller.claims), correlation.clone(), Some(tell));
+            spawn(edge, Arc::clone(&caller.claims), named.clone(), Some(tell));
             outcome
         }
     };
@@ -92,17 +93,12 @@ async fn settled(mut outcome: watch::Receiver<Outcome>) -> Result<(), &'static s
 }
 
 /// The asking outlives the request that began it: others wait for the same answer.
-fn spawn(
-    edge: &Arc<Edge>,
-    claims: Arc<Claims>,
-    correlation: CorrelationId,
-    tell: Option<watch::Sender<Outcome>>,
-) {
+fn spawn(edge: &Arc<Edge>, claims: Arc<Claims>, named: Named, tell: Option<watch::Sender<Outcome>>) {
     let edge = Arc::clone(edge);
     edge.tasks.clone().spawn(async move {
-        let outcome = provision(&edge, &claims, &correlation).await;
+        let outcome = provision(&edge, &claims, &named).await;
         if let Err(reason) = outcome {
-            tracing::warn!(reason, %correlation, "identity did not provision a subject");
+            tracing::warn!(reason, correlation_id = %named.correlation, "identity did not provision a subject");
         }
         edge.provisioned.all.settle(&claims.subject, outcome.is_ok());
         if let Some(tell) = tell {
@@ -130,7 +126,7 @@ struct Answer {
     kc_sub: Subject,
 }
 
-async fn provision(edge: &Edge, claims: &Claims, correlation: &CorrelationId) -> Result<(), &'static str> {
+async fn provision(edge: &Edge, claims: &Claims, named: &Named) -> Result<(), &'static str> {
     let question = Question {
         kc_sub: claims.subject.as_str(),
         kind: if claims.is_service_account() { "service" } else { "user" },
@@ -140,8 +136,7 @@ async fn provision(edge: &Edge, claims: &Claims, correlation: &CorrelationId) ->
     };
     let body = serde_json::to_vec(&question).map_err(|_| "bad_question")?;
     let path = "/internal/identity/provision";
-    let asked =
-        ask::<Answer>(edge, Service::Identity, Method::POST, path, Bytes::from(body), correlation).await;
+    let asked = ask::<Answer>(edge, Service::Identity, Method::POST, path, Bytes::from(body), named).await;
     match asked {
         Ok(answer) if answer.kc_sub == claims.subject => Ok(()),
         Ok(_) => Err("malformed_answer"),

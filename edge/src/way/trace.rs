@@ -1,54 +1,51 @@
-//! What is remembered of a request along its way, for the end of it: correlation id and origin on the answer, metrics,
-//! and one line in the access log, which is written beside the requests.
+//! What is remembered of a request along its way, for the answer: its names, the origin, metrics, and the account that is
+//! closed when the answer's last byte is gone.
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use bearer::Claims;
-use contract::{CorrelationId, Subject};
 use http::{HeaderValue, Method, Request, Response};
-use telemetry::{AccessRecord, InFlight, UNMATCHED, Value};
-use time::OffsetDateTime;
+use telemetry::{InFlight, UNMATCHED};
 use tokio::time::Instant;
 use tracing::Level;
 
+use super::account::{Account, Forwarded};
 use super::bearer::Caller;
 use super::clearance::Destination;
+use super::named::Named;
 use super::rate::Taken;
 use super::refusal::Refusal;
 use super::route::Route;
 use super::{CORRELATION, cors};
 use crate::Edge;
+use crate::meter::OBSERVED;
 use crate::wire::body::EdgeBody;
-
-/// Bytes of a subject's hash in the log: enough to tell subjects apart, too few to look one up.
-const HASH_BYTES: usize = 8;
+use crate::wire::incoming::RequestBody;
 
 /// A request's memory.
 pub(crate) struct Trace {
-    pub(crate) correlation: CorrelationId,
+    pub(crate) named: Named,
     pub(crate) origin: Option<HeaderValue>,
     method: Method,
     began: Instant,
-    in_flight: InFlight,
+    in_flight: Option<InFlight>,
     label: Option<&'static str>,
     caller: Option<Arc<Claims>>,
     forwarded: Option<Forwarded>,
     taken: Option<Taken>,
-}
-
-/// A request that went to an upstream.
-struct Forwarded {
-    to: Destination,
-    took: Duration,
+    received: Option<Arc<AtomicU64>>,
+    /// The access log wants a line.
+    logged: bool,
 }
 
 impl Trace {
     pub(crate) fn begin<B>(edge: &Edge, request: &Request<B>) -> Self {
         let headers = request.headers();
         Self {
-            correlation: CorrelationId::accept(headers.get(CORRELATION).map(HeaderValue::as_bytes)),
+            named: Named::of(headers, edge.tracer.as_ref()),
             origin: cors::allowed_origin(headers, &edge.config.origins),
             method: request.method().clone(),
             began: Instant::now(),
@@ -57,6 +54,15 @@ impl Trace {
             caller: None,
             forwarded: None,
             taken: None,
+            received: None,
+            logged: OBSERVED && tracing::enabled!(target: "access", Level::INFO),
+        }
+    }
+
+    /// Counts the bytes of the request's body, where somebody will be told.
+    pub(crate) fn listen(&mut self, body: &mut RequestBody) {
+        if self.logged {
+            self.received = body.listen();
         }
     }
 
@@ -91,34 +97,43 @@ impl Trace {
         if let Some(refusal) = refused {
             edge.meter.refused(refusal.kind());
         }
-        let logged = tracing::enabled!(target: "access", Level::INFO);
-        let reason = refused.filter(|_| logged).map_or(Cow::Borrowed(""), Refusal::reason);
+        let wanted = self.logged || self.named.span().is_some();
+        let reason = refused.filter(|_| wanted).map_or(Cow::Borrowed(""), Refusal::reason);
         let from_edge = refused.is_some() || self.forwarded.is_none();
         let mut response = answered.unwrap_or_else(Refusal::render);
         let (status, elapsed) = (response.status().as_u16(), self.began.elapsed());
-        self.count(edge, status, elapsed);
+        if OBSERVED {
+            self.count(edge, status, elapsed);
+        }
         let headers = response.headers_mut();
         cors::mark(headers, self.origin);
         if let Some(taken) = self.taken {
             taken.mark(headers);
         }
-        if let Ok(value) = HeaderValue::from_str(self.correlation.as_str()) {
+        if let Ok(value) = HeaderValue::from_str(self.named.correlation.as_str()) {
             headers.insert(CORRELATION, value);
         }
         response.body_mut().hold(self.in_flight);
-        if logged {
-            edge.access.put(AccessLine {
+        if wanted {
+            let account = Account {
                 at: edge.dates.moment(),
-                correlation: self.correlation,
+                began: self.began,
+                named: self.named,
                 caller: self.caller,
                 method: self.method,
                 route: self.label.unwrap_or(UNMATCHED),
                 status,
-                elapsed,
+                first_byte: elapsed,
                 forwarded: self.forwarded,
+                received: self.received,
                 from_edge,
                 reason,
-            });
+                log: self.logged.then(|| Arc::clone(&edge.access)),
+                elapsed,
+                bytes_in: 0,
+                bytes_out: 0,
+            };
+            response.body_mut().account(account.open());
         }
         response
     }
@@ -129,53 +144,4 @@ impl Trace {
             edge.meter.forwarded(key, status, *took);
         }
     }
-}
-
-/// A line of the access log: never a token, and the subject only as a hash.
-pub(crate) struct AccessLine {
-    at: OffsetDateTime,
-    correlation: CorrelationId,
-    caller: Option<Arc<Claims>>,
-    method: Method,
-    route: &'static str,
-    status: u16,
-    elapsed: Duration,
-    forwarded: Option<Forwarded>,
-    from_edge: bool,
-    reason: Cow<'static, str>,
-}
-
-impl AccessRecord for AccessLine {
-    fn at(&self) -> OffsetDateTime {
-        self.at
-    }
-
-    fn fields(&self, field: &mut dyn FnMut(&'static str, Value<'_>)) {
-        let subject = self.caller.as_ref().map(|caller| format!("{:016x}", hash(&caller.subject)));
-        let upstream = self.forwarded.as_ref().map(|forwarded| match &forwarded.to {
-            Destination::Service(service) => service.name(),
-            Destination::Module(key) => key.as_ref(),
-        });
-        field("correlation_id", Value::Text(self.correlation.as_str()));
-        field("subject", Value::Text(subject.as_deref().unwrap_or_default()));
-        field("method", Value::Text(self.method.as_str()));
-        field("route", Value::Text(self.route));
-        field("status", Value::Number(u64::from(self.status)));
-        field("elapsed_us", Value::Number(micros(self.elapsed)));
-        field("upstream", Value::Text(upstream.unwrap_or_default()));
-        let took = self.forwarded.as_ref().map_or(0, |forwarded| micros(forwarded.took));
-        field("upstream_us", Value::Number(took));
-        field("origin", Value::Text(if self.from_edge { "edge" } else { "upstream" }));
-        field("reason", Value::Text(&self.reason));
-    }
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-}
-
-fn hash(subject: &Subject) -> u64 {
-    let digest = ring::digest::digest(&ring::digest::SHA256, subject.as_str().as_bytes());
-    let short = digest.as_ref().iter().take(HASH_BYTES);
-    short.fold(0_u64, |hash, byte| (hash << 8) | u64::from(*byte))
 }

@@ -16,11 +16,13 @@ use super::h1::call::{Broken, Link};
 use super::place::Turn;
 use super::tunnel::Tunnel;
 use crate::config::Budgets;
+use crate::way::account::Open;
 
 /// A body to a client, and what stays open until it is sent or dropped.
 pub(crate) struct EdgeBody {
     source: Source,
     in_flight: Option<InFlight>,
+    account: Open,
     busy: Option<Busy>,
 }
 
@@ -57,6 +59,19 @@ pub(crate) enum BodyError {
     Idle,
 }
 
+impl BodyError {
+    /// A stable word for the access log.
+    const fn reason(&self) -> &'static str {
+        match self {
+            Self::Link(Broken::Client(_)) => "client_body",
+            Self::Link(Broken::Idle) | Self::Idle => "stream_idle",
+            Self::Link(Broken::Socket(_) | Broken::Short | Broken::Malformed(_)) | Self::Stream(_) => {
+                "answer_broken"
+            }
+        }
+    }
+}
+
 impl EdgeBody {
     pub(crate) const fn full(bytes: Bytes) -> Self {
         Self::of(Source::Full(bytes))
@@ -90,13 +105,18 @@ impl EdgeBody {
     pub(crate) fn take_tunnel(&mut self) -> Option<Tunnel> {
         let Source::Tunnel(tunnel) = &mut self.source else { return None };
         let mut tunnel = tunnel.take()?;
-        tunnel.keep(self.in_flight.take());
+        tunnel.keep(self.in_flight.take(), std::mem::take(&mut self.account));
         Some(*tunnel)
     }
 
     /// Counts the request as in progress until this body is gone.
-    pub(crate) fn hold(&mut self, in_flight: InFlight) {
-        self.in_flight = Some(in_flight);
+    pub(crate) fn hold(&mut self, in_flight: Option<InFlight>) {
+        self.in_flight = in_flight;
+    }
+
+    /// Closes the account when this body is gone.
+    pub(crate) fn account(&mut self, account: Open) {
+        self.account = account;
     }
 
     /// Keeps the client's connection busy until this body is gone.
@@ -105,7 +125,7 @@ impl EdgeBody {
     }
 
     const fn of(source: Source) -> Self {
-        Self { source, in_flight: None, busy: None }
+        Self { source, in_flight: None, account: Open::none(), busy: None }
     }
 }
 
@@ -117,13 +137,20 @@ impl Body for EdgeBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        match &mut self.source {
+        let this = &mut *self;
+        let polled = match &mut this.source {
             Source::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
             Source::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Source::Link { link, budgets } => poll_link(link, budgets, context),
             Source::Stream(stream) => stream.poll(context),
             Source::Tunnel(_) => Poll::Ready(None),
+        };
+        match &polled {
+            Poll::Ready(Some(Ok(frame))) => this.account.sent(frame.data_ref().map_or(0, Bytes::len)),
+            Poll::Ready(Some(Err(error))) => this.account.broke_off(error.reason()),
+            Poll::Ready(None) | Poll::Pending => {}
         }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {

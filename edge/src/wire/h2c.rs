@@ -82,6 +82,7 @@ impl Upstreams {
                 tracing::debug!(%error, "an HTTP/2 upstream connection ended");
             }
         });
+        kept.dialled();
         kept.share(sender.clone());
         Ok(sender)
     }

@@ -3,6 +3,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -25,7 +26,11 @@ pub(crate) trait Client: Send + Sync {
 }
 
 /// A request's body.
-pub(crate) struct RequestBody(Source);
+pub(crate) struct RequestBody {
+    source: Source,
+    /// Bytes that came, for whoever asked to know.
+    received: Option<Arc<AtomicU64>>,
+}
 
 enum Source {
     Http1(Arc<dyn Client>),
@@ -34,16 +39,24 @@ enum Source {
 
 impl RequestBody {
     pub(crate) fn http1(client: Arc<dyn Client>) -> Self {
-        Self(Source::Http1(client))
+        Self { source: Source::Http1(client), received: None }
     }
 
     pub(crate) const fn http2(body: Incoming) -> Self {
-        Self(Source::Http2(body))
+        Self { source: Source::Http2(body), received: None }
+    }
+
+    /// Counts what comes from now on; nothing will where there is no body.
+    pub(crate) fn listen(&mut self) -> Option<Arc<AtomicU64>> {
+        if !self.is_end_stream() {
+            self.received = Some(Arc::default());
+        }
+        self.received.clone()
     }
 
     /// Passes an informational answer on, where the protocol lets the edge do so: hyper's HTTP/2 side does not.
     pub(crate) fn inform(&self, status: StatusCode, headers: &HeaderMap) {
-        if let Source::Http1(client) = &self.0 {
+        if let Source::Http1(client) = &self.source {
             client.inform(status, headers);
         }
     }
@@ -57,24 +70,29 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ClientFault>>> {
-        match &mut self.0 {
+        let polled = match &mut self.source {
             Source::Http1(client) => client.poll_frame(context),
             Source::Http2(body) => {
                 let polled = Pin::new(body).poll_frame(context);
                 polled.map(|frame| frame.map(|frame| frame.map_err(|_| ClientFault::Broken)))
             }
+        };
+        if let (Some(received), Poll::Ready(Some(Ok(frame)))) = (&self.received, &polled) {
+            let length = frame.data_ref().map_or(0, Bytes::len);
+            received.fetch_add(u64::try_from(length).unwrap_or(u64::MAX), Ordering::Relaxed);
         }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
+        match &self.source {
             Source::Http1(client) => client.is_end(),
             Source::Http2(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.source {
             Source::Http1(client) => client.size_hint(),
             Source::Http2(body) => body.size_hint(),
         }
@@ -83,7 +101,7 @@ impl Body for RequestBody {
 
 impl std::fmt::Debug for RequestBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let source = match &self.0 {
+        let source = match &self.source {
             Source::Http1(_) => "Http1",
             Source::Http2(_) => "Http2",
         };

@@ -111,6 +111,12 @@ impl Place {
 }
 
 impl Host {
+    /// Connections that all workers took from their shelves, and had to make.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let counts = self.shelves.iter().map(Shelf::counts);
+        counts.fold((0, 0), |(reused, dialled), (r, d)| (reused + r, dialled + d))
+    }
+
     fn new(speaks: Speaks, authority: Authority, workers: usize) -> Self {
         Self {
             authority,

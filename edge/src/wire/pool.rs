@@ -2,6 +2,7 @@
 //! request was sent in full, dropped when something happened to them or they grew old. Only its worker uses it, so its lock
 //! is never waited for.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ pub(crate) struct Shelf {
     idle: Mutex<Vec<Idle>>,
     /// The one connection of a host that speaks HTTP/2.
     shared: Mutex<Option<SendRequest<Upload>>>,
+    reused: AtomicU64,
+    dialled: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -34,6 +37,7 @@ impl Shelf {
         let mut idle = lock(&self.idle);
         while let Some(Idle { link, since }) = idle.pop() {
             if since.elapsed() < longest_idle && link.is_quiet() {
+                self.reused.fetch_add(1, Ordering::Relaxed);
                 return Some(link);
             }
         }
@@ -58,7 +62,21 @@ impl Shelf {
 
     /// The open HTTP/2 connection.
     pub(crate) fn shared(&self) -> Option<SendRequest<Upload>> {
-        lock(&self.shared).as_ref().filter(|sender| !sender.is_closed()).cloned()
+        let shared = lock(&self.shared).as_ref().filter(|sender| !sender.is_closed()).cloned();
+        if shared.is_some() {
+            self.reused.fetch_add(1, Ordering::Relaxed);
+        }
+        shared
+    }
+
+    /// Counts a connection that was made because none was open.
+    pub(crate) fn dialled(&self) {
+        self.dialled.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many connections were taken from here, and how many had to be made.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.reused.load(Ordering::Relaxed), self.dialled.load(Ordering::Relaxed))
     }
 
     pub(crate) fn share(&self, sender: SendRequest<Upload>) {

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use rustls::ProtocolVersion;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -42,6 +43,17 @@ impl Scheme {
         match self {
             Self::Http => "http",
             Self::Https => "https",
+        }
+    }
+}
+
+impl Secured<TlsStream<TcpStream>> {
+    /// The version of TLS that both sides agreed on.
+    pub(crate) fn version(&self) -> &'static str {
+        match self.stream.get_ref().1.protocol_version() {
+            Some(ProtocolVersion::TLSv1_3) => "1.3",
+            Some(ProtocolVersion::TLSv1_2) => "1.2",
+            _ => "other",
         }
     }
 }

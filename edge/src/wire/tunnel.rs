@@ -16,6 +16,7 @@ use tokio_util::io::poll_read_buf;
 use super::alarm::Alarm;
 use super::place::Turn;
 use super::socket::Socket;
+use crate::way::account::Open;
 
 /// Read at once; more gains nothing for messages.
 const READ: usize = 16 << 10;
@@ -29,6 +30,7 @@ pub(crate) struct Tunnel {
     longest_pause: Duration,
     turn: Option<Turn>,
     in_flight: Option<InFlightHeld>,
+    account: Open,
 }
 
 /// Counted as in progress.
@@ -47,11 +49,12 @@ impl Tunnel {
         turn: Option<Turn>,
         longest_pause: Duration,
     ) -> Self {
-        Self { socket, early, longest_pause, turn, in_flight: None }
+        Self { socket, early, longest_pause, turn, in_flight: None, account: Open::none() }
     }
 
-    pub(crate) fn keep(&mut self, in_flight: Option<InFlight>) {
+    pub(crate) fn keep(&mut self, in_flight: Option<InFlight>, account: Open) {
         self.in_flight = in_flight.map(InFlightHeld);
+        self.account = account;
     }
 
     /// Carries bytes until both sides have ended, one failed, or nothing moved for too long. `early` came from the client
@@ -66,6 +69,7 @@ impl Tunnel {
             let mut moved = false;
             let sent = up.poll(&mut client, &mut self.socket, context, &mut moved)?;
             let received = down.poll(&mut self.socket, &mut client, context, &mut moved)?;
+            self.account.carried(up.carried, down.carried);
             if sent.is_ready() && received.is_ready() {
                 return Poll::Ready(Ok(()));
             }
@@ -83,13 +87,15 @@ impl Tunnel {
 /// One direction.
 struct Way {
     held: BytesMut,
+    /// Bytes that were passed on.
+    carried: u64,
     ended: bool,
     shut: bool,
 }
 
 impl Way {
     const fn with(held: BytesMut) -> Self {
-        Self { held, ended: false, shut: false }
+        Self { held, carried: 0, ended: false, shut: false }
     }
 
     /// `Ready` once its end was passed on.
@@ -132,6 +138,7 @@ impl Way {
                     return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
                 }
                 self.held.advance(written);
+                self.carried += u64::try_from(written).unwrap_or(u64::MAX);
                 *moved = true;
             }
             if self.ended {

@@ -170,6 +170,9 @@ impl Upstreams {
             place.note(host, false);
         })??;
         turn.at(host);
+        if let Some(shelf) = turn.host().and_then(|host| host.shelf(self.worker)) {
+            shelf.dialled();
+        }
         Ok((Box::new(Link::new(socket, self.worker)), turn, host))
     }
 

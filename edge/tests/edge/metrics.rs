@@ -291,8 +291,8 @@ async fn the_gateway_tells_of_its_connections_refusals_catalog_and_certificate()
     let reply = scrape(&world).await;
     for part in [
         "platform_gateway_connections{listener=\"tls\",service=\"gateway\"} ",
-        "platform_gateway_tls_handshakes_total{result=\"done\",service=\"gateway\"} ",
-        "platform_gateway_tls_handshakes_total{result=\"failed\",service=\"gateway\"} 1",
+        "platform_gateway_tls_handshakes_total{result=\"done\",version=\"1.3\",service=\"gateway\"} ",
+        "platform_gateway_tls_handshakes_total{result=\"failed\",version=\"none\",service=\"gateway\"} 1",
         "platform_gateway_refusals_total{reason=\"token_missing\",service=\"gateway\"} 1",
         "platform_gateway_catalog_revision{service=\"gateway\"} 1",
         "platform_gateway_catalog_age_seconds{service=\"gateway\"} ",

@@ -40,6 +40,7 @@ pub(crate) enum RefreshError {
 pub(crate) struct KeyStore {
     fetcher: Fetcher,
     keys: ArcSwapOption<KeySet>,
+    read_at: ArcSwapOption<Instant>,
     generation: AtomicU64,
     /// Held during a fetch: whoever waits for it finds the result in `keys`.
     asked: Mutex<Asked>,
@@ -59,6 +60,7 @@ impl KeyStore {
         Self {
             fetcher,
             keys: ArcSwapOption::empty(),
+            read_at: ArcSwapOption::empty(),
             generation: AtomicU64::new(0),
             asked: Mutex::new(Asked::default()),
         }
@@ -66,6 +68,11 @@ impl KeyStore {
 
     pub(crate) fn keys(&self) -> Option<Arc<KeySet>> {
         self.keys.load_full()
+    }
+
+    /// Since the keys were last read.
+    pub(crate) fn age(&self) -> Option<Duration> {
+        self.read_at.load().as_ref().map(|read| read.elapsed())
     }
 
     pub(crate) fn generation(&self) -> u64 {
@@ -100,6 +107,7 @@ impl KeyStore {
             asked.failed = Some(Instant::now());
         }
         let fresh = Arc::new(read?);
+        self.read_at.store(Some(Arc::new(Instant::now())));
         let before = self.keys.swap(Some(Arc::clone(&fresh)));
         if before.is_some_and(|before| !fresh.keeps_all_of(&before)) {
             self.generation.fetch_add(1, Ordering::AcqRel);

@@ -62,6 +62,12 @@ impl Verifier {
         self.0.store.keys().is_some()
     }
 
+    /// How long ago the provider's keys were last read; `None` before the first time.
+    #[must_use]
+    pub fn keys_age(&self) -> Option<std::time::Duration> {
+        self.0.store.age()
+    }
+
     /// Rises when the key set loses a key: whoever keeps verified tokens drops them all.
     #[must_use]
     pub fn generation(&self) -> u64 {

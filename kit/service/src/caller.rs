@@ -33,6 +33,9 @@ where
         let core = Core::from_ref(state);
         let token = bearer::token_of(&parts.headers).map_err(refusal)?;
         let claims = core.tokens.verify(token).await.map_err(refusal)?;
+        if let Some(scope) = telemetry::Scope::present() {
+            scope.called_by(|| telemetry::subject_hash(claims.subject.as_str()));
+        }
         Ok(Self {
             subject: claims.subject.clone(),
             authorized_party: claims.authorized_party.clone(),

@@ -1,5 +1,5 @@
 //! Calls from one service to another: pooled HTTP/1.1, a budget for the whole exchange, a limit on the answer, no
-//! redirects, no retries. Whatever is not a whole answer is [`Unavailable`].
+//! redirects, no retries. Whatever is not a whole answer is [`Unavailable`]. The trace of the request that asks goes along.
 
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use telemetry::traces::context;
+use telemetry::{Scope, Span};
 
 /// Largest answer that is read.
 const ANSWER_LIMIT: usize = 4 << 20;
@@ -117,7 +119,13 @@ impl Client {
     /// # Errors
     /// Not connected, not answered within the budget, cut off, or larger than the limit.
     pub async fn send(&self, call: Call) -> Result<Answer, Unavailable> {
-        let request = self.request(call)?;
+        let mut request = self.request(call)?;
+        let scope = Scope::present();
+        let span = scope
+            .as_ref()
+            .and_then(|scope| scope.span()?.ask(format!("{} {}", request.method(), self.dependency)));
+        let trace = span.as_ref().map(Span::context).or_else(|| scope.as_ref()?.context());
+        trace.inspect(|trace| context::write(trace, request.headers_mut()));
         let exchange = async {
             let response =
                 self.http.request(request).await.map_err(|error| self.unavailable(chain(&error)))?;
@@ -127,7 +135,15 @@ impl Client {
             Ok(Answer { status: parts.status, headers: parts.headers, body })
         };
         let in_time = tokio::time::timeout(self.budget, exchange).await;
-        in_time.unwrap_or_else(|_| Err(self.unavailable(format!("no answer within {:?}", self.budget))))
+        let answered =
+            in_time.unwrap_or_else(|_| Err(self.unavailable(format!("no answer within {:?}", self.budget))));
+        if let Some(span) = &span {
+            match &answered {
+                Ok(answer) => span.set("http.response.status_code", i64::from(answer.status.as_u16())),
+                Err(unavailable) => span.fail(unavailable.reason.clone()),
+            }
+        }
+        answered
     }
 
     /// The `data` of an answer's envelope.

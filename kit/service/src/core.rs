@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bearer::{VerifiedTokens, Verifier};
 use contract::{Clock, CorrelationId, Subject};
 use sqlx::PgPool;
-use telemetry::Metrics;
+use telemetry::{Metrics, Tracer};
 use tokio_util::sync::CancellationToken;
 
 use crate::db::PoolGauges;
@@ -28,6 +28,8 @@ pub struct Core {
     pub tokens: Arc<VerifiedTokens>,
     /// This service's metrics.
     pub metrics: Metrics,
+    /// Makes its spans, where traces are on.
+    pub tracer: Option<Tracer>,
     /// The time.
     pub clock: Clock,
     /// Start-up passes that `/ready` waits for.
@@ -46,11 +48,13 @@ impl Core {
         let metrics = Metrics::new(config.name, env!("CARGO_PKG_VERSION"), &config.commit)?;
         let verifier = Verifier::start(config.bearer.clone(), clock.clone(), stop.clone());
         let gauges = PoolGauges::register(&metrics)?;
+        let tracer = Tracer::of(config.name, &metrics)?;
         Ok(Self {
             name: config.name,
             pool: crate::db::pool(&config.database),
             tokens: Arc::new(VerifiedTokens::new(verifier, MOST_TOKENS)),
             metrics,
+            tracer,
             clock,
             readiness: Readiness::default(),
             gauges,

@@ -1,19 +1,22 @@
-//! What happens around every handler, outermost first: correlation id, meter, time limit, panic. The order is fixed
-//! in [`around`]; nothing else may add a layer.
+//! What happens around every handler, outermost first: the request's names (correlation id, trace) with its span and its
+//! line in the log, meter, time limit, panic. The order is fixed in [`around`]; nothing else may add a layer.
 
 use std::any::Any;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
-use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use contract::CorrelationId;
 use contract::correlation;
 use http::HeaderValue;
-use telemetry::{HttpMeter, UNMATCHED};
+use telemetry::traces::context;
+use telemetry::{HttpMeter, Scope, UNMATCHED};
 use tower_http::catch_panic::CatchPanicLayer;
 
+use crate::account::Account;
 use crate::{ApiError, Core};
 
 /// Largest body of a foundation service.
@@ -57,18 +60,24 @@ pub fn around(core: &Core, routes: Router) -> Router {
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(core.limits, limit))
         .layer(from_fn_with_state(core.metrics.http().clone(), meter))
-        .layer(from_fn(correlate))
+        .layer(from_fn_with_state(core.clone(), name))
 }
 
-async fn correlate(mut request: Request, next: Next) -> Response {
+/// Gives the request its names, and takes the account of it in the end.
+async fn name(State(core): State<Core>, mut request: Request, next: Next) -> Response {
+    let account = Account::open(&request);
     let sent = request.headers().get(correlation::HEADER).map(HeaderValue::as_bytes);
     let id = CorrelationId::accept(sent);
     let value = HeaderValue::from_str(id.as_str());
-    request.extensions_mut().insert(id);
-    let mut response = next.run(request).await;
+    request.extensions_mut().insert(id.clone());
+    let parent = context::accept(request.headers());
+    let span = core.tracer.as_ref().map(|tracer| tracer.serve(parent.as_ref()));
+    let scope = Scope::new(id, parent, span);
+    let mut response = Arc::clone(&scope).around(next.run(request)).await;
     if let Ok(value) = value {
         response.headers_mut().insert(correlation::HEADER, value);
     }
+    account.close(core.name, &scope, &response);
     response
 }
 

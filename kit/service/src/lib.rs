@@ -10,6 +10,7 @@
 //!
 //! The edge never imports this crate.
 
+mod account;
 pub mod audit;
 pub mod body;
 pub mod bundle;

@@ -6,6 +6,7 @@ use contract::envelope::code;
 use contract::id::CompanyId;
 use contract::{CorrelationId, Subject};
 use serde_json::json;
+use telemetry::traces::step;
 
 use crate::clients::authz::AuthzClient;
 use crate::{ApiError, Caller};
@@ -92,7 +93,15 @@ impl Permits {
         let question = AccessRequest::of_module(self.module, company, feature.key, feature.relation);
         let mut question = if feature.operator { question.or_operator() } else { question };
         question.correlation_id = Some(correlation.to_string());
-        Ok(self.authz.can(&caller.token, &question, correlation).await?)
+        let asked = self.authz.can(&caller.token, &question, correlation);
+        let decided = step("decision", asked, |decided, span| {
+            span.set("platform.feature", feature.key);
+            match decided {
+                Ok(decision) => span.set("platform.reason", decision.reason.as_str()),
+                Err(unavailable) => span.fail(unavailable.reason.clone()),
+            }
+        });
+        Ok(decided.await?)
     }
 }
 

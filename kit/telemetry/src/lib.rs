@@ -1,13 +1,54 @@
 //! What every process tells about itself: metric families with one registry a service (several services share a
-//! process under `up`), the HTTP meter with labels resolved once, the text exposition, the set-up of `tracing`, and the
-//! access log, which is written beside the requests.
+//! process under `up`), the HTTP meter with labels resolved once, the text exposition, the set-up of `tracing`, the
+//! access log, which is written beside the requests, and traces.
 
 mod access;
 mod http_meter;
 mod logs;
 mod metrics;
+pub mod traces;
+
+use contract::settings::Problems;
+use contract::{Settings, Variable};
+use ring::digest;
 
 pub use access::{AccessLog, AccessRecord, Value};
 pub use http_meter::{DURATION_BUCKETS, HttpMeter, HttpSeries, InFlight, UNMATCHED};
-pub use logs::{LOG_FILTER, LOG_FORMAT, LogConfig, VARIABLES};
+pub use logs::{LOG_FILTER, LOG_FORMAT};
 pub use metrics::{EXPOSITION_TYPE, Metrics};
+pub use opentelemetry::trace::SpanContext;
+pub use traces::{Scope, Span, Tracer, Traces};
+
+/// The variables of this crate.
+pub const VARIABLES: &[&[Variable]] = &[&logs::VARIABLES, &traces::VARIABLES];
+
+/// Bytes of a subject's hash in the log: enough to tell subjects apart, too few to look one up.
+const HASH_BYTES: usize = 8;
+
+/// Reads the variables of log and traces and sets both up for this process; a second call changes nothing.
+///
+/// # Errors
+/// Every bad value.
+pub fn install(settings: &Settings) -> Result<Traces, Problems> {
+    let log = logs::LogConfig::read(settings);
+    // Traces first: the log's set-up depends on whether there are any.
+    let traces = Traces::start(settings);
+    match (log, traces) {
+        (Ok(log), Ok(traces)) => {
+            log.install();
+            Ok(traces)
+        }
+        (log, traces) => {
+            let problems = [log.err(), traces.err()].into_iter().flatten().flat_map(|Problems(found)| found);
+            Err(Problems(problems.collect()))
+        }
+    }
+}
+
+/// How a subject appears in the log.
+#[must_use]
+pub fn subject_hash(subject: &str) -> u64 {
+    let digest = digest::digest(&digest::SHA256, subject.as_bytes());
+    let short = digest.as_ref().iter().take(HASH_BYTES);
+    short.fold(0_u64, |hash, byte| (hash << 8) | u64::from(*byte))
+}

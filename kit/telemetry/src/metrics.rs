@@ -32,6 +32,9 @@ impl Metrics {
         )?;
         build.with_label_values(&[version, commit]).set(1);
         registry.register(Box::new(build))?;
+        // Of the process that the service runs in: CPU, memory, descriptors, start. Several services may share one.
+        #[cfg(target_os = "linux")]
+        registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         Ok(Self { registry, http })
     }
 

@@ -5,6 +5,7 @@ pub(crate) mod client;
 pub(crate) mod cuttable;
 pub(crate) mod login;
 pub(crate) mod process;
+pub(crate) mod receiver;
 pub(crate) mod separate;
 pub(crate) mod together;
 

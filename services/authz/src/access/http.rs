@@ -9,6 +9,7 @@ use contract::decision::{AccessRequest, Decision, Evidence, MAX_BATCH_ITEMS, Obj
 use contract::fields::{Fields, FromBody};
 use serde::Serialize;
 use service::{ApiError, Caller, Correlation, Data, PathParams, RawBody};
+use telemetry::traces::step;
 
 use super::Denial;
 use crate::App;
@@ -24,8 +25,15 @@ pub async fn can(
     let begun = Instant::now();
     let request: AccessRequest = body.parse()?;
     refuse_other_actor(&request, &caller.subject)?;
-    let decided = decision::decide(&*app.engine, &caller.subject, &request).await;
-    let decided = match decided {
+    let deciding = decision::decide(&*app.engine, &caller.subject, &request);
+    let decided = step("decide", deciding, |decided, span| {
+        span.set("platform.feature", request.feature_key.clone());
+        match decided {
+            Ok(decision) => span.set("platform.reason", decision.reason.as_str()),
+            Err(undecided) => span.fail(format!("{undecided:?}")),
+        }
+    });
+    let decided = match decided.await {
         Err(Undecided::UnknownFeature) => return Err(Undecided::UnknownFeature.into()),
         Err(unavailable) => Err(unavailable.into()),
         Ok(decision) if decision.allowed => Ok(decision),

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use telemetry::Scope;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::engine::Unanswered;
@@ -40,6 +41,8 @@ pub(crate) trait Source: Send {
 /// One that waits.
 pub(crate) struct Waiting<S: Source> {
     wanted: S::Wanted,
+    /// The request that asks.
+    scope: Option<Arc<Scope>>,
     answer: oneshot::Sender<Result<Arc<S::Moment>, Unanswered>>,
 }
 
@@ -62,7 +65,7 @@ impl<S: Source> Desk<S> {
     /// A moment that is not before this call.
     pub(crate) async fn ask(&self, wanted: S::Wanted) -> Result<Arc<S::Moment>, Unanswered> {
         let (answer, moment) = oneshot::channel();
-        if self.0.send(Waiting { wanted, answer }).await.is_err() {
+        if self.0.send(Waiting { wanted, scope: Scope::present(), answer }).await.is_err() {
             return Err(gone());
         }
         moment.await.unwrap_or_else(|_| Err(gone()))
@@ -82,11 +85,19 @@ pub(crate) async fn run<S: Source>(
     while queue.recv_many(&mut waiting, MAX_A_ROUND).await > 0 {
         let mut wanted = S::Wanted::default();
         let mut answers = Vec::with_capacity(waiting.len());
+        // The statement is everybody's, and a trace shows it once: under the first request of the round that is traced.
+        let mut traced = None;
         for one in waiting.drain(..) {
+            traced = traced.or_else(|| one.scope.filter(|scope| scope.span().is_some()));
             S::join(&mut wanted, one.wanted);
             answers.push(one.answer);
         }
-        let (outcome, lost) = match source.read(wanted).await {
+        let reading = source.read(wanted);
+        let read = match traced {
+            Some(scope) => scope.around(reading).await,
+            None => reading.await,
+        };
+        let (outcome, lost) = match read {
             Ok(moment) => (Ok(Arc::new(moment)), None),
             Err(Lost::Round(why)) => (Err(why), None),
             Err(Lost::Everything(why)) => (Err(why.clone()), Some(why)),

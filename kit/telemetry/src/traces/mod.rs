@@ -1,0 +1,54 @@
+//! Traces: W3C context in and out (`context`), spans of requests (`span`), the request that a task works on (`scope`),
+//! statements (`sql`), and the way out to a receiver (`export`, over `wire`). All of it is off until a variable names a
+//! receiver (`config`); then there is one queue and one thread a process, whatever runs in it.
+
+mod config;
+pub mod context;
+mod export;
+mod scope;
+mod span;
+mod sql;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use contract::Settings;
+use contract::settings::Problems;
+
+pub(crate) use config::VARIABLES;
+pub use scope::{Scope, step};
+pub use span::{Span, Tracer};
+pub(crate) use sql::Statements;
+
+/// What ends with the process: the last spans go out when it is dropped, within a limit.
+#[derive(Debug)]
+#[must_use = "the last spans are sent when it is dropped"]
+pub struct Traces(());
+
+impl Traces {
+    /// Reads the variables and starts the export, where a receiver is named.
+    ///
+    /// # Errors
+    /// Every bad value; or no thread can be made.
+    pub(crate) fn start(settings: &Settings) -> Result<Self, Problems> {
+        if let Some(config) = config::TraceConfig::read(settings)? {
+            export::start(config).map_err(|error| {
+                let mut reader = settings.reader();
+                reader.refuse("OTEL_EXPORTER_OTLP_ENDPOINT", format!("traces cannot be exported: {error}"));
+                reader.finish(()).err().unwrap_or_else(|| Problems(Vec::new()))
+            })?;
+        }
+        Ok(Self(()))
+    }
+
+    /// Whether traces leave this process.
+    pub(crate) fn are_on() -> bool {
+        export::is_on()
+    }
+}
+
+impl Drop for Traces {
+    fn drop(&mut self) {
+        export::finish();
+    }
+}
