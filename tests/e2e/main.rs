@@ -33,6 +33,8 @@ mod provider_faults;
 mod provider_outage;
 mod reasons;
 mod restart;
+mod statuses;
+mod timesheet_statuses;
 mod tour;
 
 /// Not a test of its own: the journeys start this binary again as the `platform` command, so that nothing has to be

@@ -2,13 +2,12 @@
 //! here, through the edge over TLS, against PostgreSQL, and none is produced that its row does not list. States that no
 //! route makes (a group of another source) are set up in the database; 503 is authz taken away. The table is printed.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::login::subject;
 use crate::harness::{Api, Separate};
+use crate::statuses::{Rows, Table, filled};
 use crate::tour::{create_company, create_member, link};
 
 /// Method, path, success, errors: the rows of "Organization administration", then those of "Decisions and self-scoped
@@ -41,14 +40,11 @@ const NOTHING: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 /// Rows of the table.
 const ROWS: usize = 20;
 
-/// `METHOD /path` of a row.
-type Route = String;
-
 #[tokio::test]
 async fn every_status_of_every_row_is_produced_and_no_other() {
-    let rows = rows();
-    assert_eq!(rows.len(), ROWS);
     let mut scene = Scene::start().await;
+    let rows = scene.table.rows();
+    assert_eq!(rows.len(), ROWS);
     scene.guards(&rows).await;
     scene.units().await;
     scene.members().await;
@@ -57,11 +53,11 @@ async fn every_status_of_every_row_is_produced_and_no_other() {
     scene.groups().await;
     scene.reads().await;
     scene.without_authz(&rows).await;
-    print_and_compare(&rows, &scene.produced);
+    scene.table.print_and_compare();
 }
 
 /// The table: each route with its statuses.
-fn rows() -> Vec<(Route, BTreeSet<u16>)> {
+fn rows() -> Rows {
     let row = |line: &str| {
         let cells: Vec<&str> = line.split(" | ").collect();
         let statuses = format!("{}, {}", cells[2], cells[3]);
@@ -69,24 +65,6 @@ fn rows() -> Vec<(Route, BTreeSet<u16>)> {
         (format!("{} {}", cells[0], cells[1]), statuses)
     };
     SPECIFICATION.lines().map(row).collect()
-}
-
-fn print_and_compare(rows: &[(Route, BTreeSet<u16>)], produced: &BTreeMap<Route, BTreeMap<u16, usize>>) {
-    let (mut statuses, mut answers) = (0, 0);
-    for (route, listed) in rows {
-        let found = &produced[route];
-        let told: Vec<String> = found.iter().map(|(status, count)| format!("{status}×{count}")).collect();
-        println!("{route:<70} {}", told.join(" "));
-        let found: BTreeSet<u16> = found.keys().copied().collect();
-        assert_eq!(&found, listed, "{route}");
-        statuses += listed.len();
-        answers += produced[route].values().sum::<usize>();
-    }
-    assert_eq!(produced.len(), rows.len(), "no row was invented");
-    println!(
-        "{} rows, {statuses} statuses, {answers} answers: every listed one produced, no other",
-        rows.len()
-    );
 }
 
 /// A company with a member, and everybody who calls.
@@ -98,7 +76,7 @@ struct Scene {
     alice_subject: String,
     bob_subject: String,
     company: String,
-    produced: BTreeMap<Route, BTreeMap<u16, usize>>,
+    table: Table,
 }
 
 impl Scene {
@@ -112,7 +90,7 @@ impl Scene {
             bob: platform.api().with_token(&bob),
             alice_subject: subject(&alice),
             bob_subject: subject(&bob),
-            produced: BTreeMap::new(),
+            table: Table::new(rows()),
             platform,
             admin,
             company,
@@ -157,13 +135,12 @@ impl Scene {
             "{method} {path}: {}",
             reply.body
         );
-        let row = route.split('?').next().expect("a route").to_owned();
-        *self.produced.entry(row).or_default().entry(status).or_default() += 1;
+        self.table.count(route.split('?').next().expect("a route"), status);
         reply.body["data"].clone()
     }
 
     /// Without a bearer, with a bad one, and as a subject without the role, on every row.
-    async fn guards(&mut self, rows: &[(Route, BTreeSet<u16>)]) {
+    async fn guards(&mut self, rows: &Rows) {
         let (nobody, forged) = (self.platform.api(), self.platform.api().with_token("a.b.c"));
         let bob = self.bob.clone();
         for (route, listed) in rows {
@@ -336,7 +313,7 @@ impl Scene {
     }
 
     /// authz is taken away: whoever has to be asked about cannot be let in.
-    async fn without_authz(&mut self, rows: &[(Route, BTreeSet<u16>)]) {
+    async fn without_authz(&mut self, rows: &Rows) {
         self.platform.kill("authz");
         for (route, _) in rows.iter().filter(|(_, listed)| listed.contains(&503)) {
             let body = route.starts_with('P').then(|| json!({}));
@@ -345,16 +322,6 @@ impl Scene {
             self.expect(503, "AUTHORIZATION_UNAVAILABLE", route, &ids, body).await;
         }
     }
-}
-
-/// The path with its parameters filled in, in order.
-fn filled(path: &str, ids: &[&str]) -> String {
-    let mut filled = path.to_owned();
-    for id in ids {
-        let Some((start, end)) = filled.find('{').zip(filled.find('}')) else { break };
-        filled.replace_range(start..=end, id);
-    }
-    filled
 }
 
 fn text(value: &Value) -> String {

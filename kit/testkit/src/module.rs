@@ -220,35 +220,17 @@ impl ModuleApi {
     pub async fn audit(&self) -> Vec<Value> {
         let columns = "'companyId', company_id, 'actor', actor, 'action', action, 'subject', subject, \
                        'correlationId', correlation_id, 'payload', payload";
-        self.rows(format!(
-            "SELECT jsonb_build_object({columns}) FROM audit.{}__events ORDER BY seq",
-            self.key
-        ))
-        .await
+        self.database
+            .rows(format!(
+                "SELECT jsonb_build_object({columns}) FROM audit.{}__events ORDER BY seq",
+                self.key
+            ))
+            .await
     }
 
     /// Every row of the module's schema and of its audit table, as text: equal before and after means that nothing was
     /// written.
     pub async fn contents(&self) -> Vec<Value> {
-        let tables = self
-            .rows(format!(
-                "SELECT to_jsonb(format('%I.%I', schemaname, tablename)) FROM pg_tables \
-                 WHERE schemaname = '{0}' OR (schemaname = 'audit' AND tablename = '{0}__events') \
-                 ORDER BY schemaname, tablename",
-                self.key
-            ))
-            .await;
-        let mut contents = Vec::new();
-        for table in tables.iter().filter_map(Value::as_str) {
-            contents.push(json!(table));
-            contents.extend(self.rows(format!("SELECT to_jsonb(t) FROM {table} t ORDER BY t::text")).await);
-        }
-        contents
-    }
-
-    #[expect(clippy::expect_used, reason = "a test that cannot look into its database has failed")]
-    async fn rows(&self, sql: String) -> Vec<Value> {
-        let found = sqlx::query_scalar::<_, Value>(AssertSqlSafe(sql));
-        found.fetch_all(&self.database.owner_pool()).await.expect("the database can be looked into")
+        self.database.contents(self.key).await
     }
 }

@@ -62,6 +62,27 @@ impl OpenApi {
             .collect()
     }
 
+    /// The statuses that the document names for an operation of [`Self::operations`].
+    ///
+    /// # Errors
+    /// It has no such operation, or names something that is no status.
+    pub fn statuses(&self, operation: &str) -> Result<Vec<u16>> {
+        let (method, template) = operation.split_once(' ').context("a method and a path")?;
+        let responses = self.operation(method, template)?.get("responses").and_then(Value::as_object);
+        let names = responses.context("the operation has no responses")?.keys();
+        names.map(|name| name.parse().with_context(|| format!("{name} is no status"))).collect()
+    }
+
+    /// The `error` of every example of a refusal that the document shows among its shared responses.
+    #[must_use]
+    pub fn refusals(&self) -> Vec<&Value> {
+        let responses = self.0.pointer("/components/responses").and_then(Value::as_object);
+        let examples = responses.into_iter().flatten().filter_map(|(_, response)| {
+            response.pointer("/content/application~1json/examples").and_then(Value::as_object)
+        });
+        examples.flatten().filter_map(|(_, example)| example.pointer("/value/error")).collect()
+    }
+
     fn operation(&self, method: &str, path: &str) -> Result<&Value> {
         let path = path.split('?').next().unwrap_or_default();
         let paths = self.0.get("paths").and_then(Value::as_object).context("the document has no paths")?;
@@ -162,7 +183,10 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_listed() {
+    fn operations_and_their_statuses_are_listed() {
         assert_eq!(document().operations(), ["GET /things/special", "GET /things/{id}"]);
+        assert_eq!(document().statuses("GET /things/{id}").expect("it is there"), [200, 404]);
+        assert_eq!(document().statuses("GET /things/special").expect("it is there"), [204]);
+        assert!(document().statuses("PUT /things/special").is_err());
     }
 }

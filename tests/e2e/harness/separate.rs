@@ -179,6 +179,11 @@ impl Separate {
         self.database.owner_pool()
     }
 
+    /// Every row of a module, to compare before with after.
+    pub(crate) async fn contents(&self, module: &str) -> Vec<serde_json::Value> {
+        self.database.contents(module).await
+    }
+
     /// Turns a company off or on, as the operators' command does.
     pub(crate) async fn operator_sets_active(&self, company: &str, is_active: bool) {
         let service = testkit::Api::at(([127, 0, 0, 1], 8130 + self.offset).into());

@@ -2,9 +2,10 @@
 
 use anyhow::Result;
 use contract::Settings;
+use serde_json::{Value, json};
 use service::migrate;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection, PgPool};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgPool};
 use uuid::Uuid;
 
 use super::template::{self, run};
@@ -111,6 +112,31 @@ impl TestDatabase {
     pub async fn bootstrap(&self) -> Result<()> {
         let logins = template::logins(&template::sources()?);
         Ok(migrate::bootstrap(&self.owner_options(), &logins).await?)
+    }
+
+    /// Every row of a service's schema and of its audit table, as text: equal before and after means that nothing was
+    /// written.
+    pub async fn contents(&self, service: &str) -> Vec<Value> {
+        let tables = self
+            .rows(format!(
+                "SELECT to_jsonb(format('%I.%I', schemaname, tablename)) FROM pg_tables \
+                 WHERE schemaname = '{service}' OR (schemaname = 'audit' AND tablename = '{service}__events') \
+                 ORDER BY schemaname, tablename"
+            ))
+            .await;
+        let mut contents = Vec::new();
+        for table in tables.iter().filter_map(Value::as_str) {
+            contents.push(json!(table));
+            contents.extend(self.rows(format!("SELECT to_jsonb(t) FROM {table} t ORDER BY t::text")).await);
+        }
+        contents
+    }
+
+    /// The rows of a statement that tests made of constants.
+    #[expect(clippy::expect_used, reason = "a test that cannot look into its database has failed")]
+    pub(crate) async fn rows(&self, sql: String) -> Vec<Value> {
+        let found = sqlx::query_scalar::<_, Value>(AssertSqlSafe(sql));
+        found.fetch_all(&self.owner_pool()).await.expect("the database can be looked into")
     }
 
     fn url(&self, role: &str) -> String {

@@ -132,7 +132,7 @@ pub(super) async fn repoint(
     wish: Wish,
 ) -> Result<Vec<Repointed>, ApiError> {
     let waiting = sqlx::query!(
-        "SELECT id, assigned_approver_member_id FROM timesheet.submissions
+        "SELECT id, assigned_approver_member_id, week_start FROM timesheet.submissions
          WHERE company_id = $1 AND member_id = $2 AND is_current AND status = 'submitted'
            AND assigned_approver_member_id IS DISTINCT FROM $3
          ORDER BY id FOR UPDATE",
@@ -152,8 +152,10 @@ pub(super) async fn repoint(
     )
     .execute(tx.conn())
     .await?;
-    let from: Vec<Option<MemberId>> =
-        waiting.iter().map(|row| row.assigned_approver_member_id.map(MemberId::from)).collect();
+    let from: Vec<_> = waiting
+        .iter()
+        .map(|row| (row.assigned_approver_member_id.map(MemberId::from), row.week_start))
+        .collect();
     submissions::counts::shift(tx, permit, &from, wish.approver).await?;
     let moved = waiting.into_iter().map(|row| Repointed {
         submission: row.id,

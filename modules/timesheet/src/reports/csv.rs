@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use axum::response::{IntoResponse, Response};
 use http::HeaderValue;
-use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, VARY};
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use service::ApiError;
 
 use super::rules::{Asked, ReportRow};
@@ -63,7 +63,6 @@ impl IntoResponse for File {
         let mut response = self.text.into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, KIND);
-        headers.insert(VARY, HeaderValue::from_static("accept"));
         // Days are digits and hyphens, so the name needs no quoting of its own.
         if let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{}\"", self.name)) {
             headers.insert(CONTENT_DISPOSITION, value);

@@ -6,7 +6,8 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use contract::id::MemberId;
 use contract::page::Page;
-use http::HeaderMap;
+use http::header::VARY;
+use http::{HeaderMap, HeaderValue};
 use serde::Serialize;
 use serde_json::json;
 use service::clients::org::Wanted;
@@ -35,11 +36,23 @@ pub(crate) async fn hours(
     call: CompanyCall,
     query: Query,
     headers: HeaderMap,
+) -> Response {
+    let mut response = report(&app, &call, &query, &headers).await.into_response();
+    // The refusal of a file that is too long depends on it too: a cache must not give one form for the other.
+    response.headers_mut().append(VARY, HeaderValue::from_static("accept"));
+    response
+}
+
+async fn report(
+    app: &App,
+    call: &CompanyCall,
+    query: &Query,
+    headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
     let permit = call.permit(&app.permits, &features::REPORTS_READ).await?;
-    let (asked, page) = service::query::both(Asked::of(&query), query.page())?;
-    if wants_file(&headers) {
-        return Ok(file(&app, &permit, &asked).await?.into_response());
+    let (asked, page) = service::query::both(Asked::of(query), query.page())?;
+    if wants_file(headers) {
+        return Ok(file(app, &permit, &asked).await?.into_response());
     }
     let mut found = store::sums(&app.core.pool, &permit, &asked, page.limit(), page.offset()).await?;
     if found.rows.is_empty() && page.offset() > 0 {
@@ -47,7 +60,7 @@ pub(crate) async fn hours(
         let first = store::sums(&app.core.pool, &permit, &asked, 1, 0).await?;
         found = store::Found { rows: Vec::new(), ..first };
     }
-    let items = with_names(&app, &permit, found.rows).await?;
+    let items = with_names(app, &permit, found.rows).await?;
     Ok(Data(Report { page: Page::new(page, items, found.total), totals: found.totals }).into_response())
 }
 

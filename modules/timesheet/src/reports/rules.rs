@@ -106,16 +106,24 @@ fn wrong_list(name: &str, words: &str) -> ApiError {
     ApiError::validation_field(name, "enum", format!("some of {words}, separated by commas, each once"))
 }
 
-/// Whether the client wants a file: it names `text/csv` and not JSON.
+/// Whether the client wants a file: it names `text/csv` and not JSON. What has no weight (`q=0`) is not wanted.
 #[must_use]
 pub fn wants_file(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let ranges: Vec<String> = accepted
         .flat_map(|value| value.split(','))
-        .map(|range| range.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+        .map(str::to_ascii_lowercase)
+        .filter(|range| !range.split(';').skip(1).any(is_no_weight))
+        .map(|range| range.split(';').next().unwrap_or_default().trim().to_owned())
         .collect();
     let names = |wanted: &str| ranges.iter().any(|range| range == wanted);
     names("text/csv") && !names("application/json")
+}
+
+/// `q=0`, with up to three zeros after the point (RFC 9110, 12.4.2).
+fn is_no_weight(parameter: &str) -> bool {
+    let weight = parameter.trim().strip_prefix("q=");
+    weight.is_some_and(|weight| ["0", "0.", "0.0", "0.00", "0.000"].contains(&weight))
 }
 
 /// A project as a report shows it.
@@ -199,6 +207,7 @@ mod tests {
         };
         assert!(wants("text/csv") && wants("text/html, Text/CSV;q=0.9, */*;q=0.1"));
         assert!(!wants("*/*") && !wants("text/*") && !wants("application/json, text/csv"));
+        assert!(wants("text/csv, application/json;q=0.0") && !wants("text/csv;header=present; q=0"));
         assert!(!wants_file(&HeaderMap::new()));
     }
 }

@@ -1,48 +1,63 @@
-//! `timesheet.submission_counts`: how many submissions name an approver, or nobody (the nil id). Changed last in a
-//! transaction, so that its row is held shortly; more than one at once in the order of ids, so that none waits for
-//! another in a circle.
+//! `timesheet.submission_weeks`: how many submissions of a week name an approver or nobody, and how many there are at
+//! all. Changed last in a transaction, so that its rows are held shortly; more than one at once in the order of ids and
+//! weeks, so that none waits for another in a circle.
 
 use std::collections::BTreeMap;
 
 use contract::id::MemberId;
 use service::{ApiError, AuditedTx, Permit};
+use time::Date;
 use uuid::Uuid;
 
-/// One more submission names this approver.
+/// Stands for submissions that name nobody.
+pub(super) const NOBODY: Uuid = Uuid::nil();
+/// Stands for all submissions, whomever they name.
+pub(super) const ANYBODY: Uuid = Uuid::max();
+
+/// One more submission of this week names this approver.
 pub(super) async fn add(
     tx: &mut AuditedTx,
     permit: &Permit,
     approver: Option<MemberId>,
+    week: Date,
 ) -> Result<(), ApiError> {
-    change(tx, permit, approver.map_or(Uuid::nil(), MemberId::as_uuid), 1).await
+    change(tx, permit, approver.map_or(NOBODY, MemberId::as_uuid), week, 1).await?;
+    change(tx, permit, ANYBODY, week, 1).await
 }
 
-/// Submissions that named these approvers name another one.
+/// Submissions of these weeks that named these approvers name another one.
 pub(crate) async fn shift(
     tx: &mut AuditedTx,
     permit: &Permit,
-    from: &[Option<MemberId>],
+    from: &[(Option<MemberId>, Date)],
     to: MemberId,
 ) -> Result<(), ApiError> {
-    let mut changes: BTreeMap<Uuid, i64> = BTreeMap::new();
-    for approver in from {
-        *changes.entry(approver.map_or(Uuid::nil(), MemberId::as_uuid)).or_default() -= 1;
-        *changes.entry(to.as_uuid()).or_default() += 1;
+    let mut changes: BTreeMap<(Uuid, Date), i64> = BTreeMap::new();
+    for (approver, week) in from {
+        *changes.entry((approver.map_or(NOBODY, MemberId::as_uuid), *week)).or_default() -= 1;
+        *changes.entry((to.as_uuid(), *week)).or_default() += 1;
     }
-    for (approver, by) in changes {
-        change(tx, permit, approver, by).await?;
+    for ((approver, week), by) in changes {
+        change(tx, permit, approver, week, by).await?;
     }
     Ok(())
 }
 
-async fn change(tx: &mut AuditedTx, permit: &Permit, approver: Uuid, by: i64) -> Result<(), ApiError> {
+async fn change(
+    tx: &mut AuditedTx,
+    permit: &Permit,
+    approver: Uuid,
+    week: Date,
+    by: i64,
+) -> Result<(), ApiError> {
     // The row of a submission that is there was made with it, so only one more can find none.
     sqlx::query!(
-        "INSERT INTO timesheet.submission_counts AS c(company_id, approver_member_id, submissions)
-         VALUES ($1, $2, greatest($3::bigint, 0))
-         ON CONFLICT (company_id, approver_member_id) DO UPDATE SET submissions = c.submissions + $3",
+        "INSERT INTO timesheet.submission_weeks AS c(company_id, approver_member_id, week_start, submissions)
+         VALUES ($1, $2, $3, greatest($4::bigint, 0))
+         ON CONFLICT (company_id, approver_member_id, week_start) DO UPDATE SET submissions = c.submissions + $4",
         permit.company.as_uuid(),
         approver,
+        week,
         by
     )
     .execute(tx.conn())

@@ -1,26 +1,35 @@
-//! Pages of submissions, latest week first. A page is found by an index that holds the order and the ids alone, and only
-//! its own rows are read; how long a list is, `counts.rs` keeps.
+//! Pages of submissions, latest week first. A page begins at the week that `counts.rs` tells, is found by an index that
+//! holds the order and the ids alone, and only its own rows are read: the last page of a hundred thousand takes as long as
+//! the first.
 
 use contract::page::{Page, PageRequest};
 use service::{ApiError, Permit};
 use sqlx::PgPool;
-use uuid::Uuid;
 
+use super::counts::{ANYBODY, NOBODY};
 use super::rules::{Submission, View, Who};
 use super::store::Row;
 
-/// A page query over the ids that $ids names, with the length of the whole list; one text a view, so that each has its
-/// own plan over its own index. $1 is the company, $2 and $3 the page.
+/// A page query over the ids that $ids names, one text a view, so that each has its own plan over its own index. $weeks
+/// counts the list by week. $1 is the company, $2 and $3 the page; `first` is
+/// the week that the page begins in and how many of its submissions stand before the page. Rows are looked up one by one however long the page might be: a plan for
+/// any page must not read the table whole.
 macro_rules! page_of {
-    ($pool:expr, $permit:expr, $page:expr, $ids:literal, $total:literal $(, $value:expr)*) => {
+    ($pool:expr, $permit:expr, $page:expr, $ids:literal, $weeks:literal $(, $value:expr)*) => {
         sqlx::query_as!(
             Row,
-            r#"SELECT s.id AS "id!", s.member_id AS "member_id!", s.week_start AS "week_start!",
+            r#"WITH weeks AS (SELECT week_start, sum(n) AS n FROM ("# + $weeks + r#") AS counted GROUP BY week_start),
+               sums AS (SELECT week_start, sum(n) OVER (ORDER BY week_start DESC) - n AS before,
+                 sum(n) OVER (ORDER BY week_start DESC) AS upto FROM weeks),
+               first AS (SELECT week_start, ($3::bigint - before)::bigint AS skipped FROM sums
+                 WHERE upto > $3::bigint ORDER BY week_start DESC LIMIT 1)
+               SELECT s.id AS "id!", s.member_id AS "member_id!", s.week_start AS "week_start!",
                  s.version_number AS "version_number!", s.root_id AS "root_id!", s.supersedes_id,
                  s.is_current AS "is_current!", s.status AS "status!", s.assigned_approver_member_id, s.reject_reason,
-                 s.submitted_by AS "submitted_by!", (("# + $total + r#"))::bigint AS "total!"
-               FROM ("# + $ids + r#" ORDER BY week_start DESC, member_id, version_number DESC LIMIT $2 OFFSET $3) page
-               JOIN timesheet.submissions s ON s.id = page.id
+                 s.submitted_by AS "submitted_by!", (SELECT sum(n) FROM weeks)::bigint AS "total!"
+               FROM ("# + $ids + r#" ORDER BY week_start DESC, member_id, version_number DESC
+                 LIMIT $2::bigint OFFSET (SELECT skipped FROM first)) AS page
+               CROSS JOIN LATERAL (SELECT * FROM timesheet.submissions WHERE id = page.id OFFSET 0) AS s
                ORDER BY s.week_start DESC, s.member_id, s.version_number DESC"#,
             $permit.company.as_uuid(),
             $page.limit(),
@@ -66,8 +75,8 @@ async fn rows(
             permit,
             page,
             "SELECT id, week_start, member_id, version_number FROM timesheet.submissions
-             WHERE company_id = $1 AND member_id = $4",
-            "SELECT count(*) FROM timesheet.submissions WHERE company_id = $1 AND member_id = $4",
+             WHERE company_id = $1 AND member_id = $4 AND week_start <= (SELECT week_start FROM first)",
+            "SELECT week_start, 1 AS n FROM timesheet.submissions WHERE company_id = $1 AND member_id = $4",
             member
         )?,
         // Nobody is assigned to decide his own weeks.
@@ -76,8 +85,9 @@ async fn rows(
             permit,
             page,
             "SELECT id, week_start, member_id, version_number FROM timesheet.submissions
-             WHERE company_id = $1 AND assigned_approver_member_id = $4",
-            "SELECT coalesce(sum(submissions), 0) FROM timesheet.submission_counts
+             WHERE company_id = $1 AND assigned_approver_member_id = $4
+               AND week_start <= (SELECT week_start FROM first)",
+            "SELECT week_start, submissions AS n FROM timesheet.submission_weeks
              WHERE company_id = $1 AND approver_member_id = $4",
             member
         )?,
@@ -88,24 +98,32 @@ async fn rows(
             "SELECT id, week_start, member_id, version_number FROM (
                (SELECT id, week_start, member_id, version_number FROM timesheet.submissions
                 WHERE company_id = $1 AND assigned_approver_member_id = $4
-                ORDER BY week_start DESC, member_id, version_number DESC LIMIT $2::bigint + $3::bigint)
+                  AND week_start <= (SELECT week_start FROM first)
+                ORDER BY week_start DESC, member_id, version_number DESC
+                LIMIT $2::bigint + (SELECT skipped FROM first))
                UNION ALL
                (SELECT id, week_start, member_id, version_number FROM timesheet.submissions
                 WHERE company_id = $1 AND assigned_approver_member_id IS NULL AND member_id <> $4
-                ORDER BY week_start DESC, member_id, version_number DESC LIMIT $2::bigint + $3::bigint)) of_two",
-            "SELECT coalesce(sum(submissions), 0) FROM timesheet.submission_counts
-             WHERE company_id = $1 AND approver_member_id IN ($4, $5))
-             - (SELECT count(*) FROM timesheet.submissions
+                  AND week_start <= (SELECT week_start FROM first)
+                ORDER BY week_start DESC, member_id, version_number DESC
+                LIMIT $2::bigint + (SELECT skipped FROM first))) AS of_two",
+            "SELECT week_start, submissions AS n FROM timesheet.submission_weeks
+             WHERE company_id = $1 AND approver_member_id IN ($4, $5)
+             UNION ALL
+             SELECT week_start, -1 FROM timesheet.submissions
              WHERE company_id = $1 AND member_id = $4 AND assigned_approver_member_id IS NULL",
             member,
-            Uuid::nil()
+            NOBODY
         )?,
         View::All => page_of!(
             pool,
             permit,
             page,
-            "SELECT id, week_start, member_id, version_number FROM timesheet.submissions WHERE company_id = $1",
-            "SELECT coalesce(sum(submissions), 0) FROM timesheet.submission_counts WHERE company_id = $1"
+            "SELECT id, week_start, member_id, version_number FROM timesheet.submissions
+             WHERE company_id = $1 AND week_start <= (SELECT week_start FROM first)",
+            "SELECT week_start, submissions AS n FROM timesheet.submission_weeks
+             WHERE company_id = $1 AND approver_member_id = $4",
+            ANYBODY
         )?,
     };
     Ok(rows)

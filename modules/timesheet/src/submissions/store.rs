@@ -135,7 +135,7 @@ pub(super) async fn add(tx: &mut AuditedTx, permit: &Permit, made: &Submission) 
     )
     .execute(tx.conn())
     .await?;
-    counts::add(tx, permit, made.assigned_approver_member_id).await
+    counts::add(tx, permit, made.assigned_approver_member_id, made.week_start.monday()).await
 }
 
 /// The version before is the current one no more.

@@ -137,6 +137,7 @@ async fn stored(module: &ModuleApi, member: Uuid, approver: Uuid, status: &str, 
     let subject = if own { SUBJECT } else { "x" };
     let reason = if status == "rejected" { "'x'" } else { "NULL" };
     let decided = if status == "submitted" { "NULL" } else { "now()" };
+    let everybody = Uuid::max();
     module
         .execute(format!(
             "DELETE FROM timesheet.submissions;
@@ -144,7 +145,10 @@ async fn stored(module: &ModuleApi, member: Uuid, approver: Uuid, status: &str, 
              INSERT INTO timesheet.submissions(id, company_id, member_id, week_start, version_number, root_id,
                is_current, status, assigned_approver_member_id, submitted_by, decided_at, reject_reason)
              VALUES ('{id}', '{company}', '{member}', '{week}', 1, '{id}', true, '{status}', '{approver}',
-               '{subject}', {decided}, {reason})"
+               '{subject}', {decided}, {reason});
+             DELETE FROM timesheet.submission_weeks;
+             INSERT INTO timesheet.submission_weeks VALUES ('{company}', '{approver}', '{week}', 1),
+               ('{company}', '{everybody}', '{week}', 1)"
         ))
         .await;
     json!(id)

@@ -143,6 +143,7 @@ async fn a_file_has_every_row_and_no_formulas() {
     let all =
         module.call("GET", &module.path(module.company, &tail(""))).header("accept", "*/*").send().await;
     assert_eq!(all.header("content-type"), "application/json");
+    assert_eq!((reply.header("vary"), all.header("vary")), ("accept", "accept"), "caches keep the two apart");
 }
 
 #[tokio::test]
@@ -166,5 +167,6 @@ async fn a_file_that_would_be_too_long_is_refused_and_never_cut() {
     module.execute(rows(50_001)).await;
     let refused = file(&module, "").await;
     assert_eq!((refused.status, reason(&refused)), (422, "REPORT_TOO_LONG"));
+    assert_eq!(refused.header("vary"), "accept", "pages of it are not refused");
     assert_eq!(refused.body["error"]["details"]["rows"], 50_001);
 }

@@ -127,11 +127,13 @@ impl World {
               UNION ALL
               SELECT 1 FROM timesheet.submissions WHERE status IN ('approved', 'rejected') AND decided_by = submitted_by
               UNION ALL
-              SELECT 1 FROM (SELECT company_id, coalesce(assigned_approver_member_id, uuid_nil) AS approver,
+              SELECT 1 FROM (SELECT company_id, coalesce(assigned_approver_member_id, uuid_nil) AS approver, week_start,
                   count(*) AS n FROM timesheet.submissions,
-                  (SELECT '00000000-0000-0000-0000-000000000000'::uuid AS uuid_nil) none GROUP BY 1, 2) a
-              FULL JOIN (SELECT * FROM timesheet.submission_counts WHERE submissions > 0) c
-                ON c.company_id = a.company_id AND c.approver_member_id = a.approver
+                  (SELECT '00000000-0000-0000-0000-000000000000'::uuid AS uuid_nil) none GROUP BY 1, 2, 3
+                UNION ALL SELECT company_id, 'ffffffff-ffff-ffff-ffff-ffffffffffff', week_start, count(*)
+                FROM timesheet.submissions GROUP BY 1, 3) a
+              FULL JOIN (SELECT * FROM timesheet.submission_weeks WHERE submissions > 0) c
+                ON c.company_id = a.company_id AND c.approver_member_id = a.approver AND c.week_start = a.week_start
               WHERE a.n IS DISTINCT FROM c.submissions) AS wrong";
         assert_eq!(self.count(torn.to_owned()).await, 0, "a chain of versions or a count is wrong");
     }

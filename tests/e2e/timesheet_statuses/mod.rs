@@ -1,0 +1,35 @@
+//! The timesheet's answers, operation × status, as its OpenAPI file lists them: every status that the file names is
+//! produced here, through the edge over TLS and against PostgreSQL, none that it does not name, and each answer fits its
+//! schema. Every refusal that the file shows as an example comes too. The table is printed.
+//!
+//! `faults.rs` is what every operation answers (nobody asks, a part is away), `records.rs` and `decisions.rs` what each
+//! answers by its own rules, `isolation.rs` calls with the ids of another company.
+
+mod decisions;
+mod faults;
+mod isolation;
+mod records;
+mod scene;
+
+use scene::Scene;
+
+#[tokio::test]
+async fn every_documented_status_of_every_operation_is_produced_and_no_other() {
+    let mut scene = Scene::start("timesheet-statuses").await;
+    faults::strangers(&mut scene).await;
+    faults::malformed(&mut scene).await;
+    records::settings_and_projects(&mut scene).await;
+    records::approvers(&mut scene).await;
+    records::entries(&mut scene).await;
+    records::whole_weeks(&mut scene).await;
+    decisions::submissions(&mut scene).await;
+    decisions::moves(&mut scene).await;
+    decisions::keys(&mut scene).await;
+    decisions::rules_at_submission(&mut scene).await;
+    records::reads(&mut scene).await;
+    faults::switched_off(&mut scene).await;
+    faults::without_its_tables(&mut scene).await;
+    faults::without_authz(&mut scene).await;
+    faults::without_the_module(&mut scene).await;
+    scene.print_and_compare();
+}
