@@ -1,5 +1,5 @@
-//! What happens around every handler, outermost first: correlation id, meter, time limit, panic. The order is fixed
-//! in [`around`]; nothing else may add a layer.
+//! What happens around every handler, outermost first: correlation id, meter, time limit, panic, contention. The order is
+//! fixed in [`around`]; nothing else may add a layer.
 
 use std::any::Any;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use http::HeaderValue;
 use telemetry::{HttpMeter, UNMATCHED};
 use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::{ApiError, Core};
+use crate::{ApiError, Core, contention};
 
 /// Largest body of a foundation service.
 pub const FOUNDATION_BODY_LIMIT: usize = 1 << 20;
@@ -54,6 +54,7 @@ pub fn around(core: &Core, routes: Router) -> Router {
     routes
         .fallback(|| async { ApiError::NotFound("path".into()) })
         .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed })
+        .layer(from_fn(contention::layer))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(core.limits, limit))
         .layer(from_fn_with_state(core.metrics.http().clone(), meter))
