@@ -19,7 +19,7 @@ const STEPS: u64 = 60;
 const MODULE: &str = "timesheet";
 
 #[tokio::test]
-async fn races_between_services_break_no_rule() {
+async fn hazards_h1_h3_and_property_7_races_between_services_break_no_rule() {
     let races = given_or("E2E_RACES", RACES);
     let mut scene = Scene::start().await;
     scene.companies_while_a_module_is_enabled(races).await;

@@ -95,6 +95,7 @@ impl AuditedTx {
     /// As [`Self::commit`].
     pub async fn commit_recorded(self) -> Result<(), ApiError> {
         self.tx.commit().await?;
+        crate::contention::committed();
         Ok(())
     }
 

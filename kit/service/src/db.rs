@@ -115,6 +115,14 @@ fn is_outage_state(state: &str) -> bool {
         || matches!(state, "55P03" | "25006" | "25P03" | "3D000")
 }
 
+/// Whether the server gave the transaction up in favour of another: a serialization failure or a deadlock. Nothing of it
+/// was done, and it may be tried again ([`crate::contention`]).
+#[must_use]
+pub fn is_contention(error: &sqlx::Error) -> bool {
+    let state = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    matches!(state.as_deref(), Some("40001" | "40P01"))
+}
+
 /// Turns the violation of a named constraint into its own refusal; any other error stays what it is.
 pub fn on_constraint(error: sqlx::Error, constraint: &str, refusal: impl FnOnce() -> ApiError) -> ApiError {
     let named =

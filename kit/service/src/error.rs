@@ -170,9 +170,15 @@ fn with_dependency(details: &Value, dependency: &str) -> Value {
 }
 
 impl From<sqlx::Error> for ApiError {
-    /// A database that cannot be asked is a dependency that cannot answer; everything else is a bug. Constraint
-    /// violations that mean something are turned into their own refusal at the query ([`crate::db::on_constraint`]).
+    /// A database that cannot be asked is a dependency that cannot answer, and so is one that gives the transaction up
+    /// each time it is tried; everything else is a bug. Constraint violations that mean something are turned into their own
+    /// refusal at the query ([`crate::db::on_constraint`]).
     fn from(error: sqlx::Error) -> Self {
+        if crate::db::is_contention(&error) {
+            crate::contention::gave_way();
+            tracing::debug!(%error, "the database gave a transaction up");
+            return Self::unavailable("postgres");
+        }
         if crate::db::is_outage(&error) {
             tracing::warn!(%error, "the database cannot answer");
             return Self::unavailable("postgres");

@@ -1,5 +1,5 @@
 //! What happens around every handler, outermost first: the request's names (correlation id, trace) with its span and its
-//! line in the log, meter, time limit, panic. The order is fixed in [`around`]; nothing else may add a layer.
+//! line in the log, meter, time limit, panic, contention. The order is fixed in [`around`]; nothing else may add a layer.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use telemetry::{HttpMeter, Scope, UNMATCHED};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::account::Account;
-use crate::{ApiError, Core};
+use crate::{ApiError, Core, contention};
 
 /// Largest body of a foundation service.
 pub const FOUNDATION_BODY_LIMIT: usize = 1 << 20;
@@ -57,6 +57,7 @@ pub fn around(core: &Core, routes: Router) -> Router {
     routes
         .fallback(|| async { ApiError::NotFound("path".into()) })
         .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed })
+        .layer(from_fn(contention::layer))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(core.limits, limit))
         .layer(from_fn_with_state(core.metrics.http().clone(), meter))

@@ -1,7 +1,7 @@
 //! The chassis of the axum services. A request's way through a service:
 //!
 //! ```text
-//! serve -> layers (correlation, meter, limits, timeout, panic) -> the crate's routes.rs
+//! serve -> layers (correlation, meter, limits, timeout, panic, contention) -> the crate's routes.rs
 //!   -> extractors Caller, PathParams, RawBody; of modules: CompanyCall -> <resource>/http.rs
 //!   -> modules: call.permit(&permits, &FEATURE) -> Permit              (decision first; no Permit, no store call)
 //!   -> rules.rs (pure) -> store.rs(tx.conn(), …)                       (schema-qualified SQL)
@@ -19,6 +19,7 @@ pub mod client;
 pub mod clients;
 pub mod company;
 pub mod config;
+pub mod contention;
 pub mod core;
 pub mod db;
 pub mod embedded;

@@ -1,5 +1,7 @@
 //! The service under test.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use axum::Router;
@@ -17,6 +19,8 @@ use testkit::{Api, TestDatabase, TokenIssuer};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::contention;
+
 /// Bytes of a body that the service takes.
 pub(crate) const BODY_LIMIT: usize = 64;
 /// How long a request may take: longer than the pool waits for a connection, so that an outage is seen as one.
@@ -28,6 +32,8 @@ pub(crate) struct TestApp {
     pub(crate) issuer: TokenIssuer,
     pub(crate) database: TestDatabase,
     pub(crate) core: Core,
+    /// How often a handler that tells of it has run.
+    pub(crate) attempts: Arc<AtomicUsize>,
     _stop: DropGuard,
 }
 
@@ -40,7 +46,7 @@ async fn keys_loaded(core: &Core) {
 }
 
 #[derive(Clone)]
-struct App(Core);
+pub(crate) struct App(pub(crate) Core, pub(crate) Arc<AtomicUsize>);
 
 impl FromRef<App> for Core {
     fn from_ref(app: &App) -> Self {
@@ -48,7 +54,7 @@ impl FromRef<App> for Core {
     }
 }
 
-struct Note(String);
+pub(crate) struct Note(pub(crate) String);
 
 impl FromBody for Note {
     fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
@@ -71,17 +77,18 @@ impl TestApp {
         let config = reader.finish(config).expect("the settings are whole");
         let stop = CancellationToken::new();
         let core = Core::start(&config, Clock::system(), &stop).expect("a core");
+        let attempts = Arc::default();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let api = Api::at(listener.local_addr().expect("bound"));
         tokio::spawn(service::serve(
             core.clone(),
-            routes(&core),
+            routes(App(core.clone(), Arc::clone(&attempts))),
             listener,
             stop.clone(),
             Duration::from_secs(1),
         ));
         keys_loaded(&core).await;
-        Self { api, issuer, database, core, _stop: stop.drop_guard() }
+        Self { api, issuer, database, core, attempts, _stop: stop.drop_guard() }
     }
 
     pub(crate) fn token(&self) -> String {
@@ -89,7 +96,7 @@ impl TestApp {
     }
 }
 
-fn routes(core: &Core) -> Router {
+fn routes(app: App) -> Router {
     Router::new()
         .route("/things/{id}", get(|path: PathParams| async move { path.id::<CompanyId>("id").map(Data) }))
         .route(
@@ -108,7 +115,8 @@ fn routes(core: &Core) -> Router {
                 Data(Value::Null)
             }),
         )
-        .with_state(App(core.clone()))
+        .merge(contention::routes())
+        .with_state(app)
 }
 
 #[expect(clippy::panic, reason = "it is what the layer is tried with")]
@@ -118,7 +126,7 @@ async fn panics() -> Data<Value> {
 
 /// Writes the audit row of a note, and fails in the middle for a note that says so.
 async fn take_note(
-    State(App(core)): State<App>,
+    State(App(core, _)): State<App>,
     caller: Caller,
     Correlation(id): Correlation,
     body: RawBody,

@@ -4,6 +4,7 @@
 
 mod app;
 mod audit;
+mod contention;
 mod fetch;
 mod layers;
 mod maven;

@@ -4,7 +4,7 @@
 use axum::extract::State;
 use contract::fields::{Fields, FromBody, Text};
 use serde_json::json;
-use service::{ApiError, AuditEvent, CompanyCall, Data, Feature, Permit, RawBody};
+use service::{ApiError, AuditEvent, CompanyCall, Data, Feature, Permit, RawBody, contention};
 
 use super::http::member_if_any;
 use super::rules::{Move, Shown, Submission, Who};
@@ -106,7 +106,8 @@ pub(super) async fn moved(
         let found = found.ok_or(ApiError::NotFound("submission".into()))?;
         let who = decider.before(app, call, &found).await?;
         found.judge(step, who)?;
-        if let Some(after) = written(app, permit, &found, step, who).await? {
+        // A batch moves many, each in a transaction of its own.
+        if let Some(after) = contention::retried(|| written(app, permit, &found, step, who)).await? {
             return Ok(after.shown_to(who));
         }
     }

@@ -10,7 +10,8 @@ use crate::support::{Identity, together};
 const SUBJECTS: usize = 12;
 
 #[tokio::test]
-async fn after_any_history_of_parallel_first_requests_each_subject_has_one_record_and_one_audit_row() {
+async fn property_1_after_any_history_of_parallel_first_requests_each_subject_has_one_record_and_one_audit_row()
+ {
     let identity = Identity::start().await;
     for number in 0..SUBJECTS {
         identity.provider.account(&format!("s{number}"), &format!("s{number}"), true);

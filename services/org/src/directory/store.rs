@@ -32,7 +32,7 @@ pub(super) async fn page(
     // The rows of a page past the end cannot carry the total.
     let total = match (rows.first(), search) {
         (Some(row), _) => row.total,
-        (None, Search::Everyone) => count(pool, company, "%").await?,
+        (None, Search::Everyone) => count_all(pool, company).await?,
         (None, Search::Short(pattern) | Search::Long(pattern)) => count(pool, company, pattern).await?,
     };
     let items = rows.into_iter().map(|row| MemberDirectoryEntry {
@@ -44,13 +44,12 @@ pub(super) async fn page(
     Ok(Page::new(request, items.collect(), total))
 }
 
-/// The page is read in the order of the index, and the total is counted from another one: a window over all members
-/// would read and sort every row.
+/// The page is read in the order of the index, and the total is the kept one: counting would read every row.
 async fn everyone(pool: &PgPool, company: CompanyId, request: PageRequest) -> sqlx::Result<Vec<Row>> {
     sqlx::query_as!(
         Row,
         r#"SELECT id, display_name, email, user_id IS NOT NULL AS "has_linked_user!",
-                  (SELECT count(*) FROM org.members WHERE company_id = $1 AND is_active) AS "total!"
+                  (SELECT active FROM org.member_counts WHERE company_id = $1) AS "total!"
              FROM org.members WHERE company_id = $1 AND is_active
             ORDER BY display_name COLLATE "C", id LIMIT $2 OFFSET $3"#,
         company.as_uuid(),
@@ -104,6 +103,12 @@ async fn long(
     )
     .fetch_all(pool)
     .await
+}
+
+async fn count_all(pool: &PgPool, company: CompanyId) -> sqlx::Result<i64> {
+    let kept =
+        sqlx::query_scalar!("SELECT active FROM org.member_counts WHERE company_id = $1", company.as_uuid());
+    kept.fetch_optional(pool).await.map(Option::unwrap_or_default)
 }
 
 async fn count(pool: &PgPool, company: CompanyId, pattern: &str) -> sqlx::Result<i64> {

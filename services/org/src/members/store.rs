@@ -149,7 +149,8 @@ pub(crate) async fn page(
     request: PageRequest,
 ) -> sqlx::Result<Page<OrgMember>> {
     let rows = sqlx::query!(
-        r#"SELECT id, company_id, code, display_name, email, user_id, is_active, count(*) OVER () AS "total!"
+        r#"SELECT id, company_id, code, display_name, email, user_id, is_active,
+                  (SELECT members FROM org.member_counts WHERE company_id = $1) AS "total!"
              FROM org.members WHERE company_id = $1
             ORDER BY display_name COLLATE "C", id LIMIT $2 OFFSET $3"#,
         company.as_uuid(),
@@ -176,10 +177,7 @@ pub(crate) async fn page(
 
 /// For a page past the end, whose rows cannot carry the total.
 async fn count(pool: &PgPool, company: CompanyId) -> sqlx::Result<i64> {
-    sqlx::query_scalar!(
-        r#"SELECT count(*) AS "total!" FROM org.members WHERE company_id = $1"#,
-        company.as_uuid()
-    )
-    .fetch_one(pool)
-    .await
+    let kept =
+        sqlx::query_scalar!("SELECT members FROM org.member_counts WHERE company_id = $1", company.as_uuid());
+    kept.fetch_optional(pool).await.map(Option::unwrap_or_default)
 }

@@ -133,7 +133,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn after_any_history_the_tuples_are_what_the_rows_say() {
+async fn property_3_after_any_history_the_tuples_are_what_the_rows_say() {
     let world = World::start().await;
     let mut runner = TestRunner::deterministic();
     let history = proptest::collection::vec(proptest::collection::vec(step(), 1..5), 8..12);

@@ -10,6 +10,7 @@
 
 mod assignments;
 mod company_creation;
+mod contention;
 mod derived_tuples;
 mod directory;
 mod groups;

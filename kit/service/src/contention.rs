@@ -1,0 +1,169 @@
+//! Transactions that PostgreSQL gave up in favour of others (a deadlock, a serialization failure): the work is done
+//! again, up to [`RETRIES`] times. Around every request by the layer [`layer`], so that no handler knows of it; around one
+//! transaction of several by [`retried`].
+//!
+//! Only what left nothing behind is done again: a request that committed a transaction before keeps its refusal. A
+//! worker needs none of this, its next round is the repetition.
+
+use std::cell::Cell;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::Response;
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+
+use crate::ApiError;
+
+/// How often it is tried again: PostgreSQL notices a deadlock after a second, and a request has four and a half.
+pub const RETRIES: usize = 3;
+
+tokio::task_local! {
+    /// What the database said of the work that runs now.
+    static SAID: Cell<Said>;
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Said {
+    /// A transaction was given up in favour of another.
+    gave_way: bool,
+    /// A transaction was committed.
+    committed: bool,
+}
+
+/// Notes that the database gave a transaction up; outside of a request nobody listens.
+pub(crate) fn gave_way() {
+    note(|said| Said { gave_way: true, ..said });
+}
+
+/// Notes that a transaction was committed.
+pub(crate) fn committed() {
+    note(|said| Said { committed: true, ..said });
+}
+
+fn note(change: impl FnOnce(Said) -> Said) {
+    // An error means that this work is not watched: a worker's, which has rounds instead.
+    SAID.try_with(|said| said.set(change(said.get()))).unwrap_or_default();
+}
+
+/// Runs the work and gives what the database said meanwhile.
+async fn watched<T>(work: impl Future<Output = T>) -> (T, Said) {
+    SAID.scope(Cell::default(), async {
+        let done = work.await;
+        (done, SAID.with(Cell::get))
+    })
+    .await
+}
+
+impl Said {
+    const fn may_be_repeated(self) -> bool {
+        self.gave_way && !self.committed
+    }
+}
+
+/// Does the work of one transaction, again when the database gave it up. For a request that commits more than one.
+///
+/// # Errors
+/// As the work; 503 when it was given up each time.
+pub async fn retried<T, F: Future<Output = Result<T, ApiError>>>(
+    work: impl Fn() -> F,
+) -> Result<T, ApiError> {
+    let mut left = RETRIES;
+    loop {
+        let (done, said) = watched(work()).await;
+        if done.is_err() && said.may_be_repeated() && left > 0 {
+            left -= 1;
+            continue;
+        }
+        if said.committed {
+            committed();
+        }
+        return done;
+    }
+}
+
+/// Does a request again that failed because the database gave its transaction up. The body is kept while it is read, so
+/// that the next attempt reads the same; the limit of the reader is the limit of what is kept.
+pub(crate) async fn layer(request: Request, next: Next) -> Response {
+    if request.method().is_safe() {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    let (body, heard) = Listening::to(body);
+    let (mut response, mut said) =
+        watched(next.clone().run(Request::from_parts(parts.clone(), Body::new(body)))).await;
+    for attempt in 1..=RETRIES {
+        let failed = response.status().is_server_error() && said.may_be_repeated();
+        let Some(body) = heard.whole().filter(|_| failed) else { break };
+        tracing::info!(attempt, "the database gave the transaction up; it is tried again");
+        let again = Request::from_parts(parts.clone(), Body::from(body));
+        (response, said) = watched(next.clone().run(again)).await;
+    }
+    response
+}
+
+/// A body that keeps what was read of it.
+struct Listening {
+    body: Body,
+    heard: Heard,
+}
+
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<Record>>);
+
+#[derive(Default)]
+struct Record {
+    pieces: Vec<Bytes>,
+    ended: bool,
+}
+
+impl Listening {
+    fn to(body: Body) -> (Self, Heard) {
+        let heard = Heard::default();
+        heard.record().ended = http_body::Body::is_end_stream(&body);
+        (Self { body, heard: heard.clone() }, heard)
+    }
+}
+
+impl Heard {
+    /// The body, when it was read to its end.
+    fn whole(&self) -> Option<Vec<u8>> {
+        let record = self.record();
+        record.ended.then(|| record.pieces.concat())
+    }
+
+    fn record(&self) -> std::sync::MutexGuard<'_, Record> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl http_body::Body for Listening {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        let mut record = self.heard.record();
+        record.ended = frame.is_none() || self.body.is_end_stream();
+        if let Some(Ok(frame)) = &frame {
+            record.pieces.extend(frame.data_ref().cloned());
+        }
+        drop(record);
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
