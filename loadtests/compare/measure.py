@@ -14,6 +14,8 @@ from peers import ANSWER_BYTES, BIG_BYTES, CIPHER, GROUP, Invalid, on_cores
 
 PATH = "/api/timesheet/v1/entries"
 BIG_PATH = "/api/timesheet/v1/big"
+# Answered when the whole body was read: an answer before that would end the connection.
+UP_PATH = "/api/timesheet/v1/up"
 ROUND_LIMIT_S = 180
 # Connections and streams of each; the load driver is one thread.
 LOAD = {"HTTP/1.1": ["-c", "32", "--h1"], "HTTP/2": ["-c", "8", "-m", "16"]}
@@ -64,7 +66,7 @@ def down_us(process, port, token, requests):
 
 def up_us(process, port, token, requests, folder):
     command = ["h2load", "-t", "1", "-n", str(requests), "-c", "8", "--h1", "-d", str(folder / "big/big"),
-               *common(token), address(port, PATH)]
+               *common(token), address(port, UP_PATH)]
     return spent_us(process, lambda: load(command, requests, ANSWER_BYTES, port, "HTTP/1.1"), requests)
 
 

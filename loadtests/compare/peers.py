@@ -122,7 +122,9 @@ def upstream_config(folder, ports):
     return nginx_common("upstream") + f"""default_type application/json;
 server {{ listen 127.0.0.1:{ports['upstream']};
 location / {{ return 200 "{'x' * ANSWER_BYTES}"; }}
-location = /api/timesheet/v1/big {{ alias {folder}/big/big; }} }}
+location = /api/timesheet/v1/big {{ alias {folder}/big/big; }}
+location = /api/timesheet/v1/up {{ client_body_buffer_size 2m; proxy_pass http://127.0.0.1:{ports['upstream']}/; proxy_method GET;
+  proxy_pass_request_body off; proxy_set_header Content-Length ""; }} }}
 }}"""
 
 

@@ -43,7 +43,10 @@ const ROWS: [Row; 11] = [
     Row {
         rule: "an anchor in the same request counts",
         accepted: ("alice", &[NOTE_ANCHOR, "crm_note:1#deal@crm_deal:1"]),
-        refused: ("alice", &["crm_note:2#company_module@company_module:{f}/crm", "crm_note:2#deal@crm_deal:1"]),
+        refused: (
+            "alice",
+            &["crm_note:2#company_module@company_module:{f}/crm", "crm_note:2#deal@crm_deal:1"],
+        ),
         told: (422, "tuples[0].objectId"),
     },
     Row {
@@ -89,7 +92,8 @@ async fn every_binding_rule_has_a_grant_that_it_accepts_and_one_that_it_refuses(
     let world = World::start().await;
     let rows = world.app.rows();
     rows.subject("stranger").await;
-    let old = serde_json::json!({ "old_thing": { "company_module": { "this": true }, "owner": { "this": true } } });
+    let old =
+        serde_json::json!({ "old_thing": { "company_module": { "this": true }, "owner": { "this": true } } });
     rows.app("old", &old, &[]).await;
     rows.run("UPDATE registry.modules SET enabled = false WHERE key = 'old'").await;
     rows.catalog_changed().await;
