@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use contract::Clock;
 use reqwest::Method;
@@ -21,6 +21,8 @@ static DOCUMENT: LazyLock<OpenApi> =
 /// through the edge.
 const COMPANY: &str = "/v1/companies/{companyId}";
 const BASE: &str = "/api/timesheet";
+/// A token lives five minutes; on a busy machine the table takes longer.
+const TOKEN_AGE: Duration = Duration::from_mins(3);
 /// An id of nothing.
 pub(super) const NOTHING: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
@@ -84,6 +86,7 @@ pub(super) struct Scene {
     pub(super) project: String,
     /// Alice's, which waits for a decision.
     pub(super) submission: String,
+    logged_in: Instant,
     table: Table,
     refusals: BTreeSet<String>,
 }
@@ -91,6 +94,7 @@ pub(super) struct Scene {
 impl Scene {
     pub(super) async fn start(name: &str) -> Self {
         let platform = Separate::start(name).await;
+        let logged_in = Instant::now();
         let api = platform.api();
         let tokens =
             [platform.token("admin").await, platform.token("alice").await, platform.token("bob").await];
@@ -118,6 +122,7 @@ impl Scene {
             admin_member,
             project,
             submission,
+            logged_in,
             table,
             refusals,
         };
@@ -214,6 +219,9 @@ impl Scene {
         let (method, tail) = operation.split_once(' ').expect("a method and a tail");
         let ids: Vec<&str> = [company].into_iter().chain(call.ids.iter().map(String::as_str)).collect();
         let path = filled(&format!("{COMPANY}{tail}"), &ids);
+        if self.logged_in.elapsed() > TOKEN_AGE {
+            self.log_in().await;
+        }
         let mut api = self.api(who).clone();
         if let Some((name, value)) = call.header {
             api = api.with_header(name, value);
@@ -225,6 +233,13 @@ impl Scene {
         self.table.count(operation, reply.status.as_u16());
         self.refusals.insert(word(&reply.body["error"]));
         reply
+    }
+
+    async fn log_in(&mut self) {
+        self.logged_in = Instant::now();
+        self.admin = self.admin.with_token(&self.platform.token("admin").await);
+        self.alice = self.alice.with_token(&self.platform.token("alice").await);
+        self.bob = self.bob.with_token(&self.platform.token("bob").await);
     }
 
     const fn api(&self, who: Who) -> &Api {
