@@ -83,7 +83,9 @@ impl Places {
         for ((key, _), place) in self.modules().iter() {
             add(key, place);
         }
-        lines.into_iter().map(|(upstream, (reused, dialled))| Lines { upstream, reused, dialled }).collect()
+        // What nobody was sent to is not spoken of: a module that is off has no series.
+        let line = |(upstream, (reused, dialled))| Lines { upstream, reused, dialled };
+        lines.into_iter().map(line).filter(|line| line.reused + line.dialled > 0).collect()
     }
 
     /// All of them, for sweeps.

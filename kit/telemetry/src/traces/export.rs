@@ -101,12 +101,11 @@ impl WayOut {
         loop {
             match self.queue.try_send(wish) {
                 Ok(()) => break,
-                Err(TrySendError::Disconnected(_)) => return false,
                 Err(TrySendError::Full(back)) if Instant::now() < until => {
                     wish = back;
                     thread::park_timeout(Duration::from_millis(5));
                 }
-                Err(TrySendError::Full(_)) => return false,
+                Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => return false,
             }
         }
         wait.recv_timeout(until.saturating_duration_since(Instant::now())).is_ok()

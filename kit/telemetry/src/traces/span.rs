@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use opentelemetry::trace::{
     Span as _, SpanContext, SpanKind, Status, TraceContextExt, Tracer as _, TracerProvider as _,
@@ -102,7 +102,7 @@ impl Span {
         let above =
             parent.map_or_else(|| above.clone(), |parent| above.with_remote_span_context(parent.clone()));
         let mut builder = tracer.span_builder(name).with_kind(kind);
-        builder.start_time = took.and_then(|took| SystemTime::now().checked_sub(took));
+        builder.start_time = took.and_then(|took| opentelemetry::time::now().checked_sub(took));
         let span = tracer.build_with_context(builder, &above);
         let (context, is_recording) = (span.span_context().clone(), span.is_recording());
         Self(Box::new(Inner { context, is_recording, span: Mutex::new(span), tracer: tracer.clone() }))
