@@ -1,6 +1,7 @@
 //! A receiver of traces: OTLP over HTTP, as protobuf, and nothing else.
 
-use std::io::{Read, Write};
+use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -48,8 +49,8 @@ impl Receiver {
 
     /// One connection, request by request, until the exporter closes it.
     fn serve(&self, mut stream: TcpStream) {
-        let mut held = Vec::new();
-        while let Some((head, body)) = request(&mut stream, &mut held) {
+        let mut buffer = Vec::new();
+        while let Some((head, body)) = request(&mut stream, &mut buffer) {
             assert!(head.starts_with("post /v1/traces "), "{head}");
             self.take(&body);
             if stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").is_err() {
@@ -80,19 +81,19 @@ impl Receiver {
     }
 }
 
-/// The next request of a connection; `held` is what came beyond it.
-fn request(stream: &mut TcpStream, held: &mut Vec<u8>) -> Option<(String, Vec<u8>)> {
+/// The next request of a connection; `buffer` is what came beyond it.
+fn request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<(String, Vec<u8>)> {
     let mut chunk = [0; 16 << 10];
     loop {
-        if let Some(end) = held.windows(4).position(|four| four == b"\r\n\r\n") {
-            let head = String::from_utf8_lossy(&held[..end]).to_lowercase();
+        if let Some(end) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&buffer[..end]).to_lowercase();
             let length =
                 head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
             let whole = end + 4 + length.expect("a body of known length");
-            if held.len() >= whole {
-                let rest = held.split_off(whole);
-                let body = held.split_off(end + 4);
-                *held = rest;
+            if buffer.len() >= whole {
+                let rest = buffer.split_off(whole);
+                let body = buffer.split_off(end + 4);
+                *buffer = rest;
                 return Some((head, body));
             }
         }
@@ -100,7 +101,7 @@ fn request(stream: &mut TcpStream, held: &mut Vec<u8>) -> Option<(String, Vec<u8
         if count == 0 {
             return None;
         }
-        held.extend_from_slice(&chunk[..count]);
+        buffer.extend_from_slice(&chunk[..count]);
     }
 }
 
@@ -108,7 +109,12 @@ fn attributes(told: Vec<opentelemetry_proto::tonic::common::v1::KeyValue>) -> Ve
     let text = |value| match value {
         Value::StringValue(text) => text,
         Value::IntValue(number) => number.to_string(),
-        other => format!("{other:?}"),
+        other @ (Value::BoolValue(_)
+        | Value::DoubleValue(_)
+        | Value::ArrayValue(_)
+        | Value::KvlistValue(_)
+        | Value::BytesValue(_)
+        | Value::StringValueStrindex(_)) => format!("{other:?}"),
     };
     let pair = |one: opentelemetry_proto::tonic::common::v1::KeyValue| {
         (one.key, one.value.and_then(|value| value.value).map(text).unwrap_or_default())
@@ -117,5 +123,8 @@ fn attributes(told: Vec<opentelemetry_proto::tonic::common::v1::KeyValue>) -> Ve
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes all text");
+        text
+    })
 }

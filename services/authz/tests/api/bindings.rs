@@ -1,6 +1,8 @@
 //! The rules that bind a grant, one row each: a request that it lets through and the same kind of request that it refuses.
 //! The table is printed.
 
+use std::fmt::Write as _;
+
 use crate::cases;
 use crate::grants::{ANCHOR, OWNER, World};
 
@@ -105,7 +107,7 @@ async fn every_binding_rule_has_a_grant_that_it_accepts_and_one_that_it_refuses(
         let (status, what) = world.refused(refused.0, "grant", refused.1).await;
         assert_eq!((status, what.as_str()), told, "{rule}");
         assert_eq!(world.granted().await, before, "{rule}: nothing of a refused request is written");
-        table += &format!("{rule:52} 200 {:6} | {status} {:8} {what}\n", accepted.0, refused.0);
+        writeln!(table, "{rule:52} 200 {:6} | {status} {:8} {what}", accepted.0, refused.0).expect("text");
     }
     cases::told(&format!("{table}{} binding rules, each accepted and refused", ROWS.len()));
 }
