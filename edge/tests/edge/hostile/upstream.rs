@@ -1,5 +1,6 @@
 //! The scripted upstream: reads HTTP/1.1 with its own strict parser, remembers every whole request by its path, answers
-//! 200, and remembers what was no HTTP at all. What the edge lets through, another parser reads here.
+//! 200 (but for a path that is held), and remembers what was no HTTP at all. What the edge lets through, another parser
+//! reads here.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,6 +12,9 @@ use tokio::task::JoinSet;
 
 /// No case sends more; a length beyond it is a hostile one that the edge let through.
 const LARGEST: usize = 16 << 20;
+
+/// How a path ends that is not answered.
+const HELD: &str = "/hold";
 
 /// One whole request.
 #[derive(Clone, Debug)]
@@ -85,6 +89,8 @@ async fn accept(listener: TcpListener, memory: Arc<Mutex<Memory>>) {
             let mut reader = BufReader::new(stream);
             loop {
                 match request(&mut reader).await {
+                    // The case is about what comes before the answer.
+                    Ok(Some(seen)) if seen.path.ends_with(HELD) => std::future::pending().await,
                     Ok(Some(seen)) => memory.lock().expect("not poisoned").seen.push(seen),
                     Ok(None) => return,
                     Err(what) => {
