@@ -103,7 +103,7 @@ fn spans_reach_the_receiver_with_their_parents_under_their_parts_names() {
         }
     }
     names.sort();
-    let [asked, served, inner] = names.as_slice() else { panic!("three spans: {names:?}") };
+    let [served, asked, inner] = names.as_slice() else { panic!("three spans: {names:?}") };
     assert_eq!((asked.1.as_str(), served.1.as_str()), ("GET timesheet", "GET /api/{moduleKey}/{path}"));
     assert_eq!((&inner.3, &asked.3, served.3.is_empty()), (&asked.2, &served.2, true));
 }
