@@ -33,6 +33,7 @@ mod meter;
 mod places;
 mod reload;
 mod tally;
+mod tuning;
 mod watch;
 mod way;
 mod wire;
@@ -54,6 +55,7 @@ use tokio_util::task::TaskTracker;
 
 pub use activation::{HandedOver, handed_over};
 pub use config::{EdgeConfig, TLS_CERT, TLS_KEY, VARIABLES};
+pub use tuning::start_tuned;
 pub use watch::certificates::CertificateError;
 
 use aggregate::Aggregate;

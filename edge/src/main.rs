@@ -22,6 +22,7 @@ const PLAIN_ADDR: Variable =
     Variable::new("PLATFORM_EDGE_PLAIN_ADDR", Kind::Address, None, "Address of the edge without TLS");
 
 fn main() -> ExitCode {
+    edge::start_tuned();
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -9,5 +9,9 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
+    // Not for the commands that end at once.
+    if std::env::args_os().nth(1).is_some_and(|command| command == "up" || command == "serve") {
+        edge::start_tuned();
+    }
     platform::run(std::env::args_os(), platform::environment())
 }
