@@ -29,7 +29,9 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// `$1` the folder, `$2` `pg_ctl`, `$3` the data, `$4` idle seconds. Every entrant writes one byte, and all bytes of those
-/// who have gone are read by `cat`; so a byte that `dd` finds is of somebody who came since, and `dd` never blocks.
+/// who have gone are read by `cat`; so a byte that `dd` finds is of somebody who came since, and `dd` never blocks. The
+/// databases of a whole run take minutes to remove, so they are out of the next cluster's way before that begins; and
+/// nobody reads the FIFO any more when the flag falls.
 const WATCHER: &str = r#"
 exec 3<"$1/alive" || exit 1
 while :; do
@@ -40,7 +42,10 @@ while :; do
   rm -f "$1/stopping"
 done
 "$2" stop --pgdata "$3" --mode immediate --wait --silent
+mv "$3/base" "$1/old-$$"
+exec 3<&-
 rm -f "$1/stopping"
+rm -rf "$1"/old-*
 "#;
 
 /// What a test process holds for its life.
