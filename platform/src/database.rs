@@ -68,15 +68,16 @@ impl Database {
         };
         check_space(&folder, min_free)?;
         loop {
-            let server = start_or_adopt(&launch, &folder).await?;
+            let mut server = start_or_adopt(&launch, &folder).await?;
             let owner = superuser(server.port, &password);
             match create(owner.clone(), &folder).await {
                 Ok(()) => return Ok(Self { owner: owner.database(NAME), server: Some(server) }),
-                // Killed together with the `up` before this one, and not gone yet when it was looked at.
-                Err(_) if server.was_dying() => {}
                 Err(stop) => {
-                    server.stop(STOP_PATIENCE).await;
-                    return Err(stop);
+                    // Killed together with the `up` before this one, and not gone yet when it was looked at?
+                    if !server.was_dying().await {
+                        server.stop(STOP_PATIENCE).await;
+                        return Err(stop);
+                    }
                 }
             }
         }

@@ -13,6 +13,8 @@ use tokio::time::Instant;
 
 use super::{Account, Binaries, EmbeddedError, SUPERUSER};
 
+/// How long a killed server may take to be gone.
+const DYING: Duration = Duration::from_secs(2);
 /// How often the status file and a foreign process are looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// How long a start may take; recovery after a crash is part of it.
@@ -160,10 +162,10 @@ impl Server {
         Self { pid: status.pid, port: status.port, child: None }
     }
 
-    /// Whether it was taken over and has ended since: it was dying already.
-    #[must_use]
-    pub fn was_dying(&self) -> bool {
-        self.child.is_none() && !is_server(self.pid)
+    /// Whether it was taken over and ends now: it was dying already. A killed process closes its sockets a while before it
+    /// is gone.
+    pub async fn was_dying(&mut self) -> bool {
+        self.child.is_none() && tokio::time::timeout(DYING, self.ended()).await.is_ok()
     }
 
     /// Waits until the server has ended by itself.
