@@ -1,5 +1,6 @@
 //! Statements as spans: sqlx tells of each in an event when it is over, and an event of a request that is traced becomes a
-//! span under that request. Texts of statements hold placeholders, never values.
+//! span under that request. Its text is safe to show: a request's statements take values as parameters, and nothing is
+//! formatted into them but names of tables and constants. Passwords of roles are set at start-up, which is no request.
 
 use std::fmt;
 use std::time::Duration;
