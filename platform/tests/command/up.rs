@@ -78,15 +78,12 @@ fn a_data_directory_of_a_newer_version_is_refused() {
 fn a_database_cluster_of_another_version_is_refused() {
     let platform =
         Platform::new().with_file("pg/PG_VERSION", "99\n").with_file("secrets/db-superuser", "secret");
-    let edge = TcpListener::bind(("127.0.0.1", 0)).expect("a port").local_addr().expect("bound");
-    let platform =
-        platform.with("PLATFORM_EDGE_ADDR", edge.to_string()).with("PLATFORM_PORT_OFFSET", "21000");
-    platform.run(&["up"]).refused(&["PostgreSQL 99", "PLATFORM_PG_BIN", "pg_upgrade"]);
+    platform.with_free_ports().run(&["up"]).refused(&["PostgreSQL 99", "PLATFORM_PG_BIN", "pg_upgrade"]);
 }
 
 #[test]
 fn a_link_to_lost_data_is_refused() {
-    let platform = Platform::new().with("PLATFORM_PORT_OFFSET", "21100");
+    let platform = Platform::new().with_free_ports();
     fs::create_dir_all(&platform.data_dir).expect("a folder");
     std::os::unix::fs::symlink("/nonexistent/cluster", platform.data_dir.join("pg")).expect("a link");
     platform.run(&["up"]).refused(&["/nonexistent/cluster", "is gone"]);
@@ -108,8 +105,7 @@ fn too_little_space_is_refused() {
 
 #[test]
 fn missing_database_programs_are_refused() {
-    let platform =
-        Platform::new().with("PLATFORM_PG_BIN", "/nonexistent/bin").with("PLATFORM_PORT_OFFSET", "21200");
+    let platform = Platform::new().with("PLATFORM_PG_BIN", "/nonexistent/bin").with_free_ports();
     platform.run(&["up"]).refused(&["/nonexistent/bin", "install PostgreSQL", "PLATFORM_DATABASE_URL"]);
 }
 
@@ -131,8 +127,7 @@ fn the_built_in_provider_is_refused_on_a_public_domain() {
 
 #[test]
 fn what_a_start_makes_is_private() {
-    let platform =
-        Platform::new().with("PLATFORM_PG_BIN", "/nonexistent/bin").with("PLATFORM_PORT_OFFSET", "21300");
+    let platform = Platform::new().with("PLATFORM_PG_BIN", "/nonexistent/bin").with_free_ports();
     platform.run(&["up"]).refused(&[]);
     let mode = |name: &str| {
         let found = platform.data_dir.join(name).metadata().expect(name);
@@ -148,8 +143,7 @@ fn what_a_start_makes_is_private() {
 
 #[test]
 fn secrets_and_certificates_are_made_once() {
-    let platform =
-        Platform::new().with("PLATFORM_PG_BIN", "/nonexistent/bin").with("PLATFORM_PORT_OFFSET", "21400");
+    let platform = Platform::new().with("PLATFORM_PG_BIN", "/nonexistent/bin").with_free_ports();
     let read = |name: &str| fs::read_to_string(platform.data_dir.join(name)).expect(name);
     platform.run(&["up"]).refused(&[]);
     let first = ["secrets/db-org", "certs/ca.pem", "certs/edge.pem"].map(read);

@@ -281,4 +281,28 @@ mod tests {
             assert!(!is_living_postgres(other), "{other}");
         }
     }
+
+    /// `name` runs for so many seconds; nobody waits for it, so that its number outlives it.
+    fn running(name: &str, seconds: &str) -> std::process::Child {
+        let folder = std::env::temp_dir().join(format!("embedded-{name}-{seconds}-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let program = folder.join(name);
+        fs::copy("/bin/sleep", &program).expect("a copy");
+        let child = std::process::Command::new(program).arg(seconds).spawn().expect("it starts");
+        // It runs on without its file.
+        fs::remove_dir_all(folder).expect("removed");
+        child
+    }
+
+    #[tokio::test]
+    async fn a_server_that_ends_soon_was_dying_and_one_that_goes_on_was_not() {
+        for (seconds, dying) in [("0.3", true), ("60", false)] {
+            let mut child = running("postgres", seconds);
+            let pid = Pid::from_child(&child);
+            let mut server = Server::adopt(Status { pid, port: 1, ready: true });
+            assert_eq!(server.was_dying().await, dying, "{seconds} s");
+            child.kill().expect("it can be ended");
+            child.wait().expect("it ends");
+        }
+    }
 }
