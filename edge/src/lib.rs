@@ -82,6 +82,10 @@ pub const OPENAPI: &str = include_str!("../openapi.json");
 /// Remembered of verified tokens by each worker, some 60 MB: more callers than one edge has at once.
 const MOST_TOKENS: usize = 100_000;
 
+/// How long the first connections wait for the catalog and the provider's keys: far more than a start needs where all is
+/// well, and less than what probes and clients bear where it is not.
+const LONGEST_WARM_UP: Duration = Duration::from_secs(2);
+
 /// How long the end waits for the access log: its queue is written in a fraction of that.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
@@ -259,6 +263,7 @@ pub async fn serve(
     let watcher = common.edge(common.config.workers);
     let watchers = watch(&watcher);
     let places = Arc::new(Semaphore::new(limits.connections));
+    warm(&watcher).await;
     tokio::join!(
         accept(&watcher, Listener::new(tls, Arc::clone(&places), tally.clone()), Entrance::Tls, &crew),
         async {
@@ -287,6 +292,16 @@ fn watch(edge: &Arc<Edge>) -> JoinSet<()> {
     watchers.spawn(certificates.follow(move |reload| tally.reloaded(reload)));
     watchers.spawn(async move { reload::listen(&hearer).await });
     watchers
+}
+
+/// Waits for the catalog and the provider's keys, so that a restart does not refuse those who were let in before it; they
+/// wait in the listeners meanwhile. An edge that cannot have them in time says so to whoever asks.
+async fn warm(edge: &Edge) {
+    let known = async { tokio::join!(edge.catalog.arrived(), edge.tokens.verifier().keys_arrived()) };
+    let waited = edge.stop.run_until_cancelled(timeout(LONGEST_WARM_UP, known)).await;
+    if waited.is_some_and(|known| known.is_err()) {
+        tracing::warn!("begins without the catalog or the provider's keys");
+    }
 }
 
 /// Hands every connection to a worker until the drain begins, and then those that wait already.

@@ -131,6 +131,13 @@ impl CatalogWatch {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).map(|heard| heard.elapsed())
     }
 
+    /// Waits until registry was heard once.
+    pub(crate) async fn arrived(&self) {
+        let mut revisions = self.revision.subscribe();
+        // The sender lives as long as this does.
+        let _arrived = revisions.wait_for(Option::is_some).await;
+    }
+
     /// Waits until the snapshot holds `revision`; `false` when it does not within 2 s.
     pub(crate) async fn settled(&self, revision: i64) -> bool {
         let mut revisions = self.revision.subscribe();

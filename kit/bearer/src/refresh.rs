@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -41,6 +41,8 @@ pub(crate) struct KeyStore {
     fetcher: Fetcher,
     keys: ArcSwapOption<KeySet>,
     read_at: ArcSwapOption<Instant>,
+    /// Whether they were ever read.
+    arrived: watch::Sender<bool>,
     generation: AtomicU64,
     /// Held during a fetch: whoever waits for it finds the result in `keys`.
     asked: Mutex<Asked>,
@@ -61,6 +63,7 @@ impl KeyStore {
             fetcher,
             keys: ArcSwapOption::empty(),
             read_at: ArcSwapOption::empty(),
+            arrived: watch::Sender::new(false),
             generation: AtomicU64::new(0),
             asked: Mutex::new(Asked::default()),
         }
@@ -68,6 +71,13 @@ impl KeyStore {
 
     pub(crate) fn keys(&self) -> Option<Arc<KeySet>> {
         self.keys.load_full()
+    }
+
+    /// Waits until there are keys.
+    pub(crate) async fn arrived(&self) {
+        let mut arrived = self.arrived.subscribe();
+        // The sender lives as long as this does.
+        let _arrived = arrived.wait_for(|arrived| *arrived).await;
     }
 
     /// Since the keys were last read.
@@ -109,6 +119,7 @@ impl KeyStore {
         let fresh = Arc::new(read?);
         self.read_at.store(Some(Arc::new(Instant::now())));
         let before = self.keys.swap(Some(Arc::clone(&fresh)));
+        self.arrived.send_replace(true);
         if before.is_some_and(|before| !fresh.keeps_all_of(&before)) {
             self.generation.fetch_add(1, Ordering::AcqRel);
             tracing::info!("the identity provider withdrew a signing key");

@@ -62,6 +62,11 @@ impl Verifier {
         self.0.store.keys().is_some()
     }
 
+    /// Waits until the provider's keys have been read once.
+    pub async fn keys_arrived(&self) {
+        self.0.store.arrived().await;
+    }
+
     /// How long ago the provider's keys were last read; `None` before the first time.
     #[must_use]
     pub fn keys_age(&self) -> Option<std::time::Duration> {
