@@ -19,6 +19,7 @@ use super::body::EdgeBody;
 use super::h1;
 use super::h2;
 use super::incoming::RequestBody;
+use super::socket::ClientSocket;
 use super::tls::{Scheme, Secured};
 use super::writes::{self, Flushing};
 use crate::Edge;
@@ -34,7 +35,7 @@ pub(crate) struct Peer {
 /// Serves the connection to its end.
 pub(crate) async fn serve<S>(edge: Arc<Edge>, secured: Secured<S>)
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: ClientSocket,
 {
     let Secured { stream, peer, protocol, scheme, place } = secured;
     let peer = Peer { address: peer, scheme };

@@ -1,12 +1,13 @@
-//! A connection to an upstream: plain, or with TLS.
+//! A connection to an upstream: plain, or with TLS. And what the edge knows of a client's socket beyond its bytes.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
+use tokio_rustls::server;
 
 /// A dialled connection.
 #[derive(Debug)]
@@ -73,6 +74,36 @@ impl AsyncWrite for Socket {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
             Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        }
+    }
+}
+
+/// A client's connection.
+pub(crate) trait ClientSocket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// Resolves when a client that sends nothing more has left as well: with TLS it says goodbye when it stops sending, and
+    /// ends the connection when it leaves. Without TLS nothing tells the two apart, and it is taken to listen.
+    fn poll_left(&self, context: &mut Context<'_>) -> Poll<()>;
+}
+
+impl ClientSocket for TcpStream {
+    fn poll_left(&self, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+}
+
+impl ClientSocket for server::TlsStream<TcpStream> {
+    fn poll_left(&self, context: &mut Context<'_>) -> Poll<()> {
+        let stream = self.get_ref().0;
+        let mut byte = [0];
+        loop {
+            if ready!(stream.poll_read_ready(context)).is_err() {
+                return Poll::Ready(());
+            }
+            match stream.try_read(&mut byte) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // The end, or bytes after the goodbye, which are nobody's.
+                _ => return Poll::Ready(()),
+            }
         }
     }
 }

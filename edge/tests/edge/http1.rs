@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::time::timeout;
@@ -240,8 +241,12 @@ async fn a_bad_chunk_is_the_clients_fault() {
 async fn a_client_that_stops_sending_still_gets_its_answer() {
     let (world, listener, bearer) = scripted(&[]).await;
     let mut client = Raw::client(&world).await;
-    client.send(format!("GET {PATH} HTTP/1.1\r\nhost: a\r\nauthorization: {bearer}\r\n\r\n")).await;
-    client.stream.shutdown().await.expect("a goodbye");
+    let request = format!("GET {PATH} HTTP/1.1\r\nhost: a\r\nauthorization: {bearer}\r\n\r\n");
+    // Both in one write, so that neither comes alone. The goodbye ends no connection.
+    let session = client.stream.get_mut().1;
+    session.writer().write_all(request.as_bytes()).expect("taken");
+    session.send_close_notify();
+    client.stream.flush().await.expect("sent");
     let mut upstream = Raw::upstream(&listener).await;
     upstream.head().await;
     upstream.send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
@@ -253,12 +258,17 @@ async fn a_client_that_stops_sending_still_gets_its_answer() {
 #[tokio::test]
 async fn a_client_that_leaves_ends_the_upstreams_work_before_there_is_an_answer() {
     let (world, listener, bearer) = scripted(&[]).await;
-    let mut client = Raw::client(&world).await;
-    client.send(format!("GET {PATH} HTTP/1.1\r\nhost: a\r\nauthorization: {bearer}\r\n\r\n")).await;
-    let mut upstream = Raw::upstream(&listener).await;
-    upstream.head().await;
-    drop(client);
-    assert_eq!(timeout(SOON, upstream.rest()).await.expect("in time"), "");
+    for with_goodbye in [false, true] {
+        let mut client = Raw::client(&world).await;
+        client.send(format!("GET {PATH} HTTP/1.1\r\nhost: a\r\nauthorization: {bearer}\r\n\r\n")).await;
+        let mut upstream = Raw::upstream(&listener).await;
+        upstream.head().await;
+        if with_goodbye {
+            client.stream.shutdown().await.expect("a goodbye");
+        }
+        drop(client);
+        assert_eq!(timeout(SOON, upstream.rest()).await.expect("in time"), "", "{with_goodbye}");
+    }
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ use super::reader::{Reader, Taken};
 use crate::config::Limits;
 use crate::wire::headers::strip_hop_by_hop;
 use crate::wire::incoming::Client;
+use crate::wire::socket::ClientSocket;
 use crate::wire::upload::ClientFault;
 
 /// Read at once while a head is awaited. On the stack, so that an idle connection keeps no buffer.
@@ -102,6 +103,25 @@ impl<S> Line<S> {
     }
 }
 
+impl<S: ClientSocket> Line<S> {
+    /// Resolves when the client has gone while its answer is awaited. A client that only stops sending still listens.
+    pub(crate) fn poll_gone(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut wire = self.wire();
+        if wire.output.left() > 0 && matches!(wire.poll_send(context), Poll::Ready(Err(_))) {
+            return Poll::Ready(());
+        }
+        // While a body is under way, whoever wants it reads.
+        while wire.reader.is_done() && !wire.half_closed && wire.input.len() < MOST_PIPELINED {
+            match ready!(wire.poll_read(context)) {
+                Ok(0) => wire.half_closed = true,
+                Ok(_) => {}
+                Err(_) => return Poll::Ready(()),
+            }
+        }
+        if wire.half_closed { wire.socket.poll_left(context) } else { Poll::Pending }
+    }
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
     /// The next request's head; `Ok(None)` when the client has left between requests, `Err(None)` when it has left within
     /// one.
@@ -121,23 +141,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
                 Ok(_) => {}
             }
         }
-    }
-
-    /// Resolves when the client has gone while its answer is awaited. A client that only stops sending still listens.
-    pub(crate) fn poll_gone(&self, context: &mut Context<'_>) -> Poll<()> {
-        let mut wire = self.wire();
-        if wire.output.left() > 0 && matches!(wire.poll_send(context), Poll::Ready(Err(_))) {
-            return Poll::Ready(());
-        }
-        // While a body is under way, whoever wants it reads.
-        while wire.reader.is_done() && !wire.half_closed && wire.input.len() < MOST_PIPELINED {
-            match ready!(wire.poll_read(context)) {
-                Ok(0) => wire.half_closed = true,
-                Ok(_) => {}
-                Err(_) => return Poll::Ready(()),
-            }
-        }
-        Poll::Pending
     }
 
     pub(crate) fn poll_room(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -11,7 +11,6 @@ use std::time::Duration;
 use http::header::{CONNECTION, DATE};
 use http::{Method, Request, Response, StatusCode, response};
 use http_body::Body as _;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +25,7 @@ use crate::wire::alarm::Alarm;
 use crate::wire::body::EdgeBody;
 use crate::wire::connection::Peer;
 use crate::wire::incoming::{Client, RequestBody};
+use crate::wire::socket::ClientSocket;
 
 /// How long an idle connection is still listened to after the drain began: a request that is on its way is not lost.
 const DRAIN_GRACE: Duration = Duration::from_secs(1);
@@ -39,7 +39,7 @@ const MOST_DISCARDED: usize = 64 << 10;
 /// Serves the connection to its end.
 pub(crate) async fn serve<S>(edge: Arc<Edge>, socket: S, peer: Peer)
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: ClientSocket,
 {
     let drain = edge.drain.child_token();
     let opened = Instant::now();
@@ -104,7 +104,7 @@ pub(crate) enum Refused {
 
 impl<S> Connection<S>
 where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: ClientSocket,
 {
     /// The next request's head.
     async fn head(&mut self, first: bool) -> Result<RequestHead, Quiet> {
@@ -293,7 +293,7 @@ impl Pump {
         context: &mut Context<'_>,
     ) -> Poll<Result<(), Gone>>
     where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        S: ClientSocket,
     {
         loop {
             match line.poll_room(context) {
