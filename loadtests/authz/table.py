@@ -19,8 +19,10 @@ if {"platform", "openfga"} <= sides.keys():
         a, b = ours[kind], theirs[kind]
         print(f"| {kind} | {cost(a):,.0f} ({a['server_us']:,.0f} + {a['database_us']:,.0f}) | {cost(b):,.0f} "
               f"({b['server_us']:,.0f} + {b['database_us']:,.0f}) | {cost(b) / cost(a):,.1f} | {goal} |")
-    same = ours["batch of 100, an item"]["answers"] == theirs["batch of 100, an item"]["answers"]
-    print(f"\nEvery single answer was the expected one on both sides; the batches' answers are {'the same' if same else 'NOT THE SAME'}.\n")
+    pairs = list(zip(*(side["batch of 100, an item"]["answers"] for side in (ours, theirs)), strict=True))
+    unlike = [pair for pair in pairs if pair[0] != pair[1]]
+    print(f"\nEvery single answer was the expected one on both sides; of the batch's {len(pairs)} items {len(unlike)} were answered differently"
+          f" ({', '.join(f'{a} by ours and {b} by OpenFGA' for a, b in sorted(set(unlike))) or 'yes ' + str(pairs.count(('1', '1')))}).\n")
 growth = [row for row in rows if row["product"] == "growth"]
 if growth:
     base = growth[0]["rss"] - 60 * growth[0]["n"]
