@@ -1,6 +1,6 @@
 //! Starts that must not happen: exit code 2, nothing served, and a sentence that says what to do.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
@@ -76,9 +76,17 @@ fn a_data_directory_of_a_newer_version_is_refused() {
 
 #[test]
 fn a_database_cluster_of_another_version_is_refused() {
-    let platform =
-        Platform::new().with_file("pg/PG_VERSION", "99\n").with_file("secrets/db-superuser", "secret");
-    platform.with_free_ports().run(&["up"]).refused(&["PostgreSQL 99", "PLATFORM_PG_BIN", "pg_upgrade"]);
+    let platform = Platform::new()
+        .with_file("pg/PG_VERSION", "99\n")
+        .with_file("secrets/db-superuser", "secret")
+        .with_file("programs/initdb", "")
+        .with_file("programs/postgres", "#!/bin/sh\necho 'postgres (PostgreSQL) 15.3'\n")
+        .with_free_ports();
+    let programs = platform.data_dir.join("programs");
+    fs::set_permissions(programs.join("postgres"), Permissions::from_mode(0o755)).expect("a program");
+    platform.run(&["up"]).refused(&["PostgreSQL 99", "PLATFORM_PG_BIN"]);
+    let platform = platform.with("PLATFORM_PG_BIN", programs.to_string_lossy());
+    platform.run(&["up"]).refused(&["PostgreSQL 99", "only 15", "PLATFORM_PG_BIN", "pg_upgrade"]);
 }
 
 #[test]
