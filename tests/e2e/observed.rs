@@ -69,6 +69,7 @@ async fn an_operator_sees_every_part_of_a_request_and_every_metric_that_is_named
 
     traced(&platform, &receiver, &alice, &company, &token).await;
     untraced(&platform, &receiver, &alice, &company).await;
+    abandoned(&platform, &token, &company).await;
     measured(&admin, &alice, &company).await;
 }
 
@@ -156,6 +157,37 @@ async fn untraced(platform: &Together, receiver: &Receiver, alice: &Api, company
     assert!(access(&|id| id == unkept).is_some(), "the sender's id is in the line");
     // What came after it has arrived, so it would have, too.
     assert!(receiver.of(unkept).is_empty(), "nothing of a trace that its sender does not keep");
+}
+
+/// A client that leaves while its request waits for the database: the edge has a line of it and so has the module.
+async fn abandoned(platform: &Together, token: &str, company: &str) {
+    let path = format!("/api/timesheet/v1/companies/{company}/projects");
+    let database = platform.database("timesheet").await;
+    let mut held = database.begin().await.expect("a transaction");
+    let lock = "LOCK TABLE timesheet.projects IN ACCESS EXCLUSIVE MODE";
+    sqlx::query(lock).execute(&mut *held).await.expect("the table is held");
+    for (version, gone) in [(Version::Http1, 1), (Version::Http2, 2)] {
+        let api = platform.api(version).with_token(token);
+        let patience = Duration::from_millis(300);
+        assert!(tokio::time::timeout(patience, api.get(&path)).await.is_err(), "it waits");
+        // Its connection, too, is gone.
+        drop(api);
+        let lines_of = |service: &'static str| {
+            let told = lines(platform).into_iter();
+            told.filter(|line| {
+                line["target"] == "access" && line["service"] == service && line["status"] == 499
+            })
+            .filter(|line| line["reason"] == "abandoned" && line["elapsed_us"].as_u64() >= Some(100_000))
+            .count()
+        };
+        eventually("both have a line", LIMIT, || async {
+            let counts = [lines_of("gateway"), lines_of("timesheet")];
+            if counts == [gone; 2] { Ok(()) } else { Err(format!("{counts:?}")) }
+        })
+        .await;
+    }
+    held.rollback().await.expect("it ends");
+    database.close().await;
 }
 
 async fn measured(admin: &Api, alice: &Api, company: &str) {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use http::{Request, Response};
+use scopeguard::ScopeGuard;
 use tokio::time::Instant;
 
 use super::bearer::authenticate;
@@ -30,8 +31,10 @@ pub(crate) async fn run(
 ) -> Response<EdgeBody> {
     let mut trace = Trace::begin(edge, &request);
     trace.listen(request.body_mut());
+    // Whatever drops this future before it has answered, the request has its line.
+    let mut trace = scopeguard::guard(trace, |trace| trace.abandoned(edge));
     let answered = attempt(edge, peer, request, &mut trace).await;
-    trace.finish(edge, answered)
+    ScopeGuard::into_inner(trace).finish(edge, answered)
 }
 
 /// What could not be read as a request is answered, marked, counted and logged like one.

@@ -12,7 +12,7 @@ use telemetry::{InFlight, UNMATCHED};
 use tokio::time::Instant;
 use tracing::Level;
 
-use super::account::{Account, Forwarded};
+use super::account::{Account, Forwarded, Open};
 use super::bearer::Caller;
 use super::clearance::Destination;
 use super::named::Named;
@@ -24,6 +24,17 @@ use crate::Edge;
 use crate::meter::OBSERVED;
 use crate::wire::body::EdgeBody;
 use crate::wire::incoming::RequestBody;
+
+/// Status in the line of a request that nobody waited for any more; nobody is sent it.
+const ABANDONED: u16 = 499;
+
+/// What came of a request.
+struct Outcome {
+    status: u16,
+    elapsed: Duration,
+    from_edge: bool,
+    reason: Cow<'static, str>,
+}
 
 /// A request's memory.
 pub(crate) struct Trace {
@@ -97,7 +108,7 @@ impl Trace {
         if let Some(refusal) = refused {
             edge.meter.refused(refusal.kind());
         }
-        let wanted = self.logged || self.named.span().is_some();
+        let wanted = self.wanted();
         let reason = refused.filter(|_| wanted).map_or(Cow::Borrowed(""), Refusal::reason);
         let from_edge = refused.is_some() || self.forwarded.is_none();
         let mut response = answered.unwrap_or_else(Refusal::render);
@@ -106,36 +117,56 @@ impl Trace {
             self.count(edge, status, elapsed);
         }
         let headers = response.headers_mut();
-        cors::mark(headers, self.origin);
+        cors::mark(headers, self.origin.take());
         if let Some(taken) = self.taken {
             taken.mark(headers);
         }
         if let Ok(value) = HeaderValue::from_str(self.named.correlation.as_str()) {
             headers.insert(CORRELATION, value);
         }
-        response.body_mut().hold(self.in_flight);
+        response.body_mut().hold(self.in_flight.take());
         if wanted {
-            let account = Account {
-                at: edge.dates.moment(),
-                began: self.began,
-                named: self.named,
-                caller: self.caller,
-                method: self.method,
-                route: self.label.unwrap_or(UNMATCHED),
-                status,
-                first_byte: elapsed,
-                forwarded: self.forwarded,
-                received: self.received,
-                from_edge,
-                reason,
-                log: self.logged.then(|| Arc::clone(&edge.access)),
-                elapsed,
-                bytes_in: 0,
-                bytes_out: 0,
-            };
-            response.body_mut().account(account.open());
+            response.body_mut().account(self.account(edge, Outcome { status, elapsed, from_edge, reason }));
         }
         response
+    }
+
+    /// Nobody waits for the answer any more, and its head was not sent: the client has gone, or a drain has ended.
+    pub(crate) fn abandoned(self, edge: &Edge) {
+        if self.wanted() {
+            let elapsed = self.began.elapsed();
+            let outcome =
+                Outcome { status: ABANDONED, elapsed, from_edge: true, reason: Cow::Borrowed("abandoned") };
+            drop(self.account(edge, outcome));
+        }
+    }
+
+    /// Somebody will be told of it in the end.
+    const fn wanted(&self) -> bool {
+        self.logged || self.named.span().is_some()
+    }
+
+    fn account(self, edge: &Edge, outcome: Outcome) -> Open {
+        let Outcome { status, elapsed, from_edge, reason } = outcome;
+        let account = Account {
+            at: edge.dates.moment(),
+            began: self.began,
+            named: self.named,
+            caller: self.caller,
+            method: self.method,
+            route: self.label.unwrap_or(UNMATCHED),
+            status,
+            first_byte: elapsed,
+            forwarded: self.forwarded,
+            received: self.received,
+            from_edge,
+            reason,
+            log: self.logged.then(|| Arc::clone(&edge.access)),
+            elapsed,
+            bytes_in: 0,
+            bytes_out: 0,
+        };
+        account.open()
     }
 
     fn count(&self, edge: &Edge, status: u16, elapsed: Duration) {

@@ -1,6 +1,7 @@
 //! What is told of every request when it is answered: its span, and where the log's target `access` is on one line. Never a
 //! token, a body, a path with ids or a query; the subject only as a hash.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,19 +13,37 @@ use http_body::Body as _;
 use telemetry::{Scope, UNMATCHED};
 use tracing::Level;
 
+/// Status in the line of a request that nobody waited for any more; nobody is sent it.
+const ABANDONED: u16 = 499;
+
+/// Why a request was refused, on the refusal itself: `details.reason` where there is one, else the code.
+#[derive(Clone, Debug)]
+pub(crate) struct Reason(pub(crate) Cow<'static, str>);
+
 /// What is known of a request before it is answered.
 pub(crate) struct Account {
+    service: &'static str,
+    scope: Arc<Scope>,
     begun: Instant,
     method: Method,
     route: Option<MatchedPath>,
     bytes_in: u64,
 }
 
+/// What came of it.
+struct Outcome<'a> {
+    status: u16,
+    bytes_out: u64,
+    reason: &'a str,
+}
+
 impl Account {
     /// Reads the head.
-    pub(crate) fn open(request: &Request) -> Self {
+    pub(crate) fn open(service: &'static str, scope: Arc<Scope>, request: &Request) -> Self {
         let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
         Self {
+            service,
+            scope,
             begun: Instant::now(),
             method: request.method().clone(),
             route: request.extensions().get::<MatchedPath>().cloned(),
@@ -33,31 +52,43 @@ impl Account {
     }
 
     /// Tells of the answer.
-    pub(crate) fn close(self, service: &'static str, scope: &Arc<Scope>, response: &Response) {
-        let route = self.route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
-        let status = response.status().as_u16();
-        if tracing::enabled!(target: "access", Level::INFO) {
-            self.log(service, scope, route, response);
-        }
-        scope.answered(self.method.as_str(), route, status);
+    pub(crate) fn close(self, response: &Response) {
+        let reason = response.extensions().get::<Reason>().map_or("", |reason| &reason.0);
+        let bytes_out = response.body().size_hint().lower();
+        self.tell(&Outcome { status: response.status().as_u16(), bytes_out, reason });
     }
 
-    fn log(&self, service: &'static str, scope: &Scope, route: &str, response: &Response) {
+    /// Tells that nobody waited for the answer.
+    pub(crate) fn abandon(self) {
+        self.tell(&Outcome { status: ABANDONED, bytes_out: 0, reason: "abandoned" });
+    }
+
+    fn tell(&self, outcome: &Outcome<'_>) {
+        let route = self.route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
+        if tracing::enabled!(target: "access", Level::INFO) {
+            self.log(route, outcome);
+        }
+        self.scope.answered(self.method.as_str(), route, outcome.status);
+    }
+
+    fn log(&self, route: &str, outcome: &Outcome<'_>) {
+        let scope = &self.scope;
         let trace = scope.trace().map(|trace| trace.to_string()).unwrap_or_default();
         let subject = scope.subject().map(|hash| format!("{hash:016x}")).unwrap_or_default();
         let elapsed = u64::try_from(self.begun.elapsed().as_micros()).unwrap_or(u64::MAX);
         tracing::info!(
             target: "access",
-            service,
+            service = self.service,
             correlation_id = scope.correlation().as_str(),
             trace_id = trace,
             subject,
             method = self.method.as_str(),
             route,
-            status = response.status().as_u16(),
+            status = outcome.status,
             elapsed_us = elapsed,
             bytes_in = self.bytes_in,
-            bytes_out = response.body().size_hint().lower(),
+            bytes_out = outcome.bytes_out,
+            reason = outcome.reason,
             "request"
         );
     }

@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use contract::CorrelationId;
 use contract::correlation;
 use http::HeaderValue;
+use scopeguard::ScopeGuard;
 use telemetry::traces::context;
 use telemetry::{HttpMeter, Scope, UNMATCHED};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -66,7 +67,6 @@ pub fn around(core: &Core, routes: Router) -> Router {
 
 /// Gives the request its names, and takes the account of it in the end.
 async fn name(State(core): State<Core>, mut request: Request, next: Next) -> Response {
-    let account = Account::open(&request);
     let sent = request.headers().get(correlation::HEADER).map(HeaderValue::as_bytes);
     let id = CorrelationId::accept(sent);
     let value = HeaderValue::from_str(id.as_str());
@@ -74,11 +74,13 @@ async fn name(State(core): State<Core>, mut request: Request, next: Next) -> Res
     let parent = context::accept(request.headers());
     let span = core.tracer.as_ref().map(|tracer| tracer.serve(parent.as_ref()));
     let scope = Scope::new(id, parent, span);
-    let mut response = Arc::clone(&scope).around(next.run(request)).await;
+    let account = Account::open(core.name, Arc::clone(&scope), &request);
+    let account = scopeguard::guard(account, Account::abandon);
+    let mut response = scope.around(next.run(request)).await;
     if let Ok(value) = value {
         response.headers_mut().insert(correlation::HEADER, value);
     }
-    account.close(core.name, &scope, &response);
+    ScopeGuard::into_inner(account).close(&response);
     response
 }
 

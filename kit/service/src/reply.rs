@@ -1,13 +1,17 @@
 //! The only place that renders: `Data` and `Created` for success, `ApiError` for refusals.
 
+use std::borrow::Cow;
+
 use axum::response::{IntoResponse, Response};
 use contract::ErrorBody;
 use contract::envelope::DataBody;
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::ApiError;
+use crate::account::Reason;
 
 /// 200 `{"data": …}`.
 #[derive(Debug)]
@@ -51,6 +55,9 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let parts = self.parts();
         let mut response = json_response(parts.status, body(&self).to_bytes());
+        let reason = parts.details.get("reason").and_then(Value::as_str);
+        let reason = reason.map_or(Cow::Borrowed(parts.code), |reason| Cow::Owned(reason.to_owned()));
+        response.extensions_mut().insert(Reason(reason));
         if parts.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
