@@ -23,6 +23,7 @@ mod enablement;
 mod grants_once;
 mod harness;
 mod hazards;
+mod impostor;
 mod matrix;
 mod observed;
 mod operators;

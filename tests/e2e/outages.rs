@@ -12,16 +12,16 @@ use crate::tour::{create_company, create_member, decide, link};
 /// How long a part that is back may stay unused.
 const HEALING_LIMIT: Duration = Duration::from_secs(30);
 
-struct Scene {
-    platform: Separate,
-    admin: Api,
-    alice: Api,
-    company: String,
+pub(crate) struct Scene {
+    pub(crate) platform: Separate,
+    pub(crate) admin: Api,
+    pub(crate) alice: Api,
+    pub(crate) company: String,
 }
 
 #[tokio::test]
 async fn each_part_down_refuses_and_heals_without_a_restart_of_anything_else() {
-    let mut scene = set_up().await;
+    let mut scene = set_up("outages").await;
     scene.all_works("at first").await;
     authz_down(&mut scene).await;
     org_down(&mut scene).await;
@@ -31,8 +31,9 @@ async fn each_part_down_refuses_and_heals_without_a_restart_of_anything_else() {
     module_down(&mut scene).await;
 }
 
-async fn set_up() -> Scene {
-    let platform = Separate::start("outages").await;
+/// Alice, a member of a company, and an administrator.
+pub(crate) async fn set_up(name: &str) -> Scene {
+    let platform = Separate::start(name).await;
     let admin = platform.api().with_token(&platform.token("admin").await);
     let alice_token = platform.token("alice").await;
     let alice = platform.api().with_token(&alice_token);
@@ -44,11 +45,11 @@ async fn set_up() -> Scene {
 }
 
 impl Scene {
-    fn projects(&self) -> String {
+    pub(crate) fn projects(&self) -> String {
         format!("/api/timesheet/v1/companies/{}/projects", self.company)
     }
 
-    async fn heal(&mut self, part: &'static str) {
+    pub(crate) async fn heal(&mut self, part: &'static str) {
         self.platform.bring_back(part).await;
         self.all_works(part).await;
     }

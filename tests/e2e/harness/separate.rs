@@ -96,6 +96,11 @@ impl Separate {
         format!("http://127.0.0.1:{}", port + self.offset)
     }
 
+    /// A port as it is here.
+    pub(crate) const fn port(&self, fixed: u16) -> u16 {
+        fixed + self.offset
+    }
+
     /// Starts a part and waits for nothing.
     pub(crate) fn begin(&mut self, part: &'static str) {
         self.spawn(part);
