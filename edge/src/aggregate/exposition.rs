@@ -7,6 +7,8 @@ use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
+use bytes::Bytes;
+
 use super::line::{self, Fault, Kind, Line, MAX_LINE_BYTES, Sample};
 
 /// Series of one target: ten times what the largest service of this platform shows.
@@ -25,10 +27,9 @@ pub(super) const SCRAPE_UP: &str = "platform_metrics_scrape_up";
 /// What one target says.
 #[derive(Debug)]
 pub(super) struct Exposition {
-    pub(super) service: String,
     pub(super) families: Vec<Family>,
     /// All samples as they will be written, one a line.
-    text: String,
+    text: Bytes,
 }
 
 /// One family.
@@ -45,7 +46,10 @@ pub(super) struct Family {
 /// An exposition on its way in.
 #[derive(Debug)]
 pub(super) struct Reading {
-    exposition: Exposition,
+    service: String,
+    families: Vec<Family>,
+    /// The samples so far, as they will be written.
+    text: String,
     /// The family that every name of a sample, and of a family, belongs to.
     names: HashMap<String, usize>,
     /// One hash a series; the keys are random, so nobody can make two meet.
@@ -58,13 +62,13 @@ pub(super) struct Reading {
 
 impl Exposition {
     /// One that says nothing.
-    pub(super) fn empty(service: &str) -> Self {
-        Self { service: service.to_owned(), families: Vec::new(), text: String::new() }
+    pub(super) const fn empty() -> Self {
+        Self { families: Vec::new(), text: Bytes::new() }
     }
 
-    /// The samples of a family, one a line.
-    pub(super) fn samples(&self, family: &Family) -> &str {
-        self.text.get(family.samples.clone()).unwrap_or_default()
+    /// The samples of a family, one a line; a part of what is kept, and no copy.
+    pub(super) fn samples(&self, family: &Family) -> Bytes {
+        self.text.slice(family.samples.clone())
     }
 }
 
@@ -103,7 +107,9 @@ impl Family {
 impl Reading {
     pub(super) fn new(service: &str) -> Self {
         Self {
-            exposition: Exposition::empty(service),
+            service: service.to_owned(),
+            families: Vec::new(),
+            text: String::new(),
             names: HashMap::new(),
             series: HashSet::new(),
             hasher: RandomState::new(),
@@ -115,7 +121,7 @@ impl Reading {
     /// Makes room for so many bytes at once: growing step by step would leave the steps behind in the allocator.
     pub(super) fn expect(&mut self, bytes: usize) {
         // With the label that is added to every line.
-        self.exposition.text.reserve_exact(bytes.saturating_add(bytes / 4));
+        self.text.reserve_exact(bytes.saturating_add(bytes / 4));
     }
 
     /// Takes the next bytes, however they are cut.
@@ -139,7 +145,7 @@ impl Reading {
 
     /// Bytes that this target adds to the answer at most.
     pub(super) const fn written(&self) -> usize {
-        self.exposition.text.len() + self.headers
+        self.text.len() + self.headers
     }
 
     /// The whole; the last line must have ended.
@@ -147,10 +153,10 @@ impl Reading {
         if !self.rest.is_empty() {
             return Err(Fault::Unended);
         }
-        let mut exposition = self.exposition;
-        exposition.families.retain(|family| !family.samples.is_empty());
-        exposition.text.shrink_to_fit();
-        Ok(exposition)
+        let mut families = self.families;
+        families.retain(|family| !family.samples.is_empty());
+        // What was asked for and not written to takes no memory; making it fit would take as much again.
+        Ok(Exposition { families, text: Bytes::from(self.text.into_bytes()) })
     }
 
     fn line(&mut self, bytes: &[u8]) -> Result<(), Fault> {
@@ -186,13 +192,13 @@ impl Reading {
 
     /// The family a HELP or TYPE line begins or belongs to: it has no samples yet.
     fn header(&mut self, name: &str) -> Result<(usize, &mut Family), Fault> {
-        let last = self.exposition.families.len().checked_sub(1);
-        let is_last = self.exposition.families.last().is_some_and(|family| family.name == name);
+        let last = self.families.len().checked_sub(1);
+        let is_last = self.families.last().is_some_and(|family| family.name == name);
         let position = match last.filter(|_| is_last) {
             Some(position) => position,
             None => self.begin(name)?,
         };
-        let family = self.exposition.families.get_mut(position).ok_or(Fault::Header)?;
+        let family = self.families.get_mut(position).ok_or(Fault::Header)?;
         if family.samples.is_empty() { Ok((position, family)) } else { Err(Fault::Header) }
     }
 
@@ -200,19 +206,19 @@ impl Reading {
         if name == SCRAPE_UP {
             return Err(Fault::Reserved);
         }
-        let position = self.exposition.families.len();
+        let position = self.families.len();
         if position == MAX_FAMILIES {
             return Err(Fault::TooManySeries);
         }
         self.claim(name.to_owned(), name, position)?;
-        self.exposition.families.push(Family::new(name, self.exposition.text.len()));
+        self.families.push(Family::new(name, self.text.len()));
         self.headers += TYPE_LINE_BYTES + name.len();
         Ok(position)
     }
 
     /// A name belongs to one family, which has it in one piece.
     fn claim(&mut self, name: String, family: &str, position: usize) -> Result<(), Fault> {
-        let families = &self.exposition.families;
+        let families = &self.families;
         match self.names.get(&name) {
             Some(known) if *known == position => Ok(()),
             Some(known) if families.get(*known).is_some_and(|known| known.name == family) => {
@@ -227,12 +233,12 @@ impl Reading {
     }
 
     fn sample(&mut self, sample: Sample<'_>) -> Result<(), Fault> {
-        let last = self.exposition.families.last().filter(|family| family.holds(sample.name));
+        let last = self.families.last().filter(|family| family.holds(sample.name));
         let position = match last {
-            Some(_) => self.exposition.families.len() - 1,
+            Some(_) => self.families.len() - 1,
             None => self.begin(sample.name)?,
         };
-        let Exposition { service, families, text } = &mut self.exposition;
+        let Self { service, families, text, .. } = self;
         let family = families.get_mut(position).ok_or(Fault::Scattered)?;
         if !family.fits(&sample) {
             return Err(Fault::Misfit);
@@ -278,10 +284,10 @@ mod tests {
     fn a_series_has_the_targets_own_service_and_no_other() {
         let text = "a 1\nb{service=\"gateway\",x=\"1\"} 2 3\nc{x=\"service\"} 4\n";
         let exposition = read(text).expect("a good one");
-        let samples: String = exposition.families.iter().map(|family| exposition.samples(family)).collect();
+        let samples: Vec<_> = exposition.families.iter().map(|family| exposition.samples(family)).collect();
         assert_eq!(
-            samples,
-            "a{service=\"org\"} 1\nb{x=\"1\",service=\"org\"} 2 3\nc{x=\"service\",service=\"org\"} 4\n"
+            samples.concat(),
+            b"a{service=\"org\"} 1\nb{x=\"1\",service=\"org\"} 2 3\nc{x=\"service\",service=\"org\"} 4\n"
         );
     }
 

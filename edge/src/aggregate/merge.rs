@@ -7,12 +7,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use bytes::Bytes;
+
 use super::exposition::{Exposition, Family, SCRAPE_UP};
 use super::line::Kind;
 
 const SCRAPE_UP_HELP: &str = "Whether the service's metrics could be read: 1, or 0.";
-/// Room for the HELP and TYPE lines of a family.
-const HEADER_BYTES: usize = 256;
+/// What is at least so long stays where it is and is no copy; what is shorter costs less as a copy than as a write.
+const PIECE_BYTES: usize = 16 << 10;
 
 /// One target's scrape.
 pub(super) struct Scraped {
@@ -31,7 +33,37 @@ type Ballot<'a> = HashMap<String, Vec<(Meaning<'a>, usize)>>;
 struct Merged<'a> {
     kind: Kind,
     help: Option<&'a str>,
-    samples: Vec<&'a str>,
+    samples: Vec<Bytes>,
+}
+
+/// The answer as it grows: pieces of targets' texts, and what is written between them.
+#[derive(Default)]
+struct Answer {
+    pieces: Vec<Bytes>,
+    written: String,
+}
+
+impl Answer {
+    fn write(&mut self, parts: &[&str]) {
+        self.written.extend(parts.iter().copied());
+    }
+
+    fn put(&mut self, samples: &Bytes) {
+        if samples.len() < PIECE_BYTES
+            && let Ok(text) = std::str::from_utf8(samples)
+        {
+            self.written.push_str(text);
+        } else {
+            self.end_piece();
+            self.pieces.push(samples.clone());
+        }
+    }
+
+    fn end_piece(&mut self) {
+        if !self.written.is_empty() {
+            self.pieces.push(Bytes::from(std::mem::take(&mut self.written)));
+        }
+    }
 }
 
 /// Fails every target whose families contradict others', and yields the services of those.
@@ -52,9 +84,9 @@ pub(super) fn settle(own: &Exposition, targets: &mut [Scraped]) -> Vec<String> {
     losers.into_iter().filter_map(fail).collect()
 }
 
-/// The answer: the gateway's own series, those of the targets, and which targets were read.
-pub(super) fn render(own: &Exposition, targets: &[Scraped]) -> String {
-    let scrape_up = scrape_up(targets);
+/// The answer in pieces: the gateway's own series, those of the targets, and which targets were read. It has no copy of
+/// what is long, so a scrape takes little more memory than its answer.
+pub(super) fn render(own: &Exposition, targets: &[Scraped]) -> Vec<Bytes> {
     let mut families: BTreeMap<&str, Merged<'_>> = BTreeMap::new();
     let read = targets.iter().filter_map(|target| target.exposition.as_ref());
     for exposition in std::iter::once(own).chain(read) {
@@ -62,14 +94,14 @@ pub(super) fn render(own: &Exposition, targets: &[Scraped]) -> String {
             add(&mut families, family, exposition.samples(family));
         }
     }
-    let up = Merged { kind: Kind::Gauge, help: Some(SCRAPE_UP_HELP), samples: vec![&scrape_up] };
-    families.insert(SCRAPE_UP, up);
-    let samples: usize = families.values().flat_map(|family| &family.samples).map(|text| text.len()).sum();
-    let mut out = String::with_capacity(samples + families.len() * HEADER_BYTES);
+    let samples = vec![Bytes::from(scrape_up(targets))];
+    families.insert(SCRAPE_UP, Merged { kind: Kind::Gauge, help: Some(SCRAPE_UP_HELP), samples });
+    let mut answer = Answer::default();
     for (name, family) in &families {
-        write(&mut out, name, family);
+        write(&mut answer, name, family);
     }
-    out
+    answer.end_piece();
+    answer.pieces
 }
 
 fn scrape_up(targets: &[Scraped]) -> String {
@@ -79,7 +111,7 @@ fn scrape_up(targets: &[Scraped]) -> String {
     })
 }
 
-fn add<'a>(families: &mut BTreeMap<&'a str, Merged<'a>>, family: &'a Family, samples: &'a str) {
+fn add<'a>(families: &mut BTreeMap<&'a str, Merged<'a>>, family: &'a Family, samples: Bytes) {
     let merged = families.entry(&family.name).or_insert_with(|| Merged {
         kind: Kind::Untyped,
         help: None,
@@ -92,16 +124,14 @@ fn add<'a>(families: &mut BTreeMap<&'a str, Merged<'a>>, family: &'a Family, sam
     merged.samples.push(samples);
 }
 
-fn write(out: &mut String, name: &str, family: &Merged<'_>) {
+fn write(answer: &mut Answer, name: &str, family: &Merged<'_>) {
     if let Some(help) = family.help {
-        for part in ["# HELP ", name, " ", help, "\n"] {
-            out.push_str(part);
-        }
+        answer.write(&["# HELP ", name, " ", help, "\n"]);
     }
-    for part in ["# TYPE ", name, " ", family.kind.word(), "\n"] {
-        out.push_str(part);
+    answer.write(&["# TYPE ", name, " ", family.kind.word(), "\n"]);
+    for samples in &family.samples {
+        answer.put(samples);
     }
-    out.extend(family.samples.iter().copied());
 }
 
 /// What every name means.
@@ -164,6 +194,10 @@ mod tests {
         targets.iter().map(one).collect()
     }
 
+    fn rendered(own: &Exposition, targets: &[Scraped]) -> String {
+        String::from_utf8(render(own, targets).concat()).expect("text")
+    }
+
     fn losers(own: &str, targets: &[(&str, &str)]) -> Vec<String> {
         settle(&exposition("gateway", own), &mut scraped(targets))
     }
@@ -183,7 +217,7 @@ mod tests {
         targets.push(Scraped { service: "docs".to_owned(), exposition: None });
         assert!(settle(&own, &mut targets).is_empty());
         assert_eq!(
-            render(&own, &targets),
+            rendered(&own, &targets),
             "# HELP a x\n# TYPE a untyped\na{service=\"org\"} 3\n\
              # HELP b own\n# TYPE b counter\n\
              b{service=\"gateway\"} 1\nb{service=\"org\"} 2\nb{x=\"1\",service=\"authz\"} 4\n\
@@ -194,6 +228,22 @@ mod tests {
              platform_metrics_scrape_up{service=\"authz\"} 1\n\
              platform_metrics_scrape_up{service=\"docs\"} 0\n"
         );
+    }
+
+    #[test]
+    fn what_is_long_is_not_copied_and_stands_where_it_belongs() {
+        let long: String = (0..1_000).map(|number| format!("b{{x=\"{number}\"}} 1\n")).collect();
+        let own = exposition("gateway", "a 1\nc 1\n");
+        let targets = scraped(&[("org", &long), ("authz", "b 2\n")]);
+        let pieces = render(&own, &targets);
+        let kept = targets.first().and_then(|target| target.exposition.as_ref()).expect("it is there");
+        let long = kept.samples(kept.families.first().expect("one family"));
+        assert!(pieces.iter().any(|piece| piece.as_ptr() == long.as_ptr() && piece.len() == long.len()));
+        let text = rendered(&own, &targets);
+        let place = |of: &str| text.find(of).unwrap_or_else(|| panic!("{of}"));
+        let order =
+            ["# TYPE a ", "# TYPE b ", "b{x=\"0\"", "b{x=\"999\"", "b{service=\"authz\"", "# TYPE c "];
+        assert!(order.map(place).is_sorted(), "{text}");
     }
 
     #[test]
@@ -213,7 +263,7 @@ mod tests {
         let targets =
             scraped(&[("x", HISTOGRAM), ("y", "# HELP n \\\\ \\n\n# TYPE n summary\nn_sum NaN -1\n")]);
         // The last family is the gateway's own, which no target may send.
-        let answer = render(&own, &targets);
+        let answer = rendered(&own, &targets);
         let (sent, _) = answer.split_once("# HELP platform_metrics_scrape_up").expect("the last family");
         let read = exposition("all", &sent.replace("service=", "origin="));
         let names: Vec<_> = read.families.iter().map(|family| (family.name.as_str(), family.kind)).collect();

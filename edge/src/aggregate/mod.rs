@@ -34,10 +34,10 @@ const FOUNDATION: [Service; 4] = [Service::Registry, Service::Identity, Service:
 pub(crate) struct Aggregate(Mutex<Option<Run>>);
 
 /// Yields the answer once.
-type Run = watch::Receiver<Option<Bytes>>;
+type Run = watch::Receiver<Option<Vec<Bytes>>>;
 
-/// The answer, from a new run or from the one under way; `None` only when a run was torn down with the edge.
-pub(crate) async fn scrape(edge: &Arc<Edge>) -> Option<Bytes> {
+/// The answer in pieces, from a new run or from the one under way; `None` only when a run was torn down with the edge.
+pub(crate) async fn scrape(edge: &Arc<Edge>) -> Option<Vec<Bytes>> {
     let mut run = join(edge);
     let answer = run.wait_for(Option::is_some).await.ok()?;
     answer.clone()
@@ -56,18 +56,18 @@ fn join(edge: &Arc<Edge>) -> Run {
     // not hold up requests.
     edge.tasks.spawn_on(
         async move {
-            let text = run_once(&edge_of_run).await;
+            let pieces = run_once(&edge_of_run).await;
             // The answer belongs to those who wait for it now; the next scraper gets a fresh one.
             let mut present = edge_of_run.aggregate.0.lock().unwrap_or_else(PoisonError::into_inner);
             *present = None;
-            answer.send_replace(Some(Bytes::from(text)));
+            answer.send_replace(Some(pieces));
         },
         &edge.watch,
     );
     run
 }
 
-async fn run_once(edge: &Edge) -> String {
+async fn run_once(edge: &Edge) -> Vec<Bytes> {
     let mut targets = fetch_all(targets(edge)).await;
     let own = own(edge);
     for service in merge::settle(&own, &mut targets) {
@@ -138,7 +138,7 @@ fn own(edge: &Edge) -> Exposition {
     let own = edge.meter.render(&present(edge), &edge.places.lines()).map_err(|error| error.to_string());
     own.and_then(|text| read(text).map_err(|fault| fault.to_string())).unwrap_or_else(|error| {
         tracing::error!(%error, "the gateway's own metrics cannot be read");
-        Exposition::empty("gateway")
+        Exposition::empty()
     })
 }
 

@@ -14,8 +14,8 @@ use crate::{Edge, aggregate};
 
 /// Answers with the metrics of all services.
 pub(crate) async fn metrics(edge: &Arc<Edge>) -> Result<Response<EdgeBody>, Refusal> {
-    let body = aggregate::scrape(edge).await.ok_or(Refusal::Internal("scrape_lost"))?;
-    let mut response = Response::new(EdgeBody::full(body));
+    let pieces = aggregate::scrape(edge).await.ok_or(Refusal::Internal("scrape_lost"))?;
+    let mut response = Response::new(EdgeBody::pieces(pieces));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(telemetry::EXPOSITION_TYPE));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -28,6 +28,8 @@ pub(crate) struct EdgeBody {
 
 enum Source {
     Full(Bytes),
+    /// None of them empty.
+    Pieces(std::vec::IntoIter<Bytes>),
     /// The connection to an HTTP/1.1 upstream; none once its answer was read to its end.
     Link {
         link: Option<Box<Link>>,
@@ -75,6 +77,12 @@ impl BodyError {
 impl EdgeBody {
     pub(crate) const fn full(bytes: Bytes) -> Self {
         Self::of(Source::Full(bytes))
+    }
+
+    /// One body of several parts.
+    pub(crate) fn pieces(mut pieces: Vec<Bytes>) -> Self {
+        pieces.retain(|piece| !piece.is_empty());
+        Self::of(Source::Pieces(pieces.into_iter()))
     }
 
     pub(crate) const fn empty() -> Self {
@@ -141,6 +149,7 @@ impl Body for EdgeBody {
         let polled = match &mut this.source {
             Source::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
             Source::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Source::Pieces(pieces) => Poll::Ready(pieces.next().map(|piece| Ok(Frame::data(piece)))),
             Source::Link { link, budgets } => poll_link(link, budgets, context),
             Source::Stream(stream) => stream.poll(context),
             Source::Tunnel(_) => Poll::Ready(None),
@@ -156,6 +165,7 @@ impl Body for EdgeBody {
     fn is_end_stream(&self) -> bool {
         match &self.source {
             Source::Full(bytes) => bytes.is_empty(),
+            Source::Pieces(pieces) => pieces.as_slice().is_empty(),
             Source::Link { link, .. } => link.as_ref().is_none_or(|link| link.is_done()),
             Source::Stream(stream) => stream.body.is_end_stream(),
             Source::Tunnel(_) => true,
@@ -164,7 +174,8 @@ impl Body for EdgeBody {
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
-            Source::Full(bytes) => SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX)),
+            Source::Full(bytes) => exactly(bytes.len()),
+            Source::Pieces(pieces) => exactly(pieces.as_slice().iter().map(Bytes::len).sum()),
             Source::Link { link, .. } => {
                 link.as_ref().map_or_else(|| SizeHint::with_exact(0), |link| link.size_hint())
             }
@@ -172,6 +183,10 @@ impl Body for EdgeBody {
             Source::Tunnel(_) => SizeHint::with_exact(0),
         }
     }
+}
+
+fn exactly(length: usize) -> SizeHint {
+    SizeHint::with_exact(u64::try_from(length).unwrap_or(u64::MAX))
 }
 
 fn poll_link(

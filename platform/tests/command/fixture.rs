@@ -14,7 +14,10 @@ use uuid::Uuid;
 /// The ports of the platform without an offset.
 const PORTS: [u16; 12] = [8090, 8110, 8120, 8130, 8140, 8150, 8160, 8170, 8180, 8190, 8191, 8443];
 
-/// Runs the program with nothing in its environment but what a test sets.
+/// Where fetched database programs are kept, on a machine that has none of its own.
+const KEPT: [&str; 2] = ["HOME", "XDG_CACHE_HOME"];
+
+/// Runs the program with nothing in its environment but what a test sets, and where the account keeps things.
 pub(crate) struct Platform {
     pub(crate) data_dir: PathBuf,
     variables: Vec<(String, String)>,
@@ -138,6 +141,7 @@ impl Beside {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_platform"));
         command.args(arguments).env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
+        command.envs(KEPT.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.env("PLATFORM_DATA_DIR", &self.data_dir);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
