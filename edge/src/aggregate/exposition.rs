@@ -10,6 +10,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::line::{self, Fault, Kind, Line, MAX_LINE_BYTES, Sample};
+use super::text::Text;
 
 /// Series of one target: ten times what the largest service of this platform shows.
 pub(super) const MAX_SERIES: usize = 100_000;
@@ -49,7 +50,7 @@ pub(super) struct Reading {
     service: String,
     families: Vec<Family>,
     /// The samples so far, as they will be written.
-    text: String,
+    text: Text,
     /// The family that every name of a sample, and of a family, belongs to.
     names: HashMap<String, usize>,
     /// One hash a series; the keys are random, so nobody can make two meet.
@@ -109,19 +110,13 @@ impl Reading {
         Self {
             service: service.to_owned(),
             families: Vec::new(),
-            text: String::new(),
+            text: Text::default(),
             names: HashMap::new(),
             series: HashSet::new(),
             hasher: RandomState::new(),
             headers: 0,
             rest: Vec::new(),
         }
-    }
-
-    /// Makes room for so many bytes at once: growing step by step would leave the steps behind in the allocator.
-    pub(super) fn expect(&mut self, bytes: usize) {
-        // With the label that is added to every line.
-        self.text.reserve_exact(bytes.saturating_add(bytes / 4));
     }
 
     /// Takes the next bytes, however they are cut.
@@ -155,8 +150,7 @@ impl Reading {
         }
         let mut families = self.families;
         families.retain(|family| !family.samples.is_empty());
-        // What was asked for and not written to takes no memory; making it fit would take as much again.
-        Ok(Exposition { families, text: Bytes::from(self.text.into_bytes()) })
+        Ok(Exposition { families, text: self.text.finish() })
     }
 
     fn line(&mut self, bytes: &[u8]) -> Result<(), Fault> {

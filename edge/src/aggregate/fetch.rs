@@ -7,14 +7,13 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONNECTION, HOST, HeaderValue};
 use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Empty};
-use hyper::body::{Body, Incoming};
+use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::TOTAL_BYTES;
 use super::budget::Share;
 use super::exposition::{Exposition, Reading};
 use super::line::Fault;
@@ -96,9 +95,6 @@ fn request(authority: &Authority) -> Request<Empty<Bytes>> {
 
 async fn read(mut body: Incoming, target: &Target, share: &Share) -> Result<Exposition, Failed> {
     let mut reading = Reading::new(&target.service);
-    // Room is only taken when it is written to, but what is announced beyond the budget of all would be no room.
-    let announced = body.size_hint().exact().and_then(|length| usize::try_from(length).ok());
-    reading.expect(announced.filter(|length| *length <= TOTAL_BYTES).unwrap_or_default());
     let mut received = 0_usize;
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else { continue };

@@ -232,7 +232,8 @@ mod tests {
 
     #[test]
     fn what_is_long_is_not_copied_and_stands_where_it_belongs() {
-        let long: String = (0..1_000).map(|number| format!("b{{x=\"{number}\"}} 1\n")).collect();
+        let long: Vec<_> = (0..1_000).map(|number| format!("b{{x=\"{number}\"}} 1\n")).collect();
+        let long = long.concat();
         let own = exposition("gateway", "a 1\nc 1\n");
         let targets = scraped(&[("org", &long), ("authz", "b 2\n")]);
         let pieces = render(&own, &targets);

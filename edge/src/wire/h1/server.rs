@@ -275,6 +275,9 @@ where
 /// The connection cannot go on.
 struct Gone;
 
+/// Bytes of one answer after which the worker's other connections have their turn: a large one must not be their latency.
+const MOST_AT_ONCE: usize = 256 << 10;
+
 /// An answer's body on its way out.
 struct Pump {
     coding: Coding,
@@ -295,6 +298,7 @@ impl Pump {
     where
         S: ClientSocket,
     {
+        let mut passed = 0_usize;
         loop {
             match line.poll_room(context) {
                 Poll::Ready(Ok(())) => {}
@@ -308,7 +312,14 @@ impl Pump {
                 };
             }
             match body.as_mut().poll_frame(context) {
-                Poll::Ready(Some(Ok(frame))) => self.put(line, frame, body.is_end_stream()),
+                Poll::Ready(Some(Ok(frame))) => {
+                    passed = passed.saturating_add(frame.data_ref().map_or(0, bytes::Bytes::len));
+                    self.put(line, frame, body.is_end_stream());
+                    if passed >= MOST_AT_ONCE {
+                        context.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                }
                 Poll::Ready(None) => self.end(line, None),
                 Poll::Ready(Some(Err(error))) => {
                     tracing::debug!(%error, "an answer broke off");
