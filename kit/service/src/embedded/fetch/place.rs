@@ -72,7 +72,9 @@ mod tests {
 
     #[test]
     fn for_another_account_it_is_one_that_the_account_reaches() {
-        let other = Account::Other { uid: 65_534, gid: 65_534 };
+        // Whoever runs the tests, this is somebody else.
+        let (uid, gid) = (rustix::process::geteuid().as_raw() + 1, rustix::process::getegid().as_raw() + 1);
+        let other = Account::Other { uid, gid };
         let closed = std::env::temp_dir().join(format!("platform-cache-test-{}", std::process::id()));
         DirBuilder::new().mode(0o700).create(&closed).expect("a folder");
         let found = folder(&[("HOME", closed.to_str().expect("a path"))], other);
