@@ -25,6 +25,7 @@
 
 mod activation;
 mod aggregate;
+mod apart;
 #[doc(hidden)]
 pub mod bench;
 mod config;
@@ -128,6 +129,8 @@ pub(crate) struct Edge {
     pub(crate) tasks: TaskTracker,
     /// Where work runs that must not hold up requests.
     pub(crate) watch: Handle,
+    /// Where work runs that may be much.
+    pub(crate) apart: Handle,
     /// Cancelled when the end was asked for; nothing is ready from then on.
     pub(crate) stop: CancellationToken,
     /// Cancelled when no new work is taken.
@@ -161,6 +164,7 @@ struct Common {
     access: AccessLog<Box<Account>>,
     tracer: Option<Tracer>,
     aggregate: Arc<Aggregate>,
+    apart: Handle,
     certificates: Arc<Certificates>,
     pulses: Arc<Pulses>,
     upstream_tls: Arc<rustls::ClientConfig>,
@@ -196,6 +200,7 @@ impl Common {
             places: Arc::new(Places::new(Arc::clone(&config), config.workers + 1)),
             meter,
             aggregate: Arc::default(),
+            apart: apart::start(end.clone())?,
             certificates: Arc::new(certificates),
             pulses: Arc::new(Pulses::new(config.workers)),
             upstream_tls: upstream_tls(config.upstream_ca.as_deref())
@@ -228,6 +233,7 @@ impl Common {
             pulses: Arc::clone(&self.pulses),
             tasks: TaskTracker::new(),
             watch: Handle::current(),
+            apart: self.apart.clone(),
             stop: self.stop.clone(),
             drain: self.drain.clone(),
             end: self.end.clone(),

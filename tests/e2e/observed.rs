@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::client::Version;
 use crate::harness::login::subject;
@@ -69,6 +69,7 @@ async fn an_operator_sees_every_part_of_a_request_and_every_metric_that_is_named
 
     traced(&platform, &receiver, &alice, &company, &token).await;
     untraced(&platform, &receiver, &alice, &company).await;
+    refused(&platform, &alice, &company).await;
     abandoned(&platform, &token, &company).await;
     measured(&admin, &alice, &company).await;
 }
@@ -157,6 +158,22 @@ async fn untraced(platform: &Together, receiver: &Receiver, alice: &Api, company
     assert!(access(&|id| id == unkept).is_some(), "the sender's id is in the line");
     // What came after it has arrived, so it would have, too.
     assert!(receiver.of(unkept).is_empty(), "nothing of a trace that its sender does not keep");
+}
+
+/// The module's own line says why it refused: by the reason that the answer gives, else by its code.
+async fn refused(platform: &Together, alice: &Api, company: &str) {
+    let projects = format!("/api/timesheet/v1/companies/{company}/projects");
+    alice.post(&projects, json!({"code": "P1", "name": "Mine"})).await.refused(403, "AUTHORIZATION_DENIED");
+    alice.get(&format!("{projects}/{company}")).await.refused(405, "METHOD_NOT_ALLOWED");
+    for (status, reason) in [(403, "ENGINE_DENIED"), (405, "METHOD_NOT_ALLOWED")] {
+        let told = |line: &Value| {
+            line["service"] == "timesheet" && line["status"] == status && line["reason"] == reason
+        };
+        eventually("the module says why", LIMIT, || async {
+            lines(platform).iter().any(told).then_some(()).ok_or_else(|| format!("no line of {reason}"))
+        })
+        .await;
+    }
 }
 
 /// A client that leaves while its request waits for the database: the edge has a line of it and so has the module.

@@ -84,8 +84,8 @@ pub(super) fn settle(own: &Exposition, targets: &mut [Scraped]) -> Vec<String> {
     losers.into_iter().filter_map(fail).collect()
 }
 
-/// The answer in pieces: the gateway's own series, those of the targets, and which targets were read. It has no copy of
-/// what is long, so a scrape takes little more memory than its answer.
+/// The answer in pieces: the gateway's own series, those of the targets, and which targets were read. Nothing
+/// long is copied.
 pub(super) fn render(own: &Exposition, targets: &[Scraped]) -> Vec<Bytes> {
     let mut families: BTreeMap<&str, Merged<'_>> = BTreeMap::new();
     let read = targets.iter().filter_map(|target| target.exposition.as_ref());

@@ -11,12 +11,9 @@ mod merge;
 mod text;
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{io, thread};
 
 use bytes::Bytes;
-use rustix::process::nice;
-use tokio::runtime::Builder;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use budget::{Budget, Share};
@@ -30,9 +27,6 @@ use crate::way::routes::Service;
 
 /// What all targets may send together.
 const TOTAL_BYTES: usize = 8 << 20;
-/// How far a run gives way to requests (`nice`): a tenth of a core is left to it on a machine that has nothing to spare, and
-/// there it reads its eight megabytes within the targets' two seconds all the same.
-const GIVES_WAY: i32 = 10;
 /// The foundation services that have metrics; the identity provider is no target.
 const FOUNDATION: [Service; 4] = [Service::Registry, Service::Identity, Service::Org, Service::Authz];
 
@@ -73,29 +67,14 @@ fn join(edge: &Arc<Edge>) -> Run {
     run
 }
 
-/// One run on a thread of its own that gives way to requests: reading and merging megabytes must not hold them up.
+/// One run on the thread that gives way to requests: reading and merging megabytes must not hold them up.
 async fn run_apart(edge: &Arc<Edge>) -> Option<Vec<Bytes>> {
     // Not there: what it holds while it reads them, the workers need.
     let own = own(edge);
-    let started = start_apart(Arc::clone(edge), own);
-    let merged = started.inspect_err(|error| tracing::error!(%error, "no thread for the metrics")).ok()?;
-    merged.await.ok()
-}
-
-fn start_apart(edge: Arc<Edge>, own: Exposition) -> io::Result<oneshot::Receiver<Vec<Bytes>>> {
-    let runtime = Builder::new_current_thread().enable_all().build()?;
-    let (tell, merged) = oneshot::channel();
-    thread::Builder::new().name("edge-metrics".to_owned()).spawn(move || {
-        if let Err(error) = nice(GIVES_WAY) {
-            tracing::debug!(%error, "the metrics are merged at the rank of requests");
-        }
-        let end = edge.end.clone();
-        if let Some(pieces) = runtime.block_on(end.run_until_cancelled(run_once(&edge, &own))) {
-            // Nobody waits any more when the edge has ended.
-            let _told = tell.send(pieces);
-        }
-    })?;
-    Ok(merged)
+    let edge_of_run = Arc::clone(edge);
+    let merging = edge.tasks.spawn_on(async move { run_once(&edge_of_run, &own).await }, &edge.apart);
+    // It is torn down with the edge.
+    merging.await.ok()
 }
 
 async fn run_once(edge: &Edge, own: &Exposition) -> Vec<Bytes> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bearer::Claims;
 use http::{HeaderValue, Method, Request, Response};
-use telemetry::{InFlight, UNMATCHED};
+use telemetry::{ABANDONED, ABANDONED_STATUS, InFlight, UNMATCHED};
 use tokio::time::Instant;
 use tracing::Level;
 
@@ -24,9 +24,6 @@ use crate::Edge;
 use crate::meter::OBSERVED;
 use crate::wire::body::EdgeBody;
 use crate::wire::incoming::RequestBody;
-
-/// Status in the line of a request that nobody waited for any more; nobody is sent it.
-const ABANDONED: u16 = 499;
 
 /// What came of a request.
 struct Outcome {
@@ -135,8 +132,8 @@ impl Trace {
     pub(crate) fn abandoned(self, edge: &Edge) {
         if self.wanted() {
             let elapsed = self.began.elapsed();
-            let outcome =
-                Outcome { status: ABANDONED, elapsed, from_edge: true, reason: Cow::Borrowed("abandoned") };
+            let (status, reason) = (ABANDONED_STATUS, Cow::Borrowed(ABANDONED));
+            let outcome = Outcome { status, elapsed, from_edge: true, reason };
             drop(self.account(edge, outcome));
         }
     }

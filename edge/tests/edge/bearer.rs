@@ -62,6 +62,18 @@ async fn two_authorization_headers_are_a_bad_request() {
 }
 
 #[tokio::test]
+async fn whoever_comes_before_the_first_keys_waits_for_them() {
+    let world = World::cold(&[("IDP_JWKS_URL", "http://{backend}/late-keys")]).await;
+    let bearer = world.bearer("alice");
+    let headers = [("authorization", bearer.as_str())];
+    let mut asking = Box::pin(world.get(ROUTE, &headers));
+    let patience = Duration::from_millis(200);
+    assert!(tokio::time::timeout(patience, asking.as_mut()).await.is_err(), "it waits");
+    world.backend.on_path("/late-keys", Answer::Json(200, world.signer.jwks()));
+    assert_eq!(asking.await.status, 200);
+}
+
+#[tokio::test]
 async fn before_the_first_keys_a_bearer_is_neither_good_nor_bad() {
     let world = World::cold(&[("IDP_JWKS_URL", "http://{backend}/no-keys")]).await;
     let bearer = world.bearer("alice");

@@ -35,7 +35,7 @@ async fn one_handshake_too_many_waits_until_another_has_ended() {
     let world = World::with(&limits).await;
     let bearer = world.bearer("admin");
     let mut known = alive(&world).await;
-    let silent = [connected(&world).await];
+    let silent = connected(&world).await;
     drop(alive(&world).await);
     assert_eq!(waits(&world, &mut known, &bearer, "handshakes").await, 0, "at the limit nobody waits");
     let more = connected(&world).await;

@@ -40,9 +40,8 @@ pub(crate) enum RefreshError {
 pub(crate) struct KeyStore {
     fetcher: Fetcher,
     keys: ArcSwapOption<KeySet>,
-    read_at: ArcSwapOption<Instant>,
-    /// Whether they were ever read.
-    arrived: watch::Sender<bool>,
+    /// When they were last read; told after they are there.
+    read_at: watch::Sender<Option<Instant>>,
     generation: AtomicU64,
     /// Held during a fetch: whoever waits for it finds the result in `keys`.
     asked: Mutex<Asked>,
@@ -62,8 +61,7 @@ impl KeyStore {
         Self {
             fetcher,
             keys: ArcSwapOption::empty(),
-            read_at: ArcSwapOption::empty(),
-            arrived: watch::Sender::new(false),
+            read_at: watch::Sender::new(None),
             generation: AtomicU64::new(0),
             asked: Mutex::new(Asked::default()),
         }
@@ -75,14 +73,14 @@ impl KeyStore {
 
     /// Waits until there are keys.
     pub(crate) async fn arrived(&self) {
-        let mut arrived = self.arrived.subscribe();
+        let mut read_at = self.read_at.subscribe();
         // The sender lives as long as this does.
-        let _arrived = arrived.wait_for(|arrived| *arrived).await;
+        let _arrived = read_at.wait_for(Option::is_some).await;
     }
 
     /// Since the keys were last read.
     pub(crate) fn age(&self) -> Option<Duration> {
-        self.read_at.load().as_ref().map(|read| read.elapsed())
+        self.read_at.borrow().map(|read| read.elapsed())
     }
 
     pub(crate) fn generation(&self) -> u64 {
@@ -117,9 +115,8 @@ impl KeyStore {
             asked.failed = Some(Instant::now());
         }
         let fresh = Arc::new(read?);
-        self.read_at.store(Some(Arc::new(Instant::now())));
         let before = self.keys.swap(Some(Arc::clone(&fresh)));
-        self.arrived.send_replace(true);
+        self.read_at.send_replace(Some(Instant::now()));
         if before.is_some_and(|before| !fresh.keeps_all_of(&before)) {
             self.generation.fetch_add(1, Ordering::AcqRel);
             tracing::info!("the identity provider withdrew a signing key");

@@ -10,11 +10,8 @@ use axum::response::Response;
 use http::Method;
 use http::header::CONTENT_LENGTH;
 use http_body::Body as _;
-use telemetry::{Scope, UNMATCHED};
+use telemetry::{ABANDONED, ABANDONED_STATUS, Scope, UNMATCHED};
 use tracing::Level;
-
-/// Status in the line of a request that nobody waited for any more; nobody is sent it.
-const ABANDONED: u16 = 499;
 
 /// Why a request was refused, on the refusal itself: `details.reason` where there is one, else the code.
 #[derive(Clone, Debug)]
@@ -60,7 +57,7 @@ impl Account {
 
     /// Tells that nobody waited for the answer.
     pub(crate) fn abandon(self) {
-        self.tell(&Outcome { status: ABANDONED, bytes_out: 0, reason: "abandoned" });
+        self.tell(&Outcome { status: ABANDONED_STATUS, bytes_out: 0, reason: ABANDONED });
     }
 
     fn tell(&self, outcome: &Outcome<'_>) {

@@ -16,6 +16,11 @@ const BATCH_BYTES: usize = 64 << 10;
 /// How often the queue is looked at. Waking the writer for each record would cost the request a system call.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// Status in the line of a request that nobody waited for any more, as nginx has it; nobody is sent it.
+pub const ABANDONED_STATUS: u16 = 499;
+/// Its reason.
+pub const ABANDONED: &str = "abandoned";
+
 /// One line to be.
 pub trait AccessRecord: Send + 'static {
     /// When.

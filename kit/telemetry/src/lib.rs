@@ -12,7 +12,7 @@ use contract::settings::Problems;
 use contract::{Settings, Variable};
 use ring::digest;
 
-pub use access::{AccessLog, AccessRecord, Value};
+pub use access::{ABANDONED, ABANDONED_STATUS, AccessLog, AccessRecord, Value};
 pub use http_meter::{DURATION_BUCKETS, HttpMeter, HttpSeries, InFlight, UNMATCHED};
 pub use logs::{LOG_FILTER, LOG_FORMAT};
 pub use metrics::{EXPOSITION_TYPE, Metrics};

@@ -93,7 +93,7 @@ impl Separate {
 
     /// The internal address of a part, by the port it has without an offset.
     pub(crate) fn internal(&self, port: u16) -> String {
-        format!("http://127.0.0.1:{}", port + self.offset)
+        format!("http://127.0.0.1:{}", self.port(port))
     }
 
     /// A port as it is here.
@@ -114,12 +114,12 @@ impl Separate {
 
     /// Where registry listens.
     pub(crate) fn registry(&self) -> std::net::SocketAddr {
-        ([127, 0, 0, 1], 8110 + self.offset).into()
+        ([127, 0, 0, 1], self.port(8110)).into()
     }
 
     /// A second edge process on ports of its own, which sees registry at `registry`.
     pub(crate) async fn second_gateway(&mut self, registry: &str) -> Api {
-        let (tls, plain) = (SECOND_GATEWAY + self.offset, SECOND_GATEWAY + 1 + self.offset);
+        let (tls, plain) = (self.port(SECOND_GATEWAY), self.port(SECOND_GATEWAY + 1));
         let mut variables = self.variables("gateway");
         variables.extend([
             ("PLATFORM_EDGE_ADDR".to_owned(), format!("127.0.0.1:{tls}")),
@@ -168,7 +168,7 @@ impl Separate {
     async fn wait_until_ready(&self, part: &str) {
         let (_, fixed) = PARTS.into_iter().find(|(known, _)| *known == part).expect("a known part");
         let (listener, path) = if part == "gateway" { (8090, "/readyz") } else { (fixed, "/ready") };
-        let probe = testkit::Api::at(([127, 0, 0, 1], listener + self.offset).into());
+        let probe = testkit::Api::at(([127, 0, 0, 1], self.port(listener)).into());
         eventually(&format!("{part} is ready"), START_LIMIT, || async {
             match probe.get(path).try_send().await {
                 Ok(answer) if answer.status == 200 => Ok(()),
@@ -191,7 +191,7 @@ impl Separate {
 
     /// Turns a company off or on, as the operators' command does.
     pub(crate) async fn operator_sets_active(&self, company: &str, is_active: bool) {
-        let service = testkit::Api::at(([127, 0, 0, 1], 8130 + self.offset).into());
+        let service = testkit::Api::at(([127, 0, 0, 1], self.port(8130)).into());
         let body = serde_json::json!({ "isActive": is_active, "operator": "e2e" });
         let path = format!("/internal/org/units/{company}/activity");
         let reply = service.call(reqwest::Method::PUT, &path).json(body).send().await;
@@ -212,7 +212,7 @@ impl Separate {
     }
 
     fn variables(&self, part: &str) -> Vec<(String, String)> {
-        let provider = format!("http://127.0.0.1:{}/realms/platform", 8190 + self.offset);
+        let provider = format!("http://127.0.0.1:{}/realms/platform", self.port(8190));
         let mut variables = vec![
             ("PLATFORM_PORT_OFFSET".to_owned(), self.offset.to_string()),
             ("PLATFORM_DATA_DIR".to_owned(), self.directory.join("data").display().to_string()),
