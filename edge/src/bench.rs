@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use contract::CorrelationId;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, HeaderValue, Method};
 
 use crate::way::outbound;
 use crate::way::route::RouteTable;
@@ -39,5 +39,6 @@ pub fn rewrite(
     client: SocketAddr,
 ) -> Option<HeaderMap> {
     let peer = Peer { address: client, scheme: Scheme::Https };
+    let host = HeaderValue::from_str(host).ok()?;
     outbound::rewrite(headers, host, correlation, peer, false).ok()
 }

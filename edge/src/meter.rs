@@ -1,7 +1,7 @@
 //! The gateway's metric families: those of the catalogue, and its own beyond it. It has no `/metrics` of its own: the
 //! aggregated route renders them. Every label has a fixed set of values, or the keys of the catalog.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -38,8 +38,8 @@ pub(crate) struct Meter {
 /// bounded by what there is: the table's routes, the catalog's modules, and the statuses of HTTP.
 #[derive(Default)]
 struct Resolved {
-    http: HashMap<(usize, Method, u16), HttpSeries>,
-    forwarded: HashMap<Box<str>, (Histogram, CountersByStatus)>,
+    http: BTreeMap<(usize, usize, u16), HttpSeries>,
+    forwarded: BTreeMap<Box<str>, (Histogram, CountersByStatus)>,
 }
 
 type CountersByStatus = Vec<(u16, IntCounter)>;
@@ -229,11 +229,11 @@ impl Meter {
     /// One answered request.
     pub(crate) fn observe(&self, label: &'static str, method: &Method, status: u16, elapsed: Duration) {
         let http = self.metrics.http();
-        if !KNOWN.contains(method) {
+        let Some(known) = KNOWN.iter().position(|known| known == method) else {
             return http.observe(label, method.as_str(), status, elapsed);
-        }
+        };
         // Labels are constants, so their address says which one it is.
-        let key = (label.as_ptr().addr(), method.clone(), status);
+        let key = (label.as_ptr().addr(), known, status);
         let mut resolved = self.resolved();
         resolved
             .http
@@ -245,18 +245,25 @@ impl Meter {
     /// One request that was forwarded to a module, with the status the client gets.
     pub(crate) fn forwarded(&self, module: &str, status: u16, elapsed: Duration) {
         let mut resolved = self.resolved();
-        if !resolved.forwarded.contains_key(module) {
+        let Some((duration, counters)) = resolved.forwarded.get_mut(module) else {
             let duration = self.upstream_duration.with_label_values(&[module]);
-            resolved.forwarded.insert(Box::from(module), (duration, Vec::new()));
-        }
-        let Some((duration, counters)) = resolved.forwarded.get_mut(module) else { return };
+            let counter = self.upstream_of(module, status);
+            duration.observe(elapsed.as_secs_f64());
+            counter.inc();
+            resolved.forwarded.insert(Box::from(module), (duration, vec![(status, counter)]));
+            return;
+        };
         duration.observe(elapsed.as_secs_f64());
         if let Some((_, counter)) = counters.iter().find(|(known, _)| *known == status) {
             return counter.inc();
         }
-        let counter = self.upstream_requests.with_label_values(&[module, status.to_string().as_str()]);
+        let counter = self.upstream_of(module, status);
         counter.inc();
         counters.push((status, counter));
+    }
+
+    fn upstream_of(&self, module: &str, status: u16) -> IntCounter {
+        self.upstream_requests.with_label_values(&[module, status.to_string().as_str()])
     }
 
     /// This worker's own, so its lock is never waited for.

@@ -121,16 +121,15 @@ impl AccessRecord for Box<Account> {
     }
 
     fn fields(&self, field: &mut dyn FnMut(&'static str, Value<'_>)) {
-        let hash =
-            |caller: &Arc<Claims>| format!("{:016x}", telemetry::subject_hash(caller.subject.as_str()));
+        let hash = |caller: &Arc<Claims>| telemetry::subject_hash(caller.subject.as_str()).to_be_bytes();
         let subject = self.caller.as_ref().map(hash);
-        let trace = self.named.context().map(|context| context.trace_id().to_string());
+        let trace = self.named.context().map(|context| context.trace_id().to_bytes());
         let upstream = self.forwarded.as_ref().map(|forwarded| forwarded.to.name());
         let took = self.forwarded.as_ref().map_or(0, |forwarded| micros(forwarded.took));
         field("service", Value::Text("gateway"));
         field("correlation_id", Value::Text(self.named.correlation.as_str()));
-        field("trace_id", Value::Text(trace.as_deref().unwrap_or_default()));
-        field("subject", Value::Text(subject.as_deref().unwrap_or_default()));
+        field("trace_id", Value::Hex(trace.as_ref().map_or(&[], |id| id.as_slice())));
+        field("subject", Value::Hex(subject.as_ref().map_or(&[], |hash| hash.as_slice())));
         field("method", Value::Text(self.method.as_str()));
         field("route", Value::Text(self.route));
         field("status", Value::Number(u64::from(self.status)));

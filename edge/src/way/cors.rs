@@ -50,13 +50,9 @@ pub(crate) fn preflight(origin: Option<&HeaderValue>) -> Response<EdgeBody> {
     response
 }
 
-/// Removes what an upstream says of origins: its list is not the platform's.
-pub(crate) fn unmark(headers: &mut HeaderMap) {
-    let family: Vec<HeaderName> =
-        headers.keys().filter(|name| name.as_str().starts_with(FAMILY)).cloned().collect();
-    for name in family {
-        headers.remove(name);
-    }
+/// Whether a header says something of origins; an upstream's list is not the platform's.
+pub(crate) fn is_of_family(name: &HeaderName) -> bool {
+    name.as_str().starts_with(FAMILY)
 }
 
 /// Marks an answer for its origin.

@@ -7,6 +7,7 @@ use http::HeaderMap;
 use http::header::{FORWARDED, HeaderName, HeaderValue};
 
 use crate::wire::connection::Peer;
+use crate::wire::headers::remove;
 use crate::wire::spelling::is_taken_for_the_edges;
 
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -14,23 +15,33 @@ const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 /// Every other header of this family, which some servers believe.
 const FAMILY: &str = "x-forwarded-";
-const REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
 
 /// Rewrites the headers. `host` is the request's own authority.
-pub(crate) fn rewrite(headers: &mut HeaderMap, peer: Peer, trusted: bool, host: &str) {
-    let address = peer.address.ip().to_canonical();
+pub(crate) fn rewrite(headers: &mut HeaderMap, peer: Peer, trusted: bool, host: &HeaderValue) {
+    let address = text_of(peer.address.ip().to_canonical());
     let scheme = peer.scheme.as_str();
-    let before = Claims::take(headers);
-    let believed = if trusted { before } else { Claims::default() };
-    set(headers, FOR, &listed(believed.addresses, &address.to_string()));
-    set(headers, PROTO, believed.scheme.as_deref().unwrap_or(scheme));
-    set(headers, HOST, believed.host.as_deref().unwrap_or(host));
-    set(headers, FORWARDED, &listed(believed.forwarded, &element(address, scheme, host)));
+    let believed = if trusted { Claims::read(headers) } else { Claims::default() };
+    remove(headers, is_of_family);
+    let proto = believed.scheme.map_or_else(|| Some(HeaderValue::from_static(scheme)), value);
+    let public = believed.host.map_or_else(|| Some(host.clone()), value);
+    let element = element(&address, scheme, host);
+    for (name, value) in [
+        (FOR, value(listed(believed.addresses, address))),
+        (PROTO, proto),
+        (HOST, public),
+        (FORWARDED, value(listed(believed.forwarded, element))),
+    ] {
+        // Addresses and checked hosts are header values; anything else is left out rather than forwarded half.
+        if let Some(value) = value {
+            headers.insert(name, value);
+        }
+    }
 }
 
 /// Of this family, or written so that a server might take it for one that the edge writes.
 fn is_of_family(name: &HeaderName) -> bool {
-    name.as_str().starts_with(FAMILY) || is_taken_for_the_edges(name)
+    let text = name.as_str();
+    text.starts_with(FAMILY) || matches!(text, "forwarded" | "x-real-ip") || is_taken_for_the_edges(name)
 }
 
 #[derive(Default)]
@@ -42,19 +53,13 @@ struct Claims {
 }
 
 impl Claims {
-    /// Takes every header of the family out of the request.
-    fn take(headers: &mut HeaderMap) -> Self {
-        let claims = Self {
+    fn read(headers: &HeaderMap) -> Self {
+        Self {
             addresses: joined(headers, &FOR),
             scheme: joined(headers, &PROTO),
             host: joined(headers, &HOST),
             forwarded: joined(headers, &FORWARDED),
-        };
-        let family: Vec<HeaderName> = headers.keys().filter(|name| is_of_family(name)).cloned().collect();
-        for name in family.iter().chain([&FORWARDED, &REAL_IP]) {
-            headers.remove(name);
         }
-        claims
     }
 }
 
@@ -63,24 +68,35 @@ fn joined(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
     Some(values.join(", ")).filter(|text| !text.is_empty())
 }
 
-fn listed(before: Option<String>, last: &str) -> String {
-    before.map_or_else(|| last.to_owned(), |before| format!("{before}, {last}"))
+fn listed(before: Option<String>, last: String) -> String {
+    match before {
+        Some(before) => format!("{before}, {last}"),
+        None => last,
+    }
+}
+
+/// An address as it is written everywhere; four numbers need no formatter.
+fn text_of(address: IpAddr) -> String {
+    let IpAddr::V4(address) = address else { return address.to_string() };
+    let mut text = String::with_capacity("255.255.255.255".len());
+    for (position, number) in address.octets().into_iter().enumerate() {
+        if position > 0 {
+            text.push('.');
+        }
+        text.push_str(itoa::Buffer::new().format(number));
+    }
+    text
 }
 
 /// One element of `Forwarded` (RFC 7239): what is no token is quoted.
-fn element(address: IpAddr, scheme: &str, host: &str) -> String {
-    match address {
-        IpAddr::V4(address) => format!("for={address};host=\"{host}\";proto={scheme}"),
-        IpAddr::V6(address) => format!("for=\"[{address}]\";host=\"{host}\";proto={scheme}"),
-    }
+fn element(address: &str, scheme: &str, host: &HeaderValue) -> String {
+    let (before, after) = if address.contains(':') { ("for=\"[", "]\"") } else { ("for=", "") };
+    let host = host.to_str().unwrap_or_default();
+    [before, address, after, ";host=\"", host, "\";proto=", scheme].concat()
 }
 
-fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    // Addresses and checked hosts are header values; anything else is left out rather than forwarded half.
-    match HeaderValue::from_str(value) {
-        Ok(value) => drop(headers.insert(name, value)),
-        Err(_) => drop(headers.remove(name)),
-    }
+fn value(text: String) -> Option<HeaderValue> {
+    HeaderValue::try_from(text).ok()
 }
 
 #[cfg(test)]
@@ -102,7 +118,7 @@ mod tests {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         let peer = Peer { address: address.parse().expect("an address"), scheme: Scheme::Http };
-        rewrite(&mut headers, peer, trusted, "edge.example:8443");
+        rewrite(&mut headers, peer, trusted, &HeaderValue::from_static("edge.example:8443"));
         let mut lines: Vec<_> = headers
             .iter()
             .map(|(name, value)| format!("{name}: {}", value.to_str().expect("text")))

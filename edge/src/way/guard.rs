@@ -3,7 +3,7 @@
 
 use std::net::Ipv6Addr;
 
-use http::{Request, Version, header, uri};
+use http::{HeaderValue, Request, Version, header, uri};
 
 use super::named::Named;
 use super::refusal::Refusal;
@@ -20,14 +20,14 @@ const HEADER_OVERHEAD: usize = 32;
 #[derive(Debug)]
 pub(crate) struct Framed {
     pub(crate) request: Request<RequestBody>,
-    host: String,
+    host: HeaderValue,
 }
 
 /// A request that claims nothing it may not claim.
 #[derive(Debug)]
 pub(crate) struct Guarded {
     pub(crate) request: Request<RequestBody>,
-    pub(crate) host: String,
+    pub(crate) host: HeaderValue,
     pub(crate) peer: Peer,
     pub(crate) behind_trusted_proxy: bool,
     pub(crate) named: Named,
@@ -89,7 +89,7 @@ fn check_limits<B>(limits: &Limits, request: &Request<B>) -> Result<(), Refusal>
 }
 
 /// The one host the request is for: the target's own, or exactly one `Host`; both, where both are there, the same.
-fn host_of<B>(request: &Request<B>) -> Result<String, &'static str> {
+fn host_of<B>(request: &Request<B>) -> Result<HeaderValue, &'static str> {
     if request.uri().scheme_str().is_some_and(|scheme| !matches!(scheme, "http" | "https")) {
         return Err("The target's scheme is not HTTP's.");
     }
@@ -98,20 +98,25 @@ fn host_of<B>(request: &Request<B>) -> Result<String, &'static str> {
     if values.next().is_some() {
         return Err("There is more than one Host header.");
     }
-    let header =
-        header.map(|value| value.to_str().map_err(|_| "The Host header is not text.")).transpose()?;
+    let header = header.map(|value| text(value).map(|text| (value, text))).transpose()?;
     let target = request.uri().authority().map(uri::Authority::as_str);
+    let alone = request.version() == Version::HTTP_2;
     let host = match (target, header) {
-        (Some(target), Some(header)) if !target.eq_ignore_ascii_case(header) => {
+        (Some(target), Some((_, header))) if !target.eq_ignore_ascii_case(header) => {
             return Err("The Host header is not the target's host.");
         }
-        (Some(target), Some(_)) => target,
-        (Some(target), None) if request.version() == Version::HTTP_2 => target,
-        (None, Some(header)) => header,
-        (None, None) if request.version() == Version::HTTP_2 => return Err("There is no authority."),
-        (_, None) => return Err("There is no Host header."),
+        (None, Some((value, header))) => is_host(header).then(|| value.clone()),
+        (Some(target), header) if header.is_some() || alone => {
+            HeaderValue::from_str(target).ok().filter(|_| is_host(target))
+        }
+        (None, None) if alone => return Err("There is no authority."),
+        _ => return Err("There is no Host header."),
     };
-    if is_host(host) { Ok(host.to_owned()) } else { Err("The host is not well formed.") }
+    host.ok_or("The host is not well formed.")
+}
+
+fn text(value: &HeaderValue) -> Result<&str, &'static str> {
+    value.to_str().map_err(|_| "The Host header is not text.")
 }
 
 /// A name or an address, and perhaps a port: stricter than a URL's authority, because upstreams put it into addresses.
@@ -151,7 +156,7 @@ mod tests {
             ("https://a.example/x", vec!["A.example"], "a.example"),
             ("/x", vec!["[::1]:8443"], "[::1]:8443"),
         ] {
-            assert_eq!(host_of(&request(uri, &hosts)), Ok(host.to_owned()));
+            assert_eq!(host_of(&request(uri, &hosts)), Ok(HeaderValue::from_static(host)));
         }
         for (uri, hosts) in [
             ("/x", vec![]),

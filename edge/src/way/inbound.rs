@@ -2,26 +2,28 @@
 //! alone is removed; framing is rebuilt from the body.
 
 use contract::catalog::REVISION_HEADER;
-use http::header::{CONTENT_LENGTH, HeaderValue, UPGRADE};
+use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, UPGRADE};
 use http::{HeaderMap, Method, Response, StatusCode};
 
 use super::{cors, upgrade};
 use crate::wire::body::EdgeBody;
-use crate::wire::headers::strip_hop_by_hop;
+use crate::wire::headers::{remove, strip_hop_by_hop};
+
+const REVISION: HeaderName = HeaderName::from_static(REVISION_HEADER);
 
 /// Cleans an upstream's answer to a request of `method`, and yields the catalog revision it names.
 pub(crate) fn clean(method: &Method, response: &mut Response<EdgeBody>) -> Option<i64> {
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let without_body = *method == Method::HEAD || response.status() == StatusCode::NOT_MODIFIED;
     let headers = response.headers_mut();
-    let length = announced_length(headers).filter(|_| without_body);
-    let revision = headers.remove(REVISION_HEADER);
-    let protocol = headers.remove(UPGRADE).filter(|_| switches);
+    let length = without_body.then(|| announced_length(headers)).flatten();
+    let revision = headers.get(REVISION).cloned();
+    let protocol = switches.then(|| headers.remove(UPGRADE)).flatten();
     strip_hop_by_hop(headers);
+    remove(headers, |name| *name == REVISION || cors::is_of_family(name));
     if switches {
         upgrade::agree(headers, protocol);
     }
-    cors::unmark(headers);
     if let Some(length) = length {
         // Nothing follows, so the length is the only thing that says how long the body would be.
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));

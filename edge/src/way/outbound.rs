@@ -2,7 +2,7 @@
 //! unless a rule changes them; framing is rebuilt from the body.
 
 use contract::CorrelationId;
-use http::header::{HOST, HeaderName, HeaderValue, TE};
+use http::header::{HOST, HeaderValue, TE};
 use http::{HeaderMap, Method, Request, Uri};
 use http_body::Body as _;
 use telemetry::Span;
@@ -40,7 +40,7 @@ impl Outbound {
             return Err(Refusal::Body { fault: ClientFault::TooLarge, limit: body_limit });
         }
         let upgrade = upgrade::asked_for(&parts, &body);
-        let mut headers = rewrite(parts.headers, &host, &named.correlation, peer, behind_trusted_proxy)?;
+        let mut headers = rewrite(parts.headers, host, &named.correlation, peer, behind_trusted_proxy)?;
         let mut request = Request::new(());
         *request.method_mut() = parts.method.clone();
         if let Some(upgrade) = &upgrade {
@@ -72,7 +72,7 @@ impl Outbound {
 /// The headers as the upstream gets them.
 pub(crate) fn rewrite(
     mut headers: HeaderMap,
-    host: &str,
+    host: HeaderValue,
     correlation: &CorrelationId,
     peer: Peer,
     behind_trusted_proxy: bool,
@@ -82,9 +82,10 @@ pub(crate) fn rewrite(
     if trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }
-    set(&mut headers, HOST, host)?;
-    set(&mut headers, super::CORRELATION, correlation.as_str())?;
-    forwarded::rewrite(&mut headers, peer, behind_trusted_proxy, host);
+    let correlation = HeaderValue::from_str(correlation.as_str());
+    headers.insert(super::CORRELATION, correlation.map_err(|_| Refusal::Internal("bad_outbound_header"))?);
+    forwarded::rewrite(&mut headers, peer, behind_trusted_proxy, &host);
+    headers.insert(HOST, host);
     Ok(headers)
 }
 
@@ -92,10 +93,4 @@ pub(crate) fn rewrite(
 fn wants_trailers(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(TE).iter().filter_map(|value| value.to_str().ok());
     values.any(|value| value.split(',').any(|item| item.trim().eq_ignore_ascii_case("trailers")))
-}
-
-fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) -> Result<(), Refusal> {
-    let value = HeaderValue::from_str(value).map_err(|_| Refusal::Internal("bad_outbound_header"))?;
-    headers.insert(name, value);
-    Ok(())
 }

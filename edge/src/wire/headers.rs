@@ -3,29 +3,37 @@
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue};
 
-/// Headers of one connection, and the two that frame a body: framing is rebuilt from the body itself, never copied.
-const OF_ONE_HOP: [HeaderName; 8] = [
-    header::CONNECTION,
-    header::PROXY_AUTHENTICATE,
-    header::PROXY_AUTHORIZATION,
-    header::TE,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    header::CONTENT_LENGTH,
-    header::EXPECT,
-];
-/// The same, without a constant in the `http` crate.
-const OF_ONE_HOP_BY_NAME: [&str; 3] = ["keep-alive", "proxy-connection", "http2-settings"];
+/// Whether a header is of one connection, or frames a body: framing is rebuilt from the body itself, never copied.
+fn is_of_one_hop(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "connection"
+            | "content-length"
+            | "expect"
+            | "http2-settings"
+            | "keep-alive"
+            | "proxy-authenticate"
+            | "proxy-authorization"
+            | "proxy-connection"
+            | "te"
+            | "transfer-encoding"
+            | "upgrade"
+    )
+}
 
 /// Removes what ends at this hop, the headers that `Connection` names among them.
 pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     for name in nominated(headers) {
         headers.remove(name);
     }
-    for name in &OF_ONE_HOP {
-        headers.remove(name);
-    }
-    for name in OF_ONE_HOP_BY_NAME {
+    remove(headers, is_of_one_hop);
+}
+
+/// Removes every header whose name is meant. Looking at each name costs less than looking for each header that might be
+/// there.
+pub(crate) fn remove(headers: &mut HeaderMap, is_meant: impl Fn(&HeaderName) -> bool) {
+    let meant: Vec<HeaderName> = headers.keys().filter(|name| is_meant(name)).cloned().collect();
+    for name in meant {
         headers.remove(name);
     }
 }
@@ -37,19 +45,12 @@ pub(crate) fn lists(headers: &HeaderMap, name: &HeaderName, item: &str) -> bool 
     values.any(|value| value.split(|byte| *byte == b',').any(is_item))
 }
 
-/// Removes from trailers what may only stand in a head: framing, routing and the caller's credentials.
+/// Removes from trailers what may only stand in a head: framing, and what decides where a message goes and who sent it
+/// (RFC 9110, 6.5.1).
 pub(crate) fn strip_from_trailers(trailers: &mut HeaderMap) {
-    for name in OF_ONE_HOP.iter().chain(&ONLY_IN_HEADS) {
-        trailers.remove(name);
-    }
-    for name in OF_ONE_HOP_BY_NAME {
-        trailers.remove(name);
-    }
+    let only_in_heads = ["authorization", "cookie", "forwarded", "host"];
+    remove(trailers, |name| is_of_one_hop(name) || only_in_heads.contains(&name.as_str()));
 }
-
-/// What decides where a message goes and who sent it (RFC 9110, 6.5.1).
-const ONLY_IN_HEADS: [HeaderName; 4] =
-    [header::HOST, header::AUTHORIZATION, header::COOKIE, header::FORWARDED];
 
 /// The headers that `Connection` names.
 fn nominated(headers: &HeaderMap) -> Vec<HeaderName> {

@@ -47,7 +47,9 @@ pub(crate) fn takes_too_much_away(headers: &HeaderMap) -> bool {
 
 /// The name as such a server reads it; `None` where it reads the same.
 fn folded(name: &HeaderName) -> Option<String> {
-    name.as_str().contains(['_', '.']).then(|| name.as_str().replace(['_', '.'], "-"))
+    let name = name.as_str();
+    let is_other = name.bytes().any(|byte| matches!(byte, b'_' | b'.'));
+    is_other.then(|| name.replace(['_', '.'], "-"))
 }
 
 #[cfg(test)]

@@ -107,7 +107,7 @@ impl Upstreams {
         let host = place.choose(None).ok_or(Failure::DialFailed)?;
         turn.at(host);
         if turn.host().is_some_and(|host| host.speaks == Speaks::H2c) {
-            return self.send_h2c(turn, host, request, upload).await;
+            return Box::pin(self.send_h2c(turn, host, request, upload)).await;
         }
         let reused = turn.host().and_then(|host| host.shelf(self.worker)?.take(self.budgets.pool_idle));
         let (turn, upload) = match reused {
@@ -117,9 +117,13 @@ impl Upstreams {
                 Err(lost) => again(lost, request.method())?,
             },
         };
-        let (link, turn, host) = self.dial(turn, host).await?;
-        let answered = self.exchange(link, turn, host, (&request, upgrade), upload).await;
-        answered.map_err(|lost| lost.failure)
+        // Most requests find a connection, and need no room for this.
+        Box::pin(async {
+            let (link, turn, host) = self.dial(turn, host).await?;
+            let answered = self.exchange(link, turn, host, (&request, upgrade), upload).await;
+            answered.map_err(|lost| lost.failure)
+        })
+        .await
     }
 
     /// A whole small answer, for the edge's own questions: within the first-byte budget from end to end.

@@ -16,8 +16,10 @@ pub fn token_of(headers: &HeaderMap) -> Result<&str, Refused> {
     if values.next().is_some() {
         return Err(Refused::Ambiguous);
     }
-    let text = value.to_str().map_err(|_| Refused::Invalid("Authorization is not visible ASCII"))?;
-    let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
+    // A header's value has no control characters, so ASCII is all there is to see to.
+    let text = str::from_utf8(value.as_bytes()).ok().filter(|text| text.is_ascii());
+    let text = text.ok_or(Refused::Invalid("Authorization is not visible ASCII"))?;
+    let (scheme, token) = text.split_at(text.bytes().position(|byte| byte == b' ').unwrap_or(text.len()));
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Err(Refused::Missing);
     }

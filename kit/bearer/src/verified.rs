@@ -1,15 +1,16 @@
 //! [`VerifiedTokens`]: a verifier that remembers its good answers: a signature check costs more than the rest of most
-//! requests. Only the SHA-256 of a token is kept, never the token. A refusal is never remembered.
+//! requests. A token is known when all of it is equal. A refusal is never remembered.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 
 use crate::claims::LEEWAY_SECONDS;
 use crate::{Claims, Refused, Verifier};
 
-type Fingerprint = [u8; SHA256_OUTPUT_LEN];
+/// Bytes of a token that are hashed: the end of its signature, which nobody can choose.
+const HASHED: usize = 32;
 
 /// Verifies each token once and answers from memory until it expires or the provider withdraws a key.
 #[derive(Debug)]
@@ -19,7 +20,8 @@ pub struct VerifiedTokens {
 }
 
 impl VerifiedTokens {
-    /// An empty memory of at most so many tokens in front of `verifier`; each takes some 600 bytes.
+    /// An empty memory of at most so many tokens in front of `verifier`; each takes its own length
+    /// and some 600 bytes.
     #[must_use]
     pub fn new(verifier: Verifier, most: usize) -> Self {
         Self { verifier, tokens: Mutex::new(Tokens::bounded(most)) }
@@ -36,21 +38,21 @@ impl VerifiedTokens {
     /// # Errors
     /// The same as [`Verifier::verify`]'s.
     pub async fn verify(&self, token: &str) -> Result<Arc<Claims>, Refused> {
-        let fingerprint = fingerprint(token);
         // Read before the verification: a key that is withdrawn during it makes the result too old to be kept.
         let generation = self.verifier.generation();
-        if let Some(claims) = self.recall(generation, &fingerprint) {
+        if let Some(claims) = self.recall(generation, token) {
             return Ok(claims);
         }
-        let claims = Arc::new(self.verifier.verify(token).await?);
-        self.lock().remember(generation, fingerprint, Arc::clone(&claims));
+        // A request whose token is known needs no room for this.
+        let claims = Arc::new(Box::pin(self.verifier.verify(token)).await?);
+        self.lock().remember(generation, token, Arc::clone(&claims));
         Ok(claims)
     }
 
-    fn recall(&self, generation: u64, fingerprint: &Fingerprint) -> Option<Arc<Claims>> {
+    fn recall(&self, generation: u64, token: &str) -> Option<Arc<Claims>> {
         let mut tokens = self.lock();
         let outdated = tokens.enter(generation);
-        let claims = tokens.recall(fingerprint, self.verifier.now());
+        let claims = tokens.recall(token, self.verifier.now());
         // The lock first: freeing a hundred thousand claims must not hold up the others.
         drop(tokens);
         drop(outdated);
@@ -62,14 +64,32 @@ impl VerifiedTokens {
     }
 }
 
-fn fingerprint(token: &str) -> Fingerprint {
-    let mut bytes = [0; SHA256_OUTPUT_LEN];
-    bytes.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
-    bytes
+/// Hashes the last bytes only. Whether a token is known is decided by comparing all of it, so this need only tell tokens
+/// apart that were signed; whoever sends others meets at most one that is known.
+#[derive(Clone, Debug, Default)]
+struct ByItsEnd(RandomState);
+
+struct EndHasher(DefaultHasher);
+
+impl BuildHasher for ByItsEnd {
+    type Hasher = EndHasher;
+
+    fn build_hasher(&self) -> EndHasher {
+        EndHasher(self.0.build_hasher())
+    }
+}
+
+impl Hasher for EndHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.write(bytes.get(bytes.len().saturating_sub(HASHED)..).unwrap_or_default());
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.finish()
+    }
 }
 
 /// Two halves: what is asked for stays in the young one, and the old one is forgotten as a whole.
-#[derive(Debug)]
 struct Tokens {
     generation: u64,
     most_in_half: usize,
@@ -77,11 +97,19 @@ struct Tokens {
     old: Half,
 }
 
-type Half = HashMap<Fingerprint, Arc<Claims>>;
+type Half = HashMap<Box<str>, Arc<Claims>, ByItsEnd>;
+
+impl fmt::Debug for Tokens {
+    /// Never a token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (young, old) = (self.young.len(), self.old.len());
+        f.debug_struct("Tokens").field("young", &young).field("old", &old).finish_non_exhaustive()
+    }
+}
 
 impl Tokens {
     fn bounded(most: usize) -> Self {
-        Self { generation: 0, most_in_half: most / 2, young: Half::new(), old: Half::new() }
+        Self { generation: 0, most_in_half: most / 2, young: Half::default(), old: Half::default() }
     }
 
     /// Takes everything out when the key set has lost a key since the last look.
@@ -92,27 +120,30 @@ impl Tokens {
         })
     }
 
-    fn recall(&mut self, fingerprint: &Fingerprint, now: i64) -> Option<Arc<Claims>> {
+    fn recall(&mut self, token: &str, now: i64) -> Option<Arc<Claims>> {
         let in_time = |claims: &Arc<Claims>| claims.expires_at.saturating_add(LEEWAY_SECONDS) > now;
-        if let Some(claims) = self.young.get(fingerprint) {
+        if let Some(claims) = self.young.get(token) {
             return Some(Arc::clone(claims)).filter(in_time);
         }
-        let claims = self.old.remove(fingerprint).filter(in_time)?;
-        self.insert(*fingerprint, Arc::clone(&claims));
+        let (token, claims) = self.old.remove_entry(token)?;
+        if !in_time(&claims) {
+            return None;
+        }
+        self.insert(token, Arc::clone(&claims));
         Some(claims)
     }
 
-    fn remember(&mut self, generation: u64, fingerprint: Fingerprint, claims: Arc<Claims>) {
+    fn remember(&mut self, generation: u64, token: &str, claims: Arc<Claims>) {
         if generation == self.generation {
-            self.insert(fingerprint, claims);
+            self.insert(Box::from(token), claims);
         }
     }
 
-    fn insert(&mut self, fingerprint: Fingerprint, claims: Arc<Claims>) {
+    fn insert(&mut self, token: Box<str>, claims: Arc<Claims>) {
         if self.young.len() >= self.most_in_half {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(fingerprint, claims);
+        self.young.insert(token, claims);
     }
 }
 
@@ -132,38 +163,40 @@ mod tests {
 
     fn holding(most: usize, numbers: impl Iterator<Item = usize>) -> Tokens {
         let mut tokens = Tokens::bounded(most);
-        numbers.for_each(|number| tokens.remember(0, fingerprint(&number.to_string()), claims(NOW + 300)));
+        numbers.for_each(|number| tokens.remember(0, &number.to_string(), claims(NOW + 300)));
         tokens
     }
 
     #[test]
-    fn the_very_token_is_known_and_one_that_differs_in_its_last_byte_is_not() {
+    fn the_very_token_is_known_and_one_that_differs_in_a_byte_is_not() {
         let mut tokens = Tokens::bounded(10);
-        tokens.remember(0, fingerprint("head.claims.signature"), claims(NOW + 300));
-        assert!(tokens.recall(&fingerprint("head.claims.signature"), NOW).is_some());
-        for other in ["head.claims.signaturf", "head.claims.signature ", "head.claims.", ""] {
-            assert!(tokens.recall(&fingerprint(other), NOW).is_none(), "{other:?}");
+        tokens.remember(0, "head.claims.signature", claims(NOW + 300));
+        assert!(tokens.recall("head.claims.signature", NOW).is_some());
+        for other in
+            ["head.claims.signaturf", "read.claims.signature", "head.claims.signature ", "head.claims.", ""]
+        {
+            assert!(tokens.recall(other, NOW).is_none(), "{other:?}");
         }
     }
 
     #[test]
     fn a_token_is_known_to_the_last_second_of_the_leeway_and_not_after_it() {
         let mut tokens = Tokens::bounded(10);
-        tokens.remember(0, fingerprint("t"), claims(NOW));
-        assert!(tokens.recall(&fingerprint("t"), NOW + LEEWAY_SECONDS - 1).is_some());
-        assert!(tokens.recall(&fingerprint("t"), NOW + LEEWAY_SECONDS).is_none());
+        tokens.remember(0, "t", claims(NOW));
+        assert!(tokens.recall("t", NOW + LEEWAY_SECONDS - 1).is_some());
+        assert!(tokens.recall("t", NOW + LEEWAY_SECONDS).is_none());
     }
 
     #[test]
     fn the_memory_is_bounded_and_what_is_asked_for_stays_longest() {
         let mut tokens = holding(10, 0..5);
         for number in 5..1_000 {
-            tokens.remember(0, fingerprint(&number.to_string()), claims(NOW + 300));
-            assert!(tokens.recall(&fingerprint("0"), NOW).is_some(), "asked for all the time: {number}");
+            tokens.remember(0, &number.to_string(), claims(NOW + 300));
+            assert!(tokens.recall("0", NOW).is_some(), "asked for all the time: {number}");
             assert!(tokens.young.len() + tokens.old.len() <= 10, "{number}");
         }
-        assert!(tokens.recall(&fingerprint("1"), NOW).is_none(), "the oldest is forgotten");
-        assert!(tokens.recall(&fingerprint("999"), NOW).is_some(), "the newest is known");
+        assert!(tokens.recall("1", NOW).is_none(), "the oldest is forgotten");
+        assert!(tokens.recall("999", NOW).is_some(), "the newest is known");
     }
 
     #[test]
@@ -172,10 +205,10 @@ mod tests {
         assert!(tokens.enter(0).is_none());
         assert_eq!(tokens.enter(1).map(|halves| halves.iter().map(Half::len).sum()), Some(8));
         (0..8).for_each(|number| {
-            assert!(tokens.recall(&fingerprint(&number.to_string()), NOW).is_none(), "{number}");
+            assert!(tokens.recall(&number.to_string(), NOW).is_none(), "{number}");
         });
-        tokens.remember(0, fingerprint("verified with the lost key"), claims(NOW + 300));
-        assert!(tokens.recall(&fingerprint("verified with the lost key"), NOW).is_none());
+        tokens.remember(0, "verified with the lost key", claims(NOW + 300));
+        assert!(tokens.recall("verified with the lost key", NOW).is_none());
         assert!(tokens.enter(0).is_none(), "a slow look at the generation takes nothing away");
     }
 }

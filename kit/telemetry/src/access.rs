@@ -36,6 +36,8 @@ pub enum Value<'a> {
     Text(&'a str),
     /// A number.
     Number(u64),
+    /// Bytes in hexadecimal, as text.
+    Hex(&'a [u8]),
 }
 
 /// Where records go. Cheap to clone.
@@ -75,11 +77,12 @@ impl<R: AccessRecord> AccessLog<R> {
 }
 
 fn write_all<R: AccessRecord>(records: &Receiver<R>, json: bool, to: &mut impl io::Write) {
-    let mut lines = String::new();
+    let line = if json { json_line } else { text_line };
+    let (mut lines, mut clock) = (String::new(), Clock::default());
     loop {
         let next = records.try_recv();
         if let Ok(record) = &next {
-            if json { json_line(&mut lines, record) } else { text_line(&mut lines, record) }
+            line(&mut lines, &mut clock, record);
         }
         let waits = next.is_err();
         if !lines.is_empty() && (waits || lines.len() >= BATCH_BYTES) {
@@ -96,9 +99,9 @@ fn write_all<R: AccessRecord>(records: &Receiver<R>, json: bool, to: &mut impl i
 }
 
 /// The same members as any other line of the log in JSON.
-fn json_line<R: AccessRecord>(lines: &mut String, record: &R) {
+fn json_line<R: AccessRecord>(lines: &mut String, clock: &mut Clock, record: &R) {
     lines.push_str("{\"timestamp\":\"");
-    moment(lines, record.at());
+    clock.write(lines, record.at());
     lines.push_str("\",\"level\":\"INFO\",\"message\":\"request\"");
     record.fields(&mut |name, value| {
         lines.push_str(",\"");
@@ -106,14 +109,15 @@ fn json_line<R: AccessRecord>(lines: &mut String, record: &R) {
         lines.push_str("\":");
         match value {
             Value::Text(text) => quoted(lines, text),
-            Value::Number(number) => put(lines, format_args!("{number}")),
+            Value::Number(number) => lines.push_str(itoa::Buffer::new().format(number)),
+            Value::Hex(bytes) => hexadecimal(lines, bytes),
         }
     });
     lines.push_str(",\"target\":\"access\"}\n");
 }
 
-fn text_line<R: AccessRecord>(lines: &mut String, record: &R) {
-    moment(lines, record.at());
+fn text_line<R: AccessRecord>(lines: &mut String, clock: &mut Clock, record: &R) {
+    clock.write(lines, record.at());
     lines.push_str("  INFO access: request");
     record.fields(&mut |name, value| {
         lines.push(' ');
@@ -121,16 +125,39 @@ fn text_line<R: AccessRecord>(lines: &mut String, record: &R) {
         lines.push('=');
         match value {
             Value::Text(text) => quoted(lines, text),
-            Value::Number(number) => put(lines, format_args!("{number}")),
+            Value::Number(number) => lines.push_str(itoa::Buffer::new().format(number)),
+            Value::Hex(bytes) => hexadecimal(lines, bytes),
         }
     });
     lines.push('\n');
 }
 
-fn moment(lines: &mut String, at: OffsetDateTime) {
-    let (date, (hour, minute, second, micros)) = (at.date(), at.time().as_hms_micro());
-    let (year, month, day) = (date.year(), u8::from(date.month()), date.day());
-    put(lines, format_args!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z"));
+/// Writes moments; what the last one had in common with the next is not made again.
+#[derive(Default)]
+struct Clock {
+    second: i64,
+    text: String,
+}
+
+impl Clock {
+    fn write(&mut self, lines: &mut String, at: OffsetDateTime) {
+        let second = at.unix_timestamp();
+        if self.text.is_empty() || self.second != second {
+            self.second = second;
+            self.text.clear();
+            let (date, (hour, minute, second)) = (at.date(), at.time().as_hms());
+            let (year, month, day) = (date.year(), u8::from(date.month()), date.day());
+            put(
+                &mut self.text,
+                format_args!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}."),
+            );
+        }
+        lines.push_str(&self.text);
+        // Seven digits with a one in front, which is left out: the zeros of the six stay.
+        let mut digits = itoa::Buffer::new();
+        lines.push_str(digits.format(1_000_000 + at.microsecond()).get(1..).unwrap_or_default());
+        lines.push('Z');
+    }
 }
 
 #[expect(
@@ -141,13 +168,25 @@ fn put(lines: &mut String, text: std::fmt::Arguments<'_>) {
     lines.write_fmt(text).expect("a string takes all text");
 }
 
+/// Bytes between quotes.
+fn hexadecimal(lines: &mut String, bytes: &[u8]) {
+    const DIGITS: [char; 16] =
+        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    let digit = |value: u8| DIGITS.get(usize::from(value & 15)).copied().unwrap_or('0');
+    lines.push('"');
+    for byte in bytes {
+        lines.push(digit(byte >> 4));
+        lines.push(digit(*byte));
+    }
+    lines.push('"');
+}
+
 /// Text between quotes: nothing in it can end the line or the value.
 fn quoted(lines: &mut String, text: &str) {
     lines.push('"');
-    let plain = |character: char| !matches!(character, '"' | '\\') && !character.is_control();
-    if text.chars().all(plain) {
-        lines.push_str(text);
-    } else {
+    // Without a branch a byte: what is not plain is rare, and most texts are short.
+    let special = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\' || byte >= 0x7f;
+    if text.bytes().fold(false, |found, byte| found | special(byte)) {
         for character in text.chars() {
             match character {
                 '"' | '\\' => lines.extend(['\\', character]),
@@ -155,6 +194,8 @@ fn quoted(lines: &mut String, text: &str) {
                 other => lines.push(other),
             }
         }
+    } else {
+        lines.push_str(text);
     }
     lines.push('"');
 }
@@ -173,6 +214,7 @@ mod tests {
         fn fields(&self, field: &mut dyn FnMut(&'static str, Value<'_>)) {
             field("reason", Value::Text(self.0));
             field("status", Value::Number(200));
+            field("subject", Value::Hex(&[0, 0xaf, 9]));
         }
     }
 
@@ -185,9 +227,9 @@ mod tests {
         let mut written = Vec::new();
         write_all(&records, true, &mut written);
         let expected = concat!(
-            r#"{"timestamp":"2023-11-14T22:13:20.001002Z","level":"INFO","message":"request","reason":"plain","status":200,"target":"access"}"#,
+            r#"{"timestamp":"2023-11-14T22:13:20.001002Z","level":"INFO","message":"request","reason":"plain","status":200,"subject":"00af09","target":"access"}"#,
             "\n",
-            r#"{"timestamp":"2023-11-14T22:13:20.001002Z","level":"INFO","message":"request","reason":"a\"b\\c\u000ad","status":200,"target":"access"}"#,
+            r#"{"timestamp":"2023-11-14T22:13:20.001002Z","level":"INFO","message":"request","reason":"a\"b\\c\u000ad","status":200,"subject":"00af09","target":"access"}"#,
             "\n",
         );
         assert_eq!(String::from_utf8(written).expect("text"), expected);

@@ -236,8 +236,7 @@ impl Link {
     }
 
     fn next_head(&mut self) -> Result<Option<AnswerHead>, super::Fault> {
-        head::check_line_ends_until_body(&self.input, self.scanned)?;
-        let Some(end) = head::find_end(&self.input, self.scanned) else {
+        let Some(end) = head::end(&self.input, self.scanned)? else {
             self.scanned = self.input.len();
             let fits = self.scanned <= MOST_HEAD;
             return if fits { Ok(None) } else { Err(super::Fault::HeadTooLarge) };

@@ -75,8 +75,7 @@ impl Chunks {
             }
             _ => {}
         }
-        head::check_line_ends(input, 0)?;
-        let Some(end) = head::find_end(input, 0) else {
+        let Some(end) = head::end(input, 0)? else {
             let fits = input.len() <= MOST_TRAILERS;
             return if fits { Ok(Piece::NeedMore) } else { Err(Fault::HeadTooLarge) };
         };

@@ -19,7 +19,6 @@ const MOST_TRAILERS: usize = 64;
 const ROOM: usize = 8;
 /// The longest target that `http` can hold.
 const MOST_URI: usize = 65_000;
-const END: &[u8] = b"\r\n\r\n";
 
 /// A request without its body.
 #[derive(Debug)]
@@ -42,27 +41,17 @@ pub(crate) struct AnswerHead {
     pub(crate) close: bool,
 }
 
-/// Where the head ends, when its end is there; bytes before `from` were looked at before.
-pub(crate) fn find_end(input: &[u8], from: usize) -> Option<usize> {
-    let from = from.saturating_sub(END.len() - 1);
-    let found = memchr::memmem::find(input.get(from..)?, END)?;
-    Some(from + found + END.len())
-}
-
-/// Every line ends with a carriage return and a line feed: a bare one is read differently by different servers.
-pub(crate) fn check_line_ends(input: &[u8], from: usize) -> Result<(), Fault> {
-    let fresh = input.get(from..).unwrap_or_default();
-    let bare = |at: usize| (from + at).checked_sub(1).and_then(|before| input.get(before)) != Some(&b'\r');
-    if memchr::memchr_iter(b'\n', fresh).any(bare) {
-        return Err(Fault::Malformed("A line ends without a carriage return."));
+/// Where the head ends, when its end is there; bytes before `from` were looked at before. Every line ends with a carriage
+/// return and a line feed: a bare one is read differently by different servers, and is a fault as soon as it comes.
+pub(crate) fn end(input: &[u8], from: usize) -> Result<Option<usize>, Fault> {
+    for at in memchr::memchr_iter(b'\n', input.get(from..).unwrap_or_default()) {
+        match input.get(..=from + at) {
+            Some([.., b'\r', b'\n', b'\r', b'\n']) => return Ok(Some(from + at + 1)),
+            Some([.., b'\r', b'\n']) => {}
+            _ => return Err(Fault::Malformed("A line ends without a carriage return.")),
+        }
     }
-    Ok(())
-}
-
-/// The same for an answer, whose body may follow its head in the same bytes.
-pub(crate) fn check_line_ends_until_body(input: &[u8], from: usize) -> Result<(), Fault> {
-    let end = find_end(input, from).unwrap_or(input.len());
-    check_line_ends(input.get(..end).unwrap_or(input), from.min(end))
+    Ok(None)
 }
 
 /// A request's whole head.
@@ -204,12 +193,22 @@ mod tests {
     }
 
     #[test]
+    fn a_head_ends_with_an_empty_line_wherever_its_bytes_were_cut() {
+        let text = b"GET / HTTP/1.1\r\nhost: a\r\n\r\nbody\n\n";
+        for looked_at in 0..27 {
+            assert_eq!(end(text, looked_at), Ok(Some(27)), "{looked_at}");
+        }
+        assert_eq!(end(&text[..26], 0), Ok(None));
+        assert_eq!(end(b"\r\n\r\n", 0), Ok(Some(4)));
+    }
+
+    #[test]
     fn a_bare_line_feed_is_found_as_soon_as_it_comes() {
         let text = b"GET / HTTP/1.1\r\nhost: a\n";
-        assert!(check_line_ends(text, 0).is_err());
-        assert!(check_line_ends(text, 20).is_err());
-        assert!(check_line_ends(b"GET / HTTP/1.1\r\nhost: a\r\n", 0).is_ok());
-        assert!(check_line_ends(b"\nGET", 0).is_err());
-        assert!(check_line_ends(b"a\r\n", 2).is_ok(), "the carriage return came before");
+        assert!(end(text, 0).is_err());
+        assert!(end(text, 20).is_err());
+        assert!(end(b"\nGET", 0).is_err());
+        assert_eq!(end(b"GET / HTTP/1.1\r\nhost: a\r\n", 0), Ok(None));
+        assert_eq!(end(b"a\r\n", 2), Ok(None), "the carriage return came before");
     }
 }

@@ -193,11 +193,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     fn next_head(&mut self, limits: &Limits) -> Result<Option<RequestHead>, Fault> {
-        let end = head::find_end(&self.input, self.scanned);
-        head::check_line_ends(
-            self.input.get(..end.unwrap_or(self.input.len())).unwrap_or_default(),
-            self.scanned,
-        )?;
+        let end = head::end(&self.input, self.scanned)?;
         let most = limits.header_bytes.saturating_add(limits.uri).saturating_add(SLACK);
         let Some(end) = end.filter(|end| *end <= most) else {
             self.scanned = self.input.len();
