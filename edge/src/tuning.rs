@@ -1,48 +1,55 @@
-//! What the C library is told before the program begins. On AMD's processors since Zen 3 the copy instruction that glibc
-//! prefers for more than some kilobytes (`rep movsb`) is several times slower than its loop, unless source and target happen
-//! to be aligned; the plaintext of a TLS record never is, and copying it costs more than encrypting it. glibc reads its
-//! settings only at the start of a program, so the program starts itself once more. Process, arguments, descriptors and
-//! the rest of the environment stay.
+//! What the C library and the allocator are told before the program begins. Both read their settings only then, from the
+//! environment, so the program starts itself once more with them. Process, arguments, descriptors and the rest of the
+//! environment stay.
 
-use std::ffi::OsStr;
 use std::process::Command;
 
-/// glibc's settings; an operator's own are left alone.
-const TUNABLES: &str = "GLIBC_TUNABLES";
-/// A gigabyte: no copy is long enough for the instruction.
-const NO_COPY_INSTRUCTION: &str = "glibc.cpu.x86_rep_movsb_threshold=1000000000";
+/// A variable, and what it is set to.
+type Setting = (&'static str, &'static str);
+
+/// mimalloc commits a gigabyte at its start, of which the kernel makes pages of two megabytes: a fresh edge then takes 22 MB
+/// instead of 12, and requests are no cheaper for it.
+const COMMIT_AS_NEEDED: Setting = ("MIMALLOC_ARENA_EAGER_COMMIT", "0");
+/// On AMD's processors since Zen 3 the copy instruction that glibc prefers for more than some kilobytes (`rep movsb`) is
+/// several times slower than its loop, unless source and target happen to be aligned; the plaintext of a TLS record never
+/// is, and copying it costs more than encrypting it. No copy is as long as this gigabyte.
+const NO_COPY_INSTRUCTION: Setting = ("GLIBC_TUNABLES", "glibc.cpu.x86_rep_movsb_threshold=1000000000");
 
 /// Starts the program again with the settings that it wants, or returns at once where it wants none. Call it first of all,
 /// before there is a thread.
 pub fn start_tuned() {
-    if cfg!(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")) {
+    if cfg!(target_os = "linux") {
         let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        if wants(&processor, std::env::var_os(TUNABLES).as_deref()) {
-            start_again();
+        let missing = missing(&processor, |variable| std::env::var_os(variable).is_some());
+        if !missing.is_empty() {
+            start_again(&missing);
         }
     }
 }
 
-/// Whether the processor has the slow instruction, and nobody has given settings yet.
-fn wants(processor: &str, tunables: Option<&OsStr>) -> bool {
+/// The settings that are wanted on this processor; an operator's own are left alone.
+fn missing(processor: &str, is_set: impl Fn(&str) -> bool) -> Vec<Setting> {
     let first = processor.split("\n\n").next().unwrap_or_default();
     let prefers = first.lines().filter(|line| line.starts_with("flags")).any(|line| line.contains(" fsrm"));
-    tunables.is_none() && first.contains("AuthenticAMD") && prefers
+    let slow =
+        cfg!(all(target_env = "gnu", target_arch = "x86_64")) && first.contains("AuthenticAMD") && prefers;
+    let wanted = [Some(COMMIT_AS_NEEDED), slow.then_some(NO_COPY_INSTRUCTION)];
+    wanted.into_iter().flatten().filter(|(variable, _)| !is_set(variable)).collect()
 }
 
 #[cfg(unix)]
-fn start_again() {
+fn start_again(settings: &[Setting]) {
     use std::os::unix::process::CommandExt as _;
     let mut arguments = std::env::args_os();
     let Some(name) = arguments.next() else { return };
-    // It returns only when that is not possible; then everything works as it is, a little slower.
-    let error =
-        Command::new("/proc/self/exe").arg0(name).args(arguments).env(TUNABLES, NO_COPY_INSTRUCTION).exec();
-    tracing::debug!(%error, "the program could not be started with settings for its processor");
+    let mut program = Command::new("/proc/self/exe");
+    // It returns only when that is not possible; then everything works as it is, with a little more.
+    let error = program.arg0(name).args(arguments).envs(settings.iter().copied()).exec();
+    tracing::debug!(%error, "the program could not be started with settings for its machine");
 }
 
 #[cfg(not(unix))]
-fn start_again() {}
+fn start_again(_: &[Setting]) {}
 
 #[cfg(test)]
 mod tests {
@@ -52,12 +59,19 @@ mod tests {
         "processor\t: 0\nvendor_id\t: AuthenticAMD\nflags\t\t: fpu erms fsrm\n\nprocessor\t: 1\n";
 
     #[test]
-    fn only_where_the_instruction_is_slow_and_nobody_has_said_otherwise() {
-        assert!(wants(AMD, None));
-        assert!(!wants(AMD, Some(OsStr::new(NO_COPY_INSTRUCTION))), "once");
-        assert!(!wants(AMD, Some(OsStr::new(""))), "an operator's own");
-        assert!(!wants(&AMD.replace("AuthenticAMD", "GenuineIntel"), None));
-        assert!(!wants(&AMD.replace(" fsrm", ""), None));
-        assert!(!wants("", None));
+    fn a_setting_is_missing_where_it_is_wanted_and_nobody_has_said_otherwise() {
+        let variables = |processor: &str, set: &[&str]| -> Vec<_> {
+            missing(processor, |variable| set.contains(&variable)).into_iter().map(|(name, _)| name).collect()
+        };
+        let (memory, copies) = (COMMIT_AS_NEEDED.0, NO_COPY_INSTRUCTION.0);
+        if cfg!(all(target_env = "gnu", target_arch = "x86_64")) {
+            assert_eq!(variables(AMD, &[]), [memory, copies]);
+            assert_eq!(variables(AMD, &[memory]), [copies], "an operator's own");
+        }
+        assert!(variables(AMD, &[memory, copies]).is_empty(), "once");
+        for other in [AMD.replace("AuthenticAMD", "GenuineIntel"), AMD.replace(" fsrm", ""), String::new()] {
+            assert_eq!(variables(&other, &[]), [memory]);
+            assert!(variables(&other, &[memory]).is_empty());
+        }
     }
 }

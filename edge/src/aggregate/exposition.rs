@@ -2,7 +2,7 @@
 //! once, and `service` set to the target's own name. Pure. It keeps the samples as they will be written, so that a merge
 //! only copies.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
@@ -10,7 +10,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use super::line::{self, Fault, Kind, Line, MAX_LINE_BYTES, Sample};
-use super::text::Text;
+use super::text::{Numbers, Text};
 
 /// Series of one target: ten times what the largest service of this platform shows.
 pub(super) const MAX_SERIES: usize = 100_000;
@@ -54,7 +54,7 @@ pub(super) struct Reading {
     /// The family that every name of a sample, and of a family, belongs to.
     names: HashMap<String, usize>,
     /// One hash a series; the keys are random, so nobody can make two meet.
-    series: HashSet<u64>,
+    series: Numbers,
     hasher: RandomState,
     /// Bytes of the HELP and TYPE lines as they may be written.
     headers: usize,
@@ -112,7 +112,7 @@ impl Reading {
             families: Vec::new(),
             text: Text::default(),
             names: HashMap::new(),
-            series: HashSet::new(),
+            series: Numbers::default(),
             hasher: RandomState::new(),
             headers: 0,
             rest: Vec::new(),
@@ -147,6 +147,9 @@ impl Reading {
     pub(super) fn finish(self) -> Result<Exposition, Fault> {
         if !self.rest.is_empty() {
             return Err(Fault::Unended);
+        }
+        if self.series.repeat() {
+            return Err(Fault::SeriesTwice);
         }
         let mut families = self.families;
         families.retain(|family| !family.samples.is_empty());
@@ -232,7 +235,7 @@ impl Reading {
             Some(_) => self.families.len() - 1,
             None => self.begin(sample.name)?,
         };
-        let Self { service, families, text, .. } = self;
+        let Self { service, families, text, series, hasher, .. } = self;
         let family = families.get_mut(position).ok_or(Fault::Scattered)?;
         if !family.fits(&sample) {
             return Err(Fault::Misfit);
@@ -240,10 +243,7 @@ impl Reading {
         let mut sample = sample;
         sample.labels.retain(|(name, _)| *name != SERVICE);
         sample.labels.push((SERVICE, service));
-        if !self.series.insert(hash(&self.hasher, &sample)) {
-            return Err(Fault::SeriesTwice);
-        }
-        if self.series.len() > MAX_SERIES {
+        if series.len() == MAX_SERIES || series.push(hash(hasher, &sample)).is_err() {
             return Err(Fault::TooManySeries);
         }
         // Writing to a string cannot fail.

@@ -22,7 +22,7 @@ use crate::wire::Authority;
 /// What one target may take, connection included.
 const LONGEST: Duration = Duration::from_secs(2);
 /// Read ahead of the parser at most.
-const READ_BYTES: usize = 64 << 10;
+const READ_BYTES: usize = 16 << 10;
 /// Where every service has its metrics.
 const PATH: &str = "/metrics";
 
