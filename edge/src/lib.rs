@@ -80,7 +80,7 @@ use wire::upstream::Upstreams;
 /// The gateway document as OpenAPI 3.1.
 pub const OPENAPI: &str = include_str!("../openapi.json");
 
-/// Remembered of verified tokens by each worker, some 60 MB: more callers than one edge has at once.
+/// Remembered of verified tokens by each worker, 160 MB at most: more callers than one edge has at once.
 const MOST_TOKENS: usize = 100_000;
 
 /// How long the first connections wait for the catalog and the provider's keys: far more than a start needs where all is

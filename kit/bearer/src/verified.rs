@@ -11,6 +11,8 @@ use crate::{Claims, Refused, Verifier};
 
 /// Bytes of a token that are hashed: the end of its signature, which nobody can choose.
 const HASHED: usize = 32;
+/// What is kept of tokens is bounded by their bytes, too: so many for each that may be kept.
+const USUAL_BYTES: usize = 1 << 10;
 
 /// Verifies each token once and answers from memory until it expires or the provider withdraws a key.
 #[derive(Debug)]
@@ -20,8 +22,8 @@ pub struct VerifiedTokens {
 }
 
 impl VerifiedTokens {
-    /// An empty memory of at most so many tokens in front of `verifier`; each takes its own length
-    /// and some 600 bytes.
+    /// An empty memory of at most so many tokens, and a KiB of text for each, in front of `verifier`; each
+    /// takes its own length and some 600 bytes.
     #[must_use]
     pub fn new(verifier: Verifier, most: usize) -> Self {
         Self { verifier, tokens: Mutex::new(Tokens::bounded(most)) }
@@ -94,6 +96,8 @@ struct Tokens {
     generation: u64,
     most_in_half: usize,
     young: Half,
+    /// Text of the young ones.
+    young_bytes: usize,
     old: Half,
 }
 
@@ -109,13 +113,20 @@ impl fmt::Debug for Tokens {
 
 impl Tokens {
     fn bounded(most: usize) -> Self {
-        Self { generation: 0, most_in_half: most / 2, young: Half::default(), old: Half::default() }
+        Self {
+            generation: 0,
+            most_in_half: most / 2,
+            young: Half::default(),
+            young_bytes: 0,
+            old: Half::default(),
+        }
     }
 
     /// Takes everything out when the key set has lost a key since the last look.
     fn enter(&mut self, generation: u64) -> Option<[Half; 2]> {
         (generation > self.generation).then(|| {
             self.generation = generation;
+            self.young_bytes = 0;
             [std::mem::take(&mut self.young), std::mem::take(&mut self.old)]
         })
     }
@@ -140,9 +151,12 @@ impl Tokens {
     }
 
     fn insert(&mut self, token: Box<str>, claims: Arc<Claims>) {
-        if self.young.len() >= self.most_in_half {
+        let bytes = self.young_bytes.saturating_add(token.len());
+        if self.young.len() >= self.most_in_half || bytes > self.most_in_half.saturating_mul(USUAL_BYTES) {
             self.old = std::mem::take(&mut self.young);
+            self.young_bytes = 0;
         }
+        self.young_bytes += token.len();
         self.young.insert(token, claims);
     }
 }
@@ -197,6 +211,18 @@ mod tests {
         }
         assert!(tokens.recall("1", NOW).is_none(), "the oldest is forgotten");
         assert!(tokens.recall("999", NOW).is_some(), "the newest is known");
+    }
+
+    #[test]
+    fn long_tokens_are_bounded_by_their_text() {
+        let mut tokens = Tokens::bounded(10);
+        let text = |number: usize| format!("{number}{}", "x".repeat(USUAL_BYTES * 2));
+        for number in 0..100 {
+            tokens.remember(0, &text(number), claims(NOW + 300));
+            let bytes: usize = tokens.young.keys().chain(tokens.old.keys()).map(|token| token.len()).sum();
+            assert!(bytes <= 10 * USUAL_BYTES, "{number}: {bytes}");
+            assert!(tokens.recall(&text(number), NOW).is_some(), "{number}");
+        }
     }
 
     #[test]

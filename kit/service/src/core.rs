@@ -12,7 +12,7 @@ use crate::db::PoolGauges;
 use crate::readiness::Readiness;
 use crate::{ApiError, AuditedTx, ServeError, ServiceConfig};
 
-/// Remembered of verified tokens, some 12 MB: a service sees the callers of one platform again and again, and its own calls
+/// Remembered of verified tokens, 32 MB at most: a service sees the callers of one platform again and again, and its own calls
 /// carry a caller's token on.
 const MOST_TOKENS: usize = 20_000;
 
