@@ -6,8 +6,7 @@ use rustix::process::nice;
 use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::CancellationToken;
 
-/// How far it gives way to requests (`nice`): far enough that a request that comes in goes first, and not so far that there
-/// are no metrics of a machine that has nothing to spare.
+/// How far it gives way to requests (`nice`); much more would leave a machine that has nothing to spare without metrics.
 const GIVES_WAY: i32 = 10;
 
 /// Starts it; it ends, and whatever runs there is dropped, with `end`.

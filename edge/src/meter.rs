@@ -245,25 +245,18 @@ impl Meter {
     /// One request that was forwarded to a module, with the status the client gets.
     pub(crate) fn forwarded(&self, module: &str, status: u16, elapsed: Duration) {
         let mut resolved = self.resolved();
-        let Some((duration, counters)) = resolved.forwarded.get_mut(module) else {
+        if !resolved.forwarded.contains_key(module) {
             let duration = self.upstream_duration.with_label_values(&[module]);
-            let counter = self.upstream_of(module, status);
-            duration.observe(elapsed.as_secs_f64());
-            counter.inc();
-            resolved.forwarded.insert(Box::from(module), (duration, vec![(status, counter)]));
-            return;
-        };
+            resolved.forwarded.insert(Box::from(module), (duration, Vec::new()));
+        }
+        let Some((duration, counters)) = resolved.forwarded.get_mut(module) else { return };
         duration.observe(elapsed.as_secs_f64());
         if let Some((_, counter)) = counters.iter().find(|(known, _)| *known == status) {
             return counter.inc();
         }
-        let counter = self.upstream_of(module, status);
+        let counter = self.upstream_requests.with_label_values(&[module, status.to_string().as_str()]);
         counter.inc();
         counters.push((status, counter));
-    }
-
-    fn upstream_of(&self, module: &str, status: u16) -> IntCounter {
-        self.upstream_requests.with_label_values(&[module, status.to_string().as_str()])
     }
 
     /// This worker's own, so its lock is never waited for.

@@ -246,7 +246,6 @@ impl Reading {
         if series.len() == MAX_SERIES || series.push(hash(hasher, &sample)).is_err() {
             return Err(Fault::TooManySeries);
         }
-        // Writing to a string cannot fail.
         writeln!(text, "{sample}").map_err(|_| Fault::TooLong)?;
         family.samples.end = text.len();
         Ok(())

@@ -1,5 +1,5 @@
-//! What is kept of one target as it grows, its text and a number for each series, in memory of its own: asked of the system, taken page by page as it is written, and
-//! given back whole. An allocator would keep what texts of many megabytes leave behind.
+//! What is kept of one target as it grows, its text and a number for each series, in memory of its own: asked of the
+//! system, taken page by page as it is written, and given back whole. An allocator would keep what megabytes leave behind.
 
 use std::fmt;
 

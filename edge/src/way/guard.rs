@@ -98,25 +98,24 @@ fn host_of<B>(request: &Request<B>) -> Result<HeaderValue, &'static str> {
     if values.next().is_some() {
         return Err("There is more than one Host header.");
     }
-    let header = header.map(|value| text(value).map(|text| (value, text))).transpose()?;
+    let text = header.map(|value| value.to_str().map_err(|_| "The Host header is not text.")).transpose()?;
     let target = request.uri().authority().map(uri::Authority::as_str);
-    let alone = request.version() == Version::HTTP_2;
-    let host = match (target, header) {
-        (Some(target), Some((_, header))) if !target.eq_ignore_ascii_case(header) => {
+    let host = match (target, text) {
+        (Some(target), Some(text)) if !target.eq_ignore_ascii_case(text) => {
             return Err("The Host header is not the target's host.");
         }
-        (None, Some((value, header))) => is_host(header).then(|| value.clone()),
-        (Some(target), header) if header.is_some() || alone => {
-            HeaderValue::from_str(target).ok().filter(|_| is_host(target))
-        }
-        (None, None) if alone => return Err("There is no authority."),
-        _ => return Err("There is no Host header."),
+        (Some(target), Some(_)) => target,
+        (Some(target), None) if request.version() == Version::HTTP_2 => target,
+        (None, Some(text)) => text,
+        (None, None) if request.version() == Version::HTTP_2 => return Err("There is no authority."),
+        (_, None) => return Err("There is no Host header."),
     };
-    host.ok_or("The host is not well formed.")
-}
-
-fn text(value: &HeaderValue) -> Result<&str, &'static str> {
-    value.to_str().map_err(|_| "The Host header is not text.")
+    // The header's own value is shared, not copied.
+    let value = match header.filter(|value| *value == host) {
+        Some(value) => Some(value.clone()),
+        None => HeaderValue::from_str(host).ok(),
+    };
+    value.filter(|_| is_host(host)).ok_or("The host is not well formed.")
 }
 
 /// A name or an address, and perhaps a port: stricter than a URL's authority, because upstreams put it into addresses.

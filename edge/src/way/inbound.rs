@@ -17,10 +17,10 @@ pub(crate) fn clean(method: &Method, response: &mut Response<EdgeBody>) -> Optio
     let without_body = *method == Method::HEAD || response.status() == StatusCode::NOT_MODIFIED;
     let headers = response.headers_mut();
     let length = without_body.then(|| announced_length(headers)).flatten();
-    let revision = headers.get(REVISION).cloned();
+    let revision = headers.remove(REVISION);
     let protocol = switches.then(|| headers.remove(UPGRADE)).flatten();
     strip_hop_by_hop(headers);
-    remove(headers, |name| *name == REVISION || cors::is_of_family(name));
+    remove(headers, cors::is_of_family);
     if switches {
         upgrade::agree(headers, protocol);
     }

@@ -68,7 +68,7 @@ impl VerifiedTokens {
 
 /// Hashes the last bytes only. Whether a token is known is decided by comparing all of it, so this need only tell tokens
 /// apart that were signed; whoever sends others meets at most one that is known.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 struct ByItsEnd(RandomState);
 
 struct EndHasher(DefaultHasher);

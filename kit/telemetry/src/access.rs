@@ -77,17 +77,18 @@ impl<R: AccessRecord> AccessLog<R> {
 }
 
 fn write_all<R: AccessRecord>(records: &Receiver<R>, json: bool, to: &mut impl io::Write) {
-    let mut lines = Lines { json, text: String::new(), clock: Clock::default(), names: Vec::new() };
+    let line = if json { json_line } else { text_line };
+    let (mut lines, mut clock) = (String::new(), Clock::default());
     loop {
         let next = records.try_recv();
         if let Ok(record) = &next {
-            lines.put(record);
+            line(&mut lines, &mut clock, record);
         }
         let waits = next.is_err();
-        if !lines.text.is_empty() && (waits || lines.text.len() >= BATCH_BYTES) {
+        if !lines.is_empty() && (waits || lines.len() >= BATCH_BYTES) {
             // A log that cannot be written must not stop anything, and there is nowhere to say so.
-            drop(to.write_all(lines.text.as_bytes()));
-            lines.text.clear();
+            drop(to.write_all(lines.as_bytes()));
+            lines.clear();
         }
         match next {
             Err(TryRecvError::Empty) => std::thread::park_timeout(LOOK_EVERY),
@@ -97,46 +98,38 @@ fn write_all<R: AccessRecord>(records: &Receiver<R>, json: bool, to: &mut impl i
     }
 }
 
-/// Lines that are not written yet.
-struct Lines {
-    json: bool,
-    text: String,
-    clock: Clock,
-    /// The names of a line's fields in their order, each with what stands around it: they are the same in every line.
-    names: Vec<(&'static str, String)>,
+/// The same members as any other line of the log in JSON.
+fn json_line<R: AccessRecord>(lines: &mut String, clock: &mut Clock, record: &R) {
+    lines.push_str("{\"timestamp\":\"");
+    clock.write(lines, record.at());
+    lines.push_str("\",\"level\":\"INFO\",\"message\":\"request\"");
+    record.fields(&mut |name, value| {
+        lines.push_str(",\"");
+        lines.push_str(name);
+        lines.push_str("\":");
+        match value {
+            Value::Text(text) => quoted(lines, text),
+            Value::Number(number) => lines.push_str(itoa::Buffer::new().format(number)),
+            Value::Hex(bytes) => hexadecimal(lines, bytes),
+        }
+    });
+    lines.push_str(",\"target\":\"access\"}\n");
 }
 
-impl Lines {
-    /// In JSON, the same members as any other line of the log.
-    fn put<R: AccessRecord>(&mut self, record: &R) {
-        self.text.push_str(if self.json { "{\"timestamp\":\"" } else { "" });
-        self.clock.write(&mut self.text, record.at());
-        let request = "\",\"level\":\"INFO\",\"message\":\"request\"";
-        self.text.push_str(if self.json { request } else { "  INFO access: request" });
-        let mut position = 0;
-        record.fields(&mut |name, value| {
-            self.name(position, name);
-            position += 1;
-            match value {
-                Value::Text(text) => quoted(&mut self.text, text),
-                Value::Number(number) => self.text.push_str(itoa::Buffer::new().format(number)),
-                Value::Hex(bytes) => hexadecimal(&mut self.text, bytes),
-            }
-        });
-        self.text.push_str(if self.json { ",\"target\":\"access\"}\n" } else { "\n" });
-    }
-
-    fn name(&mut self, position: usize, name: &'static str) {
-        match self.names.get(position) {
-            Some((known, text)) if std::ptr::eq(*known, name) => self.text.push_str(text),
-            _ => {
-                let text = if self.json { format!(",\"{name}\":") } else { format!(" {name}=") };
-                self.text.push_str(&text);
-                self.names.truncate(position);
-                self.names.push((name, text));
-            }
+fn text_line<R: AccessRecord>(lines: &mut String, clock: &mut Clock, record: &R) {
+    clock.write(lines, record.at());
+    lines.push_str("  INFO access: request");
+    record.fields(&mut |name, value| {
+        lines.push(' ');
+        lines.push_str(name);
+        lines.push('=');
+        match value {
+            Value::Text(text) => quoted(lines, text),
+            Value::Number(number) => lines.push_str(itoa::Buffer::new().format(number)),
+            Value::Hex(bytes) => hexadecimal(lines, bytes),
         }
-    }
+    });
+    lines.push('\n');
 }
 
 /// Writes moments; what the last one had in common with the next is not made again.
