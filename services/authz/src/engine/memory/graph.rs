@@ -16,6 +16,12 @@ const COMPACT_SHARE: u64 = 20;
 /// …but never fewer than these: a small base is made anew too often otherwise.
 const COMPACT_LEAST: u64 = 10_000;
 
+/// Edges of a node among which looking at each is faster than halving.
+const FEW: usize = 16;
+
+/// Most recent edges that are counted one by one, to know about what looking at them costs.
+const MOST_COUNTED: usize = 256;
+
 /// The six columns of a tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TupleRow<'a> {
@@ -85,8 +91,15 @@ impl Edges {
 
     fn within(&self, node: Node, range: &RangeInclusive<u64>) -> &[u64] {
         let all = self.of(node);
-        let begin = all.partition_point(|edge| edge < range.start());
-        let end = all.partition_point(|edge| edge <= range.end());
+        let (begin, end) = if all.len() <= FEW {
+            let before = |edge: &&u64| *edge < range.start();
+            let begin = all.iter().take_while(before).count();
+            let inside = |edge: &&u64| *edge <= range.end();
+            (begin, begin + all.iter().skip(begin).take_while(inside).count())
+        } else {
+            let begin = all.partition_point(|edge| edge < range.start());
+            (begin, all.partition_point(|edge| edge <= range.end()))
+        };
         all.get(begin..end).unwrap_or_default()
     }
 
@@ -187,6 +200,18 @@ impl Graph {
                 take(Edge::unpacked(*edge));
             }
         }
+    }
+
+    /// How many edges [`Self::each`] would look at; of a great many recent ones it counts the first only.
+    pub(crate) fn degree(&self, way: Way, node: Node, near: Word, far: RangeInclusive<Word>) -> usize {
+        let range = Edge::range(near, far);
+        let (edges, delta) = self.side(way);
+        let mut changed = 0;
+        if !delta.is_empty() {
+            let recent = delta.range((node, *range.start())..=(node, *range.end()));
+            changed = recent.take(MOST_COUNTED).count();
+        }
+        edges.within(node, &range).len().saturating_add(changed)
     }
 
     /// Adds or removes a tuple; false when that changes nothing.

@@ -1,12 +1,13 @@
-//! Lists: every object of one type on which a subject holds one relation, found from the subject's side over the reverse
-//! edges; and every subject that holds a relation of an object. Both visit each state once and have a budget.
+//! From the subject's side, over the reverse edges: what a subject holds ([`Reach`]), which is half of a search
+//! (`search.rs`) and, of one type and relation, a list; and every subject that holds a relation of an object. Each visits a
+//! state once and has a budget.
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 
 use super::graph::{Graph, Way};
 use super::names::Node;
 use super::rules::{Bound, Consequences};
-use super::search::State;
+use super::search::{State, grow, tuple_text};
 use super::words::Word;
 use crate::facts::{Ask, SubjectRef};
 use contract::decision::ObjectRef;
@@ -15,46 +16,148 @@ use contract::decision::ObjectRef;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exhausted;
 
-struct Reach<'a> {
+/// What one subject holds, found step by step: from the subject itself, then from each state it was found to hold.
+pub(super) struct Reach<'a> {
     graph: &'a Graph,
     rules: &'a Bound,
-    seen: HashSet<State>,
-    queue: Vec<State>,
+    subject: (Node, Word),
+    /// Where in `held` each state stands.
+    seen: HashMap<State, usize>,
+    held: Vec<Holding>,
+    /// How many steps were made; the first is the subject's own.
+    steps: usize,
+}
+
+/// A state that the subject holds.
+struct Holding {
+    state: State,
+    /// The relation of the tuple that gives it, and that tuple's subject relation; absent when the subject is a userset
+    /// that implies it.
+    by: Option<(Word, Word)>,
+    /// Which holding that tuple's subject is; the subject itself when absent.
+    from: Option<usize>,
 }
 
 impl<'a> Reach<'a> {
-    fn new(graph: &'a Graph, rules: &'a Bound) -> Self {
-        Self { graph, rules, seen: HashSet::new(), queue: Vec::new() }
+    /// Before the first step.
+    pub(super) fn new(graph: &'a Graph, rules: &'a Bound, subject: (Node, Word)) -> Self {
+        Self { graph, rules, subject, seen: HashMap::new(), held: Vec::new(), steps: 0 }
     }
 
-    fn visit(&mut self, node: Node, relations: Option<&Vec<Word>>) {
-        for relation in relations.into_iter().flatten() {
-            if self.seen.insert((node, *relation)) {
-                self.queue.push((node, *relation));
-            }
+    /// Whose they are.
+    pub(super) const fn subject(&self) -> State {
+        self.subject
+    }
+
+    /// How many states are known to be held.
+    pub(super) fn len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Whether anything is known: before the first step not even the subject's own tuples are.
+    pub(super) const fn has_begun(&self) -> bool {
+        self.steps > 0
+    }
+
+    /// The states found since there were `known` of them.
+    pub(super) fn since(&self, known: usize) -> impl Iterator<Item = State> {
+        self.held.iter().skip(known).map(|holding| holding.state)
+    }
+
+    /// From where the next step goes; `None`: everything the subject holds is known.
+    fn next(&self) -> Option<(State, Option<usize>)> {
+        match self.steps.checked_sub(1) {
+            None => Some((self.subject, None)),
+            Some(index) => self.held.get(index).map(|holding| (holding.state, Some(index))),
         }
     }
 
-    /// The subject holds whatever a tuple of it gives.
-    fn by_tuples_of(&mut self, subject: Node, of: Word) {
+    /// Whether everything that the subject holds is known.
+    pub(super) fn is_done(&self) -> bool {
+        self.next().is_none()
+    }
+
+    /// How many edges the next step looks at.
+    pub(super) fn cost(&self) -> usize {
+        let Some(((node, relation), from)) = self.next() else { return 0 };
+        let degree = |near| self.graph.degree(Way::Reverse, node, near, Word::NONE..=Word::LAST);
+        let tupleset =
+            if from.is_some() && self.rules.is_computed(relation) { degree(Word::NONE) } else { 0 };
+        degree(relation).saturating_add(tupleset)
+    }
+
+    /// Makes the next step; false when there is none.
+    pub(super) fn step(&mut self) -> bool {
+        let Some((state, from)) = self.next() else { return false };
+        self.steps += 1;
+        self.by_tuples_of(state, from);
+        if from.is_some() && self.rules.is_computed(state.1) {
+            self.by_tuples_to(state, from);
+        } else if from.is_none() {
+            self.by_itself();
+        }
+        true
+    }
+
+    fn find(&mut self, state: State, by: Option<(Word, Word)>, from: Option<usize>) {
+        grow(&mut self.seen);
+        if self.seen.try_insert(state, self.held.len()).is_ok() {
+            self.held.push(Holding { state, by, from });
+        }
+    }
+
+    /// The holders of a state hold whatever a tuple of it gives.
+    fn by_tuples_of(&mut self, (node, of): State, from: Option<usize>) {
         let (graph, rules) = (self.graph, self.rules);
-        graph.each(Way::Reverse, subject, of, Word::NONE..=Word::LAST, |edge| {
-            let direct = consequences(graph, rules, edge.node).and_then(|rules| rules.direct.get(&edge.far));
-            self.visit(edge.node, direct);
+        // Edges of one relation, and mostly of one type, stand one after the other.
+        let (mut of_edge, mut direct) = (None, None);
+        graph.each(Way::Reverse, node, of, Word::NONE..=Word::LAST, |edge| {
+            let kind = graph.names.kind(edge.node);
+            if of_edge != Some((kind, edge.far)) {
+                of_edge = Some((kind, edge.far));
+                direct = rules.consequences(kind).and_then(|rules| rules.direct.get(&edge.far));
+            }
+            for relation in direct.into_iter().flatten() {
+                self.find((edge.node, *relation), Some((edge.far, of)), from);
+            }
         });
     }
 
     /// Whoever holds a relation of a node holds what is computed from it over the tuples that name the node.
-    fn by_tuples_to(&mut self, (node, relation): State) {
+    fn by_tuples_to(&mut self, (node, relation): State, from: Option<usize>) {
         let (graph, rules) = (self.graph, self.rules);
         graph.each(Way::Reverse, node, Word::NONE, Word::NONE..=Word::LAST, |edge| {
             let follow = consequences(graph, rules, edge.node).and_then(|rules| rules.follow.get(&edge.far));
             for (computed, gives) in follow.into_iter().flatten() {
-                if *computed == relation && self.seen.insert((edge.node, *gives)) {
-                    self.queue.push((edge.node, *gives));
+                if *computed == relation {
+                    self.find((edge.node, *gives), Some((edge.far, Word::NONE)), from);
                 }
             }
         });
+    }
+
+    /// A userset holds itself, and what it implies.
+    fn by_itself(&mut self) {
+        let (node, of) = self.subject;
+        let own = consequences(self.graph, self.rules, node).and_then(|rules| rules.implied.get(&of));
+        for relation in own.into_iter().flatten() {
+            self.find((node, *relation), None, None);
+        }
+    }
+
+    /// The tuples by which a state is held, from it to the subject; `None`: it is not known to be.
+    pub(super) fn path(&self, state: State) -> Option<Vec<String>> {
+        let mut at = Some(*self.seen.get(&state)?);
+        let mut tuples = Vec::new();
+        while let Some(Holding { state, by, from }) = at.and_then(|index| self.held.get(index)) {
+            let (subject, _) =
+                from.and_then(|index| self.held.get(index)).map_or(self.subject, |one| one.state);
+            if let Some((relation, of)) = by {
+                tuples.push(tuple_text(self.graph, state.0, *relation, subject, *of));
+            }
+            at = *from;
+        }
+        Some(tuples)
     }
 }
 
@@ -72,26 +175,17 @@ pub(crate) fn objects(
 ) -> Result<Vec<Node>, Exhausted> {
     let wanted = graph.words.find(kind).zip(graph.words.find(relation));
     let of = graph.words.find(&subject.relation);
-    let Some(((kind, relation), (node, of))) = wanted.zip(graph.node(&subject.kind, &subject.id).zip(of))
-    else {
+    let Some(((kind, relation), named)) = wanted.zip(graph.node(&subject.kind, &subject.id).zip(of)) else {
         return Ok(Vec::new());
     };
-    let mut reach = Reach::new(graph, rules);
-    reach.by_tuples_of(node, of);
-    let own = consequences(graph, rules, node).and_then(|rules| rules.implied.get(&of));
-    reach.visit(node, own);
-    let mut found = Vec::new();
-    while let Some(state) = reach.queue.pop() {
-        if reach.seen.len() > budget {
+    let mut reach = Reach::new(graph, rules, named);
+    while reach.step() {
+        if reach.len() > budget {
             return Err(Exhausted);
         }
-        if state.1 == relation && graph.names.kind(state.0) == kind {
-            found.push(state.0);
-        }
-        reach.by_tuples_of(state.0, state.1);
-        reach.by_tuples_to(state);
     }
-    Ok(found)
+    let is_wanted = |state: &State| state.1 == relation && graph.names.kind(state.0) == kind;
+    Ok(reach.since(0).filter(is_wanted).map(|(node, _)| node).collect())
 }
 
 /// Subjects of a type, in no order: plain ones when `of` is empty, else usersets of that relation.

@@ -1,8 +1,9 @@
 //! The compiled model in the numbers of one graph: for every relation of every type what it follows from, and the same
 //! the other way round, for lists.
 
-use std::collections::HashMap;
 use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
 
 use super::graph::Graph;
 use super::words::{Full, Word};
@@ -36,6 +37,7 @@ pub(crate) struct Bound {
     pub(crate) model: Arc<Model>,
     rules: HashMap<(Word, Word), Rule>,
     consequences: HashMap<Word, Consequences>,
+    computed: HashSet<Word>,
 }
 
 impl Bound {
@@ -66,12 +68,18 @@ impl Bound {
             }
         }
         let consequences = turned(&rules);
-        Ok(Self { model, rules, consequences })
+        let computed = rules.values().flat_map(|rule| &rule.follow).map(|(_, computed)| *computed).collect();
+        Ok(Self { model, rules, consequences, computed })
     }
 
     /// The rule of a relation; `None`: the model does not have it, so nobody holds it.
     pub(crate) fn rule(&self, kind: Word, relation: Word) -> Option<&Rule> {
         self.rules.get(&(kind, relation))
+    }
+
+    /// Whether anything is computed from a relation over a tuple that names its object.
+    pub(crate) fn is_computed(&self, relation: Word) -> bool {
+        self.computed.contains(&relation)
     }
 
     /// What follows for objects of a type.

@@ -1,24 +1,40 @@
 //! Who holds what: a search over (object, relation), each visited once, so it is an exact least fixpoint that ends on
-//! every cycle. It has a budget and says "cannot say" past it, never no. The relations of one question share what was
-//! found out about each state: after a no every state on the way is a no, after a yes the states of the path are yes.
+//! every cycle. It goes from both ends, from the asked relation over the tuples that lead on and from the subject over what
+//! it holds (`reach.rs`), always where less is to be looked at; where they meet it is held, and when either end has
+//! nowhere to go any more it is not. So a check costs about as little as the cheaper end, however large the other is. It has
+//! a budget and says "cannot say" past it, never no. The relations of one question share what was found out: after a no
+//! every state on the way is a no, after a yes it is a yes, and what the subject holds is found once for all.
 
-use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
-use hashbrown::HashSet;
+use hashbrown::HashMap;
 
 use super::graph::{Edge, Graph, Way};
 use super::names::{Node, at};
-use super::rules::Bound;
+use super::reach::Reach;
+use super::rules::{Bound, Rule};
 use super::words::Word;
 use crate::facts::{Ask, Held, SubjectRef};
 
 /// One object and one relation of it.
 pub(crate) type State = (Node, Word);
 
-/// One step of a search, and from where it came.
+/// Subjects that are usersets.
+const USERSETS: RangeInclusive<Word> = Word::FIRST..=Word::LAST;
+/// Subjects that stand for themselves.
+const PLAIN: RangeInclusive<Word> = Word::NONE..=Word::NONE;
+
+/// One step of a search.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct Step<'a> {
     state: State,
+    rule: &'a Rule,
+    lead: Lead,
+}
+
+/// From where a step came.
+#[derive(Clone, Copy, Debug)]
+struct Lead {
     /// Index of the step before; the first step names itself.
     from: usize,
     /// The relation of the tuple that led here.
@@ -49,20 +65,48 @@ pub(crate) enum Progress {
     Done(Vec<Found>),
 }
 
+/// What one end of a search has cost, in edges looked at.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    edges: usize,
+    /// With the next step; absent before it was reckoned.
+    then: Option<usize>,
+}
+
+impl Spent {
+    /// With the next step, whose cost is reckoned once.
+    fn with_next(&mut self, cost: impl FnOnce() -> usize) -> usize {
+        *self.then.get_or_insert_with(|| self.edges.saturating_add(cost()).saturating_add(1))
+    }
+
+    /// Makes it; how many edges it was.
+    fn take(&mut self) -> usize {
+        let before = self.edges;
+        self.edges = self.then.take().unwrap_or(before);
+        self.edges.saturating_sub(before)
+    }
+}
+
 /// The search of one question.
 pub(crate) struct Search<'a> {
     graph: &'a Graph,
     rules: &'a Bound,
     subject: &'a SubjectRef,
-    /// The subject as tuples name it; absent when none does.
-    named: Option<(Node, Word)>,
+    /// What the subject holds, as far as it was followed; absent when no tuple names the subject.
+    reach: Option<Reach<'a>>,
     asks: &'a [Ask],
     budget: usize,
     found: Vec<Found>,
-    seen: HashSet<State>,
-    held: HashMap<State, String>,
-    queue: Vec<Step>,
+    /// Everything that was visited: of the asks before all that is not held, and the queue's.
+    seen: HashMap<State, usize>,
+    held: HashMap<State, Vec<String>>,
+    queue: Vec<Step<'a>>,
     next: usize,
+    /// Room for what the present step leads to.
+    leads: Vec<(State, Lead)>,
+    /// Edges looked at from either end, and those of the next step.
+    ahead: Spent,
+    back: Spent,
 }
 
 impl<'a> Search<'a> {
@@ -73,10 +117,24 @@ impl<'a> Search<'a> {
         asks: &'a [Ask],
         budget: usize,
     ) -> Self {
-        let relation = graph.words.find(&subject.relation);
-        let named = graph.node(&subject.kind, &subject.id).zip(relation);
-        let (seen, held, queue, found) = (HashSet::new(), HashMap::new(), Vec::new(), Vec::new());
-        Self { graph, rules, subject, named, asks, budget, found, seen, held, queue, next: 0 }
+        let named = graph.node(&subject.kind, &subject.id).zip(graph.words.find(&subject.relation));
+        let reach = named.map(|named| Reach::new(graph, rules, named));
+        Self {
+            graph,
+            rules,
+            subject,
+            reach,
+            asks,
+            budget,
+            found: Vec::with_capacity(asks.len()),
+            seen: HashMap::new(),
+            held: HashMap::new(),
+            queue: Vec::new(),
+            next: 0,
+            leads: Vec::new(),
+            ahead: Spent::default(),
+            back: Spent::default(),
+        }
     }
 
     /// Everything at once, for callers that may take their time.
@@ -88,20 +146,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Visits about `states` more.
-    pub(crate) fn advance(&mut self, states: usize) -> Progress {
-        let mut left = states;
+    /// Looks at about `edges` more.
+    pub(crate) fn advance(&mut self, edges: usize) -> Progress {
+        let mut left = edges;
         while let Some(ask) = self.asks.get(self.found.len()) {
-            if self.queue.is_empty() {
-                match self.begin(ask) {
-                    Some(answer) => {
-                        self.found.push(answer);
-                        continue;
-                    }
-                    None => self.next = 0,
-                }
-            }
-            match self.walk(&mut left) {
+            let answer = if self.queue.is_empty() { self.begin(ask) } else { None };
+            match answer.or_else(|| self.walk(&mut left)) {
                 Some(answer) => self.end(answer),
                 None => return Progress::More,
             }
@@ -124,14 +174,11 @@ impl<'a> Search<'a> {
             return Some(Found::without_path(Held::No));
         };
         let state = (node, relation);
-        if let Some(path) = self.held.get(&state) {
-            return Some(Found { held: Held::Yes, path: path.clone() });
-        }
-        if !self.seen.insert(state) {
+        if self.seen.contains_key(&state) {
             return Some(Found::without_path(Held::No));
         }
-        self.queue.push(Step { state, from: 0, by: Word::NONE, userset: false });
-        None
+        (self.next, self.ahead, self.back) = (0, Spent::default(), Spent::default());
+        self.enter(state, Lead { from: 0, by: Word::NONE, userset: false })
     }
 
     fn is_own(&self, ask: &Ask) -> bool {
@@ -150,56 +197,88 @@ impl<'a> Search<'a> {
             if *left == 0 {
                 return None;
             }
-            *left -= 1;
-            if let Some(last) = self.satisfied(step.state) {
-                return Some(Found { held: Held::Yes, path: self.path(self.next, last) });
+            // Whatever the subject holds is known, and none of it leads here.
+            let Some(reach) = self.reach.as_ref().filter(|reach| !reach.is_done()) else { break };
+            let back = self.back.with_next(|| reach.cost());
+            let ahead = self.ahead.with_next(|| cost(self.graph, &step));
+            let met = if ahead <= back {
+                *left = left.saturating_sub(self.ahead.take());
+                self.next += 1;
+                self.expand(&step, self.next - 1)
+            } else {
+                *left = left.saturating_sub(self.back.take());
+                self.follow()
+            };
+            if met.is_some() {
+                return met;
             }
-            if let Some(rest) = self.held.get(&step.state) {
-                let rest = rest.clone();
-                return Some(Found { held: Held::Yes, path: self.path(self.next, Some(rest)) });
-            }
-            self.expand(step.state, self.next);
-            if self.seen.len() > self.budget {
+            if self.seen.len() + self.reach.as_ref().map_or(0, Reach::len) > self.budget {
                 return Some(Found::without_path(Held::Unknown));
             }
-            self.next += 1;
         }
         Some(Found::without_path(Held::No))
     }
 
-    /// Whether the subject holds a state by a tuple of its own; with that tuple, or nothing when it is the userset itself.
-    #[expect(clippy::option_option, reason = "no, yes, and yes without a tuple to show")]
-    fn satisfied(&self, (node, relation): State) -> Option<Option<String>> {
-        let (subject, of) = self.named?;
-        let rule = self.rules.rule(self.graph.names.kind(node), relation)?;
-        if of != Word::NONE && node == subject && rule.implied.contains(&of) {
-            return Some(None);
+    /// Visits what the state follows from.
+    fn expand(&mut self, step: &Step<'a>, from: usize) -> Option<Found> {
+        let mut leads = std::mem::take(&mut self.leads);
+        for direct in &step.rule.direct {
+            let lead = Lead { from, by: *direct, userset: true };
+            self.graph.each(Way::Forward, step.state.0, *direct, USERSETS, |edge| {
+                leads.push(((edge.node, edge.far), lead));
+            });
         }
-        let by = |direct: &&Word| self.graph.contains(node, Edge { near: **direct, far: of, node: subject });
-        rule.direct.iter().find(by).map(|direct| Some(self.tuple(node, *direct, subject, of)))
+        for (tupleset, computed) in &step.rule.follow {
+            let lead = Lead { from, by: *tupleset, userset: false };
+            self.graph.each(Way::Forward, step.state.0, *tupleset, PLAIN, |edge| {
+                leads.push(((edge.node, *computed), lead));
+            });
+        }
+        let met = leads.drain(..).find_map(|(state, lead)| self.enter(state, lead));
+        self.leads = leads;
+        met
     }
 
-    fn expand(&mut self, (node, relation): State, from: usize) {
-        let Some(rule) = self.rules.rule(self.graph.names.kind(node), relation) else { return };
-        let (graph, rules) = (self.graph, self.rules);
-        let (seen, queue) = (&mut self.seen, &mut self.queue);
-        let mut visit = |state: State, by: Word, userset: bool| {
-            if rules.rule(graph.names.kind(state.0), state.1).is_some() && seen.insert(state) {
-                queue.push(Step { state, from, by, userset });
-            }
-        };
-        for direct in &rule.direct {
-            let usersets = Word::FIRST..=Word::LAST;
-            graph.each(Way::Forward, node, *direct, usersets, |edge| {
-                visit((edge.node, edge.far), *direct, true);
-            });
+    /// Puts a state into the queue, unless it was visited; the answer when it is known to be held.
+    fn enter(&mut self, state: State, lead: Lead) -> Option<Found> {
+        let rule = self.rules.rule(self.graph.names.kind(state.0), state.1)?;
+        let index = self.queue.len();
+        grow(&mut self.seen);
+        self.seen.try_insert(state, index).ok()?;
+        let step = Step { state, rule, lead };
+        self.queue.push(step);
+        self.proof(&step).map(|rest| self.yes(index, rest))
+    }
+
+    /// The tuples by which the subject holds a state, as far as is known without a search.
+    fn proof(&self, step: &Step<'_>) -> Option<Vec<String>> {
+        if let Some(rest) = self.held.get(&step.state) {
+            return Some(rest.clone());
         }
-        for (tupleset, computed) in &rule.follow {
-            let plain = Word::NONE..=Word::NONE;
-            graph.each(Way::Forward, node, *tupleset, plain, |edge| {
-                visit((edge.node, *computed), *tupleset, false);
-            });
+        let reach = self.reach.as_ref()?;
+        if reach.has_begun() { reach.path(step.state) } else { self.own_tuple(reach.subject(), step) }
+    }
+
+    /// Whether a tuple of the subject's own gives it a state; with that tuple, and without when it is the userset itself.
+    fn own_tuple(&self, (subject, of): State, step: &Step<'_>) -> Option<Vec<String>> {
+        let Step { state: (node, _), rule, .. } = *step;
+        if of != Word::NONE && node == subject && rule.implied.contains(&of) {
+            return Some(Vec::new());
         }
+        let by = |direct: &&Word| self.graph.contains(node, Edge { near: **direct, far: of, node: subject });
+        let direct = rule.direct.iter().find(by)?;
+        Some(vec![tuple_text(self.graph, node, *direct, subject, of)])
+    }
+
+    /// One step from the subject's end.
+    fn follow(&mut self) -> Option<Found> {
+        let reach = self.reach.as_mut()?;
+        let known = reach.len();
+        reach.step();
+        let met = reach.since(known).find_map(|state| Some((state, *self.seen.get(&state)?)));
+        let (state, index) = met?;
+        let rest = reach.path(state)?;
+        Some(self.yes(index, rest))
     }
 
     /// Keeps what is known for sure of the states that were visited, and forgets the rest.
@@ -209,32 +288,44 @@ impl<'a> Search<'a> {
                 self.seen.remove(&step.state);
             }
         }
-        if found.held == Held::Yes
-            && let Some(first) = self.queue.first()
-        {
-            self.held.insert(first.state, found.path.clone());
-        }
         self.queue.clear();
         self.found.push(found);
     }
 
-    fn path(&self, last: usize, end: Option<String>) -> String {
-        let mut tuples: Vec<String> = end.into_iter().filter(|text| !text.is_empty()).collect();
-        let mut index = last;
+    /// The states on the way to a state that is held are held.
+    fn yes(&mut self, index: usize, rest: Vec<String>) -> Found {
+        let mut tuples = rest;
+        tuples.reverse();
+        let mut index = index;
         while index > 0
             && let Some(step) = self.queue.get(index)
-            && let Some(before) = self.queue.get(step.from)
+            && let Lead { from, by, userset } = step.lead
+            && let Some(before) = self.queue.get(from)
         {
-            let of = if step.userset { step.state.1 } else { Word::NONE };
-            tuples.push(self.tuple(before.state.0, step.by, step.state.0, of));
-            index = step.from;
+            let of = if userset { step.state.1 } else { Word::NONE };
+            tuples.push(tuple_text(self.graph, before.state.0, by, step.state.0, of));
+            index = from;
         }
         tuples.reverse();
-        tuples.join(" > ")
+        let path = tuples.join(" > ");
+        if let Some(first) = self.queue.first() {
+            self.held.insert(first.state, tuples);
+        }
+        Found { held: Held::Yes, path }
     }
+}
 
-    fn tuple(&self, object: Node, relation: Word, subject: Node, of: Word) -> String {
-        tuple_text(self.graph, object, relation, subject, of)
+/// How many edges lead on from a step.
+fn cost(graph: &Graph, step: &Step<'_>) -> usize {
+    let usersets = step.rule.direct.iter().map(|direct| (*direct, USERSETS));
+    let follow = step.rule.follow.iter().map(|(tupleset, _)| (*tupleset, PLAIN));
+    usersets.chain(follow).map(|(near, far)| graph.degree(Way::Forward, step.state.0, near, far)).sum()
+}
+
+/// Makes room for four times as much when there is none: half as many moves as the table's own doubling.
+pub(super) fn grow(seen: &mut HashMap<State, usize>) {
+    if seen.len() == seen.capacity() {
+        seen.reserve(seen.len().saturating_mul(3).max(24));
     }
 }
 
