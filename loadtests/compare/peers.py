@@ -98,12 +98,12 @@ def start_edge(program, folder, ports, name="edge", cores=(0,)):
     return start(edge_command(program), folder, name, cores, variables)
 
 
-def start_nginx(folder, name, config, cores=(0,)):
+def start_nginx(folder, name, config, cores=(0,), under=()):
     prefix = folder / name
     prefix.mkdir()
     file = prefix / "nginx.conf"
     file.write_text(config)
-    return start(["nginx", "-p", str(prefix), "-c", str(file), "-e", str(prefix / "error.log"), "-g", "daemon off;"],
+    return start([*under, "nginx", "-p", str(prefix), "-c", str(file), "-e", str(prefix / "error.log"), "-g", "daemon off;"],
                  folder, f"{name}-out", cores)
 
 

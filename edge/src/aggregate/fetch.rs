@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use super::budget::Share;
 use super::exposition::{Exposition, Reading};
 use super::line::Fault;
+use super::pace::Pace;
 use crate::wire::Authority;
 
 /// What one target may take, connection included.
@@ -53,9 +54,9 @@ pub(super) enum Failed {
 }
 
 /// Scrapes one target.
-pub(super) async fn fetch(target: &Target, share: &Share) -> Result<Exposition, Failed> {
+pub(super) async fn fetch(target: &Target, share: &Share, pace: Pace) -> Result<Exposition, Failed> {
     let scraped = tokio::select! {
-        scraped = timeout(LONGEST, exchange(target, share)) => scraped.unwrap_or(Err(Failed::Late)),
+        scraped = timeout(LONGEST, exchange(target, share, pace)) => scraped.unwrap_or(Err(Failed::Late)),
         () = share.cut() => Err(Failed::Cut),
     };
     if scraped.is_err() {
@@ -64,7 +65,7 @@ pub(super) async fn fetch(target: &Target, share: &Share) -> Result<Exposition, 
     scraped
 }
 
-async fn exchange(target: &Target, share: &Share) -> Result<Exposition, Failed> {
+async fn exchange(target: &Target, share: &Share, pace: Pace) -> Result<Exposition, Failed> {
     let address = (target.authority.host.as_str(), target.authority.port);
     let stream = TcpStream::connect(address).await?;
     let mut builder = http1::Builder::new();
@@ -77,7 +78,7 @@ async fn exchange(target: &Target, share: &Share) -> Result<Exposition, Failed> 
     if response.status() != StatusCode::OK {
         return Err(Failed::Status(response.status()));
     }
-    read(response.into_body(), target, share).await
+    read(response.into_body(), target, share, pace).await
 }
 
 fn request(authority: &Authority) -> Request<Empty<Bytes>> {
@@ -93,7 +94,7 @@ fn request(authority: &Authority) -> Request<Empty<Bytes>> {
     request
 }
 
-async fn read(mut body: Incoming, target: &Target, share: &Share) -> Result<Exposition, Failed> {
+async fn read(mut body: Incoming, target: &Target, share: &Share, pace: Pace) -> Result<Exposition, Failed> {
     let mut reading = Reading::new(&target.service);
     let mut received = 0_usize;
     while let Some(frame) = body.frame().await {
@@ -106,6 +107,7 @@ async fn read(mut body: Incoming, target: &Target, share: &Share) -> Result<Expo
         if !share.take(reading.written()) {
             return Err(Failed::Cut);
         }
+        pace.rest();
     }
     Ok(reading.finish()?)
 }

@@ -1,6 +1,6 @@
 //! The aggregated metrics: the gateway's own series and those of registry, identity, org, authz and every installed and
 //! enabled module, in one exposition. A target that fails costs its own series and nothing else. `fetch` reads a target
-//! within the bytes of `budget`, `exposition` and `line` parse it, `merge` puts the answer together. Scrapes at the same
+//! within the bytes of `budget` and at the `pace` that leaves room for requests, `exposition` and `line` parse it, `merge` puts the answer together. Scrapes at the same
 //! time share one run.
 
 mod budget;
@@ -8,6 +8,7 @@ mod exposition;
 mod fetch;
 mod line;
 mod merge;
+mod pace;
 mod text;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +21,7 @@ use budget::{Budget, Share};
 use exposition::{Exposition, Reading};
 use fetch::{Failed, Target, fetch};
 use merge::Scraped;
+use pace::Pace;
 
 use crate::Edge;
 use crate::meter::Present;
@@ -105,9 +107,10 @@ async fn fetch_all(targets: Vec<Target>) -> Vec<Scraped> {
     let mut scraped: Vec<Scraped> =
         targets.iter().map(|target| Scraped { service: target.service.clone(), exposition: None }).collect();
     let shares: Vec<Share> = targets.iter().map(|_| budget.share()).collect();
+    let pace = Pace::begin();
     let mut running = JoinSet::new();
     for ((position, target), share) in targets.into_iter().enumerate().zip(shares.iter().cloned()) {
-        running.spawn(async move { (position, fetch(&target, &share).await) });
+        running.spawn(async move { (position, fetch(&target, &share, pace).await) });
     }
     // A task that panicked leaves its target failed.
     while let Some(ended) = running.join_next().await {

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::activity::Busy;
 use super::alarm::Alarm;
 use super::h1::call::{Broken, Link};
+use super::pieces::Pieces;
 use super::place::Turn;
 use super::tunnel::Tunnel;
 use crate::config::Budgets;
@@ -28,8 +29,7 @@ pub(crate) struct EdgeBody {
 
 enum Source {
     Full(Bytes),
-    /// None of them empty.
-    Pieces(std::vec::IntoIter<Bytes>),
+    Pieces(Box<Pieces>),
     /// The connection to an HTTP/1.1 upstream; none once its answer was read to its end.
     Link {
         link: Option<Box<Link>>,
@@ -80,9 +80,8 @@ impl EdgeBody {
     }
 
     /// One body of several parts.
-    pub(crate) fn pieces(mut pieces: Vec<Bytes>) -> Self {
-        pieces.retain(|piece| !piece.is_empty());
-        Self::of(Source::Pieces(pieces.into_iter()))
+    pub(crate) fn pieces(pieces: Vec<Bytes>) -> Self {
+        Self::of(Source::Pieces(Box::new(Pieces::new(pieces))))
     }
 
     pub(crate) const fn empty() -> Self {
@@ -149,7 +148,7 @@ impl Body for EdgeBody {
         let polled = match &mut this.source {
             Source::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
             Source::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Source::Pieces(pieces) => Poll::Ready(pieces.next().map(|piece| Ok(Frame::data(piece)))),
+            Source::Pieces(pieces) => pieces.poll(context).map(|part| part.map(|part| Ok(Frame::data(part)))),
             Source::Link { link, budgets } => poll_link(link, budgets, context),
             Source::Stream(stream) => stream.poll(context),
             Source::Tunnel(_) => Poll::Ready(None),
@@ -165,7 +164,7 @@ impl Body for EdgeBody {
     fn is_end_stream(&self) -> bool {
         match &self.source {
             Source::Full(bytes) => bytes.is_empty(),
-            Source::Pieces(pieces) => pieces.as_slice().is_empty(),
+            Source::Pieces(pieces) => pieces.is_end(),
             Source::Link { link, .. } => link.as_ref().is_none_or(|link| link.is_done()),
             Source::Stream(stream) => stream.body.is_end_stream(),
             Source::Tunnel(_) => true,
@@ -175,7 +174,7 @@ impl Body for EdgeBody {
     fn size_hint(&self) -> SizeHint {
         match &self.source {
             Source::Full(bytes) => exactly(bytes.len()),
-            Source::Pieces(pieces) => exactly(pieces.as_slice().iter().map(Bytes::len).sum()),
+            Source::Pieces(pieces) => exactly(pieces.remaining()),
             Source::Link { link, .. } => {
                 link.as_ref().map_or_else(|| SizeHint::with_exact(0), |link| link.size_hint())
             }

@@ -13,6 +13,7 @@ mod h2c;
 pub(crate) mod headers;
 pub(crate) mod incoming;
 pub(crate) mod listen;
+mod pieces;
 pub(crate) mod place;
 pub(crate) mod pool;
 pub(crate) mod proxy;
