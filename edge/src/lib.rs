@@ -65,7 +65,7 @@ use meter::Meter;
 use places::Places;
 use watch::catalog::CatalogWatch;
 use watch::certificates::Certificates;
-use way::account::{Account, Log};
+use way::account::Log;
 use way::provision::{Provisioned, Subjects};
 use way::rate::RateLimits;
 use way::route::RouteTable;
@@ -161,7 +161,7 @@ struct Common {
     catalog: Arc<CatalogWatch>,
     places: Arc<Places>,
     meter: Meter,
-    access: AccessLog<Box<Account>>,
+    access: AccessLog,
     tracer: Option<Tracer>,
     aggregate: Arc<Aggregate>,
     apart: Handle,
@@ -225,7 +225,7 @@ impl Common {
             places: Arc::clone(&self.places),
             upstreams: Upstreams::new(worker, self.config.budgets, Arc::clone(&self.upstream_tls)),
             meter: self.meter.for_worker(),
-            access: Arc::new(self.access.clone()),
+            access: Arc::new(self.access.lines()),
             tracer: self.tracer.clone(),
             dates: Dates::default(),
             aggregate: Arc::clone(&self.aggregate),

@@ -10,7 +10,7 @@ pub(crate) struct Tally {
     limited: IntCounterVec,
     waits: IntCounterVec,
     proxy_headers: IntCounterVec,
-    /// Records of the access log that found its queue full.
+    /// Lines of the access log that found no room.
     pub(crate) log_dropped: IntCounter,
 }
 

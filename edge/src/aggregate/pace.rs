@@ -21,7 +21,10 @@ impl Pace {
     }
 
     /// Lets others have the core.
-    #[expect(clippy::disallowed_methods, reason = "the thread is the run's alone; no request is served on it")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the thread is the run's alone; no request is served on it"
+    )]
     pub(super) fn rest(self) {
         if self.begun.elapsed() < PATIENCE {
             thread::sleep(PAUSE);

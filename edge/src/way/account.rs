@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use bearer::Claims;
 use http::Method;
-use telemetry::{AccessLog, AccessRecord, Value};
+use telemetry::{AccessRecord, Lines, Value};
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use super::clearance::Destination;
 use super::named::Named;
 
-/// Where lines go; a worker's own handle, so that no two workers count its owners.
-pub(crate) type Log = Arc<AccessLog<Box<Account>>>;
+/// Where a worker's lines go.
+pub(crate) type Log = Arc<Lines>;
 
 /// What is told of a request in the end: never a token, a body, or a path with ids; the subject only as a hash.
 pub(crate) struct Account {
@@ -110,28 +110,27 @@ impl Account {
             span.end();
         }
         if let Some(log) = self.log.take() {
-            log.put(self);
+            log.put(&*self);
         }
     }
 }
 
-impl AccessRecord for Box<Account> {
+impl AccessRecord for Account {
     fn at(&self) -> OffsetDateTime {
         self.at
     }
 
     fn fields(&self, field: &mut dyn FnMut(&'static str, Value<'_>)) {
-        let hash = |caller: &Arc<Claims>| telemetry::subject_hash(caller.subject.as_str()).to_be_bytes();
-        let subject = self.caller.as_ref().map(hash);
+        let subject = self.caller.as_ref().map(|caller| caller.subject_hash.to_be_bytes());
         let trace = self.named.context().map(|context| context.trace_id().to_bytes());
         let upstream = self.forwarded.as_ref().map(|forwarded| forwarded.to.name());
         let took = self.forwarded.as_ref().map_or(0, |forwarded| micros(forwarded.took));
-        field("service", Value::Text("gateway"));
+        field("service", Value::Plain("gateway"));
         field("correlation_id", Value::Text(self.named.correlation.as_str()));
         field("trace_id", Value::Hex(trace.as_ref().map_or(&[], |id| id.as_slice())));
         field("subject", Value::Hex(subject.as_ref().map_or(&[], |hash| hash.as_slice())));
-        field("method", Value::Text(self.method.as_str()));
-        field("route", Value::Text(self.route));
+        field("method", Value::Plain(self.method.as_str()));
+        field("route", Value::Plain(self.route));
         field("status", Value::Number(u64::from(self.status)));
         field("elapsed_us", Value::Number(micros(self.elapsed)));
         field("first_byte_us", Value::Number(micros(self.first_byte)));
@@ -139,7 +138,7 @@ impl AccessRecord for Box<Account> {
         field("upstream_us", Value::Number(took));
         field("bytes_in", Value::Number(self.bytes_in));
         field("bytes_out", Value::Number(self.bytes_out));
-        field("origin", Value::Text(if self.from_edge { "edge" } else { "upstream" }));
+        field("origin", Value::Plain(if self.from_edge { "edge" } else { "upstream" }));
         field("reason", Value::Text(&self.reason));
     }
 }

@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn every_byte_comes_once_and_in_order_and_each_portion_but_the_first_waits() {
         let all: Vec<u8> = (0..=u8::MAX).cycle().take(PORTION * 3 + 1).collect();
         let (first, rest) = all.split_at(100);

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use contract::Subject;
+use ring::digest;
 use serde::Deserialize;
 use serde_json::Number;
 
@@ -20,6 +21,8 @@ const SERVICE_ACCOUNT_PREFIX: &str = "service-account-";
 pub struct Claims {
     /// `sub`: the only claim that names the caller.
     pub subject: Subject,
+    /// How the subject appears in the log: the beginning of its SHA-256.
+    pub subject_hash: u64,
     /// `azp`: the client that got the token; identifies an app's backend.
     pub authorized_party: Option<String>,
     /// `exp` in Unix seconds.
@@ -83,6 +86,7 @@ pub(crate) fn accept(raw: RawClaims, expected: Expected<'_>) -> Result<Claims, R
     check_not_before(raw.nbf.as_ref(), expected.now)?;
     let subject = Subject::parse(&raw.sub).ok_or(Refused::Invalid("sub is empty, too long or not text"))?;
     Ok(Claims {
+        subject_hash: subject_hash(&subject),
         subject,
         authorized_party: raw.azp,
         expires_at,
@@ -90,6 +94,13 @@ pub(crate) fn accept(raw: RawClaims, expected: Expected<'_>) -> Result<Claims, R
         name: raw.name,
         email: raw.email,
     })
+}
+
+/// Reckoned once a token: the log names the subject of every request.
+pub(crate) fn subject_hash(subject: &Subject) -> u64 {
+    let digest = digest::digest(&digest::SHA256, subject.as_str().as_bytes());
+    let short = digest.as_ref().iter().take(size_of::<u64>());
+    short.fold(0_u64, |hash, byte| (hash << 8) | u64::from(*byte))
 }
 
 fn check_not_before(not_before: Option<&Number>, now: i64) -> Result<(), Refused> {

@@ -172,7 +172,16 @@ mod tests {
     fn claims(expires_at: i64) -> Arc<Claims> {
         let subject = Subject::parse("alice").expect("a subject");
         let (authorized_party, preferred_username, name, email) = (None, None, None, None);
-        Arc::new(Claims { subject, authorized_party, expires_at, preferred_username, name, email })
+        let subject_hash = crate::claims::subject_hash(&subject);
+        Arc::new(Claims {
+            subject,
+            subject_hash,
+            authorized_party,
+            expires_at,
+            preferred_username,
+            name,
+            email,
+        })
     }
 
     fn holding(most: usize, numbers: impl Iterator<Item = usize>) -> Tokens {

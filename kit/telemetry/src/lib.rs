@@ -10,9 +10,8 @@ pub mod traces;
 
 use contract::settings::Problems;
 use contract::{Settings, Variable};
-use ring::digest;
 
-pub use access::{ABANDONED, ABANDONED_STATUS, AccessLog, AccessRecord, Value};
+pub use access::{ABANDONED, ABANDONED_STATUS, AccessLog, AccessRecord, Lines, Value};
 pub use http_meter::{DURATION_BUCKETS, HttpMeter, HttpSeries, InFlight, UNMATCHED};
 pub use logs::{LOG_FILTER, LOG_FORMAT};
 pub use metrics::{EXPOSITION_TYPE, Metrics};
@@ -21,9 +20,6 @@ pub use traces::{Scope, Span, Tracer, Traces};
 
 /// The variables of this crate.
 pub const VARIABLES: &[&[Variable]] = &[&logs::VARIABLES, &traces::VARIABLES];
-
-/// Bytes of a subject's hash in the log: enough to tell subjects apart, too few to look one up.
-const HASH_BYTES: usize = 8;
 
 /// Reads the variables of log and traces and sets both up for this process; a second call changes nothing.
 ///
@@ -43,12 +39,4 @@ pub fn install(settings: &Settings) -> Result<Traces, Problems> {
             Err(Problems(problems.collect()))
         }
     }
-}
-
-/// How a subject appears in the log.
-#[must_use]
-pub fn subject_hash(subject: &str) -> u64 {
-    let digest = digest::digest(&digest::SHA256, subject.as_bytes());
-    let short = digest.as_ref().iter().take(HASH_BYTES);
-    short.fold(0_u64, |hash, byte| (hash << 8) | u64::from(*byte))
 }

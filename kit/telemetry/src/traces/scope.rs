@@ -65,11 +65,11 @@ impl Scope {
         self.span.as_ref().filter(|span| span.is_recording())
     }
 
-    /// Remembers who asks, as a hash, which is made only where a log would show it.
-    pub fn called_by(&self, hash: impl FnOnce() -> u64) {
+    /// Remembers who asks, as a hash, where a log would show it.
+    pub fn called_by(&self, hash: u64) {
         if tracing::enabled!(target: "access", tracing::Level::INFO) {
             // A second extractor of the same request says the same.
-            let _known = self.subject.get_or_init(hash);
+            let _known = self.subject.get_or_init(|| hash);
         }
     }
 
