@@ -136,6 +136,24 @@ fn row(tuple: &Tuple) -> TupleRow<'_> {
     }
 }
 
+/// Whether a path goes from the asked object to the subject, over tuples that are there.
+fn leads(path: &str, ask: &Ask, subject: &Object, tuples: &BTreeSet<Tuple>) -> bool {
+    let text = |tuple: &Tuple| {
+        let ((object, id), (kind, name)) = (&tuple.object, &tuple.subject);
+        let of = if tuple.subject_relation.is_empty() { "" } else { "#" };
+        format!("{object}:{id}#{}@{kind}:{name}{of}{}", tuple.relation, tuple.subject_relation)
+    };
+    let there: BTreeSet<String> = tuples.iter().map(text).collect();
+    let mut at = ask.object.to_string();
+    for step in path.split(" > ").filter(|step| *step != "the subject is this userset itself") {
+        let Some(rest) = step.strip_prefix(&at).filter(|_| there.contains(step)) else { return false };
+        let to = rest.split_once('@').filter(|(relation, _)| relation.starts_with('#'));
+        let Some((_, to)) = to else { return false };
+        at = to.split('#').next().unwrap_or_default().to_owned();
+    }
+    at == format!("{}:{}", subject.0, subject.1)
+}
+
 /// What memory says otherwise than the plain evaluator: all asks at once, which share what was found out, each of them by
 /// itself, the lists from the subject's side and those from the object's.
 fn by_memory(
@@ -157,6 +175,9 @@ fn by_memory(
             wrong.push(format!(
                 "{ask:?}: {said:?} together, {alone:?} alone, path \"{path}\", expected {expected:?}"
             ));
+        }
+        if said == Held::Yes && !leads(&path, ask, subject, tuples) {
+            wrong.push(format!("{ask:?}: \"{path}\" does not lead to the subject"));
         }
         let tree = graph.tree(&subject_ref, ask).map(|tree| serde_json::json!(tree)["held"] == true);
         if tree.is_some_and(|held| held != (expected == Held::Yes)) {
