@@ -19,12 +19,12 @@ def checks(n, kind, count, seed=7):
     level = {"one hop": -1, "three hops": 1, "five hops": 3}[kind]
     for i in range(count):
         d = dice.randrange(n // 10)
-        while True:
-            other = d if i % 2 else dice.randrange(n // 10)
-            number = reach(n, dice, other, level)
-            if i % 2 or not holds(n, d, level, number):
-                break
-        relation, user = ("owner", name("u", number)) if level < 0 else ("viewer", name(f"m{level}-", number))
+        others = [d] if i % 2 else (dice.randrange(n // 10) for _ in range(100))
+        numbers = (reach(n, dice, other, level) for other in others)
+        number = next((number for number in numbers if i % 2 or not holds(n, d, level, number)), None)
+        relation, kind_of_user = ("owner", "u") if level < 0 else ("viewer", f"m{level}-")
+        # Among few tuples everybody of some level views everything: there it is somebody in no group.
+        user = name(kind_of_user, number) if number is not None else name("x", d)
         out.append((relation, name("d", d), user, bool(i % 2)))
     return out
 
