@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Drives one product and measures the CPU that its server and the database spend a check.
 
-The driver's own CPU does not count, so it may be slow. Everything is on loopback and bounded."""
+The driver's own CPU does not count. Everything is on loopback and bounded."""
 import argparse, base64, hashlib, http.client, http.server, json, os, random, select, socket, subprocess, sys, threading, time, uuid
 
 HZ = os.sysconf("SC_CLK_TCK")

@@ -1,7 +1,7 @@
 //! The aggregated metrics: the gateway's own series and those of registry, identity, org, authz and every installed and
 //! enabled module, in one exposition. A target that fails costs its own series and nothing else. `fetch` reads a target
-//! within the bytes of `budget` and at the `pace` that leaves room for requests, `exposition` and `line` parse it, `merge` puts the answer together. Scrapes at the same
-//! time share one run.
+//! within the bytes of `budget` and at the `pace` that leaves room for requests, `exposition` and `line` parse it, `merge`
+//! puts the answer together. Scrapes at the same time share one run.
 
 mod budget;
 mod exposition;

@@ -20,10 +20,10 @@ impl Pace {
         Self { begun: Instant::now() }
     }
 
-    /// Lets others have the core.
+    /// Lets others have the core. The targets that are being read wait with it, so their time-outs may come late by a pause.
     #[expect(
         clippy::disallowed_methods,
-        reason = "the thread is the run's alone; no request is served on it"
+        reason = "the thread is the one run's alone: no request is served on it, and a runtime's timer has a millisecond at least"
     )]
     pub(super) fn rest(self) {
         if self.begun.elapsed() < PATIENCE {

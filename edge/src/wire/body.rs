@@ -79,7 +79,7 @@ impl EdgeBody {
         Self::of(Source::Full(bytes))
     }
 
-    /// One body of several parts.
+    /// One body of several parts, given out in portions with pauses between.
     pub(crate) fn pieces(pieces: Vec<Bytes>) -> Self {
         Self::of(Source::Pieces(Box::new(Pieces::new(pieces))))
     }

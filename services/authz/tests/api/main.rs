@@ -11,6 +11,7 @@ mod app;
 mod authzen;
 mod batch;
 mod bindings;
+mod budget;
 mod can;
 mod cases;
 mod denials;

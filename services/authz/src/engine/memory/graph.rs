@@ -16,9 +16,6 @@ const COMPACT_SHARE: u64 = 20;
 /// …but never fewer than these: a small base is made anew too often otherwise.
 const COMPACT_LEAST: u64 = 10_000;
 
-/// Edges of a node among which looking at each is faster than halving.
-const FEW: usize = 16;
-
 /// Most recent edges that are counted one by one, to know about what looking at them costs.
 const MOST_COUNTED: usize = 256;
 
@@ -91,15 +88,8 @@ impl Edges {
 
     fn within(&self, node: Node, range: &RangeInclusive<u64>) -> &[u64] {
         let all = self.of(node);
-        let (begin, end) = if all.len() <= FEW {
-            let before = |edge: &&u64| *edge < range.start();
-            let begin = all.iter().take_while(before).count();
-            let inside = |edge: &&u64| *edge <= range.end();
-            (begin, begin + all.iter().skip(begin).take_while(inside).count())
-        } else {
-            let begin = all.partition_point(|edge| edge < range.start());
-            (begin, all.partition_point(|edge| edge <= range.end()))
-        };
+        let begin = all.partition_point(|edge| edge < range.start());
+        let end = all.partition_point(|edge| edge <= range.end());
         all.get(begin..end).unwrap_or_default()
     }
 

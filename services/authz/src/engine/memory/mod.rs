@@ -51,8 +51,8 @@ mod fixed;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// An object that is anchored elsewhere in every round is a dependency that cannot answer.
 const ROUNDS: usize = 4;
-/// How many states a search visits before it lets others work.
-const STATES_AT_A_TIME: usize = 4_096;
+/// How many edges a search looks at before it lets others work.
+const EDGES_AT_A_TIME: usize = 4_096;
 /// How often the change log is read when nobody asks, so that no decision finds a long way to go.
 const IDLE_READ: Duration = Duration::from_secs(1);
 /// First pause after a load that failed; it doubles up to [`LONGEST_PAUSE`].
@@ -152,7 +152,7 @@ impl MemoryEngine {
         let budget = states(self.budget);
         let mut search = Search::new(&view.graph, &view.rules, &question.subject, &question.asks, budget);
         loop {
-            match search.advance(STATES_AT_A_TIME) {
+            match search.advance(EDGES_AT_A_TIME) {
                 Progress::Done(found) => return found,
                 Progress::More => tokio::task::yield_now().await,
             }
