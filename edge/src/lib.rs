@@ -118,7 +118,8 @@ pub(crate) struct Edge {
     pub(crate) places: Arc<Places>,
     pub(crate) upstreams: Upstreams,
     pub(crate) meter: Meter,
-    pub(crate) access: Log,
+    /// Where lines of the access log go, if anybody wants them.
+    pub(crate) access: Option<Log>,
     /// Makes the edge's spans, where traces are on.
     pub(crate) tracer: Option<Tracer>,
     pub(crate) dates: Dates,
@@ -150,6 +151,11 @@ impl Edge {
             Service::Idp => &addresses.idp,
         }
     }
+}
+
+/// Whether anybody wants the access log. The filter stays as it was at the start.
+fn is_logged() -> bool {
+    meter::OBSERVED && tracing::enabled!(target: "access", tracing::Level::INFO)
 }
 
 /// What the workers have in common.
@@ -225,7 +231,7 @@ impl Common {
             places: Arc::clone(&self.places),
             upstreams: Upstreams::new(worker, self.config.budgets, Arc::clone(&self.upstream_tls)),
             meter: self.meter.for_worker(),
-            access: Arc::new(self.access.lines()),
+            access: is_logged().then(|| Arc::new(self.access.lines())),
             tracer: self.tracer.clone(),
             dates: Dates::default(),
             aggregate: Arc::clone(&self.aggregate),

@@ -3,21 +3,21 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::Method;
-use prometheus::{
-    Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
-    IntGaugeVec, Opts,
-};
-use telemetry::{DURATION_BUCKETS, HttpSeries, InFlight, Metrics, Tracer};
+use prometheus::local::{LocalHistogram, LocalIntCounter};
+use prometheus::{Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts};
+use telemetry::{DURATION_BUCKETS, HttpSeries, Metrics, Tracer};
 
 use crate::tally::Tally;
 
-/// Counts what the edge does. Every worker has one; the families are everybody's, the series that were looked up are its own.
+/// Counts what the edge does. Every worker has one; the families are everybody's, what is counted of every request its own.
 pub(crate) struct Meter {
-    resolved: Mutex<Resolved>,
+    counted: Arc<Counted>,
+    workers: Arc<Mutex<Vec<Arc<Counted>>>>,
     metrics: Metrics,
     upstream_requests: IntCounterVec,
     upstream_duration: HistogramVec,
@@ -34,15 +34,23 @@ pub(crate) struct Meter {
     pub(crate) tally: Tally,
 }
 
-/// Series that a worker has looked up: doing so takes a lock that all workers share, and costs more than counting. Both are
-/// bounded by what there is: the table's routes, the catalog's modules, and the statuses of HTTP.
+/// What a worker has counted, which a scrape puts into the metrics: where all workers count in one place, each has to wait
+/// until the core of another gives it away.
 #[derive(Default)]
-struct Resolved {
-    http: BTreeMap<(usize, usize, u16), HttpSeries>,
-    forwarded: BTreeMap<Box<str>, (Histogram, CountersByStatus)>,
+struct Counted {
+    series: Mutex<Series>,
+    in_flight: Arc<AtomicI64>,
 }
 
-type CountersByStatus = Vec<(u16, IntCounter)>;
+/// The series that a worker has looked up. They are bounded by what there is: the table's routes, the catalog's modules, and
+/// the statuses of HTTP.
+#[derive(Default)]
+struct Series {
+    http: BTreeMap<(usize, usize, u16), HttpSeries>,
+    forwarded: BTreeMap<Box<str>, (LocalHistogram, CountersByStatus)>,
+}
+
+type CountersByStatus = Vec<(u16, LocalIntCounter)>;
 
 /// Methods with series of their own; a client may invent any number of others.
 const KNOWN: [Method; 7] =
@@ -74,6 +82,16 @@ pub(crate) struct Lines {
     pub(crate) upstream: String,
     pub(crate) reused: u64,
     pub(crate) dialled: u64,
+}
+
+/// A request in progress.
+#[derive(Debug)]
+pub(crate) struct InFlight(Arc<AtomicI64>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// An open connection.
@@ -108,8 +126,10 @@ impl Meter {
         let gauge = |name: &str, help: &str, labels: &[&str]| {
             metrics.register(IntGaugeVec::new(Opts::new(name, help), labels)?)
         };
+        let own = Arc::<Counted>::default();
         Ok(Self {
-            resolved: Mutex::default(),
+            workers: Arc::new(Mutex::new(vec![Arc::clone(&own)])),
+            counted: own,
             upstream_requests: counter(
                 "platform_gateway_upstream_requests_total",
                 "Module requests forwarded.",
@@ -172,6 +192,7 @@ impl Meter {
 
     /// The gateway's own series.
     pub(crate) fn render(&self, present: &Present, lines: &[Lines]) -> prometheus::Result<String> {
+        self.gather();
         for Lines { upstream, reused, dialled } in lines {
             for (source, count) in [("pool", *reused), ("dial", *dialled)] {
                 // Counted where no two workers meet; here only the sum is brought up to date.
@@ -203,13 +224,29 @@ impl Meter {
 
     /// Counts a request as in progress until the result is dropped.
     pub(crate) fn begin(&self) -> Option<InFlight> {
-        OBSERVED.then(|| self.metrics.http().in_flight())
+        OBSERVED.then(|| {
+            self.counted.in_flight.fetch_add(1, Ordering::Relaxed);
+            InFlight(Arc::clone(&self.counted.in_flight))
+        })
+    }
+
+    /// Puts into the metrics what the workers have counted.
+    fn gather(&self) {
+        let workers = lock(&self.workers);
+        let in_flight = workers.iter().map(|counted| counted.in_flight.load(Ordering::Relaxed)).sum();
+        self.metrics.http().set_in_flight(in_flight);
+        for counted in &*workers {
+            lock(&counted.series).flush();
+        }
     }
 
     /// The same families for another worker.
     pub(crate) fn for_worker(&self) -> Self {
+        let counted = Arc::<Counted>::default();
+        lock(&self.workers).push(Arc::clone(&counted));
         Self {
-            resolved: Mutex::default(),
+            counted,
+            workers: Arc::clone(&self.workers),
             metrics: self.metrics.clone(),
             upstream_requests: self.upstream_requests.clone(),
             upstream_duration: self.upstream_duration.clone(),
@@ -226,42 +263,46 @@ impl Meter {
         }
     }
 
-    /// One answered request.
-    pub(crate) fn observe(&self, label: &'static str, method: &Method, status: u16, elapsed: Duration) {
-        let http = self.metrics.http();
-        let Some(known) = KNOWN.iter().position(|known| known == method) else {
-            return http.observe(label, method.as_str(), status, elapsed);
-        };
-        // Labels are constants, so their address says which one it is.
-        let key = (label.as_ptr().addr(), known, status);
-        let mut resolved = self.resolved();
-        resolved
-            .http
-            .entry(key)
-            .or_insert_with(|| http.series(label, method.as_str(), status))
-            .observe(elapsed);
+    /// One answered request; where it was forwarded to a module, with that and how long it took.
+    pub(crate) fn answered(
+        &self,
+        label: &'static str,
+        method: &Method,
+        status: u16,
+        elapsed: Duration,
+        forwarded: Option<(&str, Duration)>,
+    ) {
+        // This worker's own, so the lock is waited for only beside a scrape, and then for microseconds.
+        let mut series = lock(&self.counted.series);
+        match KNOWN.iter().position(|known| known == method) {
+            Some(known) => {
+                // Labels are constants, so their address says which one it is.
+                let entry = series.http.entry((label.as_ptr().addr(), known, status));
+                let found = || self.metrics.http().series(label, method.as_str(), status);
+                entry.or_insert_with(found).observe(elapsed);
+            }
+            None => self.metrics.http().observe(label, method.as_str(), status, elapsed),
+        }
+        if let Some((module, took)) = forwarded {
+            self.forwarded(&mut series, module, status, took);
+        }
     }
 
     /// One request that was forwarded to a module, with the status the client gets.
-    pub(crate) fn forwarded(&self, module: &str, status: u16, elapsed: Duration) {
-        let mut resolved = self.resolved();
-        if !resolved.forwarded.contains_key(module) {
-            let duration = self.upstream_duration.with_label_values(&[module]);
-            resolved.forwarded.insert(Box::from(module), (duration, Vec::new()));
-        }
-        let Some((duration, counters)) = resolved.forwarded.get_mut(module) else { return };
-        duration.observe(elapsed.as_secs_f64());
+    fn forwarded(&self, series: &mut Series, module: &str, status: u16, took: Duration) {
+        let Some((duration, counters)) = series.forwarded.get_mut(module) else {
+            let duration = self.upstream_duration.with_label_values(&[module]).local();
+            series.forwarded.insert(Box::from(module), (duration, Vec::new()));
+            return self.forwarded(series, module, status, took);
+        };
+        duration.observe(took.as_secs_f64());
         if let Some((_, counter)) = counters.iter().find(|(known, _)| *known == status) {
             return counter.inc();
         }
         let counter = self.upstream_requests.with_label_values(&[module, status.to_string().as_str()]);
+        let counter = counter.local();
         counter.inc();
         counters.push((status, counter));
-    }
-
-    /// This worker's own, so its lock is never waited for.
-    fn resolved(&self) -> MutexGuard<'_, Resolved> {
-        self.resolved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One request that the edge refused; `reason` is one of a fixed set.
@@ -283,6 +324,22 @@ impl Meter {
     }
 }
 
+impl Series {
+    fn flush(&self) {
+        self.http.values().for_each(HttpSeries::flush);
+        for (duration, counters) in self.forwarded.values() {
+            duration.flush();
+            for (_, counter) in counters {
+                counter.flush();
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -292,8 +349,13 @@ mod tests {
         let meter = Meter::new("unknown").expect("families");
         let busy = meter.begin();
         let open = meter.connected("tls");
-        meter.observe("/api/{moduleKey}/{path}", &Method::GET, 503, Duration::from_millis(2));
-        meter.forwarded("timesheet", 503, Duration::from_millis(1));
+        let forwarded = Some(("timesheet", Duration::from_millis(1)));
+        for worker in [meter.for_worker(), meter.for_worker()] {
+            let busy = worker.begin();
+            let took = Duration::from_millis(2);
+            worker.answered("/api/{moduleKey}/{path}", &Method::GET, 503, took, forwarded);
+            drop(busy);
+        }
         meter.refused("token_missing");
         meter.shook_hands(Handshake::Done, "1.3");
         let nothing_known = meter.render(&Present::default(), &[]).expect("text");
@@ -308,9 +370,10 @@ mod tests {
         let text = meter.render(&present, &lines).expect("text");
         for part in [
             "http_requests_in_flight{service=\"gateway\"} 1",
-            "platform_gateway_upstream_requests_total{module=\"timesheet\",status=\"503\",service=\"gateway\"} 1",
+            "http_requests_total{method=\"GET\",route=\"/api/{moduleKey}/{path}\",status=\"503\",service=\"gateway\"} 2",
+            "platform_gateway_upstream_requests_total{module=\"timesheet\",status=\"503\",service=\"gateway\"} 2",
             "platform_gateway_upstream_duration_seconds_bucket{module=\"timesheet\",service=\"gateway\",le=\"0.0001\"} 0",
-            "platform_gateway_upstream_duration_seconds_count{module=\"timesheet\",service=\"gateway\"} 1",
+            "platform_gateway_upstream_duration_seconds_count{module=\"timesheet\",service=\"gateway\"} 2",
             "platform_build_info{",
             "platform_gateway_connections{listener=\"tls\",service=\"gateway\"} 1",
             "platform_gateway_connections_total{listener=\"tls\",service=\"gateway\"} 1",

@@ -2,14 +2,14 @@
 //! byte is sent or nobody wants any more: the request's span ends, and its line goes to the access log.
 
 use std::borrow::Cow;
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bearer::Claims;
 use http::Method;
-use telemetry::{AccessRecord, Lines, Value};
-use time::OffsetDateTime;
+use telemetry::{Lines, TraceId, access_line};
 use tokio::time::Instant;
 
 use super::clearance::Destination;
@@ -20,7 +20,6 @@ pub(crate) type Log = Arc<Lines>;
 
 /// What is told of a request in the end: never a token, a body, or a path with ids; the subject only as a hash.
 pub(crate) struct Account {
-    pub(super) at: OffsetDateTime,
     pub(super) began: Instant,
     pub(super) named: Named,
     pub(super) caller: Option<Arc<Claims>>,
@@ -35,7 +34,6 @@ pub(crate) struct Account {
     /// The log, where it wants a line.
     pub(super) log: Option<Log>,
     /// Known when it is closed.
-    pub(super) elapsed: Duration,
     pub(super) bytes_in: u64,
     pub(super) bytes_out: u64,
 }
@@ -98,7 +96,6 @@ impl Account {
     }
 
     fn close(mut self: Box<Self>) {
-        self.elapsed = self.began.elapsed();
         if let Some(received) = &self.received {
             self.bytes_in = received.load(Ordering::Relaxed);
         }
@@ -109,38 +106,57 @@ impl Account {
             }
             span.end();
         }
-        if let Some(log) = self.log.take() {
-            log.put(&*self);
+        if let Some(log) = &self.log {
+            self.tell(log);
         }
+    }
+
+    fn tell(&self, log: &Log) {
+        let now = Instant::now();
+        let trace = self.named.context().map(|context| halves(context.trace_id()));
+        let elapsed = now.saturating_duration_since(self.began);
+        let (upstream, upstream_took) = self.forwarded.as_ref().map_or(("", Duration::ZERO), Forwarded::told);
+        log.put(now.into_std(), &Told { account: self, trace, elapsed, upstream, upstream_took });
     }
 }
 
-impl AccessRecord for Account {
-    fn at(&self) -> OffsetDateTime {
-        self.at
-    }
+/// What its line tells.
+struct Told<'a> {
+    account: &'a Account,
+    trace: Option<[u64; 2]>,
+    elapsed: Duration,
+    upstream: &'a str,
+    upstream_took: Duration,
+}
 
-    fn fields(&self, field: &mut dyn FnMut(&'static str, Value<'_>)) {
-        let subject = self.caller.as_ref().map(|caller| caller.subject_hash.to_be_bytes());
-        let trace = self.named.context().map(|context| context.trace_id().to_bytes());
-        let upstream = self.forwarded.as_ref().map(|forwarded| forwarded.to.name());
-        let took = self.forwarded.as_ref().map_or(0, |forwarded| micros(forwarded.took));
-        field("service", Value::Plain("gateway"));
-        field("correlation_id", Value::Text(self.named.correlation.as_str()));
-        field("trace_id", Value::Hex(trace.as_ref().map_or(&[], |id| id.as_slice())));
-        field("subject", Value::Hex(subject.as_ref().map_or(&[], |hash| hash.as_slice())));
-        field("method", Value::Plain(self.method.as_str()));
-        field("route", Value::Plain(self.route));
-        field("status", Value::Number(u64::from(self.status)));
-        field("elapsed_us", Value::Number(micros(self.elapsed)));
-        field("first_byte_us", Value::Number(micros(self.first_byte)));
-        field("upstream", Value::Text(upstream.unwrap_or_default()));
-        field("upstream_us", Value::Number(took));
-        field("bytes_in", Value::Number(self.bytes_in));
-        field("bytes_out", Value::Number(self.bytes_out));
-        field("origin", Value::Plain(if self.from_edge { "edge" } else { "upstream" }));
-        field("reason", Value::Text(&self.reason));
+access_line!(Told<'_>, |told| {
+    "service": word("gateway"),
+    "correlation_id": quoted(told.account.named.correlation.as_str()),
+    "trace_id": hex(told.trace.as_ref().map_or(&[], |id| id.as_slice())),
+    "subject": hex(told.account.caller.as_ref().map_or(&[], |caller| slice::from_ref(&caller.subject_hash))),
+    "method": quoted(told.account.method.as_str()),
+    "route": word(told.account.route),
+    "status": number(u64::from(told.account.status)),
+    "elapsed_us": number(micros(told.elapsed)),
+    "first_byte_us": number(micros(told.account.first_byte)),
+    "upstream": quoted(told.upstream),
+    "upstream_us": number(micros(told.upstream_took)),
+    "bytes_in": number(told.account.bytes_in),
+    "bytes_out": number(told.account.bytes_out),
+    "origin": word(if told.account.from_edge { "edge" } else { "upstream" }),
+    "reason": quoted(&told.account.reason),
+});
+
+impl Forwarded {
+    fn told(&self) -> (&str, Duration) {
+        (self.to.name(), self.took)
     }
+}
+
+/// The upper and the lower half.
+fn halves(id: TraceId) -> [u64; 2] {
+    let id = u128::from_be_bytes(id.to_bytes());
+    [id >> 64, id & u128::from(u64::MAX)].map(|half| u64::try_from(half).unwrap_or_default())
 }
 
 fn micros(duration: Duration) -> u64 {

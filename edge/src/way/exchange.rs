@@ -32,7 +32,7 @@ pub(crate) async fn run(
     let mut trace = Trace::begin(edge, &request);
     trace.listen(request.body_mut());
     // Whatever drops this future before it has answered, the request has its line.
-    let mut trace = scopeguard::guard(trace, |trace| trace.abandoned(edge));
+    let mut trace = scopeguard::guard(trace, Trace::abandoned);
     let answered = attempt(edge, peer, request, &mut trace).await;
     ScopeGuard::into_inner(trace).finish(edge, answered)
 }

@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use bearer::Claims;
 use http::{HeaderValue, Method, Request, Response};
-use telemetry::{ABANDONED, ABANDONED_STATUS, InFlight, UNMATCHED};
+use telemetry::{ABANDONED, ABANDONED_STATUS, UNMATCHED};
 use tokio::time::Instant;
-use tracing::Level;
 
-use super::account::{Account, Forwarded, Open};
+use super::account::{Account, Forwarded, Log, Open};
 use super::bearer::Caller;
 use super::clearance::Destination;
 use super::named::Named;
@@ -21,7 +20,7 @@ use super::refusal::Refusal;
 use super::route::Route;
 use super::{CORRELATION, cors};
 use crate::Edge;
-use crate::meter::OBSERVED;
+use crate::meter::{InFlight, OBSERVED};
 use crate::wire::body::EdgeBody;
 use crate::wire::incoming::RequestBody;
 
@@ -45,8 +44,8 @@ pub(crate) struct Trace {
     forwarded: Option<Forwarded>,
     taken: Option<Taken>,
     received: Option<Arc<AtomicU64>>,
-    /// The access log wants a line.
-    logged: bool,
+    /// Where its line goes.
+    log: Option<Log>,
 }
 
 impl Trace {
@@ -63,13 +62,13 @@ impl Trace {
             forwarded: None,
             taken: None,
             received: None,
-            logged: OBSERVED && tracing::enabled!(target: "access", Level::INFO),
+            log: edge.access.clone(),
         }
     }
 
     /// Counts the bytes of the request's body, where somebody will be told.
     pub(crate) fn listen(&mut self, body: &mut RequestBody) {
-        if self.logged {
+        if self.log.is_some() {
             self.received = body.listen();
         }
     }
@@ -123,30 +122,29 @@ impl Trace {
         }
         response.body_mut().hold(self.in_flight.take());
         if wanted {
-            response.body_mut().account(self.account(edge, Outcome { status, elapsed, from_edge, reason }));
+            response.body_mut().account(self.account(Outcome { status, elapsed, from_edge, reason }));
         }
         response
     }
 
     /// Nobody waits for the answer any more, and its head was not sent: the client has gone, or a drain has ended.
-    pub(crate) fn abandoned(self, edge: &Edge) {
+    pub(crate) fn abandoned(self) {
         if self.wanted() {
             let elapsed = self.began.elapsed();
             let (status, reason) = (ABANDONED_STATUS, Cow::Borrowed(ABANDONED));
             let outcome = Outcome { status, elapsed, from_edge: true, reason };
-            drop(self.account(edge, outcome));
+            drop(self.account(outcome));
         }
     }
 
     /// Somebody will be told of it in the end.
     const fn wanted(&self) -> bool {
-        self.logged || self.named.span().is_some()
+        self.log.is_some() || self.named.span().is_some()
     }
 
-    fn account(self, edge: &Edge, outcome: Outcome) -> Open {
+    fn account(self, outcome: Outcome) -> Open {
         let Outcome { status, elapsed, from_edge, reason } = outcome;
         let account = Account {
-            at: edge.dates.moment(),
             began: self.began,
             named: self.named,
             caller: self.caller,
@@ -158,8 +156,7 @@ impl Trace {
             received: self.received,
             from_edge,
             reason,
-            log: self.logged.then(|| Arc::clone(&edge.access)),
-            elapsed,
+            log: self.log,
             bytes_in: 0,
             bytes_out: 0,
         };
@@ -167,9 +164,10 @@ impl Trace {
     }
 
     fn count(&self, edge: &Edge, status: u16, elapsed: Duration) {
-        edge.meter.observe(self.label.unwrap_or(UNMATCHED), &self.method, status, elapsed);
-        if let Some(Forwarded { to: Destination::Module(key), took }) = &self.forwarded {
-            edge.meter.forwarded(key, status, *took);
-        }
+        let forwarded = match &self.forwarded {
+            Some(Forwarded { to: Destination::Module(key), took }) => Some((&**key, *took)),
+            _ => None,
+        };
+        edge.meter.answered(self.label.unwrap_or(UNMATCHED), &self.method, status, elapsed, forwarded);
     }
 }

@@ -4,10 +4,10 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use crate::meter::InFlight;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
-use telemetry::InFlight;
 use tokio::time::Instant;
 
 use super::activity::Busy;

@@ -4,7 +4,6 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use contract::Clock;
-use time::OffsetDateTime;
 use time::format_description::StaticFormatDescription;
 use time::macros::format_description;
 use tokio::time::Instant;
@@ -21,11 +20,6 @@ pub(crate) struct Dates {
 }
 
 impl Dates {
-    /// The present moment.
-    pub(crate) fn moment(&self) -> OffsetDateTime {
-        self.clock.now()
-    }
-
     /// The present second.
     pub(crate) fn now(&self) -> String {
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);

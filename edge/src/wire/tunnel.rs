@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use crate::meter::InFlight;
 use bytes::{Buf, Bytes, BytesMut};
-use telemetry::InFlight;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
 use tokio_util::io::poll_read_buf;

@@ -6,8 +6,9 @@
 use std::fmt::Write as _;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use contract::Clock;
 use prometheus::IntCounter;
 use time::OffsetDateTime;
 
@@ -17,31 +18,93 @@ const ROOM: usize = 4 << 20;
 const KEPT: usize = 2 << 20;
 /// How often lines are taken away. Waking the writer for each would cost the request a system call.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often the machine's clock is looked at, which may have been set; a moment between is so long after that one.
+const SET_EVERY: Duration = Duration::from_secs(1);
 
 /// Status in the line of a request that nobody waited for any more, as nginx has it; nobody is sent it.
 pub const ABANDONED_STATUS: u16 = 499;
 /// Its reason.
 pub const ABANDONED: &str = "abandoned";
 
-/// One line to be.
+/// What a line tells; [`access_line`] makes it.
 pub trait AccessRecord {
-    /// When.
-    fn at(&self) -> OffsetDateTime;
-    /// Gives every field, in the order of the line.
-    fn fields(&self, field: &mut dyn FnMut(&'static str, Value<'_>));
+    /// Its members in JSON, each with a comma before it.
+    fn json(&self, line: &mut Line);
+    /// The same as text, each with a space before it.
+    fn text(&self, line: &mut Line);
 }
 
-/// A field's value.
-#[derive(Clone, Copy, Debug)]
-pub enum Value<'a> {
-    /// Text.
-    Text(&'a str),
-    /// Text of a fixed set, or of a method's characters: none of it needs an escape.
-    Plain(&'a str),
+/// Says what the line of a record tells: names, each with what is written of it (the methods of [`Line`]). The names are
+/// written as pieces that the compiler knows.
+#[macro_export]
+macro_rules! access_line {
+    ($record:ty, |$this:ident| { $($name:literal: $kind:ident($value:expr)),+ $(,)? }) => {
+        impl $crate::AccessRecord for $record {
+            fn json(&self, line: &mut $crate::Line) {
+                let $this = self;
+                $(
+                    line.piece(concat!(",\"", $name, "\":"));
+                    line.$kind($value);
+                )+
+            }
+
+            fn text(&self, line: &mut $crate::Line) {
+                let $this = self;
+                $(
+                    line.piece(concat!(" ", $name, "="));
+                    line.$kind($value);
+                )+
+            }
+        }
+    };
+}
+
+/// Lines, the last of which is being written.
+#[derive(Clone, Debug, Default)]
+pub struct Line(Vec<u8>);
+
+impl Line {
+    /// As it is.
+    #[inline]
+    pub fn piece(&mut self, piece: &'static str) {
+        self.0.extend_from_slice(piece.as_bytes());
+    }
+
+    /// Text of the program's own, in which nothing needs an escape.
+    pub fn word(&mut self, word: &'static str) {
+        self.between_quotes(word.as_bytes());
+    }
+
+    /// Any text: nothing in it can end the line or the value.
+    pub fn quoted(&mut self, text: &str) {
+        // Of all bytes, without stopping at the first: that way sixteen are looked at together.
+        if text.bytes().fold(false, |special, byte| special | is_special(byte)) {
+            self.between_quotes(escaped(text).as_bytes());
+        } else {
+            self.between_quotes(text.as_bytes());
+        }
+    }
+
     /// A number.
-    Number(u64),
-    /// Bytes in hexadecimal, as text.
-    Hex(&'a [u8]),
+    pub fn number(&mut self, number: u64) {
+        self.0.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+    }
+
+    /// Numbers in hexadecimal, sixteen digits each, as one text.
+    pub fn hex(&mut self, numbers: &[u64]) {
+        self.0.push(b'"');
+        for number in numbers {
+            self.0.extend_from_slice(&digits((number >> 32) & 0xffff_ffff));
+            self.0.extend_from_slice(&digits(number & 0xffff_ffff));
+        }
+        self.0.push(b'"');
+    }
+
+    fn between_quotes(&mut self, text: &[u8]) {
+        self.0.push(b'"');
+        self.0.extend_from_slice(text);
+        self.0.push(b'"');
+    }
 }
 
 /// The log of a process.
@@ -59,8 +122,8 @@ type Rooms = Mutex<Vec<Arc<Mutex<Room>>>>;
 /// Where one worker's lines wait.
 #[derive(Debug, Default)]
 struct Room {
-    lines: String,
-    clock: Clock,
+    lines: Line,
+    moment: Moment,
 }
 
 /// One worker's end of the log.
@@ -95,21 +158,25 @@ impl AccessLog {
     pub fn lines(&self) -> Lines {
         let room = Arc::default();
         lock(&self.rooms).push(Arc::clone(&room));
-        Lines { room, _alive: Arc::clone(&self.alive), json: self.json, dropped: self.dropped.clone() }
+        let (alive, dropped) = (Arc::clone(&self.alive), self.dropped.clone());
+        Lines { room, _alive: alive, json: self.json, dropped }
     }
 }
 
 impl Lines {
-    /// Writes a line, or drops it when there is no room.
-    pub fn put(&self, record: &impl AccessRecord) {
+    /// Writes a line of the present moment, or drops it when there is no room.
+    pub fn put(&self, now: Instant, record: &impl AccessRecord) {
         let mut room = lock(&self.room);
-        let Room { lines, clock } = &mut *room;
-        if lines.len() >= ROOM {
+        let Room { lines, moment } = &mut *room;
+        if lines.0.len() >= ROOM {
             self.dropped.inc();
-        } else if self.json {
-            json_line(lines, clock, record);
+            return;
+        }
+        moment.turn(now);
+        if self.json {
+            json_line(lines, moment, record);
         } else {
-            text_line(lines, clock, record);
+            text_line(lines, moment, record);
         }
     }
 }
@@ -119,7 +186,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn write_all(rooms: &Rooms, used: &Weak<()>, to: &mut impl io::Write) {
-    let (mut known, mut taken) = (Vec::new(), String::new());
+    let (mut known, mut taken) = (Vec::new(), Vec::new());
     loop {
         // When nobody can write any more, what is there now is the end.
         let last = used.strong_count() == 0;
@@ -135,99 +202,95 @@ fn write_all(rooms: &Rooms, used: &Weak<()>, to: &mut impl io::Write) {
 }
 
 /// The worker gets the room of the last one's lines, and is held up by nothing else.
-fn write_room(room: &Mutex<Room>, taken: &mut String, to: &mut impl io::Write) {
-    std::mem::swap(&mut lock(room).lines, taken);
+fn write_room(room: &Mutex<Room>, taken: &mut Vec<u8>, to: &mut impl io::Write) {
+    std::mem::swap(&mut lock(room).lines.0, taken);
     if !taken.is_empty() {
         // A log that cannot be written must not stop anything, and there is nowhere to say so.
-        drop(to.write_all(taken.as_bytes()));
+        drop(to.write_all(taken));
         taken.clear();
         taken.shrink_to(KEPT);
     }
 }
 
 /// The same members as any other line of the log in JSON.
-fn json_line(lines: &mut String, clock: &mut Clock, record: &impl AccessRecord) {
-    lines.push_str("{\"timestamp\":\"");
-    clock.write(lines, record.at());
-    lines.push_str("\",\"level\":\"INFO\",\"message\":\"request\"");
-    record.fields(&mut |name, value| {
-        lines.push_str(",\"");
-        lines.push_str(name);
-        lines.push_str("\":");
-        match value {
-            Value::Text(text) => quoted(lines, text),
-            Value::Plain(text) => lines.extend(["\"", text, "\""]),
-            Value::Number(number) => lines.push_str(itoa::Buffer::new().format(number)),
-            Value::Hex(bytes) => hexadecimal(lines, bytes),
-        }
-    });
-    lines.push_str(",\"target\":\"access\"}\n");
+fn json_line(line: &mut Line, moment: &Moment, record: &impl AccessRecord) {
+    line.piece("{\"timestamp\":\"");
+    moment.write(line);
+    line.piece("\",\"level\":\"INFO\",\"message\":\"request\"");
+    record.json(line);
+    line.piece(",\"target\":\"access\"}\n");
 }
 
-fn text_line(lines: &mut String, clock: &mut Clock, record: &impl AccessRecord) {
-    clock.write(lines, record.at());
-    lines.push_str("  INFO access: request");
-    record.fields(&mut |name, value| {
-        lines.push(' ');
-        lines.push_str(name);
-        lines.push('=');
-        match value {
-            Value::Text(text) => quoted(lines, text),
-            Value::Plain(text) => lines.extend(["\"", text, "\""]),
-            Value::Number(number) => lines.push_str(itoa::Buffer::new().format(number)),
-            Value::Hex(bytes) => hexadecimal(lines, bytes),
-        }
-    });
-    lines.push('\n');
+fn text_line(line: &mut Line, moment: &Moment, record: &impl AccessRecord) {
+    moment.write(line);
+    line.piece("  INFO access: request");
+    record.text(line);
+    line.piece("\n");
 }
 
-/// Writes moments; what the last one had in common with the next is not made again.
+/// The present, by the machine's clock; what the last one had in common with the next is not made again.
 #[derive(Debug, Default)]
-struct Clock {
-    second: i64,
+struct Moment {
+    clock: Clock,
+    /// When the clock was looked at, and what it said.
+    looked: Option<(Instant, Duration)>,
+    second: u64,
+    micros: u32,
+    /// The second, as far as the point.
     text: String,
 }
 
-impl Clock {
-    fn write(&mut self, lines: &mut String, at: OffsetDateTime) {
-        let second = at.unix_timestamp();
-        if self.text.is_empty() || self.second != second {
-            self.second = second;
-            self.text.clear();
-            let (date, (hour, minute, second)) = (at.date(), at.time().as_hms());
-            let (year, month, day) = (date.year(), u8::from(date.month()), date.day());
-            put(
-                &mut self.text,
-                format_args!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}."),
-            );
+impl Moment {
+    /// Goes to the present moment.
+    fn turn(&mut self, now: Instant) {
+        let since = |looked: Instant| now.saturating_duration_since(looked);
+        let (looked, said) = match self.looked {
+            Some((looked, said)) if since(looked) < SET_EVERY => (looked, said),
+            _ => (now, since_1970(self.clock.now())),
+        };
+        self.looked = Some((looked, said));
+        let moment = said + since(looked);
+        self.micros = moment.subsec_micros();
+        if self.second != moment.as_secs() || self.text.is_empty() {
+            self.second = moment.as_secs();
+            self.text = second_text(self.second);
         }
-        lines.push_str(&self.text);
+    }
+
+    fn write(&self, line: &mut Line) {
+        line.0.extend_from_slice(self.text.as_bytes());
         // Seven digits with a one in front, which is left out: the zeros of the six stay.
         let mut digits = itoa::Buffer::new();
-        lines.push_str(digits.format(1_000_000 + at.microsecond()).get(1..).unwrap_or_default());
-        lines.push('Z');
+        let digits = digits.format(1_000_000 + self.micros).as_bytes();
+        line.0.extend_from_slice(digits.get(1..).unwrap_or_default());
+        line.0.push(b'Z');
     }
 }
 
-#[expect(
-    clippy::expect_used,
-    reason = "writing to a string fails only when a Display does, and these are numbers"
-)]
-fn put(lines: &mut String, text: std::fmt::Arguments<'_>) {
-    lines.write_fmt(text).expect("a string takes all text");
+fn since_1970(at: OffsetDateTime) -> Duration {
+    (at - OffsetDateTime::UNIX_EPOCH).try_into().unwrap_or_default()
 }
 
-/// Bytes between quotes.
-fn hexadecimal(lines: &mut String, bytes: &[u8]) {
-    const DIGITS: [char; 16] =
-        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
-    let digit = |value: u8| DIGITS.get(usize::from(value & 15)).copied().unwrap_or('0');
-    lines.push('"');
-    for byte in bytes {
-        lines.push(digit(byte >> 4));
-        lines.push(digit(*byte));
-    }
-    lines.push('"');
+/// As RFC 3339 has it, with the point behind it.
+fn second_text(unix: u64) -> String {
+    let at = i64::try_from(unix).ok().and_then(|unix| OffsetDateTime::from_unix_timestamp(unix).ok());
+    let at = at.unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    let (date, (hour, minute, second)) = (at.date(), at.time().as_hms());
+    let (year, month, day) = (date.year(), u8::from(date.month()), date.day());
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.")
+}
+
+/// How much further than digits letters are.
+const LETTERS: u64 = 0x27;
+
+/// The eight hexadecimal digits of a number below 2^32, all at once: each four bits into a byte of their own, and there to
+/// their digit or letter.
+const fn digits(number: u64) -> [u8; 8] {
+    let spread = (number | number << 16) & 0x0000_ffff_0000_ffff;
+    let spread = (spread | spread << 8) & 0x00ff_00ff_00ff_00ff;
+    let spread = (spread | spread << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+    let letters = ((spread + 0x0606_0606_0606_0606) >> 4) & 0x0101_0101_0101_0101;
+    (spread + 0x3030_3030_3030_3030 + letters * LETTERS).to_be_bytes()
 }
 
 /// Whether a byte may not stand in a line as it is, or may begin a character that may not.
@@ -235,22 +298,26 @@ const fn is_special(byte: u8) -> bool {
     !matches!(byte, b' '..=b'~') || matches!(byte, b'"' | b'\\')
 }
 
-/// Text between quotes: nothing in it can end the line or the value.
-fn quoted(lines: &mut String, text: &str) {
-    lines.push('"');
-    // Of all bytes, without stopping at the first: that way sixteen are looked at together.
-    if text.bytes().fold(false, |special, byte| special | is_special(byte)) {
-        for character in text.chars() {
-            match character {
-                '"' | '\\' => lines.extend(['\\', character]),
-                control if control.is_control() => put(lines, format_args!("\\u{:04x}", u32::from(control))),
-                other => lines.push(other),
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => escaped.extend(['\\', character]),
+            control if control.is_control() => {
+                put(&mut escaped, format_args!("\\u{:04x}", u32::from(control)));
             }
+            other => escaped.push(other),
         }
-    } else {
-        lines.push_str(text);
     }
-    lines.push('"');
+    escaped
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "writing to a string fails only when a Display does, and this is a number"
+)]
+fn put(text: &mut String, formatted: std::fmt::Arguments<'_>) {
+    text.write_fmt(formatted).expect("a string takes all text");
 }
 
 #[cfg(test)]
@@ -259,67 +326,106 @@ mod tests {
 
     struct Record(&'static str);
 
-    impl AccessRecord for Record {
-        fn at(&self) -> OffsetDateTime {
-            OffsetDateTime::from_unix_timestamp_nanos(1_700_000_000_001_002_000).expect("a moment")
-        }
+    access_line!(Record, |record| {
+        "reason": quoted(record.0),
+        "word": word("say"),
+        "status": number(200),
+        "subject": hex(&[0x00af_0900_0000_0012, u64::MAX]),
+    });
 
-        fn fields(&self, field: &mut dyn FnMut(&'static str, Value<'_>)) {
-            field("reason", Value::Text(self.0));
-            field("status", Value::Number(200));
-            field("subject", Value::Hex(&[0, 0xaf, 9]));
-        }
-    }
-
-    fn log(dropped: &IntCounter) -> AccessLog {
-        AccessLog { rooms: Arc::default(), alive: Arc::default(), json: true, dropped: dropped.clone() }
+    fn log(json: bool, dropped: &IntCounter) -> AccessLog {
+        AccessLog { rooms: Arc::default(), alive: Arc::default(), json, dropped: dropped.clone() }
     }
 
     fn dropped() -> IntCounter {
         IntCounter::new("dropped", "Lines dropped.").expect("a counter")
     }
 
+    /// Whose clock stands.
+    fn stand(lines: Lines) -> Lines {
+        lock(&lines.room).moment.clock = Clock::standing_at(1_700_000_000);
+        lines
+    }
+
     #[test]
     fn a_line_is_what_it_says_and_nothing_in_it_breaks_out() {
-        let log = log(&dropped());
-        let (one, other) = (log.lines(), log.lines());
-        one.put(&Record("plain"));
-        other.put(&Record("a\"b\\c\nd"));
+        let log = log(true, &dropped());
+        let [one, other, third] = [0; 3].map(|_| stand(log.lines()));
+        let put = |lines: &Lines, reason| lines.put(Instant::now(), &Record(reason));
+        put(&one, "plain");
+        put(&other, "a\"b\\c\nd\u{85}é");
         let (rooms, used) = (Arc::clone(&log.rooms), Arc::downgrade(&log.alive));
         let mut written = Vec::new();
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| write_all(&rooms, &used, &mut written));
             // Whoever still can write keeps the writer, and what is written last is written.
-            drop((log, one));
-            other.put(&Record("late"));
-            drop(other);
+            drop((log, one, other));
+            put(&third, "late");
+            drop(third);
             writer.join().expect("it ends");
         });
         let line = |reason: &str| {
             format!(
-                r#"{{"timestamp":"2023-11-14T22:13:20.001002Z","level":"INFO","message":"request","reason":"{reason}","status":200,"subject":"00af09","target":"access"}}"#
+                r#"{{"timestamp":"2023-11-14T22:13:20.000000Z","level":"INFO","message":"request","reason":"{reason}","word":"say","status":200,"subject":"00af090000000012ffffffffffffffff","target":"access"}}"#
             ) + "\n"
         };
         let text = String::from_utf8(written).expect("text");
         let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
         lines.sort_unstable();
-        let mut expected = ["plain", r#"a\"b\\c\u000ad"#, "late"].map(line);
+        let mut expected = ["plain", r#"a\"b\\c\u000ad\u0085é"#, "late"].map(line);
         expected.sort_unstable();
         assert_eq!(lines, expected);
     }
 
     #[test]
+    fn a_line_may_be_text() {
+        let lines = stand(log(false, &dropped()).lines());
+        lines.put(Instant::now(), &Record("say \"no\""));
+        let expected = concat!(
+            "2023-11-14T22:13:20.000000Z  INFO access: request reason=\"say \\\"no\\\"\" word=\"say\" status=200 ",
+            "subject=\"00af090000000012ffffffffffffffff\"\n"
+        );
+        assert_eq!(String::from_utf8(lock(&lines.room).lines.0.clone()).expect("text"), expected);
+    }
+
+    #[test]
+    fn hexadecimal_digits_are_those_of_the_formatter() {
+        for number in (0..=0xffff_u64).flat_map(|low| [low, low << 16, low << 8 | 0xf000_000a]) {
+            let number = number & 0xffff_ffff;
+            assert_eq!(digits(number), format!("{number:08x}").as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_moment_goes_on_from_the_machines_clock_which_is_looked_at_again() {
+        let begun = Instant::now();
+        let mut moment = Moment { clock: Clock::standing_at(1_700_000_000), ..Moment::default() };
+        let mut at = |later: u64, set: u64| {
+            moment.clock.advance(Duration::from_secs(set));
+            let mut line = Line::default();
+            moment.turn(begun + Duration::from_micros(later));
+            moment.write(&mut line);
+            String::from_utf8(line.0).expect("text")
+        };
+        assert_eq!(at(0, 0), "2023-11-14T22:13:20.000000Z");
+        assert_eq!(at(999_999, 3600), "2023-11-14T22:13:20.999999Z", "it is not looked at");
+        assert_eq!(at(1_000_000, 0), "2023-11-14T23:13:20.000000Z", "it was set");
+        assert_eq!(at(1_001_002, 0), "2023-11-14T23:13:20.001002Z");
+    }
+
+    #[test]
     fn without_room_lines_are_dropped_and_counted() {
         let dropped = dropped();
-        let lines = log(&dropped).lines();
-        while lock(&lines.room).lines.len() < ROOM {
-            lines.put(&Record("x"));
+        let lines = log(true, &dropped).lines();
+        let put = || lines.put(Instant::now(), &Record("x"));
+        while lock(&lines.room).lines.0.len() < ROOM {
+            put();
         }
-        let full = lock(&lines.room).lines.len();
-        (0..3).for_each(|_| lines.put(&Record("x")));
-        assert_eq!((dropped.get(), lock(&lines.room).lines.len()), (3, full));
-        write_room(&lines.room, &mut String::new(), &mut io::sink());
-        lines.put(&Record("x"));
+        let full = lock(&lines.room).lines.0.len();
+        (0..3).for_each(|_| put());
+        assert_eq!((dropped.get(), lock(&lines.room).lines.0.len()), (3, full));
+        write_room(&lines.room, &mut Vec::new(), &mut io::sink());
+        put();
         assert_eq!(dropped.get(), 3, "room again");
     }
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use prometheus::local::{LocalHistogram, LocalIntCounter};
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
 };
@@ -46,20 +47,24 @@ impl HttpMeter {
 
     /// One answered request. `route` is the matched pattern or [`UNMATCHED`], never a raw path.
     pub fn observe(&self, route: &str, method: &str, status: u16, elapsed: Duration) {
-        self.series(route, method, status).observe(elapsed);
+        let (total, duration) = self.labelled(route, method, status);
+        total.inc();
+        duration.observe(elapsed.as_secs_f64());
     }
 
-    /// The series of one route, method and status, for whoever has many requests of the same: looking it up costs more than
-    /// counting.
+    /// The series of one route, method and status, for one thread that has many requests of the same: looking it up costs
+    /// more than counting, and so does counting where others count.
     #[must_use]
     pub fn series(&self, route: &str, method: &str, status: u16) -> HttpSeries {
+        let (total, duration) = self.labelled(route, method, status);
+        HttpSeries { total: total.local(), duration: duration.local() }
+    }
+
+    fn labelled(&self, route: &str, method: &str, status: u16) -> (IntCounter, Histogram) {
         let method = METHODS.iter().find(|known| **known == method).copied().unwrap_or("OTHER");
         let status = status.to_string();
         let labels = [route, method, status.as_str()];
-        HttpSeries {
-            total: self.total.with_label_values(&labels),
-            duration: self.duration.with_label_values(&labels),
-        }
+        (self.total.with_label_values(&labels), self.duration.with_label_values(&labels))
     }
 
     /// Counts a request as in progress until the guard is dropped.
@@ -68,13 +73,18 @@ impl HttpMeter {
         self.in_flight.inc();
         InFlight(self.in_flight.clone())
     }
+
+    /// Says how many requests are in progress, for whoever counts them otherwise.
+    pub fn set_in_flight(&self, requests: i64) {
+        self.in_flight.set(requests);
+    }
 }
 
-/// Requests of one route, method and status.
-#[derive(Clone)]
+/// Requests of one route, method and status, that one thread has counted. They are in the metrics when this is
+/// flushed.
 pub struct HttpSeries {
-    total: IntCounter,
-    duration: Histogram,
+    total: LocalIntCounter,
+    duration: LocalHistogram,
 }
 
 impl HttpSeries {
@@ -82,6 +92,12 @@ impl HttpSeries {
     pub fn observe(&self, elapsed: Duration) {
         self.total.inc();
         self.duration.observe(elapsed.as_secs_f64());
+    }
+
+    /// Puts what was counted into the metrics.
+    pub fn flush(&self) {
+        self.total.flush();
+        self.duration.flush();
     }
 }
 
