@@ -72,6 +72,7 @@ use way::route::RouteTable;
 use way::routes::Service;
 use wire::Authority;
 use wire::dates::Dates;
+use wire::drain::Drain;
 use wire::listen::Listener;
 use wire::tls::Handshakes;
 use wire::trust::upstream_tls;
@@ -135,7 +136,7 @@ pub(crate) struct Edge {
     /// Cancelled when the end was asked for; nothing is ready from then on.
     pub(crate) stop: CancellationToken,
     /// Cancelled when no new work is taken.
-    pub(crate) drain: CancellationToken,
+    pub(crate) drain: Drain,
     /// Cancelled when the drain is over: whatever still runs is dropped.
     pub(crate) end: CancellationToken,
 }
@@ -175,7 +176,7 @@ struct Common {
     pulses: Arc<Pulses>,
     upstream_tls: Arc<rustls::ClientConfig>,
     stop: CancellationToken,
-    drain: CancellationToken,
+    drain: Drain,
     end: CancellationToken,
 }
 
@@ -212,7 +213,7 @@ impl Common {
             upstream_tls: upstream_tls(config.upstream_ca.as_deref())
                 .map_err(EdgeError::UpstreamAuthorities)?,
             stop,
-            drain: CancellationToken::new(),
+            drain: Drain::default(),
             end,
             config,
         };
@@ -318,7 +319,7 @@ async fn warm(edge: &Edge) {
 
 /// Hands every connection to a worker until the drain begins, and then those that wait already.
 async fn accept(edge: &Edge, listener: Listener, entrance: Entrance, crew: &Crew) {
-    while let Some(Some(accepted)) = edge.drain.run_until_cancelled(listener.accept()).await {
+    while let Some(Some(accepted)) = edge.drain.run_until(listener.accept()).await {
         crew.hand(accepted, entrance);
     }
     // The system has shaken hands with these; closing the socket would reset them.
@@ -330,7 +331,7 @@ async fn accept(edge: &Edge, listener: Listener, entrance: Entrance, crew: &Crew
 async fn begin_drain(edge: &Edge) {
     edge.stop.cancelled().await;
     tokio::time::sleep(edge.config.drain_min).await;
-    edge.drain.cancel();
+    edge.drain.begin();
 }
 
 async fn drain(edge: &Edge, crew: Crew) {

@@ -133,7 +133,7 @@ async fn fetch_all(targets: Vec<Target>) -> Vec<Scraped> {
 /// What the gateway knows at this moment, beside what it counts.
 fn present(edge: &Edge) -> Present {
     Present {
-        catalog_revision: edge.catalog.present().map(|catalog| catalog.revision()),
+        catalog_revision: edge.catalog.present().as_ref().map(|catalog| catalog.revision()),
         catalog_silence: edge.catalog.silent_for(),
         certificate_expiry: edge.certificates.expiry(),
         keys_age: edge.tokens.verifier().keys_age(),

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwapOption, Guard};
 use bytes::{Bytes, BytesMut};
 use contract::catalog::{CatalogSnapshot, ModuleEntry, ModuleState};
 use http::{HeaderValue, Request, StatusCode, header};
@@ -122,8 +122,9 @@ impl CatalogWatch {
         Self { present: ArcSwapOption::empty(), revision: watch::Sender::new(None), heard: Mutex::default() }
     }
 
-    pub(crate) fn present(&self) -> Option<Arc<Catalog>> {
-        self.present.load_full()
+    /// What is known at this moment; not to be kept.
+    pub(crate) fn present(&self) -> Guard<Option<Arc<Catalog>>> {
+        self.present.load()
     }
 
     /// How long registry has been silent; `None` until it was heard once. A healthy stream is never silent for 2 s.

@@ -108,7 +108,7 @@ async fn directory(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Calle
 }
 
 async fn app_backend(edge: &Edge, guarded: &Guarded, caller: &Caller) -> Result<(), Refusal> {
-    let catalog = edge.catalog.present();
+    let catalog = Option::clone(&edge.catalog.present());
     let client = caller.claims.authorized_party.as_deref();
     let is_app = catalog.as_ref().zip(client).is_some_and(|(catalog, client)| catalog.is_app_client(client));
     if is_app {
@@ -158,7 +158,8 @@ fn fixed(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Caller) -> Clea
 }
 
 fn module(edge: &Edge, key: String) -> Result<Cleared, Refusal> {
-    let catalog = edge.catalog.present().ok_or(Refusal::NoCatalog)?;
+    let present = edge.catalog.present();
+    let catalog = present.as_ref().ok_or(Refusal::NoCatalog)?;
     if catalog.is_app(&key) {
         return Err(Refusal::Denied(Denial::AppIsNotProxied { key }));
     }

@@ -96,8 +96,7 @@ async fn drive<C, S>(
     C: Future<Output = hyper::Result<()>>,
     S: AsyncWrite + Unpin,
 {
-    // A token of its own: asking one that all connections share takes a lock.
-    let drain = edge.drain.child_token();
+    let drain = edge.drain.token();
     let ended = tokio::select! {
         biased;
         ended = &mut connection => ended,

@@ -28,6 +28,8 @@ pub(crate) trait Client: Send + Sync {
 /// A request's body.
 pub(crate) struct RequestBody {
     source: Source,
+    /// Nothing more comes, and nobody needs to be asked.
+    ended: bool,
     /// Bytes that came, for whoever asked to know.
     received: Option<Arc<AtomicU64>>,
 }
@@ -38,12 +40,13 @@ enum Source {
 }
 
 impl RequestBody {
-    pub(crate) fn http1(client: Arc<dyn Client>) -> Self {
-        Self { source: Source::Http1(client), received: None }
+    /// `ended`: there is none.
+    pub(crate) fn http1(client: Arc<dyn Client>, ended: bool) -> Self {
+        Self { source: Source::Http1(client), ended, received: None }
     }
 
     pub(crate) const fn http2(body: Incoming) -> Self {
-        Self { source: Source::Http2(body), received: None }
+        Self { source: Source::Http2(body), ended: false, received: None }
     }
 
     /// Counts what comes from now on; nothing will where there is no body.
@@ -70,6 +73,9 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ClientFault>>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
         let polled = match &mut self.source {
             Source::Http1(client) => client.poll_frame(context),
             Source::Http2(body) => {
@@ -85,14 +91,16 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.source {
-            Source::Http1(client) => client.is_end(),
-            Source::Http2(body) => body.is_end_stream(),
-        }
+        self.ended
+            || match &self.source {
+                Source::Http1(client) => client.is_end(),
+                Source::Http2(body) => body.is_end_stream(),
+            }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
+            _ if self.ended => SizeHint::with_exact(0),
             Source::Http1(client) => client.size_hint(),
             Source::Http2(body) => body.size_hint(),
         }

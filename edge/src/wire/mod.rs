@@ -6,6 +6,7 @@ pub(crate) mod alarm;
 pub(crate) mod body;
 pub(crate) mod connection;
 pub(crate) mod dates;
+pub(crate) mod drain;
 pub(crate) mod frames;
 pub(crate) mod h1;
 pub(crate) mod h2;

@@ -14,7 +14,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::io::poll_read_buf;
 
 use super::Fault;
-use super::framing::Length;
 use super::head::{self, RequestHead};
 use super::output::Output;
 use super::reader::{Reader, Taken};
@@ -67,27 +66,18 @@ impl<S> Line<S> {
         }))
     }
 
-    /// A request of this length has begun.
-    pub(crate) fn begin(&self, length: Length, expects: bool) {
-        let mut wire = self.wire();
-        wire.reader = Reader::of(length);
-        wire.expects = expects && !wire.reader.is_done();
-    }
-
-    pub(crate) fn has_input(&self) -> bool {
-        !self.wire().input.is_empty()
-    }
-
     /// Whether the request's body was read to its end.
     pub(crate) fn is_read(&self) -> bool {
         self.wire().reader.is_done()
     }
 
-    /// Whether another request may follow, as far as is known when the answer begins. Nobody is told to go on after that.
-    pub(crate) fn can_go_on(&self) -> bool {
-        let mut wire = self.wire();
+    /// Begins the answer. `fill` is told whether another request may follow, as far as is known now. A client that waits for
+    /// a 100 is not told to go on after that.
+    pub(crate) fn put_answer<T>(&self, fill: impl FnOnce(&mut Output, bool) -> T) -> T {
+        let wire = &mut *self.wire();
         let unasked = std::mem::take(&mut wire.expects);
-        !unasked && !wire.broken && !wire.half_closed
+        let can_go_on = !unasked && !wire.broken && !wire.half_closed;
+        fill(&mut wire.output, can_go_on)
     }
 
     pub(crate) fn put<T>(&self, fill: impl FnOnce(&mut Output) -> T) -> T {
@@ -123,18 +113,22 @@ impl<S: ClientSocket> Line<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
-    /// The next request's head; `Ok(None)` when the client has left between requests, `Err(None)` when it has left within
-    /// one.
+    /// The next request's head, whose body can then be read; `Ok(None)` when the client has left between requests,
+    /// `Err(None)` when it has left within one. `begun` when some of it has come.
     pub(crate) fn poll_head(
         &self,
         context: &mut Context<'_>,
         limits: &Limits,
+        begun: &mut bool,
     ) -> Poll<Result<Option<RequestHead>, Option<Fault>>> {
         let mut wire = self.wire();
         loop {
             if let Some(head) = wire.next_head(limits).map_err(Some)? {
+                wire.reader = Reader::of(head.length);
+                wire.expects = head.expects && !wire.reader.is_done();
                 return Poll::Ready(Ok(Some(head)));
             }
+            *begun = !wire.input.is_empty();
             match ready!(wire.poll_read(context)) {
                 Ok(0) if wire.input.is_empty() => return Poll::Ready(Ok(None)),
                 Ok(0) | Err(_) => return Poll::Ready(Err(None)),

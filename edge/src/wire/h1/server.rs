@@ -3,7 +3,7 @@
 //! read only when somebody asks for it.
 
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -12,10 +12,9 @@ use http::header::{CONNECTION, DATE};
 use http::{Method, Request, Response, StatusCode, response};
 use http_body::Body as _;
 use tokio::time::{Instant, timeout};
-use tokio_util::sync::CancellationToken;
 
 use super::Fault;
-use super::framing;
+use super::framing::{self, Length};
 use super::head::RequestHead;
 use super::line::{Line, Through};
 use super::output::Coding;
@@ -24,6 +23,7 @@ use crate::way::exchange;
 use crate::wire::alarm::Alarm;
 use crate::wire::body::EdgeBody;
 use crate::wire::connection::Peer;
+use crate::wire::drain::Watch;
 use crate::wire::incoming::{Client, RequestBody};
 use crate::wire::socket::ClientSocket;
 
@@ -41,12 +41,13 @@ pub(crate) async fn serve<S>(edge: Arc<Edge>, socket: S, peer: Peer)
 where
     S: ClientSocket,
 {
-    let drain = edge.drain.child_token();
+    let drain = edge.drain.watch();
     let opened = Instant::now();
     let mut connection = Connection {
         line: Arc::new(Line::new(socket)),
         alarm: Alarm::at(opened + edge.config.timers.head),
         drain,
+        has_body: false,
         edge,
         peer,
     };
@@ -73,7 +74,9 @@ struct Connection<S> {
     line: Arc<Line<S>>,
     peer: Peer,
     alarm: Alarm,
-    drain: CancellationToken,
+    drain: Watch,
+    /// The request that is under way has a body.
+    has_body: bool,
 }
 
 /// What happens to the connection after an exchange.
@@ -112,12 +115,12 @@ where
         if !first {
             self.alarm.set(Instant::now() + timers.keep_alive);
         }
-        let (line, alarm, drain) = (&self.line, &mut self.alarm, &self.drain);
+        let (line, alarm, drain) = (&self.line, &mut self.alarm, &mut self.drain);
         let limits = &self.edge.config.limits;
-        let mut cancelled = pin!(drain.cancelled());
         let (mut begun, mut leaving) = (false, false);
         poll_fn(|context| {
-            match line.poll_head(context, limits) {
+            let mut some = begun;
+            match line.poll_head(context, limits, &mut some) {
                 Poll::Ready(Ok(Some(head))) => return Poll::Ready(Ok(head)),
                 Poll::Ready(Ok(None)) => return Poll::Ready(Err(Quiet::Leave)),
                 Poll::Ready(Err(Some(fault))) => {
@@ -126,11 +129,11 @@ where
                 Poll::Ready(Err(None)) => return Poll::Ready(Err(Quiet::Drop)),
                 Poll::Pending => {}
             }
-            if !begun && line.has_input() {
+            if !begun && some {
                 begun = true;
                 alarm.set(Instant::now() + timers.head);
             }
-            if !begun && !leaving && cancelled.as_mut().poll(context).is_ready() {
+            if !begun && !leaving && drain.poll(context).is_ready() {
                 leaving = true;
                 alarm.set(Instant::now() + DRAIN_GRACE);
             }
@@ -141,11 +144,11 @@ where
     }
 
     async fn exchange(&mut self, head: RequestHead) -> Then {
-        let RequestHead { method, uri, headers, length, close, expects } = head;
-        self.line.begin(length, expects);
+        let RequestHead { method, uri, headers, length, close, .. } = head;
+        self.has_body = length != Length::Exact(0);
         let line = Arc::clone(&self.line);
         let client: Arc<dyn Client> = line;
-        let mut request = Request::new(RequestBody::http1(client));
+        let mut request = Request::new(RequestBody::http1(client, !self.has_body));
         let is_head = method == Method::HEAD;
         *request.method_mut() = method;
         *request.uri_mut() = uri;
@@ -180,9 +183,9 @@ where
         if parts.status == StatusCode::SWITCHING_PROTOCOLS {
             return self.tunnel(&parts, body).await;
         }
-        let keep = !close && !self.drain.is_cancelled() && self.line.can_go_on();
-        let coding = self.put_head(&parts, &body, is_head, keep);
-        let mut pump = Pump { coding, ended: is_head || framing::has_no_body(parts.status), stalled: None };
+        let (coding, keep) = self.put_head(&parts, &body, is_head, !close && !self.drain.has_begun());
+        let ended = is_head || framing::has_no_body(parts.status);
+        let mut pump = Pump { coding, ended, full: false, stalled: None };
         let idle = self.edge.config.timers.stream_idle;
         let (line, alarm) = (&self.line, &mut self.alarm);
         let sent = poll_fn(|context| pump.poll(line, Pin::new(&mut body), alarm, idle, context)).await;
@@ -200,10 +203,18 @@ where
         }
     }
 
-    fn put_head(&self, parts: &response::Parts, body: &EdgeBody, is_head: bool, keep: bool) -> Coding {
+    /// Also says whether the connection is kept.
+    fn put_head(
+        &self,
+        parts: &response::Parts,
+        body: &EdgeBody,
+        is_head: bool,
+        may_keep: bool,
+    ) -> (Coding, bool) {
         let without = is_head || framing::has_no_body(parts.status);
         let length = body.size_hint().exact();
-        self.line.put(|output| {
+        self.line.put_answer(|output, can_go_on| {
+            let keep = may_keep && can_go_on;
             output.put_status_line(parts.status);
             output.put_headers(&parts.headers);
             if !parts.headers.contains_key(DATE) {
@@ -226,13 +237,13 @@ where
                 }
             };
             output.put(b"\r\n");
-            coding
+            (coding, keep)
         })
     }
 
     /// Reads a little of a body that nobody wanted, so that the connection can go on.
     async fn discard(&self) -> Then {
-        if self.line.is_read() {
+        if !self.has_body || self.line.is_read() {
             return Then::Again;
         }
         let line = &self.line;
@@ -282,6 +293,8 @@ const MOST_AT_ONCE: usize = 256 << 10;
 struct Pump {
     coding: Coding,
     ended: bool,
+    /// There may be no room for more.
+    full: bool,
     /// How much was left when the client last took nothing.
     stalled: Option<usize>,
 }
@@ -300,16 +313,18 @@ impl Pump {
     {
         let mut passed = 0_usize;
         loop {
-            match line.poll_room(context) {
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(_)) => return Poll::Ready(Err(Gone)),
-                Poll::Pending => return self.poll_stalled(line.left(), alarm, idle, context),
-            }
             if self.ended {
                 return match line.poll_send(context) {
                     Poll::Ready(sent) => Poll::Ready(sent.map_err(|_| Gone)),
                     Poll::Pending => self.poll_stalled(line.left(), alarm, idle, context),
                 };
+            }
+            if self.full {
+                match line.poll_room(context) {
+                    Poll::Ready(Ok(())) => self.full = false,
+                    Poll::Ready(Err(_)) => return Poll::Ready(Err(Gone)),
+                    Poll::Pending => return self.poll_stalled(line.left(), alarm, idle, context),
+                }
             }
             match body.as_mut().poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => {
@@ -342,6 +357,7 @@ impl Pump {
     }
 
     fn put<S>(&mut self, line: &Line<S>, frame: http_body::Frame<bytes::Bytes>, last: bool) {
+        self.full = true;
         match frame.into_data() {
             Ok(data) => line.put(|output| output.put_data(data, self.coding)),
             Err(frame) => {
