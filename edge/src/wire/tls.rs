@@ -13,6 +13,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::activity::Protocol;
 use super::listen::Accepted;
+use super::socket::Sending;
 use crate::config::{Limits, Timers};
 use crate::tally::{Tally, Wait};
 use crate::watch::certificates::Certificates;
@@ -47,7 +48,7 @@ impl Scheme {
     }
 }
 
-impl Secured<TlsStream<TcpStream>> {
+impl Secured<TlsStream<Sending>> {
     /// The version of TLS that both sides agreed on.
     pub(crate) fn version(&self) -> &'static str {
         match self.stream.get_ref().1.protocol_version() {
@@ -76,7 +77,7 @@ impl Handshakes {
         Self { certificates, at_once: Semaphore::new(limits.handshakes), timers, tally }
     }
 
-    pub(crate) async fn handshake(&self, accepted: Accepted) -> io::Result<Secured<TlsStream<TcpStream>>> {
+    pub(crate) async fn handshake(&self, accepted: Accepted) -> io::Result<Secured<TlsStream<Sending>>> {
         let Accepted { stream, peer, place } = accepted;
         let acceptor = TlsAcceptor::from(self.certificates.present());
         let shaken = async {
@@ -86,7 +87,7 @@ impl Handshakes {
                 self.tally.waited(Wait::Handshakes);
                 self.at_once.acquire().await.map_err(io::Error::other)?
             };
-            acceptor.accept(stream).await
+            acceptor.accept(Sending(stream)).await
         };
         let stream = timeout(self.timers.tls, shaken)
             .await
