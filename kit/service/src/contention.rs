@@ -98,7 +98,7 @@ pub(crate) async fn layer(request: Request, next: Next) -> Response {
         watched(next.clone().run(Request::from_parts(parts.clone(), Body::new(body)))).await;
     for attempt in 1..=RETRIES {
         let failed = response.status().is_server_error() && said.may_be_repeated();
-        let Some(body) = heard.whole().filter(|_| failed) else { break };
+        let Some(body) = failed.then(|| heard.whole()).flatten() else { break };
         tracing::info!(attempt, "the database gave the transaction up; it is tried again");
         let again = Request::from_parts(parts.clone(), Body::from(body));
         (response, said) = watched(next.clone().run(again)).await;

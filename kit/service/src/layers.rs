@@ -2,20 +2,23 @@
 //! line in the log, meter, time limit, panic, contention. The order is fixed in [`around`]; nothing else may add a layer.
 
 use std::any::Any;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
-use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use contract::CorrelationId;
 use contract::correlation;
 use http::HeaderValue;
 use scopeguard::ScopeGuard;
 use telemetry::traces::context;
-use telemetry::{HttpMeter, Scope, UNMATCHED};
-use tower_http::catch_panic::CatchPanicLayer;
+use telemetry::{HttpMeter, Scope, Tracer, UNMATCHED};
 
 use crate::account::Account;
 use crate::{ApiError, Core, contention};
@@ -53,30 +56,37 @@ impl Default for BodyLimit {
     }
 }
 
-/// Puts the layers around a service's routes, unknown paths included.
+/// What the layers need of the service.
+struct Chassis {
+    service: &'static str,
+    tracer: Option<Tracer>,
+    meter: HttpMeter,
+    limits: Limits,
+}
+
+/// Puts the layers around a service's routes, unknown paths included. To axum they are one: each layer of its own would
+/// cost a request a copy of the route and a future on the heap.
 pub fn around(core: &Core, routes: Router) -> Router {
+    let meter = core.metrics.http().clone();
+    let chassis = Chassis { service: core.name, tracer: core.tracer.clone(), meter, limits: core.limits };
     routes
         .fallback(|| async { ApiError::NotFound("path".into()) })
         .method_not_allowed_fallback(|| async { ApiError::MethodNotAllowed })
-        .layer(from_fn(contention::layer))
-        .layer(CatchPanicLayer::custom(panicked))
-        .layer(from_fn_with_state(core.limits, limit))
-        .layer(from_fn_with_state(core.metrics.http().clone(), meter))
-        .layer(from_fn_with_state(core.clone(), name))
+        .layer(from_fn_with_state(Arc::new(chassis), name))
 }
 
 /// Gives the request its names, and takes the account of it in the end.
-async fn name(State(core): State<Core>, mut request: Request, next: Next) -> Response {
+async fn name(State(chassis): State<Arc<Chassis>>, mut request: Request, next: Next) -> Response {
     let sent = request.headers().get(correlation::HEADER).map(HeaderValue::as_bytes);
     let id = CorrelationId::accept(sent);
     let value = HeaderValue::from_str(id.as_str());
     request.extensions_mut().insert(id.clone());
     let parent = context::accept(request.headers());
-    let span = core.tracer.as_ref().map(|tracer| tracer.serve(parent.as_ref()));
+    let span = chassis.tracer.as_ref().map(|tracer| tracer.serve(parent.as_ref()));
     let scope = Scope::new(id, parent, span);
-    let account = Account::open(core.name, Arc::clone(&scope), &request);
+    let account = Account::open(chassis.service, Arc::clone(&scope), &request);
     let account = scopeguard::guard(account, Account::abandon);
-    let mut response = scope.around(next.run(request)).await;
+    let mut response = scope.around(meter(&chassis, request, next)).await;
     if let Ok(value) = value {
         response.headers_mut().insert(correlation::HEADER, value);
     }
@@ -84,26 +94,36 @@ async fn name(State(core): State<Core>, mut request: Request, next: Next) -> Res
     response
 }
 
-async fn meter(State(meter): State<HttpMeter>, request: Request, next: Next) -> Response {
+async fn meter(chassis: &Chassis, request: Request, next: Next) -> Response {
     let begun = Instant::now();
-    let busy = meter.in_flight();
+    let busy = chassis.meter.in_flight();
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let response = next.run(request).await;
+    let response = limit(chassis.limits, request, next).await;
     let label = route.as_ref().map_or(UNMATCHED, MatchedPath::as_str);
-    meter.observe(label, method.as_str(), response.status().as_u16(), begun.elapsed());
+    chassis.meter.observe(label, method.as_str(), response.status().as_u16(), begun.elapsed());
     drop(busy);
     response
 }
 
 /// A request that takes too long is given up: its future is dropped, and with it its transaction.
-async fn limit(State(limits): State<Limits>, mut request: Request, next: Next) -> Response {
+async fn limit(limits: Limits, mut request: Request, next: Next) -> Response {
     request.extensions_mut().insert(BodyLimit(limits.body));
-    let answer = tokio::time::timeout(limits.request, next.run(request)).await;
+    let answer = tokio::time::timeout(limits.request, caught(contention::layer(request, next))).await;
     answer.unwrap_or_else(|_| ApiError::unavailable("request_budget").into_response())
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the layer calls it with the owned cause")]
+/// A handler that panics is a bug of one request.
+async fn caught(answer: impl Future<Output = Response>) -> Response {
+    let mut answer = pin!(answer);
+    poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(context)));
+        polled.unwrap_or_else(|cause| Poll::Ready(panicked(cause)))
+    })
+    .await
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "an owned cause is what was caught")]
 fn panicked(cause: Box<dyn Any + Send>) -> Response {
     let message = cause
         .downcast_ref::<&str>()
