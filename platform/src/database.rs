@@ -24,7 +24,7 @@ const NAME: &str = "platform";
 /// Largest number of connections of the embedded server: twice what ten pools of five and an operator need, and half of
 /// that again for tools.
 const MAX_CONNECTIONS: u32 = 200;
-/// Connections that are not of a service's pool: the feed, migrations, an operator.
+/// Connections that are not of a service's pool: the feed, the writer of denials, migrations, an operator.
 const SPARE_CONNECTIONS: u32 = 20;
 /// How long the embedded server may take to end its sessions and write everything.
 const STOP_PATIENCE: Duration = Duration::from_secs(30);

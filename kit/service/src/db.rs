@@ -1,10 +1,10 @@
 //! The pool of a service, its metrics, and what a database error means.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use prometheus::IntGauge;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
-use sqlx::{Connection as _, PgPool};
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection, PgPool};
 use telemetry::Metrics;
 
 use crate::ApiError;
@@ -57,6 +57,50 @@ pub fn options(config: &DatabaseConfig, settings: &[(&str, &str)]) -> PgConnectO
         .application_name(&config.role)
         .ssl_mode(if config.is_local() { PgSslMode::Disable } else { PgSslMode::Prefer })
         .options(settings.iter().copied())
+}
+
+/// One connection, for a worker whose statements follow each other. A pool asks each connection whether it still lives when
+/// it comes back, which costs the server about as much as a short statement.
+#[derive(Debug)]
+pub struct Line {
+    options: PgConnectOptions,
+    idle: Option<(PgConnection, Instant)>,
+}
+
+impl Line {
+    /// Connects when it is needed.
+    #[must_use]
+    pub fn new(config: &DatabaseConfig) -> Self {
+        Self { options: options(config, &[]), idle: None }
+    }
+
+    /// The connection, or a new one. Whoever does not [`Self::put_back`] it closes it, as after an error.
+    ///
+    /// # Errors
+    /// The database cannot be asked.
+    pub async fn take(&mut self) -> sqlx::Result<PgConnection> {
+        match self.idle.take() {
+            Some((connection, since)) if since.elapsed() < TESTED_AFTER => Ok(connection),
+            waited => {
+                let living = self.living(waited.map(|(connection, _)| connection));
+                tokio::time::timeout(ACQUIRE_TIMEOUT, living).await.map_err(|_| sqlx::Error::PoolTimedOut)?
+            }
+        }
+    }
+
+    /// Keeps it for the next statement.
+    pub fn put_back(&mut self, connection: PgConnection) {
+        self.idle = Some((connection, Instant::now()));
+    }
+
+    async fn living(&self, waited: Option<PgConnection>) -> sqlx::Result<PgConnection> {
+        if let Some(mut connection) = waited
+            && connection.ping().await.is_ok()
+        {
+            return Ok(connection);
+        }
+        self.options.connect().await
+    }
 }
 
 /// The three pool families (module contract, "Metrics").

@@ -34,7 +34,7 @@ impl App {
         let engine = Arc::new(engine);
         let meter = DecisionMeter::register(&core.metrics)?;
         let base_url = Arc::from(config.service.bearer.public_origin());
-        Ok(Self { denials: DenialLog::start(core.pool.clone()), engine, meter, base_url, core })
+        Ok(Self { denials: DenialLog::start(database), engine, meter, base_url, core })
     }
 }
 

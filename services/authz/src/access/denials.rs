@@ -8,7 +8,9 @@ use contract::id::CompanyId;
 use serde::Serialize;
 use serde_json::{Value, json};
 use service::ApiError;
-use sqlx::PgPool;
+use service::config::DatabaseConfig;
+use service::db::Line;
+use sqlx::types::Json;
 use tokio::sync::{mpsc, oneshot};
 
 use super::http::BatchAnswer;
@@ -83,16 +85,16 @@ struct Waiting {
     written: oneshot::Sender<bool>,
 }
 
-/// Writes denials. Cheap to clone; the writer ends with the last clone.
+/// Writes denials, over a connection of its own. Cheap to clone; the writer ends with the last clone.
 #[derive(Clone, Debug)]
 pub struct DenialLog(mpsc::Sender<Waiting>);
 
 impl DenialLog {
     /// Starts the writer.
     #[must_use]
-    pub fn start(pool: PgPool) -> Self {
+    pub fn start(database: &DatabaseConfig) -> Self {
         let (sender, queue) = mpsc::channel(MAX_WAITING);
-        tokio::spawn(write_all(pool, queue));
+        tokio::spawn(write_all(Line::new(database), queue));
         Self(sender)
     }
 
@@ -110,10 +112,10 @@ impl DenialLog {
     }
 }
 
-async fn write_all(pool: PgPool, mut queue: mpsc::Receiver<Waiting>) {
+async fn write_all(mut line: Line, mut queue: mpsc::Receiver<Waiting>) {
     let mut waiting = Vec::new();
     while queue.recv_many(&mut waiting, MAX_ROWS).await > 0 {
-        let outcome = insert(&pool, &waiting).await;
+        let outcome = insert(&mut line, &waiting).await;
         if let Err(error) = &outcome {
             tracing::error!(%error, denials = waiting.len(), "denials could not be audited");
         }
@@ -124,16 +126,18 @@ async fn write_all(pool: PgPool, mut queue: mpsc::Receiver<Waiting>) {
     }
 }
 
-async fn insert(pool: &PgPool, waiting: &[Waiting]) -> sqlx::Result<()> {
+async fn insert(line: &mut Line, waiting: &[Waiting]) -> sqlx::Result<()> {
     let rows: Vec<&Denial> = waiting.iter().map(|one| &one.denial).collect();
+    let mut connection = line.take().await?;
     sqlx::query!(
         "INSERT INTO audit.authz__events(company_id, actor, action, subject, correlation_id, payload)
          SELECT company, actor, action, subject, correlation, payload
            FROM jsonb_to_recordset($1)
              AS denied(company uuid, actor text, action text, subject text, correlation text, payload jsonb)",
-        json!(rows),
+        Json(rows) as _,
     )
-    .execute(pool)
+    .execute(&mut connection)
     .await?;
+    line.put_back(connection);
     Ok(())
 }
