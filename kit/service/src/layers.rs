@@ -1,5 +1,5 @@
 //! What happens around every handler, outermost first: the request's names (correlation id, trace) with its span and its
-//! line in the log, meter, time limit, panic, contention. The order is fixed in [`around`]; nothing else may add a layer.
+//! line in the log, meter, time limit, panic, contention. Each calls the next here; nothing else may add a layer.
 
 use std::any::Any;
 use std::future::poll_fn;

@@ -37,7 +37,7 @@ use read_index::ReadIndex;
 use rounds::{Desk, Waiting};
 use sample::Sampler;
 use search::{Found, Progress, Search, states};
-use wanted::{Located, Moment, View, Wanted, locate};
+use wanted::{Moment, View, Wanted, locate, locate_all};
 
 pub use fixed::FixedGraph;
 pub use graph::TupleRow;
@@ -109,17 +109,25 @@ impl MemoryEngine {
     }
 
     /// The facts of a question's moment, and that moment.
-    async fn moment(&self, view: &View, question: &Question) -> Result<(Facts, Arc<Moment>), Unanswered> {
-        let located: Vec<Located> = question.places.iter().map(|place| locate(&view.graph, place)).collect();
-        let mut wanted = Wanted::of(question, &located);
+    async fn moment(
+        &self,
+        mut view: Arc<View>,
+        question: &Question,
+    ) -> Result<(Facts, Arc<Moment>), Unanswered> {
+        let mut located = locate_all(&view.graph, question);
         for _ in 0..ROUNDS {
-            let asked = self.desk.ask(wanted);
+            let asked = self.desk.ask(Wanted::of(question, &located));
             let moment =
                 tokio::time::timeout(ANSWER_TIMEOUT, asked).await.unwrap_or_else(|_| Err(too_late()))?;
-            match moment.facts(question) {
-                Ok(facts) => return Ok((facts, moment)),
-                Err(other) => wanted = other,
+            // Where nothing changed meanwhile, everything is where it was.
+            if !Arc::ptr_eq(&view, &moment.view) {
+                view = Arc::clone(&moment.view);
+                located = locate_all(&view.graph, question);
             }
+            if let Some(facts) = moment.facts(question, located) {
+                return Ok((facts, moment));
+            }
+            located = locate_all(&view.graph, question);
         }
         let cause = "the object is anchored elsewhere in every round".to_owned();
         Err(Unanswered { dependency: "engine", cause })
@@ -129,7 +137,7 @@ impl MemoryEngine {
         self.view.borrow().clone()
     }
 
-    async fn decide(&self, view: &View, question: &Question) -> Result<Facts, Unanswered> {
+    async fn decide(&self, view: Arc<View>, question: &Question) -> Result<Facts, Unanswered> {
         let (mut facts, moment) = self.moment(view, question).await?;
         let found = self.search(&moment.view, question).await;
         for (ask, Found { held, path }) in question.asks.iter().zip(found) {
@@ -159,7 +167,12 @@ impl MemoryEngine {
         }
     }
 
-    async fn list(&self, view: &View, question: &Question, listing: &Listing) -> Result<Listed, Unanswered> {
+    async fn list(
+        &self,
+        view: Arc<View>,
+        question: &Question,
+        listing: &Listing,
+    ) -> Result<Listed, Unanswered> {
         let (facts, moment) = self.moment(view, question).await?;
         let (view, subject, budget) =
             (Arc::clone(&moment.view), question.subject.clone(), states(self.budget));
@@ -238,7 +251,7 @@ impl Engine for MemoryEngine {
     fn read<'a>(&'a self, question: &'a Question) -> Reading<'a, Facts> {
         Box::pin(async move {
             match self.loaded() {
-                Some(view) => self.decide(&view, question).await,
+                Some(view) => self.decide(view, question).await,
                 None => self.sql.read(question).await,
             }
         })
@@ -247,7 +260,7 @@ impl Engine for MemoryEngine {
     fn list<'a>(&'a self, question: &'a Question, listing: &'a Listing) -> Reading<'a, Listed> {
         Box::pin(async move {
             match self.loaded() {
-                Some(view) => Self::list(self, &view, question, listing).await,
+                Some(view) => Self::list(self, view, question, listing).await,
                 None => Engine::list(&*self.sql, question, listing).await,
             }
         })
@@ -256,7 +269,7 @@ impl Engine for MemoryEngine {
     fn explain<'a>(&'a self, question: &'a Question, ask: &'a Ask) -> Reading<'a, Explained> {
         Box::pin(async move {
             let Some(view) = self.loaded() else { return self.sql.explain(question, ask).await };
-            let (mut facts, moment) = self.moment(&view, question).await?;
+            let (mut facts, moment) = self.moment(view, question).await?;
             let View { graph, rules } = &*moment.view;
             for (ask, Found { held, path }) in
                 question.asks.iter().zip(self.search(&moment.view, question).await)

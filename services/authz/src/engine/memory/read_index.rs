@@ -2,16 +2,17 @@
 //! its own. What it reads is applied to the graph before anybody is answered; a change that could not be applied ends the
 //! graph, because a graph that misses one is wrong for ever.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::id::CompanyId;
 use serde::Deserialize;
 use service::config::DatabaseConfig;
 use sqlx::postgres::PgConnection;
 use sqlx::{ConnectOptions, PgPool};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::{Sleep, sleep};
 use uuid::Uuid;
 
 use super::graph::{Graph, TupleRow};
@@ -19,11 +20,11 @@ use super::load::{self, Loaded, Origin};
 use super::meter::FeedMeter;
 use super::rounds::{Lost, Source};
 use super::rules::Bound;
-use super::wanted::{Moment, View, Wanted};
+use super::wanted::{Moment, Rows, View, Wanted};
 use super::words::Full;
 use crate::engine::sql::{SETTINGS, unanswered};
 use crate::engine::{Models, Unanswered};
-use crate::facts::SubjectFacts;
+use crate::facts::{ModuleFacts, SubjectFacts};
 
 /// How long a round may take, with a new connection when it needs one.
 const ROUND_TIMEOUT: Duration = Duration::from_millis(500);
@@ -54,6 +55,8 @@ pub(crate) struct ReadIndex {
     view: Arc<View>,
     published: watch::Sender<Option<Arc<View>>>,
     compaction: Option<Compaction>,
+    /// Ends a round that takes too long. One for all of them: a timer that is only put off wakes no thread of the runtime.
+    patience: Option<Pin<Box<Sleep>>>,
     meter: FeedMeter,
 }
 
@@ -90,7 +93,6 @@ struct Answer {
     companies: Vec<Option<bool>>,
     members: Vec<Option<bool>>,
     modules: Vec<Option<i32>>,
-    features: Vec<Option<bool>>,
 }
 
 impl ReadIndex {
@@ -119,6 +121,7 @@ impl ReadIndex {
             view,
             published,
             compaction,
+            patience: None,
             meter,
         })
     }
@@ -246,11 +249,18 @@ impl Source for ReadIndex {
     }
 
     async fn read(&mut self, wanted: Wanted) -> Result<Moment, Lost> {
-        let outcome = tokio::time::timeout(ROUND_TIMEOUT, self.round(wanted)).await.unwrap_or_else(|_| {
-            // Whatever the statement was doing, its answer belongs to nobody; its connection went with it.
-            tracing::warn!(timeout = ?ROUND_TIMEOUT, "the change log did not answer in time");
-            Err(Lost::Round(lost("no answer in time")))
-        });
+        let mut patience = self.patience.take().unwrap_or_else(|| Box::pin(sleep(ROUND_TIMEOUT)));
+        patience.as_mut().reset(tokio::time::Instant::now() + ROUND_TIMEOUT);
+        let outcome = tokio::select! {
+            biased;
+            outcome = self.round(wanted.in_order()) => outcome,
+            () = &mut patience => {
+                // Whatever the statement was doing, its answer belongs to nobody; its connection went with it.
+                tracing::warn!(timeout = ?ROUND_TIMEOUT, "the change log did not answer in time");
+                Err(Lost::Round(lost("no answer in time")))
+            }
+        };
+        self.patience = Some(patience);
         match outcome {
             Err(Lost::Round(why)) => {
                 self.meter.behind(self.read_at.elapsed());
@@ -262,24 +272,49 @@ impl Source for ReadIndex {
     }
 }
 
+/// Whether no transaction was running at a cursor, so that only later ones are missing: `xmin:xmax:` and no number after it.
+fn is_quiet(cursor: &str) -> bool {
+    cursor.ends_with(':')
+}
+
 async fn statement(connection: &mut PgConnection, cursor: &str, wanted: &Wanted) -> sqlx::Result<Answer> {
-    let subjects: Vec<String> = wanted.subjects.iter().cloned().collect();
+    if wanted.is_of_one() && is_quiet(cursor) {
+        return statement_of_one(connection, cursor, wanted).await;
+    }
     let companies: Vec<Uuid> = wanted.companies.iter().map(|company| company.as_uuid()).collect();
-    let of_members: Vec<Uuid> = wanted.members.iter().map(|(company, _)| company.as_uuid()).collect();
-    let members: Vec<String> = wanted.members.iter().map(|(_, subject)| subject.clone()).collect();
-    let modules: Vec<String> = wanted.modules.iter().cloned().collect();
-    let (of_features, features): (Vec<String>, Vec<String>) = wanted.features.iter().cloned().unzip();
+    let (of_members, members): (Vec<Uuid>, Vec<String>) =
+        wanted.members.iter().map(|(company, subject)| (company.as_uuid(), subject.clone())).unzip();
+    let (modules, features): (Vec<String>, Vec<Option<String>>) = wanted.modules.iter().cloned().unzip();
     sqlx::query_file_as!(
         Answer,
         "src/engine/memory/read_index.sql",
         cursor,
-        &subjects,
+        &wanted.subjects,
         &companies,
         &of_members,
         &members,
         &modules,
-        &of_features,
-        &features
+        &features as &[Option<String>]
+    )
+    .fetch_one(connection)
+    .await
+}
+
+async fn statement_of_one(
+    connection: &mut PgConnection,
+    cursor: &str,
+    wanted: &Wanted,
+) -> sqlx::Result<Answer> {
+    let (module, feature) =
+        wanted.modules.first().map(|(module, feature)| (module, feature.as_ref())).unzip();
+    sqlx::query_file_as!(
+        Answer,
+        "src/engine/memory/read_one.sql",
+        cursor,
+        wanted.subjects.first(),
+        wanted.companies.first().map(|company| company.as_uuid()),
+        module,
+        feature.flatten()
     )
     .fetch_one(connection)
     .await
@@ -314,36 +349,31 @@ impl Row {
 impl Answer {
     /// Rows in the order in which they were asked for.
     fn moment(self, view: Arc<View>, asked: Wanted) -> Moment {
-        let subject = |text: &String| {
-            let (sign, lifecycle) = text.split_at_checked(1)?;
-            Some(SubjectFacts { idp_enabled: sign == "+", lifecycle: lifecycle.to_owned() })
-        };
-        let subjects = asked.subjects.iter().zip(&self.subjects);
-        let companies = asked.companies.iter().zip(&self.companies);
-        let members = asked.members.iter().zip(&self.members);
-        let modules = asked.modules.iter().zip(&self.modules);
-        let features = asked.features.iter().zip(&self.features);
         Moment {
             view,
             snapshot: self.snapshot,
             look_age_s: self.look_age_s,
-            subjects: subjects
-                .filter_map(|(key, found)| Some((key.clone(), found.as_ref().and_then(subject)?)))
-                .collect(),
-            companies: companies
-                .filter_map(|(key, found): (&CompanyId, _)| Some((*key, (*found)?)))
-                .collect(),
-            members: members.filter_map(|(key, found)| Some((key.clone(), (*found)?))).collect(),
-            modules: modules.filter_map(|(key, found)| Some((key.clone(), flags((*found)?)))).collect(),
-            features: features.filter_map(|(key, found)| Some((key.clone(), (*found)?))).collect(),
-            asked,
+            subjects: rows(asked.subjects, self.subjects, |text| subject(&text)),
+            companies: rows(asked.companies, self.companies, Some),
+            members: rows(asked.members, self.members, Some),
+            modules: rows(asked.modules, self.modules, |sum| Some(module(sum))),
         }
     }
 }
 
-/// Installed and enabled, as the statement adds them up.
-const fn flags(sum: i32) -> (bool, bool) {
-    (sum & 1 != 0, sum & 2 != 0)
+fn rows<K, T, V>(keys: Vec<K>, found: Vec<Option<T>>, read: impl Fn(T) -> Option<V>) -> Rows<K, V> {
+    Rows { keys, found: found.into_iter().map(|row| row.and_then(&read)).collect() }
+}
+
+/// As the statement puts it together: a sign, then the lifecycle.
+fn subject(text: &str) -> Option<SubjectFacts> {
+    let (sign, lifecycle) = text.split_at_checked(1)?;
+    Some(SubjectFacts { idp_enabled: sign == "+", lifecycle: lifecycle.to_owned() })
+}
+
+/// As the statement adds it up.
+const fn module(sum: i32) -> ModuleFacts {
+    ModuleFacts { installed: sum & 1 != 0, enabled: sum & 2 != 0, knows_feature: sum & 4 != 0 }
 }
 
 fn lost(cause: &str) -> Unanswered {

@@ -1,9 +1,10 @@
 -- One moment: the snapshot, what the change log says since the cursor ($1), and the facts of every decision of the round.
--- $2: subjects; $3: companies; $4, $5: members (company, subject); $6: modules; $7, $8: features (module, key).
+-- $2: subjects; $3: companies; $4, $5: members (company, subject); $6, $7: modules, each with a feature key or null. A module
+-- is a sum: 1 installed, 2 enabled, 4 the key is one of it.
 SELECT pg_current_snapshot()::text AS "snapshot!",
   (SELECT epoch FROM feed.epoch) AS "epoch?",
   (SELECT revision FROM registry.model_revision) AS "revision?",
-  (SELECT extract(epoch FROM statement_timestamp() - at)::float8 FROM identity.provider_look) AS "look_age_s?",
+  (SELECT date_part('epoch', statement_timestamp() - at) FROM identity.provider_look) AS "look_age_s?",
   ARRAY(SELECT c.op::text || c.row::text FROM (
       SELECT seq, op, row FROM feed.change WHERE kind = 'tuple' AND xid >= pg_snapshot_xmax($1::text::pg_snapshot)
       UNION ALL
@@ -18,8 +19,7 @@ SELECT pg_current_snapshot()::text AS "snapshot!",
   ARRAY(SELECT (SELECT f.is_active FROM org.member_facts f WHERE f.company_id = q.company AND f.kc_sub = q.subject)
     FROM ROWS FROM (unnest($4::uuid[]), unnest($5::text[])) AS q(company, subject)) AS "members!: Vec<Option<bool>>",
   ARRAY(SELECT (SELECT CASE WHEN f.installed THEN 1 ELSE 0 END + CASE WHEN f.enabled THEN 2 ELSE 0 END
+        + CASE WHEN q.feature IS NULL OR f.kind <> 'app' OR q.feature = f.key || '.access' OR f.features ? q.feature
+          THEN 4 ELSE 0 END
       FROM registry.module_facts f WHERE f.key = q.module)
-    FROM unnest($6::text[]) AS q(module)) AS "modules!: Vec<Option<i32>>",
-  ARRAY(SELECT (SELECT f.kind <> 'app' OR f.features ? q.feature OR q.feature = f.key || '.access'
-      FROM registry.module_facts f WHERE f.key = q.module)
-    FROM ROWS FROM (unnest($7::text[]), unnest($8::text[])) AS q(module, feature)) AS "features!: Vec<Option<bool>>"
+    FROM ROWS FROM (unnest($6::text[]), unnest($7::text[])) AS q(module, feature)) AS "modules!: Vec<Option<i32>>"

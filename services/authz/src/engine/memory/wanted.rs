@@ -1,7 +1,8 @@
 //! The facts of a round: what its questions need of other services' rows, joined so that each row is looked up once, and
 //! the rows that were found. Anchors are not among them: they are tuples, and tuples are in the graph.
 
-use std::collections::{BTreeSet, HashMap};
+use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use contract::id::CompanyId;
@@ -15,14 +16,29 @@ use crate::facts::{Facts, ModuleFacts, Place, PlaceFacts, Question, SubjectFacts
 /// An object has one anchor; more are a mistake that is seen as soon as there are two.
 const MAX_ANCHORS: usize = 8;
 
-/// Which rows.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Which rows. The keys of a round stand in order, each once ([`Wanted::in_order`]).
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
-    pub(super) subjects: BTreeSet<String>,
-    pub(super) companies: BTreeSet<CompanyId>,
-    pub(super) members: BTreeSet<(CompanyId, String)>,
-    pub(super) modules: BTreeSet<String>,
-    pub(super) features: BTreeSet<(String, String)>,
+    pub(super) subjects: Vec<String>,
+    pub(super) companies: Vec<CompanyId>,
+    pub(super) members: Vec<(CompanyId, String)>,
+    /// With a feature key that the module may know.
+    pub(super) modules: Vec<(String, Option<String>)>,
+}
+
+/// Rows that were looked up, beside their keys.
+#[derive(Debug)]
+pub(super) struct Rows<K, V> {
+    pub(super) keys: Vec<K>,
+    pub(super) found: Vec<Option<V>>,
+}
+
+impl<K, V> Rows<K, V> {
+    /// The row of a key, when there is one; `None`: nobody looked.
+    fn get(&self, order: impl Fn(&K) -> Ordering) -> Option<Option<&V>> {
+        let index = self.keys.binary_search_by(order).ok()?;
+        self.found.get(index).map(Option::as_ref)
+    }
 }
 
 /// The graph and the model of one moment.
@@ -38,13 +54,10 @@ pub(crate) struct Moment {
     pub(crate) view: Arc<View>,
     pub(crate) snapshot: String,
     pub(super) look_age_s: Option<f64>,
-    pub(super) subjects: HashMap<String, SubjectFacts>,
-    pub(super) companies: HashMap<CompanyId, bool>,
-    pub(super) members: HashMap<(CompanyId, String), bool>,
-    pub(super) modules: HashMap<String, (bool, bool)>,
-    pub(super) features: HashMap<(String, String), bool>,
-    /// What was looked up: a row that is not among the answers is not there only if it was.
-    pub(super) asked: Wanted,
+    pub(super) subjects: Rows<String, SubjectFacts>,
+    pub(super) companies: Rows<CompanyId, bool>,
+    pub(super) members: Rows<(CompanyId, String), bool>,
+    pub(super) modules: Rows<(String, Option<String>), ModuleFacts>,
 }
 
 /// A place with its company, module and anchors as one graph has them.
@@ -52,6 +65,11 @@ pub(super) struct Located {
     company: Option<CompanyId>,
     module: Option<String>,
     pub(super) anchors: Vec<String>,
+}
+
+/// Where the places of a question are.
+pub(super) fn locate_all(graph: &Graph, question: &Question) -> Vec<Located> {
+    question.places.iter().map(|place| locate(graph, place)).collect()
 }
 
 /// Where a place is.
@@ -83,79 +101,91 @@ fn anchors(graph: &Graph, place: &Place) -> Vec<String> {
 impl Wanted {
     /// What a question needs whose places were located.
     pub(super) fn of(question: &Question, places: &[Located]) -> Self {
-        let mut wanted = Self::default();
         let subject = &question.subject.id;
-        wanted.subjects.insert(subject.clone());
+        let mut wanted = Self { subjects: vec![subject.clone()], ..Self::default() };
         for (place, located) in question.places.iter().zip(places) {
             if let Some(company) = located.company {
-                wanted.companies.insert(company);
-                wanted.members.insert((company, subject.clone()));
+                wanted.companies.push(company);
+                wanted.members.push((company, subject.clone()));
             }
             if let Some(module) = &located.module {
-                wanted.modules.insert(module.clone());
-                if let Some(feature) = &place.feature {
-                    wanted.features.insert((module.clone(), feature.clone()));
-                }
+                wanted.modules.push((module.clone(), place.feature.clone()));
             }
         }
         wanted
     }
 
     /// Adds another question's.
-    pub(super) fn join(&mut self, mut other: Self) {
-        self.subjects.append(&mut other.subjects);
-        self.companies.append(&mut other.companies);
-        self.members.append(&mut other.members);
-        self.modules.append(&mut other.modules);
-        self.features.append(&mut other.features);
+    pub(super) fn join(&mut self, other: Self) {
+        add(&mut self.subjects, other.subjects);
+        add(&mut self.companies, other.companies);
+        add(&mut self.members, other.members);
+        add(&mut self.modules, other.modules);
     }
 
-    fn covers(&self, other: &Self) -> bool {
-        other.subjects.is_subset(&self.subjects)
-            && other.companies.is_subset(&self.companies)
-            && other.members.is_subset(&self.members)
-            && other.modules.is_subset(&self.modules)
-            && other.features.is_subset(&self.features)
+    /// Every key once, as [`Rows`] are searched.
+    pub(super) fn in_order(mut self) -> Self {
+        order(&mut self.subjects);
+        order(&mut self.companies);
+        order(&mut self.members);
+        order(&mut self.modules);
+        self
+    }
+
+    /// At most one row of each kind is wanted; the member is that subject in that company.
+    pub(super) const fn is_of_one(&self) -> bool {
+        self.subjects.len() <= 1
+            && self.companies.len() <= 1
+            && self.members.len() <= 1
+            && self.modules.len() <= 1
     }
 }
 
+fn add<K>(all: &mut Vec<K>, more: Vec<K>) {
+    if all.is_empty() {
+        *all = more;
+    } else {
+        all.extend(more);
+    }
+}
+
+fn order<K: Ord>(keys: &mut Vec<K>) {
+    keys.sort_unstable();
+    keys.dedup();
+}
+
 impl Moment {
-    /// The facts of a question without its relations; what else must be looked up when an anchor led elsewhere than
-    /// was thought.
-    pub(super) fn facts(&self, question: &Question) -> Result<Facts, Wanted> {
-        let located: Vec<Located> =
-            question.places.iter().map(|place| locate(&self.view.graph, place)).collect();
-        let wanted = Wanted::of(question, &located);
-        if !self.asked.covers(&wanted) {
-            return Err(wanted);
-        }
-        let subject = &question.subject.id;
+    /// The facts of a question without its relations, its places as they are in this moment's graph. `None`: something
+    /// must be looked up yet, because an anchor led elsewhere than was thought.
+    pub(super) fn facts(&self, question: &Question, located: Vec<Located>) -> Option<Facts> {
+        let subject = question.subject.id.as_str();
+        let known = self.subjects.get(|key| key.as_str().cmp(subject))?;
         let places = question.places.iter().zip(located);
-        Ok(Facts {
+        let places = places.map(|(place, located)| self.place(subject, place, located));
+        Some(Facts {
             model: Arc::clone(&self.view.rules.model),
             snapshot: self.snapshot.clone(),
             look_age_s: self.look_age_s,
-            subject: self.subjects.get(subject).cloned(),
-            places: places.map(|(place, located)| self.place(subject, place, located)).collect(),
+            subject: known.cloned(),
+            places: places.collect::<Option<_>>()?,
             held: HashMap::new(),
             paths: HashMap::new(),
         })
     }
 
-    fn place(&self, subject: &str, place: &Place, located: Located) -> PlaceFacts {
+    fn place(&self, subject: &str, place: &Place, located: Located) -> Option<PlaceFacts> {
         let Located { company, module, anchors } = located;
-        let member = company.map(|company| (company, subject.to_owned()));
-        let module = module.and_then(|key| {
-            let (installed, enabled) = *self.modules.get(&key)?;
-            let feature = place.feature.as_ref().map(|feature| (key, feature.clone()));
-            let knows = feature.is_none_or(|pair| self.features.get(&pair).copied().unwrap_or(false));
-            Some(ModuleFacts { installed, enabled, knows_feature: knows })
-        });
-        PlaceFacts {
-            company_active: company.and_then(|company| self.companies.get(&company).copied()),
-            member_active: member.and_then(|member| self.members.get(&member).copied()),
-            module,
-            anchors,
+        let mut facts = PlaceFacts { anchors, ..PlaceFacts::default() };
+        if let Some(company) = company {
+            let member = |(of, who): &(CompanyId, String)| (of, who.as_str()).cmp(&(&company, subject));
+            facts.company_active = self.companies.get(|key| key.cmp(&company))?.copied();
+            facts.member_active = self.members.get(member)?.copied();
         }
+        if let Some(module) = module {
+            let key = (module.as_str(), place.feature.as_deref());
+            let found = self.modules.get(|(of, feature)| (of.as_str(), feature.as_deref()).cmp(&key))?;
+            facts.module = found.cloned();
+        }
+        Some(facts)
     }
 }
