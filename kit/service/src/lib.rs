@@ -36,6 +36,7 @@ pub mod query;
 pub mod readiness;
 pub mod reply;
 pub mod serve;
+mod turn;
 
 pub use audit::{AuditEvent, AuditedTx, changes};
 pub use body::RawBody;

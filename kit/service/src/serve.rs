@@ -3,9 +3,15 @@
 use std::time::Duration;
 
 use axum::Router;
+use axum::serve::Listener;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use crate::turn::Turn;
 use crate::{Core, layers, probes};
 
 /// Why a service ended other than by being told to.
@@ -34,16 +40,29 @@ pub async fn serve(
     drain: Duration,
 ) -> Result<(), ServeError> {
     let app = layers::around(&core, routes.merge(probes::routes(core.clone())));
-    let draining = stop.clone();
-    let serving = axum::serve(listener, app).with_graceful_shutdown(draining.cancelled_owned());
+    let serving = accept(listener, app, &stop);
     let deadline = async {
         stop.cancelled().await;
         tokio::time::sleep(drain).await;
     };
     tokio::select! {
-        served = serving => served?,
+        () = serving => {}
         () = deadline => tracing::warn!(service = core.name, "requests were still in flight when the drain ended"),
     }
     core.pool.close().await;
     Ok(())
+}
+
+/// Accepts until `stop`, then returns when the last connection has ended. Each connection is served as `axum::serve` would
+/// that upgrades none, but for its [`Turn`].
+async fn accept(mut listener: TcpListener, app: Router, stop: &CancellationToken) {
+    let connections = GracefulShutdown::new();
+    while let Some((stream, _)) = stop.run_until_cancelled(Listener::accept(&mut listener)).await {
+        let builder = Builder::new(TokioExecutor::new());
+        let service = TowerToHyperService::new(app.clone());
+        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+        tokio::spawn(Turn::of(connections.watch(connection)));
+    }
+    drop(listener);
+    connections.shutdown().await;
 }

@@ -294,7 +294,7 @@ async fn statement(connection: &mut PgConnection, cursor: &str, wanted: &Wanted)
         &of_members,
         &members,
         &modules,
-        &features as &[Option<String>]
+        &features as _
     )
     .fetch_one(connection)
     .await

@@ -35,6 +35,7 @@ pub(super) struct Rows<K, V> {
 
 impl<K, V> Rows<K, V> {
     /// The row of a key, when there is one; `None`: nobody looked.
+    #[expect(clippy::option_option, reason = "outer: looked up; inner: there")]
     fn get(&self, order: impl Fn(&K) -> Ordering) -> Option<Option<&V>> {
         let index = self.keys.binary_search_by(order).ok()?;
         self.found.get(index).map(Option::as_ref)
