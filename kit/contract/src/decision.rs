@@ -1,5 +1,6 @@
 //! The access decision (gateway document, "Access decision"): its request, its reasons, its answer.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -47,7 +48,10 @@ impl ObjectRef {
 
 impl fmt::Display for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.kind, self.id)
+        // By hand, because a decision is told with several of them.
+        f.write_str(&self.kind)?;
+        f.write_str(":")?;
+        f.write_str(&self.id)
     }
 }
 
@@ -256,7 +260,7 @@ impl Reason {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// What kind of fact (`step`, `membership`, `relation`, …).
-    pub key: String,
+    pub key: Cow<'static, str>,
     /// The fact.
     pub value: String,
 }

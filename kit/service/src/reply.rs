@@ -13,6 +13,9 @@ use serde_json::Value;
 use crate::ApiError;
 use crate::account::Reason;
 
+/// Of an answer that tells of one thing; a longer one moves while it is written.
+const USUAL_BYTES: usize = 1_024;
+
 /// 200 `{"data": …}`.
 #[derive(Debug)]
 pub struct Data<T>(pub T);
@@ -34,8 +37,9 @@ impl<T: Serialize> IntoResponse for Created<T> {
 }
 
 pub(crate) fn render<T: Serialize>(status: StatusCode, data: T) -> Response {
-    match serde_json::to_vec(&DataBody { data }) {
-        Ok(bytes) => json_response(status, bytes),
+    let mut bytes = Vec::with_capacity(USUAL_BYTES);
+    match serde_json::to_writer(&mut bytes, &DataBody { data }) {
+        Ok(()) => json_response(status, bytes),
         Err(error) => ApiError::internal(error).into_response(),
     }
 }

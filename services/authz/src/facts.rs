@@ -2,12 +2,12 @@
 //! steps 1 to 6 and the relations of step 7 come from one moment of the database, so that no decision rests on a state
 //! that never was. The steps (`decision/steps.rs`) only read them; nothing here does I/O.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use contract::decision::{ObjectRef, SUPERADMIN};
 use contract::grants::SYSTEM_ID;
 use contract::id::CompanyId;
+use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Model;

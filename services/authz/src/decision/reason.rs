@@ -23,13 +23,13 @@ impl Trail {
         trail
     }
 
-    pub(super) fn note(&mut self, key: &str, value: impl Into<String>) {
-        self.0.push(Evidence { key: key.to_owned(), value: value.into() });
+    pub(super) fn note(&mut self, key: &'static str, value: impl Into<String>) {
+        self.0.push(Evidence { key: key.into(), value: value.into() });
     }
 
     /// Puts the number of the deciding step in front.
     pub(super) fn finish(mut self, step: usize) -> Vec<Evidence> {
-        self.0.insert(0, Evidence { key: "step".to_owned(), value: step.to_string() });
+        self.0.insert(0, Evidence { key: "step".into(), value: step.to_string() });
         self.0
     }
 }

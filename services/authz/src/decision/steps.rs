@@ -193,7 +193,7 @@ fn noted(trail: &mut Trail, membership: &str, verdict: Verdict) -> Verdict {
 fn company_role(case: &Case<'_>, company: CompanyId, trail: &mut Trail) -> Verdict {
     let Some(role) = &case.request.required_company_role else { return Verdict::Pass };
     let held = case.facts.holds(&Ask::company_role(company, role));
-    trail.note("companyRole", format!("{role} {}", word(held)));
+    trail.note("companyRole", [role, " ", word(held)].concat());
     match held {
         Held::Yes => Verdict::Pass,
         Held::No => Verdict::Deny(Reason::CompanyRoleRequired, "companyRole"),
@@ -204,7 +204,7 @@ fn company_role(case: &Case<'_>, company: CompanyId, trail: &mut Trail) -> Verdi
 fn platform_role(case: &Case<'_>, trail: &mut Trail) -> Held {
     let role = case.request.required_platform_role.as_deref().unwrap_or_default();
     let held = Ask::platform_role(role).map_or(Held::No, |ask| case.facts.holds(&ask));
-    trail.note("platformRole", format!("{role} {}", word(held)));
+    trail.note("platformRole", [role, " ", word(held)].concat());
     held
 }
 
@@ -229,7 +229,7 @@ fn relation_is_held(case: &Case<'_>, trail: &mut Trail) -> Verdict {
     let known = case.facts.model.knows(&ask.object.kind, relation);
     if known != Known::Yes {
         let what = if known == Known::NoType { "unknown type" } else { "unknown relation" };
-        trail.note("relation", format!("{relation} {what}"));
+        trail.note("relation", [relation, " ", what].concat());
         return Verdict::Deny(Reason::EngineDenied, "relation");
     }
     if let Some(company) = case.request.company_id {
@@ -240,7 +240,7 @@ fn relation_is_held(case: &Case<'_>, trail: &mut Trail) -> Verdict {
         }
     }
     let held = case.facts.holds(&ask);
-    trail.note("relation", format!("{relation} {}", word(held)));
+    trail.note("relation", [relation, " ", word(held)].concat());
     if let Some(path) = case.facts.paths.get(&ask).filter(|path| !path.is_empty()) {
         trail.note("path", path);
     }

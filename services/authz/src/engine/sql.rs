@@ -3,10 +3,10 @@
 //! model, whose revision the statement itself checks; so it is always exact, and it is what other engines are compared
 //! with.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hashbrown::HashMap;
 use serde_json::json;
 use service::config::DatabaseConfig;
 use sqlx::types::Json;

@@ -148,7 +148,7 @@ impl Graph {
 
     /// `type:id`.
     pub(crate) fn name(&self, node: Node) -> String {
-        format!("{}:{}", self.words.text(self.names.kind(node)), self.names.id(node))
+        [self.words.text(self.names.kind(node)), ":", &self.names.id(node)].concat()
     }
 
     fn side(&self, way: Way) -> (&Edges, &Delta) {

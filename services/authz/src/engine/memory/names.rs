@@ -34,10 +34,15 @@ fn encode(id: &str) -> Vec<u8> {
 
 fn decode(bytes: &[u8]) -> String {
     match bytes.split_first() {
-        Some((1, uuid)) => Uuid::from_slice(uuid).map(|uuid| uuid.to_string()).unwrap_or_default(),
+        Some((1, uuid)) => Uuid::from_slice(uuid).map(text).unwrap_or_default(),
         Some((_, text)) => String::from_utf8_lossy(text).into_owned(),
         None => String::new(),
     }
+}
+
+/// As its `Display` writes it, without the machinery of formatting.
+fn text(uuid: Uuid) -> String {
+    uuid.hyphenated().encode_lower(&mut Uuid::encode_buffer()).to_owned()
 }
 
 /// Names that are not added to any more.

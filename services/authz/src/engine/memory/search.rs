@@ -334,8 +334,8 @@ pub(super) fn tuple_text(graph: &Graph, object: Node, relation: Word, subject: N
     let (object, subject) = (graph.name(object), graph.name(subject));
     let relation = graph.words.text(relation);
     match graph.words.text(of) {
-        "" => format!("{object}#{relation}@{subject}"),
-        of => format!("{object}#{relation}@{subject}#{of}"),
+        "" => [&object, "#", relation, "@", &subject].concat(),
+        of => [&object, "#", relation, "@", &subject, "#", of].concat(),
     }
 }
 

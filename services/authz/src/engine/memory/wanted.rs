@@ -2,10 +2,10 @@
 //! the rows that were found. Anchors are not among them: they are tuples, and tuples are in the graph.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use contract::id::CompanyId;
+use hashbrown::HashMap;
 
 use super::graph::{Graph, Way};
 use super::rules::Bound;
