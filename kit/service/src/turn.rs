@@ -32,7 +32,8 @@ impl<F: Future> Turn<F> {
     }
 
     fn poll_once(&mut self) -> Poll<F::Output> {
-        self.calls.called.store(false, Ordering::SeqCst);
+        // Swapped: whatever a call before this one tells of is seen by the poll.
+        self.calls.called.swap(false, Ordering::SeqCst);
         self.calls.polled.store(true, Ordering::SeqCst);
         let polled = self.connection.as_mut().poll(&mut Context::from_waker(&self.waker));
         self.calls.polled.store(false, Ordering::SeqCst);
