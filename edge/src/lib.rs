@@ -135,7 +135,7 @@ pub(crate) struct Edge {
     pub(crate) apart: Handle,
     /// Cancelled when the end was asked for; nothing is ready from then on.
     pub(crate) stop: CancellationToken,
-    /// Cancelled when no new work is taken.
+    /// Begun when no new work is taken.
     pub(crate) drain: Drain,
     /// Cancelled when the drain is over: whatever still runs is dropped.
     pub(crate) end: CancellationToken,

@@ -39,7 +39,7 @@ pub(crate) struct Meter {
 #[derive(Default)]
 struct Counted {
     series: Mutex<Series>,
-    in_flight: Arc<AtomicI64>,
+    in_flight: AtomicI64,
 }
 
 /// The series that a worker has looked up. They are bounded by what there is: the table's routes, the catalog's modules, and
@@ -85,12 +85,17 @@ pub(crate) struct Lines {
 }
 
 /// A request in progress.
-#[derive(Debug)]
-pub(crate) struct InFlight(Arc<AtomicI64>);
+pub(crate) struct InFlight(Arc<Counted>);
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl std::fmt::Debug for InFlight {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("InFlight")
     }
 }
 
@@ -226,7 +231,7 @@ impl Meter {
     pub(crate) fn begin(&self) -> Option<InFlight> {
         OBSERVED.then(|| {
             self.counted.in_flight.fetch_add(1, Ordering::Relaxed);
-            InFlight(Arc::clone(&self.counted.in_flight))
+            InFlight(Arc::clone(&self.counted))
         })
     }
 

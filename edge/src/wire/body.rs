@@ -4,7 +4,6 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crate::meter::InFlight;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
@@ -17,6 +16,7 @@ use super::pieces::Pieces;
 use super::place::Turn;
 use super::tunnel::Tunnel;
 use crate::config::Budgets;
+use crate::meter::InFlight;
 use crate::way::account::Open;
 
 /// A body to a client, and what stays open until it is sent or dropped.

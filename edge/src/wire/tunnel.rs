@@ -7,7 +7,6 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use crate::meter::InFlight;
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::Instant;
@@ -16,6 +15,7 @@ use tokio_util::io::poll_read_buf;
 use super::alarm::Alarm;
 use super::place::Turn;
 use super::socket::Socket;
+use crate::meter::InFlight;
 use crate::way::account::Open;
 
 /// Read at once; more gains nothing for messages.
@@ -29,17 +29,9 @@ pub(crate) struct Tunnel {
     early: Bytes,
     longest_pause: Duration,
     turn: Option<Turn>,
-    in_flight: Option<InFlightHeld>,
+    /// Counted as in progress.
+    in_flight: Option<InFlight>,
     account: Open,
-}
-
-/// Counted as in progress.
-struct InFlightHeld(#[expect(dead_code, reason = "held for its drop")] InFlight);
-
-impl std::fmt::Debug for InFlightHeld {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("InFlight")
-    }
 }
 
 impl Tunnel {
@@ -53,7 +45,7 @@ impl Tunnel {
     }
 
     pub(crate) fn keep(&mut self, in_flight: Option<InFlight>, account: Open) {
-        self.in_flight = in_flight.map(InFlightHeld);
+        self.in_flight = in_flight;
         self.account = account;
     }
 

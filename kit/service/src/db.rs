@@ -62,12 +62,12 @@ pub fn options(config: &DatabaseConfig, settings: &[(&str, &str)]) -> PgConnectO
 /// One connection, for a worker whose statements follow each other. A pool asks each connection whether it still lives when
 /// it comes back, which costs the server about as much as a short statement.
 #[derive(Debug)]
-pub struct Line {
+pub struct OwnConnection {
     options: PgConnectOptions,
     idle: Option<(PgConnection, Instant)>,
 }
 
-impl Line {
+impl OwnConnection {
     /// Connects when it is needed.
     #[must_use]
     pub fn new(config: &DatabaseConfig) -> Self {

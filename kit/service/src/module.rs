@@ -84,7 +84,7 @@ impl Parts {
 /// of idempotent operations that have expired are removed meanwhile.
 ///
 /// # Errors
-/// The listener failed, or a metric family was registered twice.
+/// A metric family was registered twice, or the routes cannot be made.
 pub async fn serve(
     config: &ModuleConfig,
     clock: Clock,
@@ -95,5 +95,6 @@ pub async fn serve(
     let parts = Parts::start(config, clock, &stop)?;
     let core = parts.core.clone();
     tokio::spawn(idempotency::sweep_hourly(core.clone(), stop.clone()));
-    crate::serve(core, routes(parts)?, listener, stop, config.service.drain_timeout).await
+    crate::serve(core, routes(parts)?, listener, stop, config.service.drain_timeout).await;
+    Ok(())
 }

@@ -14,12 +14,9 @@ use tokio_util::sync::CancellationToken;
 use crate::turn::Turn;
 use crate::{Core, layers, probes};
 
-/// Why a service ended other than by being told to.
+/// Why a service could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The listener failed.
-    #[error("the listener failed: {0}")]
-    Listener(#[from] std::io::Error),
     /// A metric family was registered twice.
     #[error("metrics: {0}")]
     Metrics(#[from] prometheus::Error),
@@ -28,17 +25,15 @@ pub enum ServeError {
     Unfit(String),
 }
 
-/// Serves `routes` and the probes. Cancelling `stop` stops accepting; requests in flight finish within `drain`.
-///
-/// # Errors
-/// The listener failed.
+/// Serves `routes` and the probes. Cancelling `stop` stops accepting; requests in flight finish within `drain`. A connection
+/// that cannot be accepted is no reason to end.
 pub async fn serve(
     core: Core,
     routes: Router,
     listener: TcpListener,
     stop: CancellationToken,
     drain: Duration,
-) -> Result<(), ServeError> {
+) {
     let app = layers::around(&core, routes.merge(probes::routes(core.clone())));
     let serving = accept(listener, app, &stop);
     let deadline = async {
@@ -50,7 +45,6 @@ pub async fn serve(
         () = deadline => tracing::warn!(service = core.name, "requests were still in flight when the drain ended"),
     }
     core.pool.close().await;
-    Ok(())
 }
 
 /// Accepts until `stop`, then returns when the last connection has ended. Each connection is served as `axum::serve` would

@@ -45,7 +45,7 @@ pub const BUNDLE: Bundle = Bundle {
 /// Serves the module until `shutdown` is cancelled, then drains.
 ///
 /// # Errors
-/// The listener failed, or a metric family was registered twice.
+/// A metric family was registered twice.
 pub async fn serve(
     config: Config,
     listener: TcpListener,

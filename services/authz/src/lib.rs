@@ -38,7 +38,7 @@ pub const OPENAPI: &str = include_str!("../openapi.json");
 /// Serves authz until `shutdown` is cancelled, then drains.
 ///
 /// # Errors
-/// The listener failed, a metric family was registered twice, or nobody is a superadmin and nobody is to become one.
+/// A metric family was registered twice, or nobody is a superadmin and nobody is to become one.
 pub async fn serve(
     config: Config,
     listener: TcpListener,
@@ -51,7 +51,7 @@ pub async fn serve(
     let app = App::start(core.clone(), &config, &shutdown)?;
     let serving = service::serve(core, router(app), listener, shutdown, config.service.drain_timeout);
     tokio::select! {
-        served = serving => served,
+        () = serving => Ok(()),
         Err(unfit) = superadmins => Err(unfit),
     }
 }

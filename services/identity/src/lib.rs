@@ -38,7 +38,7 @@ pub const OPENAPI: &str = include_str!("../openapi.json");
 /// Serves identity until `shutdown` is cancelled, then drains.
 ///
 /// # Errors
-/// The listener failed, or a metric family was registered twice.
+/// A metric family was registered twice.
 pub async fn serve(
     config: Config,
     listener: TcpListener,
@@ -50,5 +50,6 @@ pub async fn serve(
     if let Some(target) = config.reconcile {
         tokio::spawn(reconcile::run(app.clone(), target, shutdown.clone()));
     }
-    service::serve(core, router(app), listener, shutdown, config.service.drain_timeout).await
+    service::serve(core, router(app), listener, shutdown, config.service.drain_timeout).await;
+    Ok(())
 }

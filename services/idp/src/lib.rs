@@ -53,7 +53,7 @@ pub const OPENAPI: &str = include_str!("../openapi.json");
 /// queue, so an answer of `/ready` means that logins work.
 ///
 /// # Errors
-/// The listener failed, or the data cannot be prepared for another reason than an outage.
+/// The data cannot be prepared for another reason than an outage.
 pub async fn serve(
     config: Config,
     listener: TcpListener,
@@ -75,7 +75,7 @@ pub async fn serve_at(
     let Some(app) = App::start(&config, clock, &shutdown).await? else { return Ok(()) };
     let sweeping = tokio::spawn(sweep::run(app.clone(), shutdown.clone()));
     let core = app.core().clone();
-    let served = service::serve(core, router(app), listener, shutdown, config.service.drain_timeout).await;
+    service::serve(core, router(app), listener, shutdown, config.service.drain_timeout).await;
     sweeping.abort();
-    served
+    Ok(())
 }

@@ -42,7 +42,7 @@ pub const OPENAPI: &str = include_str!("../openapi.json");
 /// Serves org until `shutdown` is cancelled, then drains.
 ///
 /// # Errors
-/// The listener failed, or a metric family was registered twice.
+/// A metric family was registered twice.
 pub async fn serve(
     config: Config,
     listener: TcpListener,
@@ -52,5 +52,6 @@ pub async fn serve(
     let hold = core.readiness.hold("derived tuples");
     tokio::spawn(tuples::repair::at_start(core.clone(), hold, shutdown.clone()));
     let app = App::new(core.clone(), &config);
-    service::serve(core, router(app), listener, shutdown, config.service.drain_timeout).await
+    service::serve(core, router(app), listener, shutdown, config.service.drain_timeout).await;
+    Ok(())
 }

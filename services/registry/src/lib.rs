@@ -41,7 +41,7 @@ pub const OPENAPI: &str = include_str!("../openapi.json");
 ///
 /// # Errors
 /// [`ServeError::Unfit`] when the bundles or the install list do not fit together, or do not fit what is registered
-/// already; else the listener failed or a metric family was registered twice.
+/// already; else a metric family was registered twice.
 pub async fn serve(
     config: Config,
     bundles: Vec<Bundle>,
@@ -57,9 +57,7 @@ pub async fn serve(
     let app = App::new(core.clone(), &config, &shipped, &stop);
     let pass = start::Pass { app: app.clone(), shipped, install };
     let pass = tokio::spawn(pass.at_start(hold, stop.clone()));
-    let served =
-        service::serve(core, router(app), listener, stop.clone(), config.service.drain_timeout).await;
+    service::serve(core, router(app), listener, stop.clone(), config.service.drain_timeout).await;
     stop.cancel();
-    served?;
     pass.await.unwrap_or_else(|died| Err(ServeError::Unfit(format!("the start-up pass died: {died}"))))
 }

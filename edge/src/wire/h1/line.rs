@@ -114,12 +114,12 @@ impl<S: ClientSocket> Line<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
     /// The next request's head, whose body can then be read; `Ok(None)` when the client has left between requests,
-    /// `Err(None)` when it has left within one. `begun` when some of it has come.
+    /// `Err(None)` when it has left within one. `has_input` when some of it has come.
     pub(crate) fn poll_head(
         &self,
         context: &mut Context<'_>,
         limits: &Limits,
-        begun: &mut bool,
+        has_input: &mut bool,
     ) -> Poll<Result<Option<RequestHead>, Option<Fault>>> {
         let mut wire = self.wire();
         loop {
@@ -128,7 +128,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
                 wire.expects = head.expects && !wire.reader.is_done();
                 return Poll::Ready(Ok(Some(head)));
             }
-            *begun = !wire.input.is_empty();
+            *has_input = !wire.input.is_empty();
             match ready!(wire.poll_read(context)) {
                 Ok(0) if wire.input.is_empty() => return Poll::Ready(Ok(None)),
                 Ok(0) | Err(_) => return Poll::Ready(Err(None)),

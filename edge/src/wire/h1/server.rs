@@ -119,8 +119,8 @@ where
         let limits = &self.edge.config.limits;
         let (mut begun, mut leaving) = (false, false);
         poll_fn(|context| {
-            let mut some = begun;
-            match line.poll_head(context, limits, &mut some) {
+            let mut has_input = begun;
+            match line.poll_head(context, limits, &mut has_input) {
                 Poll::Ready(Ok(Some(head))) => return Poll::Ready(Ok(head)),
                 Poll::Ready(Ok(None)) => return Poll::Ready(Err(Quiet::Leave)),
                 Poll::Ready(Err(Some(fault))) => {
@@ -129,7 +129,7 @@ where
                 Poll::Ready(Err(None)) => return Poll::Ready(Err(Quiet::Drop)),
                 Poll::Pending => {}
             }
-            if !begun && some {
+            if !begun && has_input {
                 begun = true;
                 alarm.set(Instant::now() + timers.head);
             }

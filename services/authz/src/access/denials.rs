@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use service::ApiError;
 use service::config::DatabaseConfig;
-use service::db::Line;
+use service::db::OwnConnection;
 use sqlx::types::Json;
 use tokio::sync::{mpsc, oneshot};
 
@@ -94,7 +94,7 @@ impl DenialLog {
     #[must_use]
     pub fn start(database: &DatabaseConfig) -> Self {
         let (sender, queue) = mpsc::channel(MAX_WAITING);
-        tokio::spawn(write_all(Line::new(database), queue));
+        tokio::spawn(write_all(OwnConnection::new(database), queue));
         Self(sender)
     }
 
@@ -112,10 +112,10 @@ impl DenialLog {
     }
 }
 
-async fn write_all(mut line: Line, mut queue: mpsc::Receiver<Waiting>) {
+async fn write_all(mut own: OwnConnection, mut queue: mpsc::Receiver<Waiting>) {
     let mut waiting = Vec::new();
     while queue.recv_many(&mut waiting, MAX_ROWS).await > 0 {
-        let outcome = insert(&mut line, &waiting).await;
+        let outcome = insert(&mut own, &waiting).await;
         if let Err(error) = &outcome {
             tracing::error!(%error, denials = waiting.len(), "denials could not be audited");
         }
@@ -126,9 +126,9 @@ async fn write_all(mut line: Line, mut queue: mpsc::Receiver<Waiting>) {
     }
 }
 
-async fn insert(line: &mut Line, waiting: &[Waiting]) -> sqlx::Result<()> {
+async fn insert(own: &mut OwnConnection, waiting: &[Waiting]) -> sqlx::Result<()> {
     let rows: Vec<&Denial> = waiting.iter().map(|one| &one.denial).collect();
-    let mut connection = line.take().await?;
+    let mut connection = own.take().await?;
     sqlx::query!(
         "INSERT INTO audit.authz__events(company_id, actor, action, subject, correlation_id, payload)
          SELECT company, actor, action, subject, correlation, payload
@@ -138,6 +138,6 @@ async fn insert(line: &mut Line, waiting: &[Waiting]) -> sqlx::Result<()> {
     )
     .execute(&mut connection)
     .await?;
-    line.put_back(connection);
+    own.put_back(connection);
     Ok(())
 }

@@ -72,6 +72,33 @@ async fn a_denial_that_cannot_be_written_is_503_and_an_allow_is_not_touched() {
     assert_eq!(app.reason("root", in_company(company)).await, "COMPANY_MEMBERSHIP_REQUIRED", "it heals");
 }
 
+/// The writer's connection is its own and is kept; one that broke is not.
+#[tokio::test]
+async fn a_connection_that_broke_costs_one_denial_at_most() {
+    let app = App::start().await;
+    let company = app.rows().company().await;
+    let ask = async || app.can("root", in_company(company)).await.status;
+    let writers = async || {
+        let text = "SELECT pid FROM pg_stat_activity
+             WHERE datname = current_database() AND query LIKE 'INSERT INTO audit.authz__events%'";
+        sqlx::query_scalar::<_, i32>(text).fetch_all(&app.owner).await.expect("activity")
+    };
+    assert_eq!((ask().await, ask().await), (200, 200));
+    let [first] = writers().await[..] else { panic!("one connection writes denials") };
+    sqlx::query("SELECT pg_terminate_backend($1, 5000)")
+        .bind(first)
+        .execute(&app.owner)
+        .await
+        .expect("its end");
+    let (next, after) = (ask().await, ask().await);
+    assert!(matches!(next, 200 | 503), "503 when it was in use just now: {next}");
+    assert_eq!(after, 200);
+    let [second] = writers().await[..] else { panic!("one connection writes denials") };
+    assert_ne!(first, second);
+    let told = usize::from(next == 200) + 3;
+    assert_eq!(app.audit().await.len(), told, "whoever was told has a row");
+}
+
 #[tokio::test]
 async fn many_denials_at_once_each_have_their_row() {
     let app = App::start().await;
