@@ -2,7 +2,6 @@
 //! byte is sent or nobody wants any more: the request's span ends, and its line goes to the access log.
 
 use std::borrow::Cow;
-use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,7 +15,7 @@ use super::clearance::Destination;
 use super::named::Named;
 
 /// Where a worker's lines go.
-pub(crate) type Log = Arc<Lines>;
+pub(crate) type Log = Arc<Lines<Box<Account>>>;
 
 /// What is told of a request in the end: never a token, a body, or a path with ids; the subject only as a hash.
 pub(crate) struct Account {
@@ -34,6 +33,7 @@ pub(crate) struct Account {
     /// The log, where it wants a line.
     pub(super) log: Option<Log>,
     /// Known when it is closed.
+    pub(super) ended: Instant,
     pub(super) bytes_in: u64,
     pub(super) bytes_out: u64,
 }
@@ -106,45 +106,41 @@ impl Account {
             }
             span.end();
         }
-        if let Some(log) = &self.log {
-            self.tell(log);
+        if let Some(log) = self.log.take() {
+            self.ended = Instant::now();
+            log.put(self.ended.into_std(), self);
         }
     }
 
-    fn tell(&self, log: &Log) {
-        let now = Instant::now();
-        let trace = self.named.context().map(|context| halves(context.trace_id()));
-        let elapsed = now.saturating_duration_since(self.began);
-        let (upstream, upstream_took) = self.forwarded.as_ref().map_or(("", Duration::ZERO), Forwarded::told);
-        log.put(now.into_std(), &Told { account: self, trace, elapsed, upstream, upstream_took });
+    fn trace(&self) -> Option<[u64; 2]> {
+        self.named.context().map(|context| halves(context.trace_id()))
+    }
+
+    fn subject(&self) -> Option<u64> {
+        self.caller.as_ref().map(|caller| caller.subject_hash)
+    }
+
+    fn upstream(&self) -> (&str, Duration) {
+        self.forwarded.as_ref().map_or(("", Duration::ZERO), Forwarded::told)
     }
 }
 
-/// What its line tells.
-struct Told<'a> {
-    account: &'a Account,
-    trace: Option<[u64; 2]>,
-    elapsed: Duration,
-    upstream: &'a str,
-    upstream_took: Duration,
-}
-
-access_line!(Told<'_>, |told| {
+access_line!(Account, |account| {
     "service": word("gateway"),
-    "correlation_id": quoted(told.account.named.correlation.as_str()),
-    "trace_id": hex(told.trace.as_ref().map_or(&[], |id| id.as_slice())),
-    "subject": hex(told.account.caller.as_ref().map_or(&[], |caller| slice::from_ref(&caller.subject_hash))),
-    "method": quoted(told.account.method.as_str()),
-    "route": word(told.account.route),
-    "status": number(u64::from(told.account.status)),
-    "elapsed_us": number(micros(told.elapsed)),
-    "first_byte_us": number(micros(told.account.first_byte)),
-    "upstream": quoted(told.upstream),
-    "upstream_us": number(micros(told.upstream_took)),
-    "bytes_in": number(told.account.bytes_in),
-    "bytes_out": number(told.account.bytes_out),
-    "origin": word(if told.account.from_edge { "edge" } else { "upstream" }),
-    "reason": quoted(&told.account.reason),
+    "correlation_id": quoted(account.named.correlation.as_str()),
+    "trace_id": hex(account.trace().as_ref().map_or(&[], |id| id.as_slice())),
+    "subject": hex(account.subject().as_slice()),
+    "method": word(account.method.as_str()),
+    "route": word(account.route),
+    "status": number(u64::from(account.status)),
+    "elapsed_us": number(micros(account.ended.saturating_duration_since(account.began))),
+    "first_byte_us": number(micros(account.first_byte)),
+    "upstream": quoted(account.upstream().0),
+    "upstream_us": number(micros(account.upstream().1)),
+    "bytes_in": number(account.bytes_in),
+    "bytes_out": number(account.bytes_out),
+    "origin": word(if account.from_edge { "edge" } else { "upstream" }),
+    "reason": quoted(&account.reason),
 });
 
 impl Forwarded {

@@ -157,6 +157,7 @@ impl Trace {
             from_edge,
             reason,
             log: self.log,
+            ended: self.began,
             bytes_in: 0,
             bytes_out: 0,
         };
