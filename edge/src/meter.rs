@@ -38,8 +38,27 @@ pub(crate) struct Meter {
 /// until the core of another gives it away.
 #[derive(Default)]
 struct Counted {
-    series: Mutex<Series>,
+    counts: Mutex<Counts>,
     in_flight: AtomicI64,
+}
+
+/// Requests are counted many together, because what counts them is not in a core's nearest memory after a request.
+#[derive(Default)]
+struct Counts {
+    answered: Vec<Answered>,
+    /// The modules that `answered` went to.
+    modules: Vec<Arc<str>>,
+    series: Series,
+}
+
+/// One answered request.
+struct Answered {
+    route: &'static str,
+    method: usize,
+    status: u16,
+    elapsed: Duration,
+    /// Which of the modules it was forwarded to, and how long that took.
+    forwarded: Option<(usize, Duration)>,
 }
 
 /// The series that a worker has looked up. They are bounded by what there is: the table's routes, the catalog's modules, and
@@ -47,14 +66,28 @@ struct Counted {
 #[derive(Default)]
 struct Series {
     http: BTreeMap<(usize, usize, u16), HttpSeries>,
-    forwarded: BTreeMap<Box<str>, (LocalHistogram, CountersByStatus)>,
+    forwarded: BTreeMap<Arc<str>, (LocalHistogram, CountersByStatus)>,
 }
 
 type CountersByStatus = Vec<(u16, LocalIntCounter)>;
 
+/// So many requests are counted together.
+const BATCH: usize = 128;
+
 /// Methods with series of their own; a client may invent any number of others.
-const KNOWN: [Method; 7] =
-    [Method::GET, Method::POST, Method::PUT, Method::DELETE, Method::PATCH, Method::HEAD, Method::OPTIONS];
+const KNOWN: [Method; 9] = [
+    Method::GET,
+    Method::POST,
+    Method::PUT,
+    Method::DELETE,
+    Method::PATCH,
+    Method::HEAD,
+    Method::OPTIONS,
+    Method::CONNECT,
+    Method::TRACE,
+];
+/// The label of all others.
+const OTHER: &str = "OTHER";
 
 /// Whether requests are counted at all; only `loadtests/observe/cost` builds an edge that does not, to compare.
 pub(crate) const OBSERVED: bool = !cfg!(feature = "unobserved");
@@ -241,7 +274,9 @@ impl Meter {
         let in_flight = workers.iter().map(|counted| counted.in_flight.load(Ordering::Relaxed)).sum();
         self.metrics.http().set_in_flight(in_flight);
         for counted in &*workers {
-            lock(&counted.series).flush();
+            let mut counts = lock(&counted.counts);
+            self.count(&mut counts);
+            counts.series.flush();
         }
     }
 
@@ -271,40 +306,50 @@ impl Meter {
     /// One answered request; where it was forwarded to a module, with that and how long it took.
     pub(crate) fn answered(
         &self,
-        label: &'static str,
+        route: &'static str,
         method: &Method,
         status: u16,
         elapsed: Duration,
-        forwarded: Option<(&str, Duration)>,
+        forwarded: Option<(&Arc<str>, Duration)>,
     ) {
+        let method = KNOWN.iter().position(|known| known == method).unwrap_or(KNOWN.len());
         // This worker's own, so the lock is waited for only beside a scrape, and then for microseconds.
-        let mut series = lock(&self.counted.series);
-        match KNOWN.iter().position(|known| known == method) {
-            Some(known) => {
-                // Labels are constants, so their address says which one it is.
-                let entry = series.http.entry((label.as_ptr().addr(), known, status));
-                let found = || self.metrics.http().series(label, method.as_str(), status);
-                entry.or_insert_with(found).observe(elapsed);
-            }
-            None => self.metrics.http().observe(label, method.as_str(), status, elapsed),
-        }
-        if let Some((module, took)) = forwarded {
-            self.forwarded(&mut series, module, status, took);
+        let mut counts = lock(&self.counted.counts);
+        let forwarded = forwarded.map(|(module, took)| (counts.number(module), took));
+        counts.answered.push(Answered { route, method, status, elapsed, forwarded });
+        if counts.answered.len() >= BATCH {
+            self.count(&mut counts);
         }
     }
 
+    #[inline(never)]
+    fn count(&self, counts: &mut Counts) {
+        let Counts { answered, modules, series } = counts;
+        for Answered { route, method, status, elapsed, forwarded } in answered.drain(..) {
+            // Routes are constants, so their address says which one it is.
+            let entry = series.http.entry((route.as_ptr().addr(), method, status));
+            let named = KNOWN.get(method).map_or(OTHER, Method::as_str);
+            entry.or_insert_with(|| self.metrics.http().series(route, named, status)).observe(elapsed);
+            let module = forwarded.and_then(|(number, took)| Some((modules.get(number)?, took)));
+            if let Some((module, took)) = module {
+                self.forwarded(series, module, status, took);
+            }
+        }
+        modules.clear();
+    }
+
     /// One request that was forwarded to a module, with the status the client gets.
-    fn forwarded(&self, series: &mut Series, module: &str, status: u16, took: Duration) {
+    fn forwarded(&self, series: &mut Series, module: &Arc<str>, status: u16, took: Duration) {
         let Some((duration, counters)) = series.forwarded.get_mut(module) else {
             let duration = self.upstream_duration.with_label_values(&[module]).local();
-            series.forwarded.insert(Box::from(module), (duration, Vec::new()));
+            series.forwarded.insert(Arc::clone(module), (duration, Vec::new()));
             return self.forwarded(series, module, status, took);
         };
         duration.observe(took.as_secs_f64());
         if let Some((_, counter)) = counters.iter().find(|(known, _)| *known == status) {
             return counter.inc();
         }
-        let counter = self.upstream_requests.with_label_values(&[module, status.to_string().as_str()]);
+        let counter = self.upstream_requests.with_label_values(&[&**module, status.to_string().as_str()]);
         let counter = counter.local();
         counter.inc();
         counters.push((status, counter));
@@ -326,6 +371,16 @@ impl Meter {
         let open = self.connections.with_label_values(&[listener]);
         open.inc();
         Connected(open)
+    }
+}
+
+impl Counts {
+    /// Which of the modules this is. That two handles of one are two of them does no harm.
+    fn number(&mut self, module: &Arc<str>) -> usize {
+        self.modules.iter().position(|known| Arc::ptr_eq(known, module)).unwrap_or_else(|| {
+            self.modules.push(Arc::clone(module));
+            self.modules.len() - 1
+        })
     }
 }
 
@@ -354,7 +409,8 @@ mod tests {
         let meter = Meter::new("unknown").expect("families");
         let busy = meter.begin();
         let open = meter.connected("tls");
-        let forwarded = Some(("timesheet", Duration::from_millis(1)));
+        let module = Arc::from("timesheet");
+        let forwarded = Some((&module, Duration::from_millis(1)));
         for worker in [meter.for_worker(), meter.for_worker()] {
             let busy = worker.begin();
             let took = Duration::from_millis(2);

@@ -100,12 +100,14 @@ async fn forward(
     settled.map_err(|fault| Refusal::Body { fault, limit: body_limit })?;
     let sent = Instant::now();
     let answered = edge.upstreams.send(outgoing).await;
-    trace.forwarded(&to, sent.elapsed());
+    let took = sent.elapsed();
     if let (Some(span), Err(failure)) = (&asking, &answered) {
         span.fail(failure.reason());
     }
     drop(asking);
-    let mut response = answered.map_err(|failure| refused(failure, to, body_limit))?;
+    let answered = answered.map_err(|failure| refused(failure, &to, body_limit));
+    trace.forwarded(to, took);
+    let mut response = answered?;
     let revision = inbound::clean(&method, &mut response);
     if let (Then::SettleCatalog, Some(revision)) = (then, revision) {
         settle(edge, revision).await;
@@ -121,14 +123,14 @@ async fn settle(edge: &Edge, revision: i64) {
     }
 }
 
-fn refused(failure: Failure, to: Destination, limit: Option<usize>) -> Refusal {
+fn refused(failure: Failure, to: &Destination, limit: Option<usize>) -> Refusal {
     match (failure, to) {
         (Failure::Client(fault), _) => Refusal::Body { fault, limit },
         (failure, Destination::Module(key)) => {
             Refusal::ModuleUnavailable { key: key.as_ref().to_owned(), reason: failure.reason() }
         }
         (failure, Destination::Service(dependency)) => {
-            Refusal::Unavailable { dependency, reason: failure.reason() }
+            Refusal::Unavailable { dependency: *dependency, reason: failure.reason() }
         }
     }
 }

@@ -89,8 +89,8 @@ impl Trace {
         Err(refusal)
     }
 
-    pub(crate) fn forwarded(&mut self, to: &Destination, took: Duration) {
-        self.forwarded = Some(Forwarded { to: to.clone(), took });
+    pub(crate) fn forwarded(&mut self, to: Destination, took: Duration) {
+        self.forwarded = Some(Forwarded { to, took });
     }
 
     /// The answer, marked, counted and logged.
@@ -166,7 +166,7 @@ impl Trace {
 
     fn count(&self, edge: &Edge, status: u16, elapsed: Duration) {
         let forwarded = match &self.forwarded {
-            Some(Forwarded { to: Destination::Module(key), took }) => Some((&**key, *took)),
+            Some(Forwarded { to: Destination::Module(key), took }) => Some((key, *took)),
             _ => None,
         };
         edge.meter.answered(self.label.unwrap_or(UNMATCHED), &self.method, status, elapsed, forwarded);
