@@ -246,7 +246,7 @@ impl Reading {
         if series.len() == MAX_SERIES || series.push(hash(hasher, &sample)).is_err() {
             return Err(Fault::TooManySeries);
         }
-        writeln!(text, "{sample}").map_err(|_| Fault::TooLong)?;
+        sample.write(text).and_then(|()| text.write_str("\n")).map_err(|_| Fault::TooLong)?;
         family.samples.end = text.len();
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! One line of the text exposition format 0.0.4, read strictly and written back. Pure: it knows nothing of families,
 //! services or the wire. What the format does not allow is a [`Fault`], never a guess.
 
-use std::fmt::{self, Display, Formatter};
+use std::fmt;
 
 /// Longest line, without its end: the longest label value that is any use is far below it.
 pub(super) const MAX_LINE_BYTES: usize = 64 << 10;
@@ -109,16 +109,25 @@ impl Kind {
     }
 }
 
-impl Display for Sample<'_> {
-    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+impl Sample<'_> {
+    /// Writes its line without the line feed, piece by piece: of seventy thousand lines the formatter makes a tenth of a
+    /// scrape's time.
+    pub(super) fn write(&self, out: &mut impl fmt::Write) -> fmt::Result {
         out.write_str(self.name)?;
-        for (position, (name, value)) in self.labels.iter().enumerate() {
-            let before = if position == 0 { '{' } else { ',' };
-            write!(out, "{before}{name}=\"{value}\"")?;
+        let mut before = "{";
+        for (name, value) in &self.labels {
+            for piece in [before, name, "=\"", value] {
+                out.write_str(piece)?;
+            }
+            before = "\",";
         }
-        out.write_str(if self.labels.is_empty() { " " } else { "} " })?;
+        out.write_str(if self.labels.is_empty() { " " } else { "\"} " })?;
         out.write_str(self.value)?;
-        self.timestamp.map_or(Ok(()), |timestamp| write!(out, " {timestamp}"))
+        if let Some(timestamp) = self.timestamp {
+            out.write_str(" ")?;
+            out.write_str(timestamp)?;
+        }
+        Ok(())
     }
 }
 
@@ -224,6 +233,9 @@ fn quoted_value(text: &str) -> Result<(&str, &str), Fault> {
 
 /// Every backslash is followed by one of `known`.
 fn escapes(text: &str, known: &str) -> Result<(), Fault> {
+    if !text.as_bytes().contains(&b'\\') {
+        return Ok(());
+    }
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
         if letter == '\\' && !letters.next().is_some_and(|next| known.contains(next)) {
@@ -280,6 +292,12 @@ mod tests {
 
     use super::*;
 
+    fn line_of(sample: &Sample<'_>) -> String {
+        let mut line = String::new();
+        sample.write(&mut line).expect("a string takes all text");
+        line
+    }
+
     fn fault(line: &str) -> Fault {
         read(line).expect_err(line)
     }
@@ -295,7 +313,7 @@ mod tests {
             ("a .5", "a .5"),
         ] {
             let Ok(Line::Sample(sample)) = read(line) else { unreachable!("{line}") };
-            assert_eq!(sample.to_string(), written);
+            assert_eq!(line_of(&sample), written);
         }
         for nothing in ["", "  \t", "#", "# plain", "#HELPER x", "# EOF", "# UNIT a b"] {
             assert_eq!(read(nothing), Ok(Line::Nothing), "{nothing}");
@@ -380,14 +398,14 @@ mod tests {
                 value: &value,
                 timestamp: timestamp.as_deref(),
             };
-            let written = sample.to_string();
+            let written = line_of(&sample);
             prop_assert_eq!(read(&written), Ok(Line::Sample(sample)), "{}", written);
         }
 
         #[test]
         fn whatever_comes_is_read_or_refused_and_a_second_reading_agrees(line in "[ -~\\t\\r\u{e9}]{0,80}") {
             if let Ok(Line::Sample(sample)) = read(&line) {
-                let written = sample.to_string();
+                let written = line_of(&sample);
                 prop_assert_eq!(read(&written), Ok(Line::Sample(sample)));
             }
         }
