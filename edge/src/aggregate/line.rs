@@ -216,15 +216,17 @@ fn read_labels(text: &str) -> Result<(Labels<'_>, &str), Fault> {
 
 /// An escaped value up to its closing quote, and what follows it.
 fn quoted_value(text: &str) -> Result<(&str, &str), Fault> {
-    let mut escaped = false;
+    let (mut escaped, mut has_escapes) = (false, false);
     for (position, byte) in text.bytes().enumerate() {
         match byte {
             b'"' if !escaped => {
                 let value = text.get(..position).ok_or(Fault::Label)?;
-                escapes(value, "\\n\"")?;
+                if has_escapes {
+                    escapes(value, "\\n\"")?;
+                }
                 return Ok((value, text.get(position + 1..).ok_or(Fault::Label)?));
             }
-            b'\\' => escaped = !escaped,
+            b'\\' => (escaped, has_escapes) = (!escaped, true),
             _ => escaped = false,
         }
     }
@@ -233,9 +235,6 @@ fn quoted_value(text: &str) -> Result<(&str, &str), Fault> {
 
 /// Every backslash is followed by one of `known`.
 fn escapes(text: &str, known: &str) -> Result<(), Fault> {
-    if !text.as_bytes().contains(&b'\\') {
-        return Ok(());
-    }
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
         if letter == '\\' && !letters.next().is_some_and(|next| known.contains(next)) {
