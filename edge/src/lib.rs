@@ -44,7 +44,7 @@ use std::sync::Arc;
 
 use bearer::{VerifiedTokens, Verifier};
 use contract::Clock;
-use telemetry::{AccessLog, Form, Tracer};
+use telemetry::{AccessLog, Tracer};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -168,7 +168,7 @@ struct Common {
     catalog: Arc<CatalogWatch>,
     places: Arc<Places>,
     meter: Meter,
-    access: AccessLog<Box<Account>>,
+    access: AccessLog<Account>,
     tracer: Option<Tracer>,
     aggregate: Arc<Aggregate>,
     apart: Handle,
@@ -189,8 +189,7 @@ impl Common {
         let meter = Meter::new(&config.commit)?;
         let (tell, written) = oneshot::channel();
         let dropped = meter.tally.log_dropped.clone();
-        let form = if config.json_log { Form::Json } else { Form::Text };
-        let access = AccessLog::start(form, dropped, move || {
+        let access = AccessLog::start(config.json_log, dropped, move || {
             // Nobody listens any more when the end was not waited for.
             let _told = tell.send(());
         })?;

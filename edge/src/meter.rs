@@ -10,7 +10,7 @@ use std::time::Duration;
 use http::Method;
 use prometheus::local::{LocalHistogram, LocalIntCounter};
 use prometheus::{Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGauge, IntGaugeVec, Opts};
-use telemetry::{DURATION_BUCKETS, HttpSeries, Metrics, Tracer};
+use telemetry::{DURATION_BUCKETS, HttpSeries, Metrics, Tracer, method_label};
 
 use crate::tally::Tally;
 
@@ -54,7 +54,7 @@ struct Counts {
 /// One answered request.
 struct Answered {
     route: &'static str,
-    method: usize,
+    method: &'static str,
     status: u16,
     elapsed: Duration,
     /// Which of the modules it was forwarded to, and how long that took.
@@ -73,21 +73,6 @@ type CountersByStatus = Vec<(u16, LocalIntCounter)>;
 
 /// So many requests are counted together.
 const BATCH: usize = 128;
-
-/// Methods with series of their own; a client may invent any number of others.
-const KNOWN: [Method; 9] = [
-    Method::GET,
-    Method::POST,
-    Method::PUT,
-    Method::DELETE,
-    Method::PATCH,
-    Method::HEAD,
-    Method::OPTIONS,
-    Method::CONNECT,
-    Method::TRACE,
-];
-/// The label of all others.
-const OTHER: &str = "OTHER";
 
 /// Whether requests are counted at all; only `loadtests/observe/cost` builds an edge that does not, to compare.
 pub(crate) const OBSERVED: bool = !cfg!(feature = "unobserved");
@@ -312,7 +297,7 @@ impl Meter {
         elapsed: Duration,
         forwarded: Option<(&Arc<str>, Duration)>,
     ) {
-        let method = KNOWN.iter().position(|known| known == method).unwrap_or(KNOWN.len());
+        let method = method_label(method.as_str());
         // This worker's own, so the lock is waited for only beside a scrape, and then for microseconds.
         let mut counts = lock(&self.counted.counts);
         let forwarded = forwarded.map(|(module, took)| (counts.number(module), took));
@@ -322,14 +307,14 @@ impl Meter {
         }
     }
 
+    /// Apart from [`Meter::answered`], which most requests are done with.
     #[inline(never)]
     fn count(&self, counts: &mut Counts) {
         let Counts { answered, modules, series } = counts;
         for Answered { route, method, status, elapsed, forwarded } in answered.drain(..) {
-            // Routes are constants, so their address says which one it is.
-            let entry = series.http.entry((route.as_ptr().addr(), method, status));
-            let named = KNOWN.get(method).map_or(OTHER, Method::as_str);
-            entry.or_insert_with(|| self.metrics.http().series(route, named, status)).observe(elapsed);
+            // Labels are constants, so their address says which one it is.
+            let entry = series.http.entry((route.as_ptr().addr(), method.as_ptr().addr(), status));
+            entry.or_insert_with(|| self.metrics.http().series(route, method, status)).observe(elapsed);
             let module = forwarded.and_then(|(number, took)| Some((modules.get(number)?, took)));
             if let Some((module, took)) = module {
                 self.forwarded(series, module, status, took);
@@ -452,5 +437,44 @@ mod tests {
         drop((busy, open));
         let text = meter.render(&present, &lines).expect("text");
         assert!(text.contains("platform_gateway_connections{listener=\"tls\",service=\"gateway\"} 0"));
+    }
+
+    #[test]
+    fn every_request_is_counted_once_however_many_there_are() {
+        let meter = Meter::new("unknown").expect("families");
+        let worker = meter.for_worker();
+        let [docs, again, helpdesk] = ["docs", "docs", "helpdesk"].map(Arc::<str>::from);
+        let brew = Method::from_bytes(b"BREW").expect("a method");
+        let took = Duration::from_millis(1);
+        for _ in 0..=BATCH {
+            for (method, module) in [(&Method::GET, &docs), (&Method::GET, &again), (&brew, &helpdesk)] {
+                worker.answered("/api/{moduleKey}/{path}", method, 200, took, Some((module, took)));
+            }
+        }
+        let text = meter.render(&Present::default(), &[]).expect("text");
+        let all = BATCH + 1;
+        for (series, count) in [
+            (
+                "http_requests_total{method=\"GET\",route=\"/api/{moduleKey}/{path}\",status=\"200\",service=\"gateway\"}",
+                all * 2,
+            ),
+            (
+                "http_requests_total{method=\"OTHER\",route=\"/api/{moduleKey}/{path}\",status=\"200\",service=\"gateway\"}",
+                all,
+            ),
+            (
+                "platform_gateway_upstream_requests_total{module=\"docs\",status=\"200\",service=\"gateway\"}",
+                all * 2,
+            ),
+            (
+                "platform_gateway_upstream_duration_seconds_count{module=\"helpdesk\",service=\"gateway\"}",
+                all,
+            ),
+        ] {
+            assert!(
+                text.lines().any(|line| line == format!("{series} {count}")),
+                "{series} {count} in\n{text}"
+            );
+        }
     }
 }

@@ -15,7 +15,7 @@ use super::clearance::Destination;
 use super::named::Named;
 
 /// Where a worker's lines go.
-pub(crate) type Log = Arc<Lines<Box<Account>>>;
+pub(crate) type Log = Arc<Lines<Account>>;
 
 /// What is told of a request in the end: never a token, a body, or a path with ids; the subject only as a hash.
 pub(crate) struct Account {
@@ -33,7 +33,6 @@ pub(crate) struct Account {
     /// The log, where it wants a line.
     pub(super) log: Option<Log>,
     /// Known when it is closed.
-    pub(super) ended: Instant,
     pub(super) bytes_in: u64,
     pub(super) bytes_out: u64,
 }
@@ -107,8 +106,7 @@ impl Account {
             span.end();
         }
         if let Some(log) = self.log.take() {
-            self.ended = Instant::now();
-            log.put(self.ended.into_std(), self);
+            log.put(Instant::now().into_std(), self);
         }
     }
 
@@ -125,7 +123,7 @@ impl Account {
     }
 }
 
-access_line!(Account, |account| {
+access_line!(Account, |account, ended| {
     "service": word("gateway"),
     "correlation_id": quoted(account.named.correlation.as_str()),
     "trace_id": hex(account.trace().as_ref().map_or(&[], |id| id.as_slice())),
@@ -133,7 +131,7 @@ access_line!(Account, |account| {
     "method": word(account.method.as_str()),
     "route": word(account.route),
     "status": number(u64::from(account.status)),
-    "elapsed_us": number(micros(account.ended.saturating_duration_since(account.began))),
+    "elapsed_us": number(micros(ended.saturating_duration_since(account.began.into_std()))),
     "first_byte_us": number(micros(account.first_byte)),
     "upstream": quoted(account.upstream().0),
     "upstream_us": number(micros(account.upstream().1)),

@@ -157,7 +157,6 @@ impl Trace {
             from_edge,
             reason,
             log: self.log,
-            ended: self.began,
             bytes_in: 0,
             bytes_out: 0,
         };

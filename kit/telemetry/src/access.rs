@@ -31,19 +31,19 @@ pub const ABANDONED: &str = "abandoned";
 
 /// What a line tells; [`access_line`] makes it.
 pub trait AccessRecord {
-    /// Its members in JSON, each with a comma before it.
-    fn json(&self, line: &mut Line);
+    /// Its members in JSON, each with a comma before it. What it tells of ended `at`.
+    fn json(&self, at: Instant, line: &mut Line);
     /// The same as text, each with a space before it.
-    fn text(&self, line: &mut Line);
+    fn text(&self, at: Instant, line: &mut Line);
 }
 
-/// Says what the line of a record tells: names, each with what is written of it (the methods of [`Line`]). The names are
-/// written as pieces that the compiler knows.
+/// Says what the line of a record tells, and of the moment at which that ended: names, each with what is written of it (the
+/// methods of [`Line`]). The names are written as pieces that the compiler knows.
 #[macro_export]
 macro_rules! access_line {
-    ($record:ty, |$this:ident| { $($name:literal: $kind:ident($value:expr)),+ $(,)? }) => {
+    ($record:ty, |$this:ident, $at:pat_param| { $($name:literal: $kind:ident($value:expr)),+ $(,)? }) => {
         impl $crate::AccessRecord for $record {
-            fn json(&self, line: &mut $crate::Line) {
+            fn json(&self, $at: ::std::time::Instant, line: &mut $crate::Line) {
                 let $this = self;
                 $(
                     line.piece(concat!(",\"", $name, "\":"));
@@ -51,7 +51,7 @@ macro_rules! access_line {
                 )+
             }
 
-            fn text(&self, line: &mut $crate::Line) {
+            fn text(&self, $at: ::std::time::Instant, line: &mut $crate::Line) {
                 let $this = self;
                 $(
                     line.piece(concat!(" ", $name, "="));
@@ -115,17 +115,8 @@ impl Line {
 pub struct AccessLog<R> {
     rooms: Arc<Rooms<R>>,
     alive: Arc<()>,
-    form: Form,
+    json: bool,
     dropped: IntCounter,
-}
-
-/// How a line looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
-    /// One object.
-    Json,
-    /// Names and values.
-    Text,
 }
 
 /// Every worker's room.
@@ -135,7 +126,7 @@ type Rooms<R> = Mutex<Vec<Arc<Mutex<Room<R>>>>>;
 #[derive(Debug)]
 struct Room<R> {
     lines: Line,
-    records: Vec<(Instant, R)>,
+    records: Vec<(Instant, Box<R>)>,
     moment: Moment,
 }
 
@@ -145,7 +136,7 @@ pub struct Lines<R> {
     room: Arc<Mutex<Room<R>>>,
     /// The log lasts as long as anybody can write to it.
     _alive: Arc<()>,
-    form: Form,
+    json: bool,
     dropped: IntCounter,
 }
 
@@ -155,15 +146,15 @@ impl<R: AccessRecord + Send + 'static> AccessLog<R> {
     ///
     /// # Errors
     /// No thread can be made.
-    pub fn start(form: Form, dropped: IntCounter, ended: impl FnOnce() + Send + 'static) -> io::Result<Self> {
+    pub fn start(json: bool, dropped: IntCounter, ended: impl FnOnce() + Send + 'static) -> io::Result<Self> {
         let rooms = Arc::new(Rooms::default());
         let alive = Arc::new(());
         let (seen, used) = (Arc::clone(&rooms), Arc::downgrade(&alive));
         std::thread::Builder::new().name("access-log".to_owned()).spawn(move || {
-            write_all(&seen, &used, form, &mut io::stderr());
+            write_all(&seen, &used, json, &mut io::stderr());
             ended();
         })?;
-        Ok(Self { rooms, alive, form, dropped })
+        Ok(Self { rooms, alive, json, dropped })
     }
 }
 
@@ -174,13 +165,13 @@ impl<R> AccessLog<R> {
         let room = Arc::new(Mutex::new(Room::new()));
         lock(&self.rooms).push(Arc::clone(&room));
         let (alive, dropped) = (Arc::clone(&self.alive), self.dropped.clone());
-        Lines { room, _alive: alive, form: self.form, dropped }
+        Lines { room, _alive: alive, json: self.json, dropped }
     }
 }
 
 impl<R: AccessRecord> Lines<R> {
     /// Writes a line of this moment, or drops it when there is no room.
-    pub fn put(&self, at: Instant, record: R) {
+    pub fn put(&self, at: Instant, record: Box<R>) {
         let mut room = lock(&self.room);
         if room.lines.0.len() >= ROOM {
             self.dropped.inc();
@@ -188,7 +179,7 @@ impl<R: AccessRecord> Lines<R> {
         }
         room.records.push((at, record));
         if room.records.len() >= BATCH {
-            room.make_lines(self.form);
+            room.make_lines(self.json);
         }
     }
 }
@@ -200,25 +191,17 @@ impl<R> Room<R> {
 }
 
 impl<R: AccessRecord> Room<R> {
+    /// Apart from [`Lines::put`], which most requests are done with.
     #[inline(never)]
-    fn make_lines(&mut self, form: Form) {
+    fn make_lines(&mut self, json: bool) {
         for (at, record) in self.records.drain(..) {
             self.moment.turn(at);
-            match form {
-                Form::Json => json_line(&mut self.lines, &self.moment, &record),
-                Form::Text => text_line(&mut self.lines, &self.moment, &record),
+            if json {
+                json_line(&mut self.lines, &self.moment, at, &*record);
+            } else {
+                text_line(&mut self.lines, &self.moment, at, &*record);
             }
         }
-    }
-}
-
-impl<R: AccessRecord + ?Sized> AccessRecord for Box<R> {
-    fn json(&self, line: &mut Line) {
-        (**self).json(line);
-    }
-
-    fn text(&self, line: &mut Line) {
-        (**self).text(line);
     }
 }
 
@@ -226,14 +209,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn write_all<R: AccessRecord>(rooms: &Rooms<R>, used: &Weak<()>, form: Form, to: &mut impl io::Write) {
+fn write_all<R: AccessRecord>(rooms: &Rooms<R>, used: &Weak<()>, json: bool, to: &mut impl io::Write) {
     let (mut known, mut taken) = (Vec::new(), Room::new());
     loop {
         // When nobody can write any more, what is there now is the end.
         let last = used.strong_count() == 0;
         known.clone_from(&lock(rooms));
         for room in &known {
-            write_room(room, &mut taken, form, to);
+            write_room(room, &mut taken, json, to);
         }
         if last {
             return;
@@ -246,7 +229,7 @@ fn write_all<R: AccessRecord>(rooms: &Rooms<R>, used: &Weak<()>, form: Form, to:
 fn write_room<R: AccessRecord>(
     room: &Mutex<Room<R>>,
     taken: &mut Room<R>,
-    form: Form,
+    json: bool,
     to: &mut impl io::Write,
 ) {
     {
@@ -254,7 +237,7 @@ fn write_room<R: AccessRecord>(
         std::mem::swap(&mut room.lines, &mut taken.lines);
         std::mem::swap(&mut room.records, &mut taken.records);
     }
-    taken.make_lines(form);
+    taken.make_lines(json);
     let lines = &mut taken.lines.0;
     if !lines.is_empty() {
         // A log that cannot be written must not stop anything, and there is nowhere to say so.
@@ -265,18 +248,18 @@ fn write_room<R: AccessRecord>(
 }
 
 /// The same members as any other line of the log in JSON.
-fn json_line(line: &mut Line, moment: &Moment, record: &impl AccessRecord) {
+fn json_line(line: &mut Line, moment: &Moment, at: Instant, record: &impl AccessRecord) {
     line.piece("{\"timestamp\":\"");
     moment.write(line);
     line.piece("\",\"level\":\"INFO\",\"message\":\"request\"");
-    record.json(line);
+    record.json(at, line);
     line.piece(",\"target\":\"access\"}\n");
 }
 
-fn text_line(line: &mut Line, moment: &Moment, record: &impl AccessRecord) {
+fn text_line(line: &mut Line, moment: &Moment, at: Instant, record: &impl AccessRecord) {
     moment.write(line);
     line.piece("  INFO access: request");
-    record.text(line);
+    record.text(at, line);
     line.piece("\n");
 }
 
@@ -380,15 +363,15 @@ mod tests {
 
     struct Record(&'static str);
 
-    access_line!(Record, |record| {
+    access_line!(Record, |record, _| {
         "reason": quoted(record.0),
         "word": word("say"),
         "status": number(200),
         "subject": hex(&[0x00af_0900_0000_0012, u64::MAX]),
     });
 
-    fn log(form: Form, dropped: &IntCounter) -> AccessLog<Record> {
-        AccessLog { rooms: Arc::default(), alive: Arc::default(), form, dropped: dropped.clone() }
+    fn log(json: bool, dropped: &IntCounter) -> AccessLog<Record> {
+        AccessLog { rooms: Arc::default(), alive: Arc::default(), json, dropped: dropped.clone() }
     }
 
     fn dropped() -> IntCounter {
@@ -401,20 +384,20 @@ mod tests {
         Room { moment: Moment { clock, ..Moment::default() }, ..Room::new() }
     }
 
-    fn written(room: &Mutex<Room<Record>>, form: Form) -> String {
+    fn written(room: &Mutex<Room<Record>>, json: bool) -> String {
         let mut written = Vec::new();
-        write_room(room, &mut self::room(), form, &mut written);
+        write_room(room, &mut self::room(), json, &mut written);
         String::from_utf8(written).expect("text")
     }
 
     #[test]
     fn a_line_is_what_it_says_and_nothing_in_it_breaks_out() {
-        let lines = log(Form::Json, &dropped()).lines();
+        let lines = log(true, &dropped()).lines();
         let now = Instant::now();
         let reasons = [("plain", "plain"), ("a\"b\\c\nd\u{85}é", r#"a\"b\\c\u000ad\u0085é"#)];
         for (reason, told) in reasons {
-            lines.put(now, Record(reason));
-            let line = written(&lines.room, Form::Json);
+            lines.put(now, Box::new(Record(reason)));
+            let line = written(&lines.room, true);
             let (moment, rest) = line.split_once("\",").expect("a moment");
             assert!(moment.starts_with("{\"timestamp\":\"2023-11-14T22:13:"), "{moment}");
             let expected = format!(
@@ -426,9 +409,9 @@ mod tests {
 
     #[test]
     fn a_line_may_be_text() {
-        let lines = log(Form::Text, &dropped()).lines();
-        lines.put(Instant::now(), Record("say \"no\""));
-        let line = written(&lines.room, Form::Text);
+        let lines = log(false, &dropped()).lines();
+        lines.put(Instant::now(), Box::new(Record("say \"no\"")));
+        let line = written(&lines.room, false);
         let expected = concat!(
             "  INFO access: request reason=\"say \\\"no\\\"\" word=\"say\" status=200 ",
             "subject=\"00af090000000012ffffffffffffffff\"\n"
@@ -438,7 +421,7 @@ mod tests {
 
     #[test]
     fn a_workers_lines_come_in_their_order_and_whoever_can_write_keeps_the_writer() {
-        let log = log(Form::Json, &dropped());
+        let log = log(true, &dropped());
         let [one, other] = [0; 2].map(|_| log.lines());
         let (rooms, used) = (Arc::clone(&log.rooms), Arc::downgrade(&log.alive));
         let many = |of: &str| -> Vec<&'static str> {
@@ -447,12 +430,12 @@ mod tests {
         let (ones, others) = (many("one"), many("other"));
         let put = |lines: Lines<Record>, texts: &[&'static str]| {
             for text in texts {
-                lines.put(Instant::now(), Record(text));
+                lines.put(Instant::now(), Box::new(Record(text)));
             }
         };
         let mut written = Vec::new();
         std::thread::scope(|scope| {
-            let writer = scope.spawn(|| write_all(&rooms, &used, Form::Json, &mut written));
+            let writer = scope.spawn(|| write_all(&rooms, &used, true, &mut written));
             put(one, &ones);
             // What is written last is written.
             drop(log);
@@ -499,15 +482,15 @@ mod tests {
     #[test]
     fn without_room_lines_are_dropped_and_counted() {
         let dropped = dropped();
-        let lines = log(Form::Json, &dropped).lines();
-        let put = || lines.put(Instant::now(), Record("x"));
+        let lines = log(true, &dropped).lines();
+        let put = || lines.put(Instant::now(), Box::new(Record("x")));
         while lock(&lines.room).lines.0.len() < ROOM {
             put();
         }
         let full = lock(&lines.room).lines.0.len();
         (0..3).for_each(|_| put());
         assert_eq!((dropped.get(), lock(&lines.room).lines.0.len()), (3, full));
-        assert_eq!(written(&lines.room, Form::Json).len(), full);
+        assert_eq!(written(&lines.room, true).len(), full);
         put();
         assert_eq!(dropped.get(), 3, "room again");
     }

@@ -19,6 +19,12 @@ pub const DURATION_BUCKETS: [f64; 16] =
 /// The methods that have a label of their own.
 const METHODS: [&str; 9] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "CONNECT", "TRACE"];
 
+/// The label of a method: its own, where it has one.
+#[must_use]
+pub fn method_label(method: &str) -> &'static str {
+    METHODS.iter().find(|known| **known == method).copied().unwrap_or("OTHER")
+}
+
 /// Counts requests of one service. Cheap to clone.
 #[derive(Clone)]
 pub struct HttpMeter {
@@ -61,9 +67,8 @@ impl HttpMeter {
     }
 
     fn labelled(&self, route: &str, method: &str, status: u16) -> (IntCounter, Histogram) {
-        let method = METHODS.iter().find(|known| **known == method).copied().unwrap_or("OTHER");
         let status = status.to_string();
-        let labels = [route, method, status.as_str()];
+        let labels = [route, method_label(method), status.as_str()];
         (self.total.with_label_values(&labels), self.duration.with_label_values(&labels))
     }
 

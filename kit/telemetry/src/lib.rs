@@ -11,8 +11,8 @@ pub mod traces;
 use contract::settings::Problems;
 use contract::{Settings, Variable};
 
-pub use access::{ABANDONED, ABANDONED_STATUS, AccessLog, AccessRecord, Form, Line, Lines};
-pub use http_meter::{DURATION_BUCKETS, HttpMeter, HttpSeries, InFlight, UNMATCHED};
+pub use access::{ABANDONED, ABANDONED_STATUS, AccessLog, AccessRecord, Line, Lines};
+pub use http_meter::{DURATION_BUCKETS, HttpMeter, HttpSeries, InFlight, UNMATCHED, method_label};
 pub use logs::{LOG_FILTER, LOG_FORMAT};
 pub use metrics::{EXPOSITION_TYPE, Metrics};
 pub use opentelemetry::trace::{SpanContext, TraceId};
