@@ -2,15 +2,17 @@
 //! once, and `service` set to the target's own name. Pure. It keeps the samples as they will be written, so that a merge
 //! only copies.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::ops::Range;
 
 use bytes::Bytes;
+use foldhash::quality::RandomState;
+use memchr::memchr;
 
 use super::line::{self, Fault, Kind, Line, MAX_LINE_BYTES, Sample};
-use super::text::{Numbers, Text};
+use super::text::Text;
 
 /// Series of one target: ten times what the largest service of this platform shows.
 pub(super) const MAX_SERIES: usize = 100_000;
@@ -53,9 +55,8 @@ pub(super) struct Reading {
     text: Text,
     /// The family that every name of a sample, and of a family, belongs to.
     names: HashMap<String, usize>,
-    /// One hash a series; the keys are random, so nobody can make two meet.
-    series: Numbers,
-    hasher: RandomState,
+    /// One hash a series. Whoever makes two meet has only its own target failed.
+    series: HashSet<u64, RandomState>,
     /// Bytes of the HELP and TYPE lines as they may be written.
     headers: usize,
     rest: Vec<u8>,
@@ -112,8 +113,7 @@ impl Reading {
             families: Vec::new(),
             text: Text::default(),
             names: HashMap::new(),
-            series: Numbers::default(),
-            hasher: RandomState::new(),
+            series: HashSet::default(),
             headers: 0,
             rest: Vec::new(),
         }
@@ -121,19 +121,25 @@ impl Reading {
 
     /// Takes the next bytes, however they are cut.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<(), Fault> {
-        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
-            match piece.strip_suffix(b"\n") {
-                Some(end) if self.rest.is_empty() => self.line(end)?,
-                Some(end) => {
-                    self.rest.extend_from_slice(end);
-                    let line = std::mem::take(&mut self.rest);
-                    self.line(&line)?;
-                }
-                None => self.rest.extend_from_slice(piece),
+        let mut left = bytes;
+        while let Some((line, after)) = memchr(b'\n', left).and_then(|end| left.split_at_checked(end)) {
+            left = after.get(1..).unwrap_or_default();
+            if self.rest.is_empty() {
+                self.line(line)?;
+            } else {
+                self.keep(line)?;
+                let line = std::mem::take(&mut self.rest);
+                self.line(&line)?;
             }
-            if self.rest.len() > MAX_LINE_BYTES {
-                return Err(Fault::TooLong);
-            }
+        }
+        self.keep(left)
+    }
+
+    /// Of a line that has not ended.
+    fn keep(&mut self, begun: &[u8]) -> Result<(), Fault> {
+        self.rest.extend_from_slice(begun);
+        if self.rest.len() > MAX_LINE_BYTES {
+            return Err(Fault::TooLong);
         }
         Ok(())
     }
@@ -147,9 +153,6 @@ impl Reading {
     pub(super) fn finish(self) -> Result<Exposition, Fault> {
         if !self.rest.is_empty() {
             return Err(Fault::Unended);
-        }
-        if self.series.repeat() {
-            return Err(Fault::SeriesTwice);
         }
         let mut families = self.families;
         families.retain(|family| !family.samples.is_empty());
@@ -235,27 +238,29 @@ impl Reading {
             Some(_) => self.families.len() - 1,
             None => self.begin(sample.name)?,
         };
-        let Self { service, families, text, series, hasher, .. } = self;
+        let Self { service, families, text, series, .. } = self;
         let family = families.get_mut(position).ok_or(Fault::Scattered)?;
         if !family.fits(&sample) {
             return Err(Fault::Misfit);
         }
         let mut sample = sample;
         sample.labels.retain(|(name, _)| *name != SERVICE);
-        sample.labels.push((SERVICE, service));
-        if series.len() == MAX_SERIES || series.push(hash(hasher, &sample)).is_err() {
+        if series.len() == MAX_SERIES {
             return Err(Fault::TooManySeries);
         }
-        sample.write(text).and_then(|()| text.write_str("\n")).map_err(|_| Fault::TooLong)?;
+        if !series.insert(hash(series.hasher(), &sample)) {
+            return Err(Fault::SeriesTwice);
+        }
+        let written = sample.write(Some((SERVICE, service)), text).and_then(|()| text.write_str("\n"));
+        written.map_err(|_| Fault::TooLong)?;
         family.samples.end = text.len();
         Ok(())
     }
 }
 
-/// Name and labels, in whatever order the labels stand.
+/// Of name and labels, in whatever order the labels stand.
 fn hash(hasher: &RandomState, sample: &Sample<'_>) -> u64 {
-    let mut labels: Vec<_> = sample.labels.iter().collect();
-    labels.sort_unstable();
+    let labels = sample.labels.iter().map(|label| hasher.hash_one(label)).fold(0, u64::wrapping_add);
     hasher.hash_one((sample.name, labels))
 }
 

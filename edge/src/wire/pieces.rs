@@ -9,10 +9,10 @@ use tokio::time::Instant;
 
 use super::alarm::Alarm;
 
-/// A portion: what takes a worker a tenth of a millisecond.
-const PORTION: usize = 64 << 10;
-/// Eight megabytes take a quarter of a second longer by it.
-const PAUSE: Duration = Duration::from_millis(1);
+/// A portion: two TLS records, which take a worker some 50 us.
+const PORTION: usize = 32 << 10;
+/// Until the timer's next tick, of a millisecond each: eight megabytes take a third of a second by it.
+const PAUSE: Duration = Duration::from_micros(200);
 
 /// Parts of one body, none of them empty.
 pub(crate) struct Pieces {
