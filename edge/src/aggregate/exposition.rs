@@ -2,7 +2,7 @@
 //! once, and `service` set to the target's own name. Pure. It keeps the samples as they will be written, so that a merge
 //! only copies.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::hash::BuildHasher;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use foldhash::quality::RandomState;
 use memchr::memchr;
 
 use super::line::{self, Fault, Kind, Line, MAX_LINE_BYTES, Sample};
-use super::text::Text;
+use super::text::{Numbers, Text};
 
 /// Series of one target: ten times what the largest service of this platform shows.
 pub(super) const MAX_SERIES: usize = 100_000;
@@ -56,7 +56,8 @@ pub(super) struct Reading {
     /// The family that every name of a sample, and of a family, belongs to.
     names: HashMap<String, usize>,
     /// One hash a series. Whoever makes two meet has only its own target failed.
-    series: HashSet<u64, RandomState>,
+    series: Numbers,
+    hasher: RandomState,
     /// Bytes of the HELP and TYPE lines as they may be written.
     headers: usize,
     rest: Vec<u8>,
@@ -113,7 +114,8 @@ impl Reading {
             families: Vec::new(),
             text: Text::default(),
             names: HashMap::new(),
-            series: HashSet::default(),
+            series: Numbers::default(),
+            hasher: RandomState::default(),
             headers: 0,
             rest: Vec::new(),
         }
@@ -149,10 +151,13 @@ impl Reading {
         self.text.len() + self.headers
     }
 
-    /// The whole; the last line must have ended.
-    pub(super) fn finish(self) -> Result<Exposition, Fault> {
+    /// The whole; the last line must have ended. `between` is called after each step of it, none of which is long.
+    pub(super) fn finish(self, between: impl Fn()) -> Result<Exposition, Fault> {
         if !self.rest.is_empty() {
             return Err(Fault::Unended);
+        }
+        if self.series.repeat(between) {
+            return Err(Fault::SeriesTwice);
         }
         let mut families = self.families;
         families.retain(|family| !family.samples.is_empty());
@@ -238,18 +243,15 @@ impl Reading {
             Some(_) => self.families.len() - 1,
             None => self.begin(sample.name)?,
         };
-        let Self { service, families, text, series, .. } = self;
+        let Self { service, families, text, series, hasher, .. } = self;
         let family = families.get_mut(position).ok_or(Fault::Scattered)?;
         if !family.fits(&sample) {
             return Err(Fault::Misfit);
         }
         let mut sample = sample;
         sample.labels.retain(|(name, _)| *name != SERVICE);
-        if series.len() == MAX_SERIES {
+        if series.len() == MAX_SERIES || series.push(hash(hasher, &sample)).is_err() {
             return Err(Fault::TooManySeries);
-        }
-        if !series.insert(hash(series.hasher(), &sample)) {
-            return Err(Fault::SeriesTwice);
         }
         let written = sample.write(Some((SERVICE, service)), text).and_then(|()| text.write_str("\n"));
         written.map_err(|_| Fault::TooLong)?;
@@ -271,7 +273,7 @@ mod tests {
     fn read(text: &str) -> Result<Exposition, Fault> {
         let mut reading = Reading::new("org");
         reading.feed(text.as_bytes())?;
-        reading.finish()
+        reading.finish(|| ())
     }
 
     fn fault(text: &str) -> Fault {
@@ -298,7 +300,7 @@ mod tests {
         for byte in text.as_bytes() {
             reading.feed(&[*byte]).expect("good so far");
         }
-        let dripped = reading.finish().expect("a good one");
+        let dripped = reading.finish(|| ()).expect("a good one");
         assert_eq!(dripped.text, whole.text);
         let names = |exposition: &Exposition| {
             exposition.families.iter().map(|family| (family.name.clone(), family.kind)).collect::<Vec<_>>()

@@ -113,5 +113,5 @@ async fn read(mut body: Incoming, target: &Target, share: &Share, pace: Pace) ->
             return Err(Failed::Cut);
         }
     }
-    Ok(reading.finish()?)
+    Ok(reading.finish(|| pace.give_way())?)
 }

@@ -183,7 +183,7 @@ mod tests {
     fn exposition(service: &str, text: &str) -> Exposition {
         let mut reading = Reading::new(service);
         reading.feed(text.as_bytes()).expect("a good exposition");
-        reading.finish().expect("a good exposition")
+        reading.finish(|| ()).expect("a good exposition")
     }
 
     fn scraped(targets: &[(&str, &str)]) -> Vec<Scraped> {

@@ -145,7 +145,7 @@ fn own(edge: &Edge) -> Exposition {
     let read = |text: String| {
         let mut reading = Reading::new("gateway");
         reading.feed(text.as_bytes())?;
-        reading.finish()
+        reading.finish(|| ())
     };
     let own = edge.meter.render(&present(edge), &edge.places.lines()).map_err(|error| error.to_string());
     own.and_then(|text| read(text).map_err(|fault| fault.to_string())).unwrap_or_else(|error| {

@@ -1,5 +1,5 @@
-//! The text that is kept of one target as it grows, in memory of its own: asked of the system, taken page by page as it is
-//! written, and given back whole. An allocator would keep what megabytes leave behind.
+//! What is kept of one target as it grows, its text and a number for each series, in memory of its own: asked of the
+//! system, taken page by page as it is written, and given back whole. An allocator would keep what megabytes leave behind.
 
 use std::fmt;
 
@@ -12,36 +12,85 @@ use super::TOTAL_BYTES;
 /// them gets its label. Only what is written takes memory.
 const ROOM: usize = TOTAL_BYTES + (1 << 20);
 
+/// Numbers: some 20 us.
+const SORTED_AT_ONCE: usize = 1 << 10;
+
 /// A text that only grows.
 #[derive(Debug, Default)]
-pub(super) struct Text {
+pub(super) struct Text(Room);
+
+/// Numbers that only become more.
+#[derive(Debug, Default)]
+pub(super) struct Numbers(Room);
+
+#[derive(Debug, Default)]
+struct Room {
     bytes: Option<MmapMut>,
     length: usize,
 }
 
+impl Room {
+    /// Fails when the room is full, or the system has none.
+    fn put(&mut self, more: &[u8]) -> fmt::Result {
+        let bytes = match &mut self.bytes {
+            Some(bytes) => bytes,
+            none => none.insert(MmapMut::map_anon(ROOM).map_err(|_| fmt::Error)?),
+        };
+        let end = self.length.saturating_add(more.len());
+        bytes.get_mut(self.length..end).ok_or(fmt::Error)?.copy_from_slice(more);
+        self.length = end;
+        Ok(())
+    }
+}
+
 impl Text {
     pub(super) const fn len(&self) -> usize {
-        self.length
+        self.0.length
     }
 
     /// The whole, which nobody copies any more.
     pub(super) fn finish(self) -> Bytes {
-        let Self { bytes, length } = self;
+        let Room { bytes, length } = self.0;
         bytes.map_or_else(Bytes::new, |bytes| Bytes::from_owner(bytes).slice(..length))
     }
 }
 
 impl fmt::Write for Text {
-    /// Fails when the room is full, or the system has none.
+    /// Fails when there is no room.
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let bytes = match &mut self.bytes {
-            Some(bytes) => bytes,
-            none => none.insert(MmapMut::map_anon(ROOM).map_err(|_| fmt::Error)?),
-        };
-        let end = self.length.saturating_add(text.len());
-        bytes.get_mut(self.length..end).ok_or(fmt::Error)?.copy_from_slice(text.as_bytes());
-        self.length = end;
-        Ok(())
+        self.0.put(text.as_bytes())
+    }
+}
+
+impl Numbers {
+    pub(super) const fn len(&self) -> usize {
+        self.0.length / size_of::<u64>()
+    }
+
+    /// Fails when there is no room.
+    pub(super) fn push(&mut self, number: u64) -> fmt::Result {
+        self.0.put(&number.to_ne_bytes())
+    }
+
+    /// Whether one of them is there twice. `between` is called after each step, none of which is long.
+    pub(super) fn repeat(mut self, between: impl Fn()) -> bool {
+        let bytes = self.0.bytes.as_mut().and_then(|bytes| bytes.get_mut(..self.0.length));
+        let (numbers, _) = bytes.unwrap_or_default().as_chunks_mut::<{ size_of::<u64>() }>();
+        sort(numbers, &between);
+        numbers.windows(2).any(|pair| matches!(pair, [one, next] if one == next))
+    }
+}
+
+/// Halves what is too much for one step.
+fn sort<T: Ord>(numbers: &mut [T], between: &impl Fn()) {
+    if numbers.len() > SORTED_AT_ONCE {
+        let (low, _, high) = numbers.select_nth_unstable(numbers.len() / 2);
+        between();
+        sort(low, between);
+        sort(high, between);
+    } else {
+        numbers.sort_unstable();
+        between();
     }
 }
 
@@ -62,5 +111,25 @@ mod tests {
         assert_eq!(text.len(), ROOM);
         assert!(text.finish().iter().all(|byte| *byte == b'x'));
         assert!(Text::default().finish().is_empty());
+    }
+
+    #[test]
+    fn a_number_that_is_there_twice_is_found() {
+        let repeat = |numbers: &[u64]| {
+            let mut all = Numbers::default();
+            numbers.iter().try_for_each(|number| all.push(*number)).expect("there is room");
+            assert_eq!(all.len(), numbers.len());
+            all.repeat(|| ())
+        };
+        assert!(!repeat(&[]) && !repeat(&[7]) && !repeat(&[7, 1 << 56, 256, 1]));
+        assert!(repeat(&[7, 1, 7]));
+        // Many steps, whatever the order.
+        let many: Vec<u64> =
+            (0..100_000_u64).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        assert!(!repeat(&many));
+        for number in [0, 1, 49_999, 99_999] {
+            let again = many.get(number).copied();
+            assert!(repeat(&many.iter().copied().chain(again).collect::<Vec<_>>()), "{number}");
+        }
     }
 }
