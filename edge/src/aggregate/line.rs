@@ -37,7 +37,7 @@ pub(super) enum Kind {
 }
 
 /// Name, escaped value. Of seventy thousand lines none should ask the allocator for so little.
-pub(super) type Labels<'a> = SmallVec<[(&'a str, &'a str); 8]>;
+pub(super) type Labels<'a> = SmallVec<[(&'a str, &'a str); 5]>;
 
 /// One sample. Label values stay escaped, and number and time stay as they were written.
 #[derive(Debug, PartialEq)]
