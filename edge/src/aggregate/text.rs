@@ -96,6 +96,7 @@ fn sort<T: Ord>(numbers: &mut [T], between: &impl Fn()) {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::fmt::Write;
 
     use super::*;
@@ -131,5 +132,14 @@ mod tests {
             let again = many.get(number).copied();
             assert!(repeat(&many.iter().copied().chain(again).collect::<Vec<_>>()), "{number}");
         }
+    }
+
+    #[test]
+    fn many_numbers_are_looked_at_in_steps() {
+        let steps = Cell::new(0);
+        let mut all = Numbers::default();
+        (0..100_000).try_for_each(|number| all.push(number)).expect("there is room");
+        assert!(!all.repeat(|| steps.set(steps.get() + 1)));
+        assert!(steps.get() >= 100_000 / SORTED_AT_ONCE, "{}", steps.get());
     }
 }

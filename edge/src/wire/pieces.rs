@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::alarm::Alarm;
 
-/// A portion: two TLS records, which take a worker some 50 us.
+/// A portion: two TLS records, which take a worker less than a tenth of a millisecond.
 const PORTION: usize = 32 << 10;
 /// Until the timer's next tick, of a millisecond each: eight megabytes take a third of a second by it.
 const PAUSE: Duration = Duration::from_micros(200);
