@@ -6,9 +6,11 @@ use std::net::SocketAddr;
 use contract::CorrelationId;
 use http::{HeaderMap, HeaderValue, Method};
 
+use crate::way::forwarded::Sender;
 use crate::way::outbound;
 use crate::way::route::RouteTable;
 use crate::wire::connection::Peer;
+use crate::wire::headers::Marks;
 use crate::wire::tls::Scheme;
 
 /// The route table.
@@ -40,5 +42,6 @@ pub fn rewrite(
 ) -> Option<HeaderMap> {
     let peer = Peer { address: client, scheme: Scheme::Https };
     let host = HeaderValue::from_str(host).ok()?;
-    outbound::rewrite(headers, host, correlation, peer, false).ok()
+    let (marks, from) = (Marks::of(&headers), Sender { peer, behind_trusted_proxy: false });
+    outbound::rewrite(headers, marks, host, correlation, from).ok()
 }

@@ -156,11 +156,13 @@ async fn serve(edge: Arc<Edge>, handshakes: &Handshakes, handed: Handed) {
         Entrance::Tls => {
             let _open = edge.meter.connected("tls");
             let shaken = async { handshakes.handshake(introduced(&edge, accepted).await?).await };
-            match Box::pin(shaken).await {
-                Ok(secured) => {
-                    edge.meter.shook_hands(Handshake::Done, secured.version());
-                    connection::serve(Arc::clone(&edge), secured).await;
-                }
+            // Kept in no variable of this task: it lasts as long as its connection.
+            let served = Box::pin(shaken).await.map(|secured| {
+                edge.meter.shook_hands(Handshake::Done, secured.version());
+                connection::serve(Arc::clone(&edge), secured)
+            });
+            match served {
+                Ok(served) => served.await,
                 Err(error) => {
                     edge.meter.shook_hands(Handshake::of(&error), "none");
                     tracing::debug!(%error, "a TLS handshake failed");

@@ -8,6 +8,7 @@ use std::time::Duration;
 use arc_swap::{ArcSwapOption, Guard};
 use bytes::{Bytes, BytesMut};
 use contract::catalog::{CatalogSnapshot, ModuleEntry, ModuleState};
+use foldhash::quality::RandomState;
 use http::{HeaderValue, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use tokio::sync::watch;
@@ -38,9 +39,9 @@ const LONGEST_SETTLING: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Catalog {
     revision: i64,
-    modules: HashMap<String, Module>,
-    apps: HashSet<String>,
-    app_clients: HashSet<String>,
+    modules: HashMap<String, Module, RandomState>,
+    apps: HashSet<String, RandomState>,
+    app_clients: HashSet<String, RandomState>,
 }
 
 /// A module of the snapshot, and where it is.
@@ -208,9 +209,9 @@ impl Lines {
         if let Ok(host) = HeaderValue::from_str(&host) {
             request.headers_mut().insert(header::HOST, host);
         }
-        let outgoing =
-            Outgoing { place: Arc::clone(registry), request, upload: Upload::empty(), upgrade: false };
-        let response = upstreams.send(outgoing).await.map_err(StreamEnd::Unreachable)?;
+        let outgoing = &mut Outgoing { request, upload: Upload::empty(), upgrade: false };
+        let response =
+            upstreams.send(Arc::clone(registry), outgoing).await.map_err(StreamEnd::Unreachable)?;
         match response.status() {
             StatusCode::OK => Ok(Self { body: response.into_body(), rest: BytesMut::new() }),
             other => Err(StreamEnd::Status(other)),

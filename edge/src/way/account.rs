@@ -41,6 +41,7 @@ pub(crate) struct Account {
 pub(crate) struct Forwarded {
     pub(super) to: Destination,
     pub(super) took: Duration,
+    pub(super) at: Instant,
 }
 
 /// An account that is closed when this is dropped; none where nobody wants one.

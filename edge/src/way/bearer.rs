@@ -15,7 +15,7 @@ pub(crate) struct Caller {
 
 /// Verifies the request's token, or knows it from before.
 pub(crate) async fn authenticate(tokens: &VerifiedTokens, guarded: &Guarded) -> Result<Caller, Refusal> {
-    let token = bearer::token_of(guarded.request.headers()).map_err(Refusal::Bearer)?;
+    let token = bearer::raw_token_of(guarded.request.headers()).map_err(Refusal::Bearer)?;
     let claims = tokens.verify(token).await.map_err(Refusal::Bearer)?;
     Ok(Caller { claims })
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use contract::catalog::ModuleState;
 use contract::id::parse_uuid;
 
-use super::ask;
 use super::bearer::Caller;
 use super::guard::Guarded;
 use super::path::encode;
 use super::refusal::{Denial, Refusal};
 use super::route::{Match, To};
 use super::routes::{Guard, Query, Service, Target, Then};
+use super::{Aside, ask};
 use crate::Edge;
 use crate::wire::place::Place;
 
@@ -60,17 +60,28 @@ pub(crate) async fn clear(
     caller: &Caller,
 ) -> Result<Clearance, Refusal> {
     match to {
-        To::Fixed(found) => {
-            pass(edge, guarded, &found, caller).await?;
-            Ok(fixed(edge, guarded, &found, caller))
-        }
+        To::Fixed(found) => row(edge, guarded, found, caller).await,
         To::Module(key) => module(edge, key).map(Clearance::Upstream),
         To::Provider(path) => Ok(Clearance::Upstream(provider(edge, guarded, &path))),
         To::Probe(_) => Err(Refusal::Internal("a probe is not forwarded")),
     }
 }
 
+#[inline(never)]
+fn row<'a>(
+    edge: &'a Edge,
+    guarded: &'a Guarded,
+    found: Match,
+    caller: &'a Caller,
+) -> Aside<'a, Result<Clearance, Refusal>> {
+    Box::pin(async move {
+        pass(edge, guarded, &found, caller).await?;
+        Ok(fixed(edge, guarded, &found, caller))
+    })
+}
+
 /// The identity provider needs no bearer: this is where bearers come from.
+#[inline(never)]
 pub(crate) fn provider(edge: &Edge, guarded: &Guarded, path: &str) -> Cleared {
     Cleared {
         target: Destination::Service(Service::Idp),

@@ -15,7 +15,7 @@ use super::refusal::Refusal;
 use super::route::To;
 use super::routes::Then;
 use super::trace::Trace;
-use super::{cors, guard, inbound, local, provision};
+use super::{Aside, cors, guard, inbound, local, provision};
 use crate::Edge;
 use crate::wire::body::EdgeBody;
 use crate::wire::connection::Peer;
@@ -23,18 +23,22 @@ use crate::wire::h1::server::Refused;
 use crate::wire::incoming::RequestBody;
 use crate::wire::upstream::Failure;
 
-/// One request, answered.
-pub(crate) async fn run(
+/// One request, answered. What nobody has to be asked for is done at once: the future holds only what has to be remembered
+/// while others work, and is small.
+pub(crate) fn run(
     edge: &Arc<Edge>,
     peer: Peer,
     mut request: Request<RequestBody>,
-) -> Response<EdgeBody> {
+) -> impl Future<Output = Response<EdgeBody>> + Send {
     let mut trace = Trace::begin(edge, &request);
     trace.listen(request.body_mut());
+    let admitted = admit(edge, peer, request, &mut trace);
     // Whatever drops this future before it has answered, the request has its line.
     let mut trace = scopeguard::guard(trace, Trace::abandoned);
-    let answered = attempt(edge, peer, request, &mut trace).await;
-    ScopeGuard::into_inner(trace).finish(edge, answered)
+    async move {
+        let answered = attempt(edge, admitted, &mut trace).await;
+        ScopeGuard::into_inner(trace).finish(edge, answered)
+    }
 }
 
 /// What could not be read as a request is answered, marked, counted and logged like one.
@@ -42,26 +46,46 @@ pub(crate) fn refuse(edge: &Edge, refused: Refused) -> Response<EdgeBody> {
     Trace::begin(edge, &Request::new(())).finish(edge, Err(Refusal::Head(refused)))
 }
 
-async fn attempt(
-    edge: &Arc<Edge>,
+/// A request that is what it says, and means something.
+enum Admitted {
+    Answered(Box<Response<EdgeBody>>),
+    Going(Box<Guarded>, To),
+}
+
+fn admit(
+    edge: &Edge,
     peer: Peer,
     request: Request<RequestBody>,
     trace: &mut Trace,
-) -> Result<Response<EdgeBody>, Refusal> {
+) -> Result<Admitted, Refusal> {
     let framed = guard::frame(&edge.config.limits, request)?;
     if cors::is_preflight(&framed.request) {
-        return Ok(cors::preflight(trace.origin.as_ref()));
+        return Ok(Admitted::Answered(Box::new(cors::preflight(trace.origin.as_ref()))));
     }
     let guarded = guard::guard(&edge.config, peer, &trace.named, framed)?;
     let route = edge.routes.resolve(&guarded)?;
     trace.matched(&route);
-    let cleared = match route.to {
-        To::Probe(probe) => return Ok(local::probe(edge, probe)),
+    match route.to {
+        To::Probe(probe) => Ok(Admitted::Answered(Box::new(local::probe(edge, probe)))),
+        to @ (To::Fixed(_) | To::Module(_) | To::Provider(_)) => Ok(Admitted::Going(guarded, to)),
+    }
+}
+
+async fn attempt(
+    edge: &Arc<Edge>,
+    admitted: Result<Admitted, Refusal>,
+    trace: &mut Trace,
+) -> Result<Response<EdgeBody>, Refusal> {
+    let (guarded, to) = match admitted? {
+        Admitted::Answered(response) => return Ok(*response),
+        Admitted::Going(guarded, to) => (guarded, to),
+    };
+    let cleared = match to {
         To::Provider(path) => {
             trace.limited(edge, edge.rates.anonymous(&guarded))?;
             clearance::provider(edge, &guarded, &path)
         }
-        to @ (To::Fixed(_) | To::Module(_)) => {
+        to @ (To::Fixed(_) | To::Module(_) | To::Probe(_)) => {
             let step = trace.named.step("authenticate");
             let caller = match authenticate(&edge.tokens, &guarded).await {
                 Ok(caller) => caller,
@@ -71,7 +95,7 @@ async fn attempt(
             trace.called_by(&caller);
             trace.limited(edge, edge.rates.subject(&caller.claims.subject))?;
             let step = trace.named.step("provision");
-            provision::ensure(edge, &caller, to.guard(), &guarded.named).await?;
+            provision::ensure(edge, &caller, to.guard(), &guarded.named, trace.began).await?;
             drop(step);
             let _step = trace.named.step("clear");
             match clearance::clear(edge, &guarded, to, &caller).await? {
@@ -80,33 +104,34 @@ async fn attempt(
             }
         }
     };
-    let outbound = Outbound::build(guarded, cleared)?;
-    forward(edge, outbound, trace).await
+    forward(edge, Outbound::build(*guarded, cleared)?, trace).await
 }
 
 /// Bad tokens take from the address's bucket, or guessing them would cost nothing.
+#[cold]
+#[inline(never)]
 fn unless_limited(edge: &Edge, guarded: &Guarded, trace: &mut Trace, refusal: Refusal) -> Refusal {
     trace.limited(edge, edge.rates.anonymous(guarded)).err().unwrap_or(refusal)
 }
 
 async fn forward(
     edge: &Edge,
-    mut outbound: Outbound,
+    mut outbound: Box<Outbound>,
     trace: &mut Trace,
 ) -> Result<Response<EdgeBody>, Refusal> {
     let asking = outbound.trace();
-    let Outbound { mut outgoing, to, method, body_limit, then, .. } = outbound;
-    let settled = outgoing.upload.settle(edge.config.budgets.body_idle).await;
-    settled.map_err(|fault| Refusal::Body { fault, limit: body_limit })?;
+    let settled = outbound.outgoing.upload.settle(edge.config.budgets.body_idle).await;
+    settled.map_err(|fault| Refusal::Body { fault, limit: outbound.body_limit })?;
     let sent = Instant::now();
-    let answered = edge.upstreams.send(outgoing).await;
-    let took = sent.elapsed();
+    let answered = edge.upstreams.send(outbound.place, &mut outbound.outgoing).await;
+    let at = Instant::now();
+    let Outbound { to, method, body_limit, then, .. } = *outbound;
     if let (Some(span), Err(failure)) = (&asking, &answered) {
         span.fail(failure.reason());
     }
     drop(asking);
     let answered = answered.map_err(|failure| refused(failure, &to, body_limit));
-    trace.forwarded(to, took);
+    trace.forwarded(to, at.duration_since(sent), at);
     let mut response = answered?;
     let revision = inbound::clean(&method, &mut response);
     if let (Then::SettleCatalog, Some(revision)) = (then, revision) {
@@ -117,12 +142,18 @@ async fn forward(
 
 /// The client's next request must see its own change; an edge that cannot see it in time answers all the same, because
 /// the change is made.
-async fn settle(edge: &Edge, revision: i64) {
-    if !edge.catalog.settled(revision).await {
-        tracing::warn!(revision, "the catalog snapshot did not reach a change in time");
-    }
+#[cold]
+#[inline(never)]
+fn settle(edge: &Edge, revision: i64) -> Aside<'_, ()> {
+    Box::pin(async move {
+        if !edge.catalog.settled(revision).await {
+            tracing::warn!(revision, "the catalog snapshot did not reach a change in time");
+        }
+    })
 }
 
+#[cold]
+#[inline(never)]
 fn refused(failure: Failure, to: &Destination, limit: Option<usize>) -> Refusal {
     match (failure, to) {
         (Failure::Client(fault), _) => Refusal::Body { fault, limit },

@@ -7,21 +7,37 @@ use http::HeaderMap;
 use http::header::{FORWARDED, HeaderName, HeaderValue};
 
 use crate::wire::connection::Peer;
-use crate::wire::headers::remove;
+use crate::wire::headers::{Marks, remove};
 use crate::wire::spelling::is_taken_for_the_edges;
 
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+/// Bytes of an element besides its address and its host, at most.
+const ELEMENT: usize = "for=\"[]\";host=\"\";proto=https".len();
 /// Every other header of this family, which some servers believe.
 const FAMILY: &str = "x-forwarded-";
 
+/// Who sent a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sender {
+    pub(crate) peer: Peer,
+    /// What the peer says of its own client is believed.
+    pub(crate) behind_trusted_proxy: bool,
+}
+
 /// Rewrites the headers. `host` is the request's own authority.
-pub(crate) fn rewrite(headers: &mut HeaderMap, peer: Peer, trusted: bool, host: &HeaderValue) {
+pub(crate) fn rewrite(headers: &mut HeaderMap, marks: Marks, from: Sender, host: &HeaderValue) {
+    let Sender { peer, behind_trusted_proxy } = from;
     let address = text_of(peer.address.ip().to_canonical());
     let scheme = peer.scheme.as_str();
-    let believed = if trusted { Claims::read(headers) } else { Claims::default() };
-    remove(headers, is_of_family);
+    let mut believed = Claims::default();
+    if marks.has(Marks::CLAIM) {
+        if behind_trusted_proxy {
+            believed = Claims::read(headers);
+        }
+        remove(headers, is_of_family);
+    }
     let proto = believed.scheme.map_or_else(|| Some(HeaderValue::from_static(scheme)), value);
     let public = believed.host.map_or_else(|| Some(host.clone()), value);
     let element = element(&address, scheme, host);
@@ -39,7 +55,7 @@ pub(crate) fn rewrite(headers: &mut HeaderMap, peer: Peer, trusted: bool, host: 
 }
 
 /// Of this family, or written so that a server might take it for one that the edge writes.
-fn is_of_family(name: &HeaderName) -> bool {
+pub(crate) fn is_of_family(name: &HeaderName) -> bool {
     let text = name.as_str();
     text.starts_with(FAMILY) || matches!(text, "forwarded" | "x-real-ip") || is_taken_for_the_edges(name)
 }
@@ -92,7 +108,11 @@ fn text_of(address: IpAddr) -> String {
 fn element(address: &str, scheme: &str, host: &HeaderValue) -> String {
     let (before, after) = if address.contains(':') { ("for=\"[", "]\"") } else { ("for=", "") };
     let host = host.to_str().unwrap_or_default();
-    [before, address, after, ";host=\"", host, "\";proto=", scheme].concat()
+    let mut element = String::with_capacity(ELEMENT + address.len() + host.len());
+    for part in [before, address, after, ";host=\"", host, "\";proto=", scheme] {
+        element.push_str(part);
+    }
+    element
 }
 
 fn value(text: String) -> Option<HeaderValue> {
@@ -118,7 +138,8 @@ mod tests {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         let peer = Peer { address: address.parse().expect("an address"), scheme: Scheme::Http };
-        rewrite(&mut headers, peer, trusted, &HeaderValue::from_static("edge.example:8443"));
+        let (marks, from) = (Marks::of(&headers), Sender { peer, behind_trusted_proxy: trusted });
+        rewrite(&mut headers, marks, from, &HeaderValue::from_static("edge.example:8443"));
         let mut lines: Vec<_> = headers
             .iter()
             .map(|(name, value)| format!("{name}: {}", value.to_str().expect("text")))

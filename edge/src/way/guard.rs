@@ -3,13 +3,13 @@
 
 use std::net::Ipv6Addr;
 
-use http::{HeaderValue, Request, Version, header, uri};
+use http::{HeaderMap, HeaderValue, Request, Version, header, uri};
 
 use super::named::Named;
 use super::refusal::Refusal;
 use crate::config::{EdgeConfig, Limits};
 use crate::wire::connection::Peer;
-use crate::wire::headers::claims_identity;
+use crate::wire::headers::{Marks, claims_identity};
 use crate::wire::incoming::RequestBody;
 use crate::wire::spelling;
 
@@ -21,6 +21,7 @@ const HEADER_OVERHEAD: usize = 32;
 pub(crate) struct Framed {
     pub(crate) request: Request<RequestBody>,
     host: HeaderValue,
+    marks: Marks,
 }
 
 /// A request that claims nothing it may not claim.
@@ -28,6 +29,7 @@ pub(crate) struct Framed {
 pub(crate) struct Guarded {
     pub(crate) request: Request<RequestBody>,
     pub(crate) host: HeaderValue,
+    pub(crate) marks: Marks,
     pub(crate) peer: Peer,
     pub(crate) behind_trusted_proxy: bool,
     pub(crate) named: Named,
@@ -37,7 +39,8 @@ pub(crate) struct Guarded {
 pub(crate) fn frame(limits: &Limits, request: Request<RequestBody>) -> Result<Framed, Refusal> {
     check_limits(limits, &request)?;
     let host = host_of(&request).map_err(Refusal::Host)?;
-    Ok(Framed { request, host })
+    let marks = Marks::of(request.headers());
+    Ok(Framed { request, host, marks })
 }
 
 /// Refuses headers that claim an identity, or that mislead whoever reads them next.
@@ -46,27 +49,34 @@ pub(crate) fn guard(
     peer: Peer,
     named: &Named,
     framed: Framed,
-) -> Result<Guarded, Refusal> {
-    let Framed { request, host } = framed;
-    if let Some(name) = request.headers().keys().find(|name| claims_identity(name)) {
+) -> Result<Box<Guarded>, Refusal> {
+    let Framed { request, host, marks } = framed;
+    check_headers(marks, request.headers())?;
+    let behind_trusted_proxy = config.trusted.contain(peer.address.ip());
+    Ok(Box::new(Guarded { request, host, marks, peer, behind_trusted_proxy, named: named.clone() }))
+}
+
+fn check_headers(marks: Marks, headers: &HeaderMap) -> Result<(), Refusal> {
+    if marks.has(Marks::CLAIM)
+        && let Some(name) = headers.keys().find(|name| claims_identity(name))
+    {
         return Err(Refusal::IdentityHeader(name.to_string()));
     }
-    if request.headers().keys().any(spelling::is_taken_for_framing) {
+    if marks.has(Marks::SPELLED) && headers.keys().any(spelling::is_taken_for_framing) {
         return Err(Refusal::Misleading("A header would be taken for the framing of the body."));
     }
-    if expects_the_unknown(request.headers()) {
+    if marks.has(Marks::EXPECT) && expects_the_unknown(headers) {
         return Err(Refusal::Expectation);
     }
-    if spelling::takes_too_much_away(request.headers()) {
+    if marks.has(Marks::CONNECTION) && spelling::takes_too_much_away(headers) {
         return Err(Refusal::Misleading(
             "The Connection header names a header that is not of this connection.",
         ));
     }
-    let behind_trusted_proxy = config.trusted.contain(peer.address.ip());
-    Ok(Guarded { request, host, peer, behind_trusted_proxy, named: named.clone() })
+    Ok(())
 }
 
-fn expects_the_unknown(headers: &header::HeaderMap) -> bool {
+fn expects_the_unknown(headers: &HeaderMap) -> bool {
     headers
         .get_all(header::EXPECT)
         .iter()

@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, Response, StatusCode};
 
 use super::{cors, upgrade};
 use crate::wire::body::EdgeBody;
-use crate::wire::headers::{remove, strip_hop_by_hop};
+use crate::wire::headers::strip;
 
 const REVISION: HeaderName = HeaderName::from_static(REVISION_HEADER);
 
@@ -19,8 +19,7 @@ pub(crate) fn clean(method: &Method, response: &mut Response<EdgeBody>) -> Optio
     let length = without_body.then(|| announced_length(headers)).flatten();
     let revision = headers.remove(REVISION);
     let protocol = switches.then(|| headers.remove(UPGRADE)).flatten();
-    strip_hop_by_hop(headers);
-    remove(headers, cors::is_of_family);
+    strip(headers, cors::is_of_family);
     if switches {
         upgrade::agree(headers, protocol);
     }

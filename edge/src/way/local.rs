@@ -7,22 +7,29 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use serde_json::json;
 
+use super::Aside;
 use super::refusal::Refusal;
 use super::route::Probe;
 use crate::wire::body::EdgeBody;
 use crate::{Edge, aggregate};
 
 /// Answers with the metrics of all services.
-pub(crate) async fn metrics(edge: &Arc<Edge>) -> Result<Response<EdgeBody>, Refusal> {
-    let pieces = aggregate::scrape(edge).await.ok_or(Refusal::Internal("scrape_lost"))?;
-    let mut response = Response::new(EdgeBody::pieces(pieces));
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(telemetry::EXPOSITION_TYPE));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+#[cold]
+#[inline(never)]
+pub(crate) fn metrics(edge: &Arc<Edge>) -> Aside<'_, Result<Response<EdgeBody>, Refusal>> {
+    Box::pin(async {
+        let pieces = aggregate::scrape(edge).await.ok_or(Refusal::Internal("scrape_lost"))?;
+        let mut response = Response::new(EdgeBody::pieces(pieces));
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(telemetry::EXPOSITION_TYPE));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        Ok(response)
+    })
 }
 
 /// Answers a probe; nothing beyond the status is told.
+#[cold]
+#[inline(never)]
 pub(crate) fn probe(edge: &Edge, probe: Probe) -> Response<EdgeBody> {
     let (status, word) = match probe {
         Probe::Alive => (StatusCode::OK, "ok"),

@@ -14,8 +14,8 @@ use crate::meter::OBSERVED;
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
     pub(crate) correlation: CorrelationId,
-    /// As the client gave it.
-    sent: Option<SpanContext>,
+    /// As the client gave it. Few do.
+    sent: Option<Arc<SpanContext>>,
     /// Only where traces are on.
     span: Option<Arc<Span>>,
 }
@@ -23,12 +23,12 @@ pub(crate) struct Named {
 impl Named {
     /// Reads the names that the client gave, and makes those that it did not.
     pub(crate) fn of(headers: &HeaderMap, tracer: Option<&Tracer>) -> Self {
-        let sent = OBSERVED.then(|| context::accept(headers)).flatten();
+        let sent = OBSERVED.then(|| context::accept(headers)).flatten().map(Arc::new);
         Self {
             correlation: CorrelationId::accept(
                 headers.get(super::CORRELATION).map(http::HeaderValue::as_bytes),
             ),
-            span: tracer.map(|tracer| Arc::new(tracer.serve(sent.as_ref()))),
+            span: tracer.map(|tracer| Arc::new(tracer.serve(sent.as_deref()))),
             sent,
         }
     }
@@ -40,7 +40,7 @@ impl Named {
 
     /// The trace it belongs to, if it belongs to one.
     pub(crate) fn context(&self) -> Option<&SpanContext> {
-        self.span.as_ref().map(|span| span.context()).or(self.sent.as_ref())
+        self.span.as_ref().map(|span| span.context()).or(self.sent.as_deref())
     }
 
     /// A step of its way as a span, where anybody will see it.

@@ -1,6 +1,8 @@
 //! The request as the upstream gets it: the only file that writes request headers and paths. The client's bytes stay
 //! unless a rule changes them; framing is rebuilt from the body.
 
+use std::sync::Arc;
+
 use contract::CorrelationId;
 use http::header::{HOST, HeaderValue, TE};
 use http::{HeaderMap, Method, Request, Uri};
@@ -8,20 +10,21 @@ use http_body::Body as _;
 use telemetry::Span;
 
 use super::clearance::{Cleared, Destination};
-use super::forwarded;
+use super::forwarded::{self, Sender};
 use super::guard::Guarded;
 use super::named::Named;
 use super::refusal::Refusal;
 use super::routes::Then;
 use super::upgrade;
-use crate::wire::connection::Peer;
-use crate::wire::headers::strip_hop_by_hop;
+use crate::wire::headers::{Marks, strip_hop_by_hop};
+use crate::wire::place::Place;
 use crate::wire::upload::{ClientFault, Upload};
 use crate::wire::upstream::Outgoing;
 
 /// A request on its way out, and what has to be known when its answer comes.
 pub(crate) struct Outbound {
     pub(crate) outgoing: Outgoing,
+    pub(crate) place: Arc<Place>,
     pub(crate) to: Destination,
     pub(crate) method: Method,
     pub(crate) body_limit: Option<usize>,
@@ -31,16 +34,18 @@ pub(crate) struct Outbound {
 
 impl Outbound {
     /// Rewrites the client's request.
-    pub(crate) fn build(guarded: Guarded, cleared: Cleared) -> Result<Self, Refusal> {
-        let Guarded { request, host, peer, behind_trusted_proxy, named } = guarded;
+    pub(crate) fn build(guarded: Guarded, cleared: Cleared) -> Result<Box<Self>, Refusal> {
+        let Guarded { request, host, marks, peer, behind_trusted_proxy, named } = guarded;
         let Cleared { target, place, path_and_query, body_limit, then } = cleared;
         let (parts, body) = request.into_parts();
         let announced = body.size_hint().lower();
         if body_limit.is_some_and(|limit| u64::try_from(limit).is_ok_and(|limit| announced > limit)) {
             return Err(Refusal::Body { fault: ClientFault::TooLarge, limit: body_limit });
         }
-        let upgrade = upgrade::asked_for(&parts, &body);
-        let mut headers = rewrite(parts.headers, host, &named.correlation, peer, behind_trusted_proxy)?;
+        let may_ask = marks.has(Marks::UPGRADE) || parts.method == Method::CONNECT;
+        let upgrade = may_ask.then(|| upgrade::asked_for(&parts, &body)).flatten();
+        let from = Sender { peer, behind_trusted_proxy };
+        let mut headers = rewrite(parts.headers, marks, host, &named.correlation, from)?;
         let mut request = Request::new(());
         *request.method_mut() = parts.method.clone();
         if let Some(upgrade) = &upgrade {
@@ -55,8 +60,8 @@ impl Outbound {
         };
         *request.headers_mut() = headers;
         let upload = Upload::client(body, body_limit);
-        let outgoing = Outgoing { place, request, upload, upgrade: upgrade.is_some() };
-        Ok(Self { outgoing, to: target, method: parts.method, body_limit, then, named })
+        let outgoing = Outgoing { request, upload, upgrade: upgrade.is_some() };
+        Ok(Box::new(Self { outgoing, place, to: target, method: parts.method, body_limit, then, named }))
     }
 
     /// The span of the forwarded request, where anybody will see it. Where traces are on, the upstream is told of the edge's
@@ -72,19 +77,21 @@ impl Outbound {
 /// The headers as the upstream gets them.
 pub(crate) fn rewrite(
     mut headers: HeaderMap,
+    marks: Marks,
     host: HeaderValue,
     correlation: &CorrelationId,
-    peer: Peer,
-    behind_trusted_proxy: bool,
+    from: Sender,
 ) -> Result<HeaderMap, Refusal> {
-    let trailers = wants_trailers(&headers);
-    strip_hop_by_hop(&mut headers);
+    let trailers = marks.has(Marks::TE) && wants_trailers(&headers);
+    if marks.has(Marks::ONE_HOP) {
+        strip_hop_by_hop(&mut headers);
+    }
     if trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }
     let correlation = HeaderValue::from_str(correlation.as_str());
     headers.insert(super::CORRELATION, correlation.map_err(|_| Refusal::Internal("bad_outbound_header"))?);
-    forwarded::rewrite(&mut headers, peer, behind_trusted_proxy, &host);
+    forwarded::rewrite(&mut headers, marks, from, &host);
     headers.insert(HOST, host);
     Ok(headers)
 }

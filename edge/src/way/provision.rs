@@ -8,11 +8,13 @@ use std::time::Duration;
 use bearer::Claims;
 use bytes::Bytes;
 use contract::Subject;
+use foldhash::quality::RandomState;
 use http::Method;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
+use super::Aside;
 use super::ask::ask;
 use super::bearer::Caller;
 use super::named::Named;
@@ -36,7 +38,7 @@ type Outcome = Option<Result<(), &'static str>>;
 /// workers do not wait for each other.
 #[derive(Debug)]
 pub(crate) struct Provisioned {
-    lately: Mutex<HashMap<Subject, Instant>>,
+    lately: Mutex<HashMap<Subject, Instant, RandomState>>,
     all: Arc<Subjects>,
 }
 
@@ -59,32 +61,55 @@ enum Look {
     First(watch::Sender<Outcome>, watch::Receiver<Outcome>),
 }
 
-/// Lets the request go on once the caller's identity record is there.
+/// Lets the request, which came `now`, go on once the caller's identity record is there.
 pub(crate) async fn ensure(
     edge: &Arc<Edge>,
     caller: &Caller,
     guard: Option<Guard>,
     named: &Named,
+    now: Instant,
 ) -> Result<(), Refusal> {
-    let outcome = match edge.provisioned.look(&caller.claims.subject) {
-        Look::Fresh => return Ok(()),
-        Look::Stale => {
-            spawn(edge, Arc::clone(&caller.claims), named.clone(), None);
-            return Ok(());
+    match edge.provisioned.look(&caller.claims.subject, now) {
+        Look::Fresh => Ok(()),
+        look @ (Look::Stale | Look::Pending(_) | Look::First(..)) => {
+            ask_identity(edge, caller, guard, named, look).await
         }
-        Look::Pending(outcome) => outcome,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn ask_identity<'a>(
+    edge: &'a Arc<Edge>,
+    caller: &'a Caller,
+    guard: Option<Guard>,
+    named: &'a Named,
+    look: Look,
+) -> Aside<'a, Result<(), Refusal>> {
+    let ask = |tell| spawn(edge, Arc::clone(&caller.claims), named.clone(), tell);
+    let outcome = match look {
+        Look::Fresh => None,
+        Look::Stale => {
+            ask(None);
+            None
+        }
+        Look::Pending(outcome) => Some(outcome),
         Look::First(tell, outcome) => {
-            spawn(edge, Arc::clone(&caller.claims), named.clone(), Some(tell));
-            outcome
+            ask(Some(tell));
+            Some(outcome)
         }
     };
-    if guard == Some(Guard::BearerAtOnce) {
-        // These routes answer whatever comes of it.
-        let waited = timeout(SHORT_PATIENCE, settled(outcome)).await;
-        tracing::trace!(?waited, "went on whatever identity says");
-        return Ok(());
-    }
-    settled(outcome).await.map_err(|reason| Refusal::Unavailable { dependency: Service::Identity, reason })
+    Box::pin(async move {
+        let Some(outcome) = outcome else { return Ok(()) };
+        if guard == Some(Guard::BearerAtOnce) {
+            // These routes answer whatever comes of it.
+            let waited = timeout(SHORT_PATIENCE, settled(outcome)).await;
+            tracing::trace!(?waited, "went on whatever identity says");
+            return Ok(());
+        }
+        let settled = settled(outcome).await;
+        settled.map_err(|reason| Refusal::Unavailable { dependency: Service::Identity, reason })
+    })
 }
 
 async fn settled(mut outcome: watch::Receiver<Outcome>) -> Result<(), &'static str> {
@@ -150,8 +175,7 @@ impl Provisioned {
         Self { lately: Mutex::default(), all }
     }
 
-    fn look(&self, subject: &Subject) -> Look {
-        let now = Instant::now();
+    fn look(&self, subject: &Subject, now: Instant) -> Look {
         let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
         if lately.get(subject).is_some_and(|refreshed| now.duration_since(*refreshed) < REFRESH_AFTER) {
             return Look::Fresh;
@@ -169,6 +193,7 @@ impl Provisioned {
 
 impl Subjects {
     /// What is known of a subject, and when its profile was refreshed where it is provisioned.
+    #[cold]
     fn look(&self, subject: &Subject, now: Instant) -> (Look, Option<Instant>) {
         let mut known = self.lock();
         if let Some(refreshed) = known.recall(subject) {

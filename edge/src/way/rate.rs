@@ -105,6 +105,7 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
         Self { scope, rate, interval, hasher: RandomState::new(), shards }
     }
 
+    #[inline(never)]
     fn take(&self, key: &K, now: Instant) -> Taken {
         let place = usize::try_from(self.hasher.hash_one(key) % SHARD_COUNT).unwrap_or_default();
         let Some(shard) = self.shards.get(place) else { return self.taken(true, Duration::ZERO) };

@@ -111,6 +111,7 @@ impl RouteTable {
         }
     }
 
+    #[inline(never)]
     fn fixed(&self, method: &Method, segments: &[Segment<'_>]) -> Result<Route, Refusal> {
         let wanted = if *method == Method::HEAD { &Method::GET } else { method };
         let mut allowed: Vec<&'static Row> = Vec::new();

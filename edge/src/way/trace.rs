@@ -37,7 +37,7 @@ pub(crate) struct Trace {
     pub(crate) named: Named,
     pub(crate) origin: Option<HeaderValue>,
     method: Method,
-    began: Instant,
+    pub(crate) began: Instant,
     in_flight: Option<InFlight>,
     label: Option<&'static str>,
     caller: Option<Arc<Claims>>,
@@ -89,8 +89,9 @@ impl Trace {
         Err(refusal)
     }
 
-    pub(crate) fn forwarded(&mut self, to: Destination, took: Duration) {
-        self.forwarded = Some(Forwarded { to, took });
+    /// It went to an upstream, whose answer `took` so long and came `at` this moment.
+    pub(crate) fn forwarded(&mut self, to: Destination, took: Duration, at: Instant) {
+        self.forwarded = Some(Forwarded { to, took, at });
     }
 
     /// The answer, marked, counted and logged.
@@ -108,7 +109,8 @@ impl Trace {
         let reason = refused.filter(|_| wanted).map_or(Cow::Borrowed(""), Refusal::reason);
         let from_edge = refused.is_some() || self.forwarded.is_none();
         let mut response = answered.unwrap_or_else(Refusal::render);
-        let (status, elapsed) = (response.status().as_u16(), self.began.elapsed());
+        let now = self.forwarded.as_ref().map_or_else(Instant::now, |forwarded| forwarded.at);
+        let (status, elapsed) = (response.status().as_u16(), now.duration_since(self.began));
         if OBSERVED {
             self.count(edge, status, elapsed);
         }
@@ -165,7 +167,7 @@ impl Trace {
 
     fn count(&self, edge: &Edge, status: u16, elapsed: Duration) {
         let forwarded = match &self.forwarded {
-            Some(Forwarded { to: Destination::Module(key), took }) => Some((key, *took)),
+            Some(Forwarded { to: Destination::Module(key), took, .. }) => Some((key, *took)),
             _ => None,
         };
         edge.meter.answered(self.label.unwrap_or(UNMATCHED), &self.method, status, elapsed, forwarded);

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use http::{Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http2;
@@ -16,7 +17,7 @@ use tokio::time::timeout;
 
 use super::activity::{Activity, Busy, Overdue, Protocol, Watched};
 use super::body::EdgeBody;
-use super::h1;
+use super::h1::server::Connection;
 use super::h2;
 use super::incoming::RequestBody;
 use super::socket::ClientSocket;
@@ -32,18 +33,27 @@ pub(crate) struct Peer {
     pub(crate) scheme: Scheme,
 }
 
-/// Serves the connection to its end.
-pub(crate) async fn serve<S>(edge: Arc<Edge>, secured: Secured<S>)
+/// Serves the connection to its end. What is polled holds what its protocol needs, and no copy of what led to it: there are
+/// as many as idle clients.
+pub(crate) fn serve<S>(edge: Arc<Edge>, secured: Secured<S>) -> BoxFuture<'static, ()>
 where
     S: ClientSocket,
 {
     let Secured { stream, peer, protocol, scheme, place } = secured;
     let peer = Peer { address: peer, scheme };
     match protocol {
-        Protocol::Http1 => h1::server::serve(edge, stream, peer).await,
-        Protocol::Http2 => serve_http2(edge, stream, peer).await,
+        Protocol::Http1 => {
+            let connection = Connection::new(edge, stream, peer);
+            Box::pin(async move {
+                connection.serve().await;
+                drop(place);
+            })
+        }
+        Protocol::Http2 => Box::pin(async move {
+            serve_http2(edge, stream, peer).await;
+            drop(place);
+        }),
     }
-    drop(place);
 }
 
 async fn serve_http2<S>(edge: Arc<Edge>, stream: S, peer: Peer)

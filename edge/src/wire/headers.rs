@@ -2,37 +2,94 @@
 
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue};
+use smallvec::SmallVec;
+
+/// What one look at the names of a head has found. A header that means something to the edge itself is looked for only
+/// where its mark is there: most heads have hardly any, and each rule would look at all names again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Marks(u8);
+
+impl Marks {
+    pub(crate) const CONNECTION: Self = Self(1);
+    /// `Content-Length` or `Transfer-Encoding`.
+    pub(crate) const FRAMING: Self = Self(1 << 1);
+    pub(crate) const EXPECT: Self = Self(1 << 2);
+    pub(crate) const TE: Self = Self(1 << 3);
+    pub(crate) const UPGRADE: Self = Self(1 << 4);
+    /// Of one connection, or framing: any of those above, and what is nobody's business but the next hop's.
+    pub(crate) const ONE_HOP: Self = Self(1 << 5);
+    /// `Forwarded`, or a name that begins with `x`: it may claim who or where the client is.
+    pub(crate) const CLAIM: Self = Self(1 << 6);
+    /// A name with `_` or `.`, which some servers read as another name.
+    pub(crate) const SPELLED: Self = Self(1 << 7);
+
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        headers.keys().fold(Self::default(), |marks, name| marks.and(Self::of_name(name)))
+    }
+
+    /// Whether one of these is there.
+    pub(crate) const fn has(self, marks: Self) -> bool {
+        self.0 & marks.0 != 0
+    }
+
+    const fn and(self, marks: Self) -> Self {
+        Self(self.0 | marks.0)
+    }
+
+    fn of_name(name: &HeaderName) -> Self {
+        let name = name.as_str();
+        let known = Self::of_known(name);
+        if known != Self::default() {
+            return known;
+        }
+        let claim = if name.starts_with('x') { Self::CLAIM } else { Self::default() };
+        // Names are short.
+        let spelled = name.bytes().any(|byte| matches!(byte, b'_' | b'.'));
+        if spelled { claim.and(Self::SPELLED) } else { claim }
+    }
+
+    /// By length first: most names are none of these, and have one comparison for it.
+    fn of_known(name: &str) -> Self {
+        match (name.len(), name) {
+            (2, "te") => Self::TE.and(Self::ONE_HOP),
+            (6, "expect") => Self::EXPECT.and(Self::ONE_HOP),
+            (7, "upgrade") => Self::UPGRADE.and(Self::ONE_HOP),
+            (9, "forwarded") => Self::CLAIM,
+            (10, "connection") => Self::CONNECTION.and(Self::ONE_HOP),
+            (14, "content-length") | (17, "transfer-encoding") => Self::FRAMING.and(Self::ONE_HOP),
+            (5, "close")
+            | (10, "keep-alive")
+            | (14, "http2-settings")
+            | (16, "proxy-connection")
+            | (18, "proxy-authenticate")
+            | (19, "proxy-authorization") => Self::ONE_HOP,
+            _ => Self::default(),
+        }
+    }
+}
 
 /// Whether a header is of one connection, or frames a body: framing is rebuilt from the body itself, never copied.
 fn is_of_one_hop(name: &HeaderName) -> bool {
-    matches!(
-        name.as_str(),
-        "connection"
-            | "content-length"
-            | "expect"
-            | "http2-settings"
-            | "keep-alive"
-            | "proxy-authenticate"
-            | "proxy-authorization"
-            | "proxy-connection"
-            | "te"
-            | "transfer-encoding"
-            | "upgrade"
-    )
+    Marks::of_known(name.as_str()).has(Marks::ONE_HOP)
 }
 
 /// Removes what ends at this hop, the headers that `Connection` names among them.
 pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
+    strip(headers, |_| false);
+}
+
+/// Removes what ends at this hop, and every header whose name is meant.
+pub(crate) fn strip(headers: &mut HeaderMap, is_meant: impl Fn(&HeaderName) -> bool) {
     for name in nominated(headers) {
         headers.remove(name);
     }
-    remove(headers, is_of_one_hop);
+    remove(headers, |name| is_of_one_hop(name) || is_meant(name));
 }
 
 /// Removes every header whose name is meant. Looking at each name costs less than looking for each header that might be
 /// there.
 pub(crate) fn remove(headers: &mut HeaderMap, is_meant: impl Fn(&HeaderName) -> bool) {
-    let meant: Vec<HeaderName> = headers.keys().filter(|name| is_meant(name)).cloned().collect();
+    let meant: SmallVec<[HeaderName; 4]> = headers.keys().filter(|name| is_meant(name)).cloned().collect();
     for name in meant {
         headers.remove(name);
     }
@@ -52,13 +109,18 @@ pub(crate) fn strip_from_trailers(trailers: &mut HeaderMap) {
     remove(trailers, |name| is_of_one_hop(name) || only_in_heads.contains(&name.as_str()));
 }
 
+/// What `Connection` says most. Headers of these names end here in any case.
+const USUAL_OPTIONS: [&[u8]; 3] = [b"keep-alive", b"close", b"upgrade"];
+
 /// The headers that `Connection` names.
-fn nominated(headers: &HeaderMap) -> Vec<HeaderName> {
+fn nominated(headers: &HeaderMap) -> SmallVec<[HeaderName; 4]> {
     headers
         .get_all(header::CONNECTION)
         .iter()
         .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
-        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
+        .map(<[u8]>::trim_ascii)
+        .filter(|name| !USUAL_OPTIONS.iter().any(|option| name.eq_ignore_ascii_case(option)))
+        .filter_map(|name| HeaderName::from_bytes(name).ok())
         .collect()
 }
 
@@ -73,7 +135,11 @@ const IDENTITY_PREFIX: &str = "x-user-";
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::way::forwarded::is_of_family;
+    use crate::wire::spelling;
 
     #[test]
     fn identity_headers_are_known_in_every_spelling() {
@@ -82,6 +148,56 @@ mod tests {
         }
         for name in ["x-user", "x-username", "xx-user-id", "user-id", "x-users-id"] {
             assert!(!claims_identity(&HeaderName::from_bytes(name.as_bytes()).expect("a name")), "{name}");
+        }
+    }
+
+    #[test]
+    fn each_mark_stands_for_its_headers() {
+        let all = |marks: &[Marks]| marks.iter().fold(Marks::default(), |all, mark| all.and(*mark));
+        let marks = |names: &[&'static str]| {
+            Marks::of(
+                &names
+                    .iter()
+                    .map(|name| (HeaderName::from_static(name), HeaderValue::from_static("")))
+                    .collect(),
+            )
+        };
+        for (name, its) in [
+            ("connection", &[Marks::CONNECTION, Marks::ONE_HOP][..]),
+            ("content-length", &[Marks::FRAMING, Marks::ONE_HOP]),
+            ("transfer-encoding", &[Marks::FRAMING, Marks::ONE_HOP]),
+            ("expect", &[Marks::EXPECT, Marks::ONE_HOP]),
+            ("te", &[Marks::TE, Marks::ONE_HOP]),
+            ("upgrade", &[Marks::UPGRADE, Marks::ONE_HOP]),
+            ("close", &[Marks::ONE_HOP]),
+            ("keep-alive", &[Marks::ONE_HOP]),
+            ("http2-settings", &[Marks::ONE_HOP]),
+            ("proxy-connection", &[Marks::ONE_HOP]),
+            ("proxy-authenticate", &[Marks::ONE_HOP]),
+            ("proxy-authorization", &[Marks::ONE_HOP]),
+            ("forwarded", &[Marks::CLAIM]),
+            ("x-forwarded-for", &[Marks::CLAIM]),
+            ("x_user_id", &[Marks::CLAIM, Marks::SPELLED]),
+            ("content.length", &[Marks::SPELLED]),
+            ("authorization", &[]),
+        ] {
+            assert_eq!(marks(&[name]), all(its), "{name}");
+            assert_eq!(marks(&["accept", name, "host"]), all(its), "{name} among others");
+        }
+    }
+
+    proptest! {
+        /// Where a rule would find a name, the mark that lets it look is there.
+        #[test]
+        fn no_rule_would_find_what_has_no_mark(
+            text in "(x|http2|proxy|content|transfer|forwarded|te)?[-_.]?(user|real|forwarded|correlation|length|encoding|settings)?[-_.]?(id|ip|for|host|proto)?"
+        ) {
+            let Ok(name) = HeaderName::from_bytes(text.as_bytes()) else { return Ok(()) };
+            let marks = Marks::of(&HeaderMap::from_iter([(name.clone(), HeaderValue::from_static(""))]));
+            prop_assert!(!claims_identity(&name) || marks.has(Marks::CLAIM), "{name}");
+            prop_assert!(!spelling::is_taken_for_framing(&name) || marks.has(Marks::SPELLED), "{name}");
+            prop_assert!(!is_of_family(&name) || marks.has(Marks::CLAIM), "{name}");
+            prop_assert!(!is_of_one_hop(&name) || marks.has(Marks::ONE_HOP), "{name}");
         }
     }
 

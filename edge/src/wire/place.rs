@@ -59,14 +59,15 @@ impl Place {
         Self { hosts: hosts.collect(), turns: Turns::new(concurrency), dice: AtomicUsize::new(0) }
     }
 
-    /// A turn that is free at this moment.
-    pub(crate) fn turn_at_once(self: &Arc<Self>) -> Option<Turn> {
-        self.turns.try_take().then(|| Turn { place: Arc::clone(self), host: None })
+    /// A turn that is free at this moment; the place itself where none is. The turn keeps the place: all workers count who
+    /// holds it, and each count is a wait for the others.
+    pub(crate) fn turn_at_once(self: Arc<Self>) -> Result<Turn, Arc<Self>> {
+        if self.turns.try_take() { Ok(Turn { place: self, host: None }) } else { Err(self) }
     }
 
     /// A turn at this place, or `None` when as many wait already as may be in flight.
-    pub(crate) async fn turn(self: &Arc<Self>) -> Option<Turn> {
-        self.turns.take().await.then(|| Turn { place: Arc::clone(self), host: None })
+    pub(crate) async fn turn(self: Arc<Self>) -> Option<Turn> {
+        self.turns.take().await.then(|| Turn { place: self, host: None })
     }
 
     /// The less busy one of two hosts, none of them `except` and none at rest, where there are others.
@@ -178,10 +179,8 @@ impl Turn {
     /// Counts the request at this host.
     pub(crate) fn at(&mut self, host: usize) {
         self.leave();
-        if let Some(found) = self.place.hosts.get(host) {
-            found.busy.fetch_add(1, Ordering::Relaxed);
-            self.host = Some(host);
-        }
+        self.host = Some(host).filter(|host| *host < self.place.hosts.len());
+        self.count(|busy| busy.fetch_add(1, Ordering::Relaxed));
     }
 
     /// The host it is at.
@@ -190,8 +189,14 @@ impl Turn {
     }
 
     fn leave(&mut self) {
-        if let Some(host) = self.host.take().and_then(|host| self.place.hosts.get(host)) {
-            host.busy.fetch_sub(1, Ordering::Relaxed);
+        self.count(|busy| busy.fetch_sub(1, Ordering::Relaxed));
+        self.host = None;
+    }
+
+    /// How busy a host is, is asked only where there is another.
+    fn count(&self, count: impl FnOnce(&AtomicUsize) -> usize) {
+        if let Some(host) = self.host().filter(|_| self.place.hosts.len() > 1) {
+            count(&host.busy);
         }
     }
 }
@@ -292,23 +297,24 @@ mod tests {
     #[tokio::test]
     async fn so_many_have_a_turn_as_many_wait_and_one_more_is_turned_away() {
         let place = place(1, 2);
-        let first = place.turn().await.expect("a turn");
-        let _second = place.turn().await.expect("a turn");
-        let (mut third, mut fourth) = (Box::pin(place.turn()), Box::pin(place.turn()));
+        let first = Arc::clone(&place).turn().await.expect("a turn");
+        let _second = Arc::clone(&place).turn().await.expect("a turn");
+        let (mut third, mut fourth) =
+            (Box::pin(Arc::clone(&place).turn()), Box::pin(Arc::clone(&place).turn()));
         assert!(!is_ready(third.as_mut()).await && !is_ready(fourth.as_mut()).await, "they wait");
-        assert!(place.turn().await.is_none(), "nobody else may");
+        assert!(Arc::clone(&place).turn().await.is_none(), "nobody else may");
         drop(first);
         let _third = third.await.expect("the turn that was given back");
         assert!(!is_ready(fourth.as_mut()).await);
         drop(fourth);
-        let mut fifth = Box::pin(place.turn());
+        let mut fifth = Box::pin(Arc::clone(&place).turn());
         assert!(!is_ready(fifth.as_mut()).await, "there is room in the queue again");
     }
 
     #[tokio::test]
     async fn the_less_busy_of_two_is_chosen() {
         let place = place(2, 10);
-        let mut turn = place.turn().await.expect("a turn");
+        let mut turn = Arc::clone(&place).turn().await.expect("a turn");
         turn.at(0);
         assert!((0..20).all(|_| place.choose(None) == Some(1)));
         assert_eq!(place.choose(Some(1)), Some(0), "not the one that failed just now");

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Duration, Instant, timeout};
@@ -79,6 +80,11 @@ impl Upload {
         Self::full(Bytes::new())
     }
 
+    /// The body, which is somebody else's from now on.
+    pub(crate) fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::empty())
+    }
+
     /// Whether the request can still be sent to somebody else.
     pub(crate) const fn is_untouched(&self) -> bool {
         !self.begun
@@ -90,16 +96,24 @@ impl Upload {
         if self.is_end_stream() || self.size_hint().exact() != Some(0) {
             return Ok(());
         }
-        let end = async {
-            while let Some(frame) = poll_fn(|context| Pin::new(&mut *self).poll_frame(context)).await {
-                frame?;
-            }
+        self.see_the_end(patience).await
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn see_the_end(&mut self, patience: Duration) -> BoxFuture<'_, Result<(), ClientFault>> {
+        Box::pin(async move {
+            let end = async {
+                while let Some(frame) = poll_fn(|context| Pin::new(&mut *self).poll_frame(context)).await {
+                    frame?;
+                }
+                Ok(())
+            };
+            timeout(patience, end).await.map_err(|_| ClientFault::Stalled)??;
+            // Nothing of it went to anybody.
+            self.begun = false;
             Ok(())
-        };
-        timeout(patience, end).await.map_err(|_| ClientFault::Stalled)??;
-        // Nothing of it went to anybody.
-        self.begun = false;
-        Ok(())
+        })
     }
 
     /// Passes an upstream's informational answer on to the client.

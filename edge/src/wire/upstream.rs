@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use rustls_pki_types::ServerName;
@@ -28,7 +29,6 @@ const MAX_ASKED_BYTES: usize = 256 << 10;
 
 /// A request to an upstream.
 pub(crate) struct Outgoing {
-    pub(crate) place: Arc<Place>,
     pub(crate) request: Request<()>,
     pub(crate) upload: Upload,
     /// The client asks for another protocol, so that a 101 is an answer.
@@ -101,29 +101,59 @@ impl Upstreams {
     }
 
     /// The upstream's answer, its body streaming.
-    pub(crate) async fn send(&self, outgoing: Outgoing) -> Result<Response<EdgeBody>, Failure> {
-        let Outgoing { place, request, upload, upgrade } = outgoing;
-        let mut turn = self.turn(&place).await?;
-        let host = place.choose(None).ok_or(Failure::DialFailed)?;
+    pub(crate) async fn send(
+        &self,
+        place: Arc<Place>,
+        outgoing: &mut Outgoing,
+    ) -> Result<Response<EdgeBody>, Failure> {
+        // No timer while nobody waits.
+        let mut turn = match place.turn_at_once() {
+            Ok(turn) => turn,
+            Err(place) => self.wait_for_turn(place).await?,
+        };
+        let host = turn.place.choose(None).ok_or(Failure::DialFailed)?;
         turn.at(host);
         if turn.host().is_some_and(|host| host.speaks == Speaks::H2c) {
-            return Box::pin(self.send_h2c(turn, host, request, upload)).await;
+            return self.by_h2c(turn, host, outgoing).await;
         }
         let reused = turn.host().and_then(|host| host.shelf(self.worker)?.take(self.budgets.pool_idle));
-        let (turn, upload) = match reused {
-            None => (turn, upload),
-            Some(link) => match self.exchange(link, turn, host, (&request, upgrade), upload).await {
-                Ok(response) => return Ok(response),
-                Err(lost) => again(lost, request.method())?,
-            },
-        };
-        // Most requests find a connection, and need no room for this.
-        Box::pin(async {
-            let (link, turn, host) = self.dial(turn, host).await?;
-            let answered = self.exchange(link, turn, host, (&request, upgrade), upload).await;
-            answered.map_err(|lost| lost.failure)
+        let Some(mut link) = reused else { return self.send_anew(turn, host, outgoing).await };
+        link.begin(&outgoing.request, outgoing.upload.take());
+        match self.exchange(link, turn, host, outgoing).await {
+            Ok(response) => Ok(response),
+            Err(lost) => {
+                let (turn, upload) = again(lost, outgoing.request.method())?;
+                outgoing.upload = upload;
+                self.send_anew(turn, host, outgoing).await
+            }
+        }
+    }
+
+    /// Over a new connection. Most requests find one, and need neither the room nor the code of this.
+    #[cold]
+    #[inline(never)]
+    fn send_anew<'a>(
+        &'a self,
+        turn: Turn,
+        host: usize,
+        outgoing: &'a mut Outgoing,
+    ) -> BoxFuture<'a, Result<Response<EdgeBody>, Failure>> {
+        Box::pin(async move {
+            let (mut link, turn, host) = self.dial(turn, host).await?;
+            link.begin(&outgoing.request, outgoing.upload.take());
+            self.exchange(link, turn, host, outgoing).await.map_err(|lost| lost.failure)
         })
-        .await
+    }
+
+    #[inline(never)]
+    fn by_h2c<'a>(
+        &'a self,
+        turn: Turn,
+        host: usize,
+        outgoing: &mut Outgoing,
+    ) -> BoxFuture<'a, Result<Response<EdgeBody>, Failure>> {
+        let request = std::mem::take(&mut outgoing.request);
+        Box::pin(self.send_h2c(turn, host, request, outgoing.upload.take()))
     }
 
     /// A whole small answer, for the edge's own questions: within the first-byte budget from end to end.
@@ -133,10 +163,9 @@ impl Upstreams {
         request: Request<()>,
         body: Bytes,
     ) -> Result<(StatusCode, Bytes), Failure> {
-        let outgoing =
-            Outgoing { place: Arc::clone(place), request, upload: Upload::full(body), upgrade: false };
+        let mut outgoing = Outgoing { request, upload: Upload::full(body), upgrade: false };
         let asked = async {
-            let response = self.send(outgoing).await?;
+            let response = self.send(Arc::clone(place), &mut outgoing).await?;
             let status = response.status();
             let body = Limited::new(response.into_body(), MAX_ASKED_BYTES).collect().await;
             Ok((status, body.map_err(|_| Failure::Malformed)?.to_bytes()))
@@ -145,12 +174,11 @@ impl Upstreams {
         timeout(whole, asked).await.map_err(|_| Failure::FirstByteTimeout)?
     }
 
-    async fn turn(&self, place: &Arc<Place>) -> Result<Turn, Failure> {
-        // No timer while nobody waits.
-        if let Some(turn) = place.turn_at_once() {
-            return Ok(turn);
-        }
-        timeout(self.budgets.dial, place.turn()).await.ok().flatten().ok_or(Failure::OverCapacity)
+    #[cold]
+    #[inline(never)]
+    fn wait_for_turn(&self, place: Arc<Place>) -> BoxFuture<'static, Result<Turn, Failure>> {
+        let turn = timeout(self.budgets.dial, place.turn());
+        Box::pin(async { turn.await.ok().flatten().ok_or(Failure::OverCapacity) })
     }
 
     /// A connection to this host; to another one, when this one cannot be reached and time is left.
@@ -194,18 +222,18 @@ impl Upstreams {
         secured.map(|stream| Socket::Tls(Box::new(stream))).map_err(|_| Failure::DialFailed)
     }
 
+    /// The answer on a link on which the exchange has begun.
     async fn exchange(
         &self,
         mut link: Box<Link>,
         turn: Turn,
         host: usize,
-        (request, upgrade): (&Request<()>, bool),
-        upload: Upload,
+        outgoing: &Outgoing,
     ) -> Result<Response<EdgeBody>, Lost> {
-        link.begin(request, upload);
-        let answered = poll_fn(|context| link.poll_head(context, request.method(), &self.budgets)).await;
+        let method = outgoing.request.method();
+        let answered = poll_fn(|context| link.poll_head(context, method, &self.budgets)).await;
         let head = match answered {
-            Ok(head) if head.status != StatusCode::SWITCHING_PROTOCOLS || upgrade => head,
+            Ok(head) if head.status != StatusCode::SWITCHING_PROTOCOLS || outgoing.upgrade => head,
             answered => {
                 // A 101 that nobody asked for is no answer to the request.
                 let failure = answered.err().unwrap_or(Failure::Malformed);

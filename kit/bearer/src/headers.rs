@@ -5,28 +5,36 @@ use http::header::AUTHORIZATION;
 
 use crate::Refused;
 
+pub(crate) const NO_TEXT: Refused = Refused::Invalid("Authorization is not visible ASCII");
+
 /// The bearer token of a request.
 ///
 /// # Errors
 /// [`Refused::Missing`] without a bearer, [`Refused::Ambiguous`] with two `Authorization` headers,
-/// [`Refused::Invalid`] when the header's value is no text or holds no token.
+/// [`Refused::Invalid`] when the token is no text or there is none.
 pub fn token_of(headers: &HeaderMap) -> Result<&str, Refused> {
+    // A header's value has no control characters, so ASCII is all there is to see to.
+    str::from_utf8(raw_token_of(headers)?).ok().filter(|text| text.is_ascii()).ok_or(NO_TEXT)
+}
+
+/// The same as it came, for [`VerifiedTokens`](crate::VerifiedTokens): what is known from before was text then.
+///
+/// # Errors
+/// The same as [`token_of`]'s, but for a token that is no text.
+pub fn raw_token_of(headers: &HeaderMap) -> Result<&[u8], Refused> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
-    let value = values.next().ok_or(Refused::Missing)?;
+    let value = values.next().ok_or(Refused::Missing)?.as_bytes();
     if values.next().is_some() {
         return Err(Refused::Ambiguous);
     }
-    // A header's value has no control characters, so ASCII is all there is to see to.
-    let text = str::from_utf8(value.as_bytes()).ok().filter(|text| text.is_ascii());
-    let text = text.ok_or(Refused::Invalid("Authorization is not visible ASCII"))?;
-    let (scheme, token) = text.split_at(text.bytes().position(|byte| byte == b' ').unwrap_or(text.len()));
-    if !scheme.eq_ignore_ascii_case("bearer") {
+    let (scheme, token) = value.split_at(value.iter().position(|byte| *byte == b' ').unwrap_or(value.len()));
+    if !scheme.eq_ignore_ascii_case(b"bearer") {
         return Err(Refused::Missing);
     }
-    match token.trim_matches(' ') {
-        "" => Err(Refused::Invalid("the scheme Bearer without a token")),
-        token => Ok(token),
-    }
+    let begin = token.iter().position(|byte| *byte != b' ');
+    let end = token.iter().rposition(|byte| *byte != b' ');
+    let token = begin.zip(end).and_then(|(begin, end)| token.get(begin..=end));
+    token.ok_or(Refused::Invalid("the scheme Bearer without a token"))
 }
 
 #[cfg(test)]
@@ -53,6 +61,10 @@ mod tests {
         }
         assert_eq!(token_of(&HeaderMap::new()), Err(Refused::Missing));
         assert_eq!(token_of(&headers(&["Bearer a.b.c", "Bearer a.b.c"])), Err(Refused::Ambiguous));
+        let other = HeaderValue::from_bytes(b"Bearer a.\xc3\xa4.c").expect("a value");
+        let other = HeaderMap::from_iter([(AUTHORIZATION, other)]);
+        assert_eq!(token_of(&other), Err(NO_TEXT));
+        assert_eq!(raw_token_of(&other), Ok(b"a.\xc3\xa4.c".as_slice()), "for whoever only compares it");
         for empty in ["Bearer", "Bearer  "] {
             assert!(matches!(token_of(&headers(&[empty])), Err(Refused::Invalid(_))), "{empty}");
         }

@@ -17,7 +17,7 @@ mod verifier;
 
 pub use claims::Claims;
 pub use config::{AUDIENCE, BearerConfig, ISSUER_URL, JWKS_URL, REFRESH_INTERVAL, VARIABLES};
-pub use headers::token_of;
+pub use headers::{raw_token_of, token_of};
 pub use refused::{EXPIRED, Refused};
 pub use verified::VerifiedTokens;
 pub use verifier::Verifier;

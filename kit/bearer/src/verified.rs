@@ -3,10 +3,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use foldhash::quality::{FoldHasher, RandomState};
+use futures_util::future::BoxFuture;
+
 use crate::claims::LEEWAY_SECONDS;
+use crate::headers::NO_TEXT;
 use crate::{Claims, Refused, Verifier};
 
 /// Bytes of a token that are hashed: the end of its signature, which nobody can choose.
@@ -39,19 +43,36 @@ impl VerifiedTokens {
     ///
     /// # Errors
     /// The same as [`Verifier::verify`]'s.
-    pub async fn verify(&self, token: &str) -> Result<Arc<Claims>, Refused> {
+    pub async fn verify<T>(&self, token: &T) -> Result<Arc<Claims>, Refused>
+    where
+        T: AsRef<[u8]> + Sync + ?Sized,
+    {
+        let token = token.as_ref();
         // Read before the verification: a key that is withdrawn during it makes the result too old to be kept.
         let generation = self.verifier.generation();
-        if let Some(claims) = self.recall(generation, token) {
-            return Ok(claims);
+        match self.recall(generation, token) {
+            Some(claims) => Ok(claims),
+            None => self.verify_anew(generation, token).await,
         }
-        // A request whose token is known needs no room for this.
-        let claims = Arc::new(Box::pin(self.verifier.verify(token)).await?);
-        self.lock().remember(generation, token, Arc::clone(&claims));
-        Ok(claims)
     }
 
-    fn recall(&self, generation: u64, token: &str) -> Option<Arc<Claims>> {
+    /// Apart: a request whose token is known needs neither the room nor the code of this.
+    #[cold]
+    #[inline(never)]
+    fn verify_anew<'a>(
+        &'a self,
+        generation: u64,
+        token: &'a [u8],
+    ) -> BoxFuture<'a, Result<Arc<Claims>, Refused>> {
+        Box::pin(async move {
+            let text = str::from_utf8(token).ok().filter(|text| text.is_ascii()).ok_or(NO_TEXT)?;
+            let claims = Arc::new(self.verifier.verify(text).await?);
+            self.lock().remember(generation, token, Arc::clone(&claims));
+            Ok(claims)
+        })
+    }
+
+    fn recall(&self, generation: u64, token: &[u8]) -> Option<Arc<Claims>> {
         let mut tokens = self.lock();
         let outdated = tokens.enter(generation);
         let claims = tokens.recall(token, self.verifier.now());
@@ -71,7 +92,7 @@ impl VerifiedTokens {
 #[derive(Default)]
 struct ByItsEnd(RandomState);
 
-struct EndHasher(DefaultHasher);
+struct EndHasher(FoldHasher<'static>);
 
 impl BuildHasher for ByItsEnd {
     type Hasher = EndHasher;
@@ -101,7 +122,7 @@ struct Tokens {
     old: Half,
 }
 
-type Half = HashMap<Box<str>, Arc<Claims>, ByItsEnd>;
+type Half = HashMap<Box<[u8]>, Arc<Claims>, ByItsEnd>;
 
 impl fmt::Debug for Tokens {
     /// Never a token.
@@ -131,7 +152,7 @@ impl Tokens {
         })
     }
 
-    fn recall(&mut self, token: &str, now: i64) -> Option<Arc<Claims>> {
+    fn recall(&mut self, token: &[u8], now: i64) -> Option<Arc<Claims>> {
         let in_time = |claims: &Arc<Claims>| claims.expires_at.saturating_add(LEEWAY_SECONDS) > now;
         if let Some(claims) = self.young.get(token) {
             return Some(Arc::clone(claims)).filter(in_time);
@@ -144,13 +165,13 @@ impl Tokens {
         Some(claims)
     }
 
-    fn remember(&mut self, generation: u64, token: &str, claims: Arc<Claims>) {
+    fn remember(&mut self, generation: u64, token: &[u8], claims: Arc<Claims>) {
         if generation == self.generation {
             self.insert(Box::from(token), claims);
         }
     }
 
-    fn insert(&mut self, token: Box<str>, claims: Arc<Claims>) {
+    fn insert(&mut self, token: Box<[u8]>, claims: Arc<Claims>) {
         let bytes = self.young_bytes.saturating_add(token.len());
         if self.young.len() >= self.most_in_half || bytes > self.most_in_half.saturating_mul(USUAL_BYTES) {
             self.old = std::mem::take(&mut self.young);
@@ -186,40 +207,40 @@ mod tests {
 
     fn holding(most: usize, numbers: impl Iterator<Item = usize>) -> Tokens {
         let mut tokens = Tokens::bounded(most);
-        numbers.for_each(|number| tokens.remember(0, &number.to_string(), claims(NOW + 300)));
+        numbers.for_each(|number| tokens.remember(0, number.to_string().as_bytes(), claims(NOW + 300)));
         tokens
     }
 
     #[test]
     fn the_very_token_is_known_and_one_that_differs_in_a_byte_is_not() {
         let mut tokens = Tokens::bounded(10);
-        tokens.remember(0, "head.claims.signature", claims(NOW + 300));
-        assert!(tokens.recall("head.claims.signature", NOW).is_some());
+        tokens.remember(0, b"head.claims.signature", claims(NOW + 300));
+        assert!(tokens.recall(b"head.claims.signature", NOW).is_some());
         for other in
             ["head.claims.signaturf", "read.claims.signature", "head.claims.signature ", "head.claims.", ""]
         {
-            assert!(tokens.recall(other, NOW).is_none(), "{other:?}");
+            assert!(tokens.recall(other.as_bytes(), NOW).is_none(), "{other:?}");
         }
     }
 
     #[test]
     fn a_token_is_known_to_the_last_second_of_the_leeway_and_not_after_it() {
         let mut tokens = Tokens::bounded(10);
-        tokens.remember(0, "t", claims(NOW));
-        assert!(tokens.recall("t", NOW + LEEWAY_SECONDS - 1).is_some());
-        assert!(tokens.recall("t", NOW + LEEWAY_SECONDS).is_none());
+        tokens.remember(0, b"t", claims(NOW));
+        assert!(tokens.recall(b"t", NOW + LEEWAY_SECONDS - 1).is_some());
+        assert!(tokens.recall(b"t", NOW + LEEWAY_SECONDS).is_none());
     }
 
     #[test]
     fn the_memory_is_bounded_and_what_is_asked_for_stays_longest() {
         let mut tokens = holding(10, 0..5);
         for number in 5..1_000 {
-            tokens.remember(0, &number.to_string(), claims(NOW + 300));
-            assert!(tokens.recall("0", NOW).is_some(), "asked for all the time: {number}");
+            tokens.remember(0, number.to_string().as_bytes(), claims(NOW + 300));
+            assert!(tokens.recall(b"0", NOW).is_some(), "asked for all the time: {number}");
             assert!(tokens.young.len() + tokens.old.len() <= 10, "{number}");
         }
-        assert!(tokens.recall("1", NOW).is_none(), "the oldest is forgotten");
-        assert!(tokens.recall("999", NOW).is_some(), "the newest is known");
+        assert!(tokens.recall(b"1", NOW).is_none(), "the oldest is forgotten");
+        assert!(tokens.recall(b"999", NOW).is_some(), "the newest is known");
     }
 
     #[test]
@@ -227,10 +248,10 @@ mod tests {
         let mut tokens = Tokens::bounded(10);
         let text = |number: usize| format!("{number}{}", "x".repeat(USUAL_BYTES * 2));
         for number in 0..100 {
-            tokens.remember(0, &text(number), claims(NOW + 300));
+            tokens.remember(0, text(number).as_bytes(), claims(NOW + 300));
             let bytes: usize = tokens.young.keys().chain(tokens.old.keys()).map(|token| token.len()).sum();
             assert!(bytes <= 10 * USUAL_BYTES, "{number}: {bytes}");
-            assert!(tokens.recall(&text(number), NOW).is_some(), "{number}");
+            assert!(tokens.recall(text(number).as_bytes(), NOW).is_some(), "{number}");
         }
     }
 
@@ -240,10 +261,10 @@ mod tests {
         assert!(tokens.enter(0).is_none());
         assert_eq!(tokens.enter(1).map(|halves| halves.iter().map(Half::len).sum()), Some(8));
         (0..8).for_each(|number| {
-            assert!(tokens.recall(&number.to_string(), NOW).is_none(), "{number}");
+            assert!(tokens.recall(number.to_string().as_bytes(), NOW).is_none(), "{number}");
         });
-        tokens.remember(0, "verified with the lost key", claims(NOW + 300));
-        assert!(tokens.recall("verified with the lost key", NOW).is_none());
+        tokens.remember(0, b"verified with the lost key", claims(NOW + 300));
+        assert!(tokens.recall(b"verified with the lost key", NOW).is_none());
         assert!(tokens.enter(0).is_none(), "a slow look at the generation takes nothing away");
     }
 }

@@ -1,6 +1,7 @@
 //! `x-correlation-id`: one name for a request in every log line, audit row and response.
 
 use std::fmt;
+use std::sync::Arc;
 
 use uuid::{NoContext, Timestamp, Uuid};
 
@@ -10,9 +11,9 @@ pub const HEADER: &str = "x-correlation-id";
 /// Longest value that is taken over from a client; a longer one is replaced.
 pub const MAX_LENGTH: usize = 200;
 
-/// A request's correlation id: 1 to 200 visible ASCII characters.
+/// A request's correlation id: 1 to 200 visible ASCII characters. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct CorrelationId(String);
+pub struct CorrelationId(Arc<str>);
 
 impl CorrelationId {
     /// Keeps a client's value byte for byte when it is 1..=200 visible ASCII characters.
@@ -22,14 +23,15 @@ impl CorrelationId {
         if !fits {
             return None;
         }
-        String::from_utf8(value.to_vec()).ok().map(Self)
+        str::from_utf8(value).ok().map(|text| Self(text.into()))
     }
 
     /// A new id (`UUIDv7`, so that ids sort by time; of one millisecond in any order, because a counter would be shared by
     /// all threads).
     #[must_use]
     pub fn generate() -> Self {
-        Self(Uuid::new_v7(Timestamp::now(NoContext)).to_string())
+        let id = Uuid::new_v7(Timestamp::now(NoContext));
+        Self(Arc::from(&*id.hyphenated().encode_lower(&mut Uuid::encode_buffer())))
     }
 
     /// The client's value where it fits, else a new one.

@@ -125,7 +125,8 @@ impl Link {
             }
         }
         self.output.put(b"\r\n");
-        self.progress = Progress::Sending(Instant::now());
+        let now = Instant::now();
+        self.progress = if empty { Progress::Sent(now) } else { Progress::Sending(now) };
         self.upload = upload;
         (self.deaf, self.heard, self.keep, self.quiet) = (false, false, false, false);
         (self.scanned, self.reader) = (0, Reader::done());
@@ -161,7 +162,7 @@ impl Link {
     /// The request's body, when none of it was taken and no byte of an answer came: it can be sent once more.
     pub(crate) fn unsent(&mut self) -> Option<Upload> {
         let whole = !self.heard && self.upload.is_untouched();
-        whole.then(|| std::mem::replace(&mut self.upload, Upload::empty()))
+        whole.then(|| self.upload.take())
     }
 
     /// Keeps the turn until the exchange is over.

@@ -9,14 +9,16 @@ use httparse::{ParserConfig, Status};
 
 use super::Fault;
 use super::framing::{self, Length};
-use crate::wire::headers::lists;
+use crate::wire::headers::{Marks, lists};
 
 /// Headers of one head; the edge's own limit is far below, and the array is only reserved, not filled.
 pub(crate) const MOST_HEADERS: usize = 512;
 /// Trailers of one body.
 const MOST_TRAILERS: usize = 64;
-/// Room for the headers that the edge adds, so that the map does not grow.
-const ROOM: usize = 8;
+/// Room for the headers that the edge adds, so that the map does not grow: to a request its correlation, who forwards it and
+/// its host; to an answer the correlation, its origins and a rate limit.
+const REQUEST_ROOM: usize = 8;
+const ANSWER_ROOM: usize = 4;
 /// The longest target that `http` can hold.
 const MOST_URI: usize = 65_000;
 
@@ -72,13 +74,14 @@ pub(crate) fn request(raw: &Bytes) -> Result<RequestHead, Fault> {
         return Err(bad_target);
     }
     let uri = Uri::from_maybe_shared(raw.slice_ref(target.as_bytes())).map_err(|_| bad_target)?;
-    let headers = header_map(raw, parsed.headers)?;
+    let headers = header_map(raw, parsed.headers, REQUEST_ROOM)?;
+    let marks = Marks::of(&headers);
     Ok(RequestHead {
         method: Method::from_bytes(method.as_bytes()).map_err(|_| NOT_HTTP)?,
         uri,
-        length: framing::of_request(&headers)?,
-        close: lists(&headers, &CONNECTION, "close"),
-        expects: lists(&headers, &EXPECT, "100-continue"),
+        length: if marks.has(Marks::FRAMING) { framing::of_request(&headers)? } else { Length::Exact(0) },
+        close: marks.has(Marks::CONNECTION) && lists(&headers, &CONNECTION, "close"),
+        expects: marks.has(Marks::EXPECT) && lists(&headers, &EXPECT, "100-continue"),
         headers,
     })
 }
@@ -90,7 +93,7 @@ pub(crate) fn answer(raw: &Bytes) -> Result<AnswerHead, Fault> {
     let outcome = ParserConfig::default().parse_response_with_uninit_headers(&mut parsed, raw, &mut slots);
     whole(outcome, raw.len())?;
     let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(NOT_HTTP)?;
-    let headers = header_map(raw, parsed.headers)?;
+    let headers = header_map(raw, parsed.headers, ANSWER_ROOM)?;
     let old = parsed.version != Some(1);
     Ok(AnswerHead { status, close: old || lists(&headers, &CONNECTION, "close"), headers })
 }
@@ -99,7 +102,7 @@ pub(crate) fn answer(raw: &Bytes) -> Result<AnswerHead, Fault> {
 pub(crate) fn trailers(raw: &Bytes) -> Result<HeaderMap, Fault> {
     let mut slots = [httparse::EMPTY_HEADER; MOST_TRAILERS];
     match httparse::parse_headers(raw, &mut slots) {
-        Ok(Status::Complete((length, headers))) if length == raw.len() => header_map(raw, headers),
+        Ok(Status::Complete((length, headers))) if length == raw.len() => header_map(raw, headers, 0),
         Ok(_) => Err(NOT_HTTP),
         Err(error) => Err(fault_of(error)),
     }
@@ -127,8 +130,8 @@ const fn fault_of(error: httparse::Error) -> Fault {
     }
 }
 
-fn header_map(raw: &Bytes, parsed: &[httparse::Header<'_>]) -> Result<HeaderMap, Fault> {
-    let mut headers = HeaderMap::with_capacity(parsed.len() + ROOM);
+fn header_map(raw: &Bytes, parsed: &[httparse::Header<'_>], room: usize) -> Result<HeaderMap, Fault> {
+    let mut headers = HeaderMap::with_capacity(parsed.len() + room);
     for header in parsed {
         let name = HeaderName::from_bytes(header.name.as_bytes())
             .map_err(|_| Fault::Malformed("A header's name is not well formed."))?;

@@ -1,6 +1,7 @@
 //! Bytes on their way out: heads and small pieces of bodies are gathered, so that an answer is one write; a large piece
 //! goes out beside what was gathered, without being copied.
 
+use std::cell::Cell;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -40,7 +41,7 @@ pub(crate) struct Output {
 impl Output {
     /// The first line of a request.
     pub(crate) fn put_request_line(&mut self, method: &Method, uri: &Uri) {
-        self.held.reserve(FIRST_CAPACITY);
+        self.make_room();
         let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
         for part in [method.as_str(), " ", path, " HTTP/1.1\r\n"] {
             self.put(part.as_bytes());
@@ -49,7 +50,7 @@ impl Output {
 
     /// The first line of an answer.
     pub(crate) fn put_status_line(&mut self, status: StatusCode) {
-        self.held.reserve(FIRST_CAPACITY);
+        self.make_room();
         for part in ["HTTP/1.1 ", status.as_str(), " ", status.canonical_reason().unwrap_or_default()] {
             self.put(part.as_bytes());
         }
@@ -173,14 +174,20 @@ impl Output {
         }
         if self.sent == self.held.len() {
             self.sent = 0;
-            // An idle connection keeps no buffer.
-            self.held = Vec::new();
+            give_back(std::mem::take(&mut self.held));
         }
         if self.piece.is_empty() && self.piece_is_chunk {
             self.piece_is_chunk = false;
             self.piece = Bytes::new();
             self.put(LINE_END);
         }
+    }
+
+    fn make_room(&mut self) {
+        if self.held.capacity() == 0 {
+            self.held = SPARE.take();
+        }
+        self.held.reserve(FIRST_CAPACITY);
     }
 
     fn put_number(&mut self, number: u64, base: u64) {
@@ -199,6 +206,19 @@ impl Output {
         }
         let digits = text.get(begin..).unwrap_or_default();
         self.held.extend_from_slice(digits);
+    }
+}
+
+thread_local! {
+    /// The buffer that the worker's connections lend each other: what is put is sent at once as a rule, so that one is enough
+    /// for all of them, and is still in the core's nearest memory. An idle connection keeps none.
+    static SPARE: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+fn give_back(mut held: Vec<u8>) {
+    if held.capacity() <= 2 * MOST_HELD {
+        held.clear();
+        SPARE.set(held);
     }
 }
 
@@ -251,6 +271,25 @@ mod tests {
         assert!(output.poll_send(&mut socket, context).is_ready());
         assert_eq!(output.left(), 0);
         socket.writes
+    }
+
+    #[test]
+    fn a_sent_buffer_is_lent_to_the_next_empty_and_a_large_one_is_not_kept() {
+        let first = |text: &'static [u8]| {
+            sent(usize::MAX, |output, _| {
+                output.put_status_line(StatusCode::OK);
+                output.put(text);
+            })
+        };
+        let lent = || SPARE.take().capacity();
+        first(b"secret\r\n\r\n");
+        let whole: Vec<u8> = first(b"\r\n").concat();
+        assert_eq!(whole, b"HTTP/1.1 200 OK\r\n\r\n", "nothing of the one before");
+        assert!(lent() >= FIRST_CAPACITY);
+        give_back(Vec::with_capacity(2 * MOST_HELD));
+        assert_eq!(lent(), 2 * MOST_HELD);
+        give_back(Vec::with_capacity(2 * MOST_HELD + 1));
+        assert_eq!(lent(), 0);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use http::header::{CONNECTION, DATE};
 use http::{Method, Request, Response, StatusCode, response};
 use http_body::Body as _;
@@ -36,40 +37,8 @@ const MOST_LINGERED: usize = 4 << 20;
 /// The most that is read of a body that nobody wanted.
 const MOST_DISCARDED: usize = 64 << 10;
 
-/// Serves the connection to its end.
-pub(crate) async fn serve<S>(edge: Arc<Edge>, socket: S, peer: Peer)
-where
-    S: ClientSocket,
-{
-    let drain = edge.drain.watch();
-    let opened = Instant::now();
-    let mut connection = Connection {
-        line: Arc::new(Line::new(socket)),
-        alarm: Alarm::at(opened + edge.config.timers.head),
-        drain,
-        has_body: false,
-        edge,
-        peer,
-    };
-    let mut first = true;
-    loop {
-        let then = match connection.head(first).await {
-            Ok(head) => connection.exchange(head).await,
-            Err(Quiet::Leave) => Then::Close,
-            Err(Quiet::Refuse(fault)) => connection.refuse(fault).await,
-            Err(Quiet::Drop) => Then::Drop,
-        };
-        first = false;
-        match then {
-            Then::Again => {}
-            Then::Close => return connection.close(false).await,
-            Then::Linger => return connection.close(true).await,
-            Then::Drop => return,
-        }
-    }
-}
-
-struct Connection<S> {
+/// A client's connection.
+pub(crate) struct Connection<S> {
     edge: Arc<Edge>,
     line: Arc<Line<S>>,
     peer: Peer,
@@ -109,6 +78,32 @@ impl<S> Connection<S>
 where
     S: ClientSocket,
 {
+    pub(crate) fn new(edge: Arc<Edge>, socket: S, peer: Peer) -> Self {
+        let drain = edge.drain.watch();
+        let alarm = Alarm::at(Instant::now() + edge.config.timers.head);
+        Self { line: Arc::new(Line::new(socket)), alarm, drain, has_body: false, edge, peer }
+    }
+
+    /// Serves it to its end.
+    pub(crate) async fn serve(mut self) {
+        let mut first = true;
+        loop {
+            let then = match self.head(first).await {
+                Ok(head) => self.exchange(head).await,
+                Err(Quiet::Leave) => Then::Close,
+                Err(Quiet::Refuse(fault)) => self.refuse(fault).await,
+                Err(Quiet::Drop) => Then::Drop,
+            };
+            first = false;
+            match then {
+                Then::Again => {}
+                Then::Close => return self.close(false).await,
+                Then::Linger => return self.close(true).await,
+                Then::Drop => return,
+            }
+        }
+    }
+
     /// The next request's head.
     async fn head(&mut self, first: bool) -> Result<RequestHead, Quiet> {
         let timers = self.edge.config.timers;
@@ -170,18 +165,22 @@ where
         }
     }
 
-    async fn refuse(&mut self, refused: Refused) -> Then {
-        let response = exchange::refuse(&self.edge, refused);
-        match self.answer(response, false, true).await {
-            Then::Again | Then::Close | Then::Linger => Then::Linger,
-            Then::Drop => Then::Drop,
-        }
+    #[cold]
+    #[inline(never)]
+    fn refuse(&mut self, refused: Refused) -> BoxFuture<'_, Then> {
+        Box::pin(async move {
+            let response = exchange::refuse(&self.edge, refused);
+            match self.answer(response, false, true).await {
+                Then::Again | Then::Close | Then::Linger => Then::Linger,
+                Then::Drop => Then::Drop,
+            }
+        })
     }
 
     async fn answer(&mut self, response: Response<EdgeBody>, is_head: bool, close: bool) -> Then {
         let (parts, mut body) = response.into_parts();
         if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-            return self.tunnel(&parts, body).await;
+            return self.tunnel(parts, body).await;
         }
         let (coding, keep) = self.put_head(&parts, &body, is_head, !close && !self.drain.has_begun());
         let ended = is_head || framing::has_no_body(parts.status);
@@ -243,43 +242,56 @@ where
 
     /// Reads a little of a body that nobody wanted, so that the connection can go on.
     async fn discard(&self) -> Then {
-        if !self.has_body || self.line.is_read() {
-            return Then::Again;
-        }
-        let line = &self.line;
-        let mut left = MOST_DISCARDED;
-        let discarded = timeout(LINGER, poll_fn(|context| line.poll_discard(context, &mut left))).await;
-        if matches!(discarded, Ok(true)) { Then::Again } else { Then::Linger }
+        if !self.has_body || self.line.is_read() { Then::Again } else { self.read_away().await }
     }
 
-    async fn tunnel(&self, parts: &response::Parts, mut body: EdgeBody) -> Then {
-        let Some(tunnel) = body.take_tunnel() else { return Then::Drop };
-        self.line.put(|output| {
-            output.put_status_line(parts.status);
-            output.put_headers(&parts.headers);
-            if !parts.headers.contains_key(CONNECTION) {
-                output.put(b"connection: upgrade\r\n");
-            }
-            output.put(b"\r\n");
-        });
-        let (client, early) = Through::of(&self.line);
-        let carried = self.edge.end.run_until_cancelled(tunnel.run(client, early)).await;
-        tracing::debug!(?carried, "a tunnel ended");
-        Then::Drop
+    #[cold]
+    #[inline(never)]
+    fn read_away(&self) -> BoxFuture<'_, Then> {
+        Box::pin(async {
+            let line = &self.line;
+            let mut left = MOST_DISCARDED;
+            let discarded = timeout(LINGER, poll_fn(|context| line.poll_discard(context, &mut left))).await;
+            if matches!(discarded, Ok(true)) { Then::Again } else { Then::Linger }
+        })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tunnel(&self, parts: response::Parts, mut body: EdgeBody) -> BoxFuture<'_, Then> {
+        Box::pin(async move {
+            let Some(tunnel) = body.take_tunnel() else { return Then::Drop };
+            self.line.put(|output| {
+                output.put_status_line(parts.status);
+                output.put_headers(&parts.headers);
+                if !parts.headers.contains_key(CONNECTION) {
+                    output.put(b"connection: upgrade\r\n");
+                }
+                output.put(b"\r\n");
+            });
+            let (client, early) = Through::of(&self.line);
+            let carried = self.edge.end.run_until_cancelled(tunnel.run(client, early)).await;
+            tracing::debug!(?carried, "a tunnel ended");
+            Then::Drop
+        })
     }
 
     /// Says goodbye.
-    async fn close(&self, linger: bool) {
-        let line = &self.line;
-        let goodbye = async {
-            if poll_fn(|context| line.poll_shutdown(context)).await.is_ok() && linger {
-                let mut left = MOST_LINGERED;
-                poll_fn(|context| line.poll_drain(context, &mut left)).await;
-            }
-        };
-        // A client that does not answer the goodbye is not waited for.
-        let in_time = timeout(LINGER, goodbye).await;
-        tracing::trace!(?in_time, "closed");
+    #[cold]
+    #[inline(never)]
+    fn close(&self, linger: bool) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let line = &self.line;
+            let goodbye = async {
+                if poll_fn(|context| line.poll_shutdown(context)).await.is_ok() && linger {
+                    let mut left = MOST_LINGERED;
+                    poll_fn(|context| line.poll_drain(context, &mut left)).await;
+                }
+            };
+            // A client that does not answer the goodbye is not waited for.
+            let in_time = timeout(LINGER, goodbye).await;
+            tracing::trace!(?in_time, "closed");
+        })
     }
 }
 

@@ -27,6 +27,8 @@ async fn the_same_token_is_verified_once_and_a_refused_one_every_time() {
     let early = token(&late, "late");
     assert!(tokens.verify(&early).await.is_ok(), "a key that came later is asked for");
     assert!(matches!(tokens.verify(&forged).await, Err(Refused::Invalid(_))), "and a forgery stays one");
+    let no_text = tokens.verify(b"a.\xff.c").await;
+    assert_eq!(no_text, Err(Refused::Invalid("Authorization is not visible ASCII")));
 }
 
 #[tokio::test]
