@@ -134,21 +134,22 @@ async fn forward(
     trace.forwarded(to, at.duration_since(sent), at);
     let mut response = answered?;
     let revision = inbound::clean(&method, &mut response);
-    if let (Then::SettleCatalog, Some(revision)) = (then, revision) {
-        settle(edge, revision).await;
+    match (then, revision) {
+        (Then::SettleCatalog, Some(revision)) => Ok(settle(edge, revision, response).await),
+        (Then::SettleCatalog | Then::Answer, _) => Ok(response),
     }
-    Ok(response)
 }
 
 /// The client's next request must see its own change; an edge that cannot see it in time answers all the same, because
 /// the change is made.
 #[cold]
 #[inline(never)]
-fn settle(edge: &Edge, revision: i64) -> Aside<'_, ()> {
+fn settle(edge: &Edge, revision: i64, response: Response<EdgeBody>) -> Aside<'_, Response<EdgeBody>> {
     Box::pin(async move {
         if !edge.catalog.settled(revision).await {
             tracing::warn!(revision, "the catalog snapshot did not reach a change in time");
         }
+        response
     })
 }
 

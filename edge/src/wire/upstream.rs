@@ -119,14 +119,13 @@ impl Upstreams {
         let reused = turn.host().and_then(|host| host.shelf(self.worker)?.take(self.budgets.pool_idle));
         let Some(mut link) = reused else { return self.send_anew(turn, host, outgoing).await };
         link.begin(&outgoing.request, outgoing.upload.take());
-        match self.exchange(link, turn, host, outgoing).await {
-            Ok(response) => Ok(response),
-            Err(lost) => {
-                let (turn, upload) = again(lost, outgoing.request.method())?;
-                outgoing.upload = upload;
-                self.send_anew(turn, host, outgoing).await
-            }
-        }
+        let lost = match self.exchange(link, turn, host, outgoing).await {
+            Ok(response) => return Ok(response),
+            Err(lost) => lost,
+        };
+        let (turn, upload) = again(lost, outgoing.request.method())?;
+        outgoing.upload = upload;
+        self.send_anew(turn, host, outgoing).await
     }
 
     /// Over a new connection. Most requests find one, and need neither the room nor the code of this.
