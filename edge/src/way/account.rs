@@ -41,6 +41,7 @@ pub(crate) struct Account {
 pub(crate) struct Forwarded {
     pub(super) to: Destination,
     pub(super) took: Duration,
+    /// When it was there.
     pub(super) at: Instant,
 }
 

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use contract::catalog::ModuleState;
 use contract::id::parse_uuid;
+use futures_util::future::BoxFuture;
 
+use super::ask;
 use super::bearer::Caller;
 use super::guard::Guarded;
 use super::path::encode;
 use super::refusal::{Denial, Refusal};
 use super::route::{Match, To};
 use super::routes::{Guard, Query, Service, Target, Then};
-use super::{Aside, ask};
 use crate::Edge;
 use crate::wire::place::Place;
 
@@ -73,7 +74,7 @@ fn row<'a>(
     guarded: &'a Guarded,
     found: Match,
     caller: &'a Caller,
-) -> Aside<'a, Result<Clearance, Refusal>> {
+) -> BoxFuture<'a, Result<Clearance, Refusal>> {
     Box::pin(async move {
         pass(edge, guarded, &found, caller).await?;
         Ok(fixed(edge, guarded, &found, caller))

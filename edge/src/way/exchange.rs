@@ -1,8 +1,12 @@
-//! The whole way of one request on one screen; the only file that knows the order. `run` renders and counts around
-//! `attempt`, whose every `?` is a refusal.
+//! The whole way of one request on one screen; the only file that knows the order. `run` renders and counts around `admit`
+//! and `attempt`, whose every `?` is a refusal.
+//!
+//! A step that most requests do not take, here and below, is a boxed future, made by a function that is not inlined: it takes
+//! neither room in every request's memory nor a place between the instructions of the ordinary way.
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use http::{Request, Response};
 use scopeguard::ScopeGuard;
 use tokio::time::Instant;
@@ -15,7 +19,7 @@ use super::refusal::Refusal;
 use super::route::To;
 use super::routes::Then;
 use super::trace::Trace;
-use super::{Aside, cors, guard, inbound, local, provision};
+use super::{cors, guard, inbound, local, provision};
 use crate::Edge;
 use crate::wire::body::EdgeBody;
 use crate::wire::connection::Peer;
@@ -65,10 +69,7 @@ fn admit(
     let guarded = guard::guard(&edge.config, peer, &trace.named, framed)?;
     let route = edge.routes.resolve(&guarded)?;
     trace.matched(&route);
-    match route.to {
-        To::Probe(probe) => Ok(Admitted::Answered(Box::new(local::probe(edge, probe)))),
-        to @ (To::Fixed(_) | To::Module(_) | To::Provider(_)) => Ok(Admitted::Going(guarded, to)),
-    }
+    Ok(Admitted::Going(guarded, route.to))
 }
 
 async fn attempt(
@@ -81,11 +82,12 @@ async fn attempt(
         Admitted::Going(guarded, to) => (guarded, to),
     };
     let cleared = match to {
+        To::Probe(probe) => return Ok(local::probe(edge, probe)),
         To::Provider(path) => {
             trace.limited(edge, edge.rates.anonymous(&guarded))?;
             clearance::provider(edge, &guarded, &path)
         }
-        to @ (To::Fixed(_) | To::Module(_) | To::Probe(_)) => {
+        to @ (To::Fixed(_) | To::Module(_)) => {
             let step = trace.named.step("authenticate");
             let caller = match authenticate(&edge.tokens, &guarded).await {
                 Ok(caller) => caller,
@@ -144,7 +146,7 @@ async fn forward(
 /// the change is made.
 #[cold]
 #[inline(never)]
-fn settle(edge: &Edge, revision: i64, response: Response<EdgeBody>) -> Aside<'_, Response<EdgeBody>> {
+fn settle(edge: &Edge, revision: i64, response: Response<EdgeBody>) -> BoxFuture<'_, Response<EdgeBody>> {
     Box::pin(async move {
         if !edge.catalog.settled(revision).await {
             tracing::warn!(revision, "the catalog snapshot did not reach a change in time");

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use serde_json::json;
 
-use super::Aside;
 use super::refusal::Refusal;
 use super::route::Probe;
 use crate::wire::body::EdgeBody;
@@ -16,7 +16,7 @@ use crate::{Edge, aggregate};
 /// Answers with the metrics of all services.
 #[cold]
 #[inline(never)]
-pub(crate) fn metrics(edge: &Arc<Edge>) -> Aside<'_, Result<Response<EdgeBody>, Refusal>> {
+pub(crate) fn metrics(edge: &Arc<Edge>) -> BoxFuture<'_, Result<Response<EdgeBody>, Refusal>> {
     Box::pin(async {
         let pieces = aggregate::scrape(edge).await.ok_or(Refusal::Internal("scrape_lost"))?;
         let mut response = Response::new(EdgeBody::pieces(pieces));

@@ -23,9 +23,5 @@ pub(crate) mod routes;
 pub(crate) mod trace;
 pub(crate) mod upgrade;
 
-/// A step that most requests do not take. Behind a pointer that the compiler cannot look through, so that it takes neither
-/// room in every request's memory nor a place between the instructions of the ordinary way. Whoever makes one is not inlined.
-pub(crate) type Aside<'a, T> = futures_util::future::BoxFuture<'a, T>;
-
 /// The header that names a request everywhere.
 pub(crate) const CORRELATION: http::HeaderName = http::HeaderName::from_static(contract::correlation::HEADER);

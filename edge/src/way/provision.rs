@@ -9,12 +9,12 @@ use bearer::Claims;
 use bytes::Bytes;
 use contract::Subject;
 use foldhash::quality::RandomState;
+use futures_util::future::BoxFuture;
 use http::Method;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::Aside;
 use super::ask::ask;
 use super::bearer::Caller;
 use super::named::Named;
@@ -85,7 +85,7 @@ fn ask_identity<'a>(
     guard: Option<Guard>,
     named: &'a Named,
     look: Look,
-) -> Aside<'a, Result<(), Refusal>> {
+) -> BoxFuture<'a, Result<(), Refusal>> {
     let ask = |tell| spawn(edge, Arc::clone(&caller.claims), named.clone(), tell);
     let outcome = match look {
         Look::Fresh => None,

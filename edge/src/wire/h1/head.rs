@@ -18,7 +18,7 @@ const MOST_TRAILERS: usize = 64;
 /// Room for the headers that the edge adds, so that the map does not grow: to a request its correlation, who forwards it and
 /// its host; to an answer the correlation, its origins and a rate limit.
 const REQUEST_ROOM: usize = 8;
-const ANSWER_ROOM: usize = 4;
+const ANSWER_ROOM: usize = 6;
 /// The longest target that `http` can hold.
 const MOST_URI: usize = 65_000;
 
