@@ -70,7 +70,7 @@ fn reads_alike(path: &str, read: &[Segment<'_>]) -> bool {
 
 /// Whether there is nothing in it that could be read otherwise: no escape, no separator of others, no dot at the beginning
 /// of a segment.
-fn is_plain(path: &str) -> bool {
+pub(crate) fn is_plain(path: &str) -> bool {
     let mut before = 0;
     path.bytes().all(|byte| {
         let dots = byte == b'.' && before == b'/';

@@ -92,6 +92,13 @@ impl RouteTable {
         if matches!(*method, Method::CONNECT | Method::TRACE) {
             return Err(Refusal::MethodNotAllowed { label: None, allow: FORWARDED_METHODS.to_owned() });
         }
+        match plain_module(path) {
+            Some(key) => Ok(Route { label: MODULE_LABEL, to: To::Module(key) }),
+            None => self.read(method, path),
+        }
+    }
+
+    fn read(&self, method: &Method, path: &str) -> Result<Route, Refusal> {
         let segments = path::read(path).map_err(Refusal::Path)?;
         let provider = provider(&segments)?;
         path::agrees(path, &segments).map_err(Refusal::Path)?;
@@ -102,10 +109,12 @@ impl RouteTable {
             return Ok(probe);
         }
         match segments.as_slice() {
-            [api, key, ..] if api.is("api") => match module_key(key) {
-                Some(key) => Ok(Route { label: MODULE_LABEL, to: To::Module(key) }),
-                None => self.fixed(method, &segments),
-            },
+            [api, key, ..] if api.is("api") => {
+                match std::str::from_utf8(&key.decoded).ok().and_then(module_key) {
+                    Some(key) => Ok(Route { label: MODULE_LABEL, to: To::Module(key) }),
+                    None => self.fixed(method, &segments),
+                }
+            }
             [first, ..] if first.is("access") || first.is(".well-known") => self.fixed(method, &segments),
             _ => Err(Refusal::NotFound),
         }
@@ -165,8 +174,14 @@ fn allow(rows: &[&Row]) -> String {
     methods.collect::<Vec<_>>().join(", ")
 }
 
-fn module_key(segment: &Segment<'_>) -> Option<String> {
-    let key = std::str::from_utf8(&segment.decoded).ok()?;
+/// The module of a path that reads one way as it stands, as nearly all do; anything else has to be read.
+fn plain_module(path: &str) -> Option<String> {
+    let rest = path.strip_prefix("/api/")?;
+    let end = rest.bytes().position(|byte| byte == b'/').unwrap_or(rest.len());
+    module_key(rest.get(..end)?).filter(|_| path::is_plain(path))
+}
+
+fn module_key(key: &str) -> Option<String> {
     let (first, rest) = key.as_bytes().split_first()?;
     let tail = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'_';
     let shaped = first.is_ascii_lowercase() && (1..=31).contains(&rest.len()) && rest.iter().all(tail);
@@ -281,6 +296,27 @@ mod tests {
         {
             assert_eq!(meaning(&Method::GET, path), "404", "{path}");
         }
+    }
+
+    #[test]
+    fn a_plain_path_leads_to_the_module_that_reading_it_finds() {
+        const PIECES: [&str; 10] = ["/", "/api", "/docs", "/org", "a", ".", "..", "%2e", "%2f", "\\"];
+        let table = RouteTable::new();
+        let mut paths = vec!["/api".to_owned(), String::new()];
+        let mut plain = 0;
+        for _ in 0..4 {
+            paths = paths.iter().flat_map(|path| PIECES.map(|piece| format!("{path}{piece}"))).collect();
+            for path in &paths {
+                let Some(key) = plain_module(path) else { continue };
+                plain += 1;
+                let read = table.read(&Method::GET, path);
+                assert!(
+                    matches!(&read, Ok(Route { label: MODULE_LABEL, to: To::Module(found) }) if *found == key),
+                    "{path}: {read:?}"
+                );
+            }
+        }
+        assert!(plain > 100, "{plain}");
     }
 
     #[test]

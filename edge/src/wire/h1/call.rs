@@ -8,7 +8,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::Instant;
@@ -246,12 +247,18 @@ impl Link {
         head::answer(&self.input.split_to(end).freeze()).map(Some)
     }
 
-    fn accept(&mut self, method: &Method, head: AnswerHead) -> Result<AnswerHead, Failure> {
-        let length =
-            framing::of_answer(method, head.status, &head.headers).map_err(|_| Failure::Malformed)?;
+    fn accept(&mut self, method: &Method, mut head: AnswerHead) -> Result<AnswerHead, Failure> {
+        let declared = head.declared.map_err(|_| Failure::Malformed)?;
+        let length = framing::of_answer(method, head.status, declared);
         let tunnel = head.status == StatusCode::SWITCHING_PROTOCOLS;
         self.keep = !head.close && !tunnel && length != Length::UntilClose;
         self.reader = Reader::of(length);
+        if let Some(Length::Exact(announced)) = declared
+            && (*method == Method::HEAD || head.status == StatusCode::NOT_MODIFIED)
+        {
+            // There it says how long the body would be.
+            head.headers.insert(CONTENT_LENGTH, HeaderValue::from(announced));
+        }
         Ok(head)
     }
 

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use httparse::{ParserConfig, Status};
 
 use super::Fault;
-use super::framing::{self, Length};
+use super::framing::{self, Declared, Length};
 use crate::wire::headers::{Marks, lists};
 
 /// Headers of one head; the edge's own limit is far below, and the array is only reserved, not filled.
@@ -39,7 +39,10 @@ pub(crate) struct RequestHead {
 #[derive(Debug)]
 pub(crate) struct AnswerHead {
     pub(crate) status: StatusCode,
+    /// Without what an ordinary answer says to this hop alone: what it says is in the other fields.
     pub(crate) headers: HeaderMap,
+    /// What it says of its body's length; a fault only for whoever wants to know.
+    pub(crate) declared: Result<Option<Length>, Fault>,
     pub(crate) close: bool,
 }
 
@@ -93,9 +96,49 @@ pub(crate) fn answer(raw: &Bytes) -> Result<AnswerHead, Fault> {
     let outcome = ParserConfig::default().parse_response_with_uninit_headers(&mut parsed, raw, &mut slots);
     whole(outcome, raw.len())?;
     let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(NOT_HTTP)?;
-    let headers = header_map(raw, parsed.headers, ANSWER_ROOM)?;
-    let old = parsed.version != Some(1);
-    Ok(AnswerHead { status, close: old || lists(&headers, &CONNECTION, "close"), headers })
+    let mut said = Said { declared: Declared::default(), close: parsed.version != Some(1) };
+    let mut headers = HeaderMap::with_capacity(parsed.headers.len() + ANSWER_ROOM);
+    for header in &*parsed.headers {
+        // What comes with another protocol is somebody else's affair.
+        if !said.hear(header) || status == StatusCode::SWITCHING_PROTOCOLS {
+            append(&mut headers, raw, header)?;
+        }
+    }
+    Ok(AnswerHead { status, headers, declared: said.declared.read(), close: said.close })
+}
+
+/// What an answer says to this hop.
+struct Said<'a> {
+    declared: Declared<'a>,
+    close: bool,
+}
+
+impl<'a> Said<'a> {
+    /// Listens to a header, and tells whether it says nothing to anybody else. A `Connection` that names headers does: they
+    /// are to be taken out, by whoever passes the answer on.
+    fn hear(&mut self, header: &httparse::Header<'a>) -> bool {
+        let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+        match header.name.len() {
+            10 if is("connection") => {
+                let options = header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+                options.fold(true, |only_options, option| {
+                    let close = option.eq_ignore_ascii_case(b"close");
+                    self.close |= close;
+                    only_options && (close || option.eq_ignore_ascii_case(b"keep-alive"))
+                })
+            }
+            10 if is("keep-alive") => true,
+            14 if is("content-length") => {
+                self.declared.length(header.value);
+                true
+            }
+            17 if is("transfer-encoding") => {
+                self.declared.encoding(header.value);
+                true
+            }
+            _ => false,
+        }
+    }
 }
 
 /// The lines after a body, the empty one among them.
@@ -133,13 +176,18 @@ const fn fault_of(error: httparse::Error) -> Fault {
 fn header_map(raw: &Bytes, parsed: &[httparse::Header<'_>], room: usize) -> Result<HeaderMap, Fault> {
     let mut headers = HeaderMap::with_capacity(parsed.len() + room);
     for header in parsed {
-        let name = HeaderName::from_bytes(header.name.as_bytes())
-            .map_err(|_| Fault::Malformed("A header's name is not well formed."))?;
-        let value = HeaderValue::from_maybe_shared(raw.slice_ref(header.value))
-            .map_err(|_| Fault::Malformed("A header's value is not well formed."))?;
-        headers.append(name, value);
+        append(&mut headers, raw, header)?;
     }
     Ok(headers)
+}
+
+fn append(headers: &mut HeaderMap, raw: &Bytes, header: &httparse::Header<'_>) -> Result<(), Fault> {
+    let name = HeaderName::from_bytes(header.name.as_bytes())
+        .map_err(|_| Fault::Malformed("A header's name is not well formed."))?;
+    let value = HeaderValue::from_maybe_shared(raw.slice_ref(header.value))
+        .map_err(|_| Fault::Malformed("A header's value is not well formed."))?;
+    headers.append(name, value);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -160,6 +208,30 @@ mod tests {
         assert_eq!((head.method, head.uri.to_string().as_str()), (Method::POST, "/a%20b?c=%zz"));
         assert_eq!(head.headers["x-one"], "1");
         assert_eq!((head.length, head.close, head.expects), (Length::Exact(7), true, true));
+    }
+
+    #[test]
+    fn what_an_answer_says_to_this_hop_is_heard_and_not_passed_on() {
+        let read = |text: &str| answer(&Bytes::copy_from_slice(text.as_bytes())).expect("well formed");
+        let names =
+            |head: &AnswerHead| -> Vec<String> { head.headers.keys().map(ToString::to_string).collect() };
+        let head = read(
+            "HTTP/1.1 200 OK\r\nServer: a\r\nCONNECTION: Keep-Alive\r\nKeep-Alive: timeout=5\r\n\
+             Content-Length: 7\r\nX-One: 1\r\n\r\n",
+        );
+        assert_eq!((names(&head), head.close), (vec!["server".to_owned(), "x-one".to_owned()], false));
+        assert_eq!(head.declared, Ok(Some(Length::Exact(7))));
+        let head =
+            read("HTTP/1.1 200 OK\r\nconnection: keep-alive, Close\r\ntransfer-encoding: chunked\r\n\r\n");
+        assert_eq!((head.headers.len(), head.close, head.declared), (0, true, Ok(Some(Length::Chunked))));
+        assert!(read("HTTP/1.0 200 OK\r\n\r\n").close);
+        let head = read("HTTP/1.1 200 OK\r\nconnection: close, x-secret\r\nx-secret: 1\r\n\r\n");
+        assert_eq!(names(&head), ["connection", "x-secret"], "whoever passes it on has to see what it names");
+        assert!(head.close);
+        let head = read("HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
+        assert_eq!(names(&head), ["connection", "upgrade"]);
+        let head = read("HTTP/1.1 200 OK\r\ncontent-length: 5\r\nContent-Length: 5\r\n\r\n");
+        assert!(head.declared.is_err());
     }
 
     #[test]
