@@ -3,15 +3,10 @@
 
 use std::borrow::Cow;
 
-use smallvec::SmallVec;
-
 /// How many segments decide where a request goes.
 const DECIDING_SEGMENTS: usize = 3;
-/// Most paths have no more, and need no memory for the list.
+/// Most paths have no more, so that the list does not grow.
 const USUAL_SEGMENTS: usize = 8;
-
-/// A path's segments in their order.
-pub(crate) type Segments<'a> = SmallVec<[Segment<'a>; USUAL_SEGMENTS]>;
 
 /// A path that cannot be read, or reads two ways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,15 +31,10 @@ impl Segment<'_> {
 }
 
 /// The path's segments, decoded and without dot segments.
-pub(crate) fn read(path: &str) -> Result<Segments<'_>, BadPath> {
+pub(crate) fn read(path: &str) -> Result<Vec<Segment<'_>>, BadPath> {
     let rest = path.strip_prefix('/').ok_or(BadPath::Malformed)?;
-    let mut segments = Segments::new();
-    #[expect(
-        clippy::manual_pattern_char_comparison,
-        reason = "segments are short, and the search for one letter is not"
-    )]
-    let written = rest.split(|letter: char| letter == '/');
-    for raw in written {
+    let mut segments: Vec<Segment<'_>> = Vec::with_capacity(USUAL_SEGMENTS);
+    for raw in rest.split('/') {
         let decoded = decode(raw.as_bytes()).ok_or(BadPath::Malformed)?;
         match decoded.as_ref() {
             b"." => {}

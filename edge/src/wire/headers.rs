@@ -11,17 +11,15 @@ pub(crate) struct Marks(u8);
 
 impl Marks {
     pub(crate) const CONNECTION: Self = Self(1);
-    /// `Content-Length` or `Transfer-Encoding`.
-    pub(crate) const FRAMING: Self = Self(1 << 1);
-    pub(crate) const EXPECT: Self = Self(1 << 2);
-    pub(crate) const TE: Self = Self(1 << 3);
-    pub(crate) const UPGRADE: Self = Self(1 << 4);
-    /// Of one connection, or framing: any of those above, and what is nobody's business but the next hop's.
-    pub(crate) const ONE_HOP: Self = Self(1 << 5);
+    pub(crate) const EXPECT: Self = Self(1 << 1);
+    pub(crate) const TE: Self = Self(1 << 2);
+    pub(crate) const UPGRADE: Self = Self(1 << 3);
+    /// Of one connection, any of those above among them, or framing.
+    pub(crate) const ONE_HOP: Self = Self(1 << 4);
     /// `Forwarded`, or a name that begins with `x`: it may claim who or where the client is.
-    pub(crate) const CLAIM: Self = Self(1 << 6);
+    pub(crate) const CLAIM: Self = Self(1 << 5);
     /// A name with `_` or `.`, which some servers read as another name.
-    pub(crate) const SPELLED: Self = Self(1 << 7);
+    pub(crate) const SPELLED: Self = Self(1 << 6);
 
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         headers.keys().fold(Self::default(), |marks, name| marks.and(Self::of_name(name)))
@@ -48,21 +46,21 @@ impl Marks {
         if spelled { claim.and(Self::SPELLED) } else { claim }
     }
 
-    /// By length first: most names are none of these, and have one comparison for it.
     fn of_known(name: &str) -> Self {
-        match (name.len(), name) {
-            (2, "te") => Self::TE.and(Self::ONE_HOP),
-            (6, "expect") => Self::EXPECT.and(Self::ONE_HOP),
-            (7, "upgrade") => Self::UPGRADE.and(Self::ONE_HOP),
-            (9, "forwarded") => Self::CLAIM,
-            (10, "connection") => Self::CONNECTION.and(Self::ONE_HOP),
-            (14, "content-length") | (17, "transfer-encoding") => Self::FRAMING.and(Self::ONE_HOP),
-            (5, "close")
-            | (10, "keep-alive")
-            | (14, "http2-settings")
-            | (16, "proxy-connection")
-            | (18, "proxy-authenticate")
-            | (19, "proxy-authorization") => Self::ONE_HOP,
+        match name {
+            "te" => Self::TE.and(Self::ONE_HOP),
+            "expect" => Self::EXPECT.and(Self::ONE_HOP),
+            "upgrade" => Self::UPGRADE.and(Self::ONE_HOP),
+            "forwarded" => Self::CLAIM,
+            "connection" => Self::CONNECTION.and(Self::ONE_HOP),
+            "close"
+            | "content-length"
+            | "http2-settings"
+            | "keep-alive"
+            | "proxy-authenticate"
+            | "proxy-authorization"
+            | "proxy-connection"
+            | "transfer-encoding" => Self::ONE_HOP,
             _ => Self::default(),
         }
     }
@@ -164,8 +162,8 @@ mod tests {
         };
         for (name, its) in [
             ("connection", &[Marks::CONNECTION, Marks::ONE_HOP][..]),
-            ("content-length", &[Marks::FRAMING, Marks::ONE_HOP]),
-            ("transfer-encoding", &[Marks::FRAMING, Marks::ONE_HOP]),
+            ("content-length", &[Marks::ONE_HOP]),
+            ("transfer-encoding", &[Marks::ONE_HOP]),
             ("expect", &[Marks::EXPECT, Marks::ONE_HOP]),
             ("te", &[Marks::TE, Marks::ONE_HOP]),
             ("upgrade", &[Marks::UPGRADE, Marks::ONE_HOP]),

@@ -3,13 +3,12 @@
 use std::mem::MaybeUninit;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, EXPECT, HeaderName};
+use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use httparse::{ParserConfig, Status};
 
 use super::Fault;
 use super::framing::{self, Declared, Length};
-use crate::wire::headers::{Marks, lists};
 
 /// Headers of one head; the edge's own limit is far below, and the array is only reserved, not filled.
 pub(crate) const MOST_HEADERS: usize = 512;
@@ -77,14 +76,19 @@ pub(crate) fn request(raw: &Bytes) -> Result<RequestHead, Fault> {
         return Err(bad_target);
     }
     let uri = Uri::from_maybe_shared(raw.slice_ref(target.as_bytes())).map_err(|_| bad_target)?;
-    let headers = header_map(raw, parsed.headers, REQUEST_ROOM)?;
-    let marks = Marks::of(&headers);
+    let mut said = ToThisHop::default();
+    let mut headers = HeaderMap::with_capacity(parsed.headers.len() + REQUEST_ROOM);
+    for header in &*parsed.headers {
+        // All of them stay: what they are to nobody else is judged where the request is.
+        said.hear(header);
+        append(&mut headers, raw, header)?;
+    }
     Ok(RequestHead {
         method: Method::from_bytes(method.as_bytes()).map_err(|_| NOT_HTTP)?,
         uri,
-        length: if marks.has(Marks::FRAMING) { framing::of_request(&headers)? } else { Length::Exact(0) },
-        close: marks.has(Marks::CONNECTION) && lists(&headers, &CONNECTION, "close"),
-        expects: marks.has(Marks::EXPECT) && lists(&headers, &EXPECT, "100-continue"),
+        length: framing::of_request(said.declared.read()?),
+        close: said.close,
+        expects: said.expects,
         headers,
     })
 }
@@ -96,7 +100,8 @@ pub(crate) fn answer(raw: &Bytes) -> Result<AnswerHead, Fault> {
     let outcome = ParserConfig::default().parse_response_with_uninit_headers(&mut parsed, raw, &mut slots);
     whole(outcome, raw.len())?;
     let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(NOT_HTTP)?;
-    let mut said = Said { declared: Declared::default(), close: parsed.version != Some(1) };
+    let old = parsed.version != Some(1);
+    let mut said = ToThisHop::default();
     let mut headers = HeaderMap::with_capacity(parsed.headers.len() + ANSWER_ROOM);
     for header in &*parsed.headers {
         // What comes with another protocol is somebody else's affair.
@@ -104,29 +109,33 @@ pub(crate) fn answer(raw: &Bytes) -> Result<AnswerHead, Fault> {
             append(&mut headers, raw, header)?;
         }
     }
-    Ok(AnswerHead { status, headers, declared: said.declared.read(), close: said.close })
+    Ok(AnswerHead { status, headers, declared: said.declared.read(), close: old || said.close })
 }
 
-/// What an answer says to this hop.
-struct Said<'a> {
+/// What a head says to this hop.
+#[derive(Default)]
+struct ToThisHop<'a> {
     declared: Declared<'a>,
     close: bool,
+    expects: bool,
 }
 
-impl<'a> Said<'a> {
-    /// Listens to a header, and tells whether it says nothing to anybody else. A `Connection` that names headers does: they
-    /// are to be taken out, by whoever passes the answer on.
+impl<'a> ToThisHop<'a> {
+    /// Listens to a header, and tells whether an answer says nothing to anybody else by it. A `Connection` that names headers
+    /// does: they are to be taken out, by whoever passes the answer on.
     fn hear(&mut self, header: &httparse::Header<'a>) -> bool {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+        let items = || header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
         match header.name.len() {
-            10 if is("connection") => {
-                let options = header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-                options.fold(true, |only_options, option| {
-                    let close = option.eq_ignore_ascii_case(b"close");
-                    self.close |= close;
-                    only_options && (close || option.eq_ignore_ascii_case(b"keep-alive"))
-                })
+            6 if is("expect") => {
+                self.expects |= items().any(|item| item.eq_ignore_ascii_case(b"100-continue"));
+                false
             }
+            10 if is("connection") => items().fold(true, |only_options, option| {
+                let close = option.eq_ignore_ascii_case(b"close");
+                self.close |= close;
+                only_options && (close || option.eq_ignore_ascii_case(b"keep-alive"))
+            }),
             10 if is("keep-alive") => true,
             14 if is("content-length") => {
                 self.declared.length(header.value);
@@ -145,7 +154,11 @@ impl<'a> Said<'a> {
 pub(crate) fn trailers(raw: &Bytes) -> Result<HeaderMap, Fault> {
     let mut slots = [httparse::EMPTY_HEADER; MOST_TRAILERS];
     match httparse::parse_headers(raw, &mut slots) {
-        Ok(Status::Complete((length, headers))) if length == raw.len() => header_map(raw, headers, 0),
+        Ok(Status::Complete((length, headers))) if length == raw.len() => {
+            let mut trailers = HeaderMap::with_capacity(headers.len());
+            headers.iter().try_for_each(|header| append(&mut trailers, raw, header))?;
+            Ok(trailers)
+        }
         Ok(_) => Err(NOT_HTTP),
         Err(error) => Err(fault_of(error)),
     }
@@ -171,14 +184,6 @@ const fn fault_of(error: httparse::Error) -> Fault {
         | httparse::Error::Token
         | httparse::Error::Version => NOT_HTTP,
     }
-}
-
-fn header_map(raw: &Bytes, parsed: &[httparse::Header<'_>], room: usize) -> Result<HeaderMap, Fault> {
-    let mut headers = HeaderMap::with_capacity(parsed.len() + room);
-    for header in parsed {
-        append(&mut headers, raw, header)?;
-    }
-    Ok(headers)
 }
 
 fn append(headers: &mut HeaderMap, raw: &Bytes, header: &httparse::Header<'_>) -> Result<(), Fault> {
