@@ -18,6 +18,7 @@ mod pieces;
 pub(crate) mod place;
 pub(crate) mod pool;
 pub(crate) mod proxy;
+mod sending;
 mod socket;
 pub(crate) mod spelling;
 pub(crate) mod tls;

@@ -9,6 +9,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::server;
 
+use super::sending::Sending;
+
 /// A dialled connection.
 #[derive(Debug)]
 pub(crate) enum Socket {
@@ -78,54 +80,6 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// What is below a client's TLS, which writes one record in a vector of one: that goes through the system's layer of files,
-/// while bytes are sent by the socket at once.
-#[derive(Debug)]
-pub(crate) struct Sending(pub(crate) TcpStream);
-
-impl AsyncRead for Sending {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Sending {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match slices {
-            [bytes] => Pin::new(&mut self.0).poll_write(context, bytes),
-            slices => Pin::new(&mut self.0).poll_write_vectored(context, slices),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
-    }
-}
-
 /// A client's connection.
 pub(crate) trait ClientSocket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// Resolves when a client that sends nothing more has left as well: with TLS it says goodbye when it stops sending, and
@@ -141,7 +95,7 @@ impl ClientSocket for TcpStream {
 
 impl ClientSocket for server::TlsStream<Sending> {
     fn poll_left(&self, context: &mut Context<'_>) -> Poll<()> {
-        let Sending(stream) = self.get_ref().0;
+        let stream = self.get_ref().0.socket();
         let mut byte = [0];
         loop {
             if ready!(stream.poll_read_ready(context)).is_err() {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rustls::ProtocolVersion;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -13,7 +14,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::activity::Protocol;
 use super::listen::Accepted;
-use super::socket::Sending;
+use super::sending::Sending;
 use crate::config::{Limits, Timers};
 use crate::tally::{Tally, Wait};
 use crate::watch::certificates::Certificates;
@@ -87,11 +88,19 @@ impl Handshakes {
                 self.tally.waited(Wait::Handshakes);
                 self.at_once.acquire().await.map_err(io::Error::other)?
             };
-            acceptor.accept(Sending(stream)).await
+            acceptor.accept(Sending::new(stream)).await
         };
-        let stream = timeout(self.timers.tls, shaken)
+        let mut stream = timeout(self.timers.tls, shaken)
             .await
             .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        let (socket, session) = stream.get_mut();
+        socket.settle();
+        if session.protocol_version() != Some(ProtocolVersion::TLSv1_3) {
+            // The client waits for the server's last words before it says anything.
+            timeout(self.timers.tls, stream.flush())
+                .await
+                .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        }
         let h2 = stream.get_ref().1.alpn_protocol() == Some(ALPN_H2);
         let protocol = if h2 { Protocol::Http2 } else { Protocol::Http1 };
         Ok(Secured { stream, peer, protocol, scheme: Scheme::Https, place })
