@@ -121,8 +121,11 @@ impl AsyncWrite for Sending {
         match slices {
             [bytes] => self.poll_write(context, bytes),
             slices if self.shaking => {
-                self.held.extend(slices.iter().flat_map(|slice| slice.iter().copied()));
-                Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()))
+                let before = self.held.len();
+                for slice in slices {
+                    self.held.extend_from_slice(slice);
+                }
+                Poll::Ready(Ok(self.held.len() - before))
             }
             slices => {
                 ready!(self.poll_held(context))?;

@@ -88,19 +88,18 @@ impl Handshakes {
                 self.tally.waited(Wait::Handshakes);
                 self.at_once.acquire().await.map_err(io::Error::other)?
             };
-            acceptor.accept(Sending::new(stream)).await
+            let mut stream = acceptor.accept(Sending::new(stream)).await?;
+            let (socket, session) = stream.get_mut();
+            socket.settle();
+            if session.protocol_version() != Some(ProtocolVersion::TLSv1_3) {
+                // The client waits for the server's last words before it says anything.
+                stream.flush().await?;
+            }
+            io::Result::Ok(stream)
         };
-        let mut stream = timeout(self.timers.tls, shaken)
+        let stream = timeout(self.timers.tls, shaken)
             .await
             .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-        let (socket, session) = stream.get_mut();
-        socket.settle();
-        if session.protocol_version() != Some(ProtocolVersion::TLSv1_3) {
-            // The client waits for the server's last words before it says anything.
-            timeout(self.timers.tls, stream.flush())
-                .await
-                .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-        }
         let h2 = stream.get_ref().1.alpn_protocol() == Some(ALPN_H2);
         let protocol = if h2 { Protocol::Http2 } else { Protocol::Http1 };
         Ok(Secured { stream, peer, protocol, scheme: Scheme::Https, place })
