@@ -184,6 +184,16 @@ class Client:
         self.close()
 
 
+def wait_until_right(ports, token):
+    """Until each program answers rightly; its port by its name."""
+    deadline = time.monotonic() + 60
+    for name, port in ports.items():
+        while (wrong := ask(port, token)) is not None:
+            if time.monotonic() > deadline:
+                raise Invalid(f"{name} does not answer rightly: {wrong}")
+            time.sleep(0.05)
+
+
 def ask(port, token, tls=True):
     """What is wrong with the answer; `None` when nothing is."""
     context = ssl._create_unverified_context()
