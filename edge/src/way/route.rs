@@ -81,7 +81,7 @@ impl RouteTable {
     pub(crate) fn resolve(&self, guarded: &Guarded) -> Result<Route, Refusal> {
         let request = &guarded.request;
         // Extended CONNECT opens a stream for another protocol: to the routes it is the GET that HTTP/1.1 would send.
-        let stream = request.extensions().get::<hyper::ext::Protocol>().is_some();
+        let stream = request.extensions().get::<h2::ext::Protocol>().is_some();
         let method =
             if stream && *request.method() == Method::CONNECT { &Method::GET } else { request.method() };
         self.find(method, request.uri().path())

@@ -3,10 +3,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use h2::ext::Protocol;
 use http::header::{CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE};
 use http::{Method, request};
 use http_body::Body;
-use hyper::ext::Protocol;
 use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::wire::headers::lists;

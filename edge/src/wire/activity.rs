@@ -1,6 +1,6 @@
 //! What one client connection is doing, so that the edge's own timers can end it: silence before the first byte, a head
 //! that does not come to its end, a keep-alive nobody uses, a flood of control frames, an exchange in which nothing moves.
-//! hyper has no timer for the first of these and only one for the next two.
+//! `h2` has a timer for none of these.
 
 use std::io;
 use std::pin::Pin;

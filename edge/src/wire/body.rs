@@ -9,7 +9,6 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 
-use super::activity::Busy;
 use super::alarm::Alarm;
 use super::h1::call::{Broken, Link};
 use super::pieces::Pieces;
@@ -24,7 +23,6 @@ pub(crate) struct EdgeBody {
     source: Source,
     in_flight: Option<InFlight>,
     account: Open,
-    busy: Option<Busy>,
 }
 
 enum Source {
@@ -126,13 +124,8 @@ impl EdgeBody {
         self.account = account;
     }
 
-    /// Keeps the client's connection busy until this body is gone.
-    pub(crate) fn keep_busy(&mut self, busy: Busy) {
-        self.busy = Some(busy);
-    }
-
     const fn of(source: Source) -> Self {
-        Self { source, in_flight: None, account: Open::none(), busy: None }
+        Self { source, in_flight: None, account: Open::none() }
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use contract::Clock;
+use http::HeaderValue;
 use time::format_description::StaticFormatDescription;
 use time::macros::format_description;
 use tokio::time::Instant;
@@ -16,20 +17,21 @@ const FORMAT: StaticFormatDescription =
 #[derive(Debug, Default)]
 pub(crate) struct Dates {
     clock: Clock,
-    present: Mutex<Option<(Instant, String)>>,
+    present: Mutex<Option<(Instant, HeaderValue)>>,
 }
 
 impl Dates {
     /// The present second.
-    pub(crate) fn now(&self) -> String {
+    pub(crate) fn now(&self) -> HeaderValue {
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
         match &*present {
-            Some((made, text)) if made.elapsed() < Duration::from_secs(1) => text.clone(),
+            Some((made, date)) if made.elapsed() < Duration::from_secs(1) => date.clone(),
             _ => {
-                // The year of the clock has four digits for some time to come.
                 let text = self.clock.now().format(FORMAT).unwrap_or_default();
-                *present = Some((Instant::now(), text.clone()));
-                text
+                // The year of the clock has four digits for some time to come.
+                let date = HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static(""));
+                *present = Some((Instant::now(), date.clone()));
+                date
             }
         }
     }

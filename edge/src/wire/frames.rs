@@ -1,4 +1,4 @@
-//! Follows what an HTTP/2 client sends, frame head by frame head, for the two things hyper has no limit for: a header
+//! Follows what an HTTP/2 client sends, frame head by frame head, for the two things `h2` has no limit for: a header
 //! block that does not come to its end, and a flood of control frames. It judges nothing else, and changes nothing.
 
 /// The client's greeting before its first frame (RFC 9113, 3.4).

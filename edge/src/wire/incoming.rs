@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 
+use super::h2::receiving::Receiving;
 use super::upload::ClientFault;
 
 /// The client's end of an HTTP/1.1 exchange, as the exchange sees it.
@@ -36,7 +36,7 @@ pub(crate) struct RequestBody {
 
 enum Source {
     Http1(Arc<dyn Client>),
-    Http2(Incoming),
+    Http2(Receiving),
 }
 
 impl RequestBody {
@@ -45,8 +45,9 @@ impl RequestBody {
         Self { source: Source::Http1(client), ended, received: None }
     }
 
-    pub(crate) const fn http2(body: Incoming) -> Self {
-        Self { source: Source::Http2(body), ended: false, received: None }
+    pub(crate) fn http2(body: Receiving) -> Self {
+        let ended = body.is_end();
+        Self { source: Source::Http2(body), ended, received: None }
     }
 
     /// Counts what comes from now on; nothing will where there is no body.
@@ -57,10 +58,11 @@ impl RequestBody {
         self.received.clone()
     }
 
-    /// Passes an informational answer on, where the protocol lets the edge do so: hyper's HTTP/2 side does not.
+    /// Passes an informational answer on.
     pub(crate) fn inform(&self, status: StatusCode, headers: &HeaderMap) {
-        if let Source::Http1(client) = &self.source {
-            client.inform(status, headers);
+        match &self.source {
+            Source::Http1(client) => client.inform(status, headers),
+            Source::Http2(body) => body.inform(status, headers),
         }
     }
 }
@@ -78,10 +80,7 @@ impl Body for RequestBody {
         }
         let polled = match &mut self.source {
             Source::Http1(client) => client.poll_frame(context),
-            Source::Http2(body) => {
-                let polled = Pin::new(body).poll_frame(context);
-                polled.map(|frame| frame.map(|frame| frame.map_err(|_| ClientFault::Broken)))
-            }
+            Source::Http2(body) => body.poll_frame(context),
         };
         if let (Some(received), Poll::Ready(Some(Ok(frame)))) = (&self.received, &polled) {
             let length = frame.data_ref().map_or(0, Bytes::len);
@@ -94,7 +93,7 @@ impl Body for RequestBody {
         self.ended
             || match &self.source {
                 Source::Http1(client) => client.is_end(),
-                Source::Http2(body) => body.is_end_stream(),
+                Source::Http2(body) => body.is_end(),
             }
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct Writes<S>(Arc<Mutex<Held<S>>>);
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Broken {
     #[error(transparent)]
-    Protocol(#[from] hyper::Error),
+    Protocol(#[from] h2::Error),
     #[error("cannot write to the client: {0}")]
     Socket(#[from] io::Error),
 }
@@ -66,7 +66,7 @@ impl<'a, C, S> Flushing<'a, C, S> {
 
 impl<C, S> Future for Flushing<'_, C, S>
 where
-    C: Future<Output = hyper::Result<()>>,
+    C: Future<Output = Result<(), h2::Error>>,
     S: AsyncWrite + Unpin,
 {
     type Output = Result<(), Broken>;

@@ -13,7 +13,7 @@ use crate::world::World;
 const PATH: &str = "/api/timesheet/v1/x";
 
 /// An edge in front of a socket that the test plays.
-async fn scripted(variables: &[(&str, &str)]) -> (World, TcpListener, String) {
+pub(crate) async fn scripted(variables: &[(&str, &str)]) -> (World, TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     let mut variables = variables.to_vec();

@@ -21,6 +21,7 @@ mod fuzz;
 mod guards;
 mod hostile;
 mod http1;
+mod http2;
 mod limits;
 mod metrics;
 mod provider;

@@ -87,6 +87,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         assert_eq!(String::from_utf8_lossy(&got), bytes);
     }
 
+    /// The next line.
+    pub(crate) async fn line(&mut self) -> String {
+        let end = loop {
+            if let Some(at) = self.read.windows(2).position(|window| window == b"\r\n") {
+                break at + 2;
+            }
+            assert!(self.more().await, "a line, not {:?}", String::from_utf8_lossy(&self.read));
+        };
+        let line: Vec<u8> = self.read.drain(..end).collect();
+        String::from_utf8(line).expect("text").trim_end().to_owned()
+    }
+
     /// A body of a known length after this head.
     pub(crate) async fn body(&mut self, head: &Message) -> String {
         let length: usize = head.header("content-length").expect("a length").parse().expect("a number");

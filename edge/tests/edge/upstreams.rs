@@ -172,6 +172,19 @@ async fn a_websocket_over_http_2_is_translated() {
         timeout(SOON, stream.read_exact(back)).await.expect("in time").expect("an echo");
         assert_eq!(back, message.as_bytes());
     }
+    // Far more than every window on the way, both ways at once.
+    let large: Vec<u8> = (0..1_000_000_u32).flat_map(u32::to_be_bytes).collect();
+    let (mut read, mut write) = tokio::io::split(stream);
+    let mut back = vec![0; large.len()];
+    let (sent, received) =
+        timeout(SOON * 4, async { tokio::join!(write.write_all(&large), read.read_exact(&mut back)) })
+            .await
+            .expect("in time");
+    sent.expect("written");
+    received.expect("all of it");
+    assert!(back == large, "every byte in its place");
+    write.shutdown().await.expect("ended");
+    assert_eq!(timeout(SOON, read.read(&mut back)).await.expect("in time").expect("the end"), 0);
 }
 
 /// A gRPC-like service without TLS: the body back, and a status in the trailers.

@@ -4,7 +4,7 @@
 
 pub(crate) mod call;
 mod chunks;
-mod framing;
+pub(crate) mod framing;
 mod head;
 mod line;
 mod output;

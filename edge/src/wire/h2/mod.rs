@@ -1,0 +1,39 @@
+//! HTTP/2 towards clients, over the crate `h2`: `server` serves a connection, `stream` one request on it, `receiving` is
+//! that request's body, `reply` what the client is told, `pump` the answer's body on its way out, `through` a stream that
+//! carries another protocol. Windows and counts bound what a hostile or stalled client can hold.
+
+mod pump;
+pub(crate) mod receiving;
+mod reply;
+pub(crate) mod server;
+mod stream;
+mod through;
+
+use ::h2::server::Builder;
+
+use crate::config::Limits;
+
+/// A stalled stream holds at most this.
+const STREAM_WINDOW: u32 = 64 << 10;
+/// A stalled connection holds at most this.
+const CONNECTION_WINDOW: u32 = 1 << 20;
+/// Rapid reset: streams reset by the peer before they were accepted.
+const PENDING_ACCEPT_RESETS: usize = 20;
+/// Streams this side had to reset because the peer broke the rules.
+const LOCAL_ERROR_RESETS: usize = 100;
+/// Room above the edge's limit on the header block, so that the edge answers 431 with its envelope.
+const SLACK_BYTES: usize = 64 << 10;
+
+fn builder(limits: &Limits) -> Builder {
+    let list = limits.header_bytes.saturating_add(limits.uri).saturating_add(SLACK_BYTES);
+    let mut builder = Builder::new();
+    builder
+        .max_concurrent_streams(limits.streams)
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_pending_accept_reset_streams(PENDING_ACCEPT_RESETS)
+        .max_local_error_reset_streams(Some(LOCAL_ERROR_RESETS))
+        .max_header_list_size(u32::try_from(list).unwrap_or(u32::MAX))
+        .enable_connect_protocol();
+    builder
+}

@@ -1,0 +1,128 @@
+//! [`Pump`]: an answer's body on its way to the client, as fast as the client opens its window.
+
+use std::error::Error as _;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::{Reason, SendStream};
+use http_body::{Body as _, Frame};
+use tokio::time::Instant;
+
+use crate::wire::alarm::Alarm;
+use crate::wire::body::{BodyError, EdgeBody};
+use crate::wire::headers::strip_from_trailers;
+
+/// An answer's body under way.
+pub(super) struct Pump {
+    to: SendStream<Bytes>,
+    /// Waits for the client's window. With it: whether it is the last.
+    held: Option<(Bytes, bool)>,
+    /// Rings when the window stays closed.
+    alarm: Option<Alarm>,
+    longest_pause: Duration,
+}
+
+/// Why an answer was not sent to its end.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unsent {
+    #[error("the client has reset the stream")]
+    Reset,
+    #[error("the client opened no window for too long")]
+    Stalled,
+    #[error(transparent)]
+    Protocol(#[from] h2::Error),
+    #[error(transparent)]
+    Body(#[from] BodyError),
+}
+
+impl Pump {
+    pub(super) const fn new(to: SendStream<Bytes>, longest_pause: Duration) -> Self {
+        Self { to, held: None, alarm: None, longest_pause }
+    }
+
+    /// Sends the body to its end. A body that breaks off resets the stream, and so does a client that takes nothing.
+    pub(super) fn poll(
+        &mut self,
+        mut body: Pin<&mut EdgeBody>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), Unsent>> {
+        loop {
+            if self.held.is_some() {
+                ready!(self.poll_window(context))?;
+            }
+            if let Some((data, last)) = self.held.take() {
+                self.to.send_data(data, last)?;
+                if last {
+                    return Poll::Ready(Ok(()));
+                }
+            }
+            match body.as_mut().poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    if self.take(frame, body.is_end_stream())? {
+                        return Poll::Ready(Ok(()));
+                    }
+                }
+                Poll::Ready(None) => return Poll::Ready(Ok(self.to.send_data(Bytes::new(), true)?)),
+                Poll::Ready(Some(Err(error))) => {
+                    self.to.send_reset(reason_of(&error));
+                    return Poll::Ready(Err(error.into()));
+                }
+                Poll::Pending => return self.to.poll_reset(context).map(|_| Err(Unsent::Reset)),
+            }
+        }
+    }
+
+    /// Takes a frame of the body; `true` when it was the end.
+    fn take(&mut self, frame: Frame<Bytes>, last: bool) -> Result<bool, Unsent> {
+        match frame.into_data() {
+            Ok(data) if data.is_empty() && !last => Ok(false),
+            Ok(data) => {
+                // The least that is worth waiting for: more would keep other streams of the connection from its window. The
+                // rest of the piece is asked for as it is sent.
+                self.to.reserve_capacity(data.len().min(1));
+                self.held = Some((data, last));
+                Ok(false)
+            }
+            Err(frame) => {
+                let mut trailers = frame.into_trailers().unwrap_or_default();
+                strip_from_trailers(&mut trailers);
+                self.to.send_trailers(trailers)?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Waits until what is held can be sent.
+    fn poll_window(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Unsent>> {
+        let needs_none = self.held.as_ref().is_none_or(|(data, _)| data.is_empty());
+        while !needs_none && self.to.capacity() == 0 {
+            match self.to.poll_capacity(context) {
+                Poll::Ready(Some(Ok(_))) => {}
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error.into())),
+                Poll::Ready(None) => return Poll::Ready(Err(Unsent::Reset)),
+                Poll::Pending => {
+                    let due = || Alarm::at(Instant::now() + self.longest_pause);
+                    ready!(self.alarm.get_or_insert_with(due).poll(context));
+                    self.to.send_reset(Reason::CANCEL);
+                    return Poll::Ready(Err(Unsent::Stalled));
+                }
+            }
+        }
+        self.alarm = None;
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// What an upstream said over HTTP/2 when it broke off, is said to the client.
+fn reason_of(error: &BodyError) -> Reason {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<h2::Error>() {
+            return error.reason().unwrap_or(Reason::INTERNAL_ERROR);
+        }
+        cause = error.source();
+    }
+    Reason::INTERNAL_ERROR
+}

@@ -1,0 +1,47 @@
+//! [`Reply`]: what a client is told on its stream until its answer has a head.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, SendStream};
+use http::{HeaderMap, Response, StatusCode};
+
+/// Shared by whoever answers the request and by its body, through which an upstream's informational answers come. Both are
+/// used by one task as a rule, so the lock is hardly ever waited for.
+pub(crate) struct Reply(Mutex<SendResponse<Bytes>>);
+
+impl Reply {
+    pub(super) const fn new(reply: SendResponse<Bytes>) -> Self {
+        Self(Mutex::new(reply))
+    }
+
+    /// An informational answer. One that can no longer be sent is nobody's loss.
+    pub(crate) fn inform(&self, status: StatusCode, headers: HeaderMap) {
+        let mut head = Response::new(());
+        *head.status_mut() = status;
+        *head.headers_mut() = headers;
+        if let Err(error) = self.lock().send_informational(head) {
+            tracing::debug!(%error, "an informational answer was not sent");
+        }
+    }
+
+    /// The head of the answer; its body goes to what this yields, unless it has none.
+    pub(super) fn answer(&self, head: Response<()>, ended: bool) -> Result<SendStream<Bytes>, h2::Error> {
+        self.lock().send_response(head, ended)
+    }
+
+    pub(super) fn reset(&self, reason: Reason) {
+        self.lock().send_reset(reason);
+    }
+
+    /// Resolves when the client has reset the stream or is gone.
+    pub(super) fn poll_gone(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.lock().poll_reset(context).map(|_| ())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SendResponse<Bytes>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,128 @@
+//! One request on its stream: through the way, and its answer back, or the tunnel it asked for. A client that resets the
+//! stream ends what is done for it.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use bytes::{Bytes, BytesMut};
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream, SendStream};
+use http::header::{CONNECTION, CONTENT_LENGTH, DATE, SEC_WEBSOCKET_ACCEPT, UPGRADE};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http_body::Body as _;
+
+use super::pump::Pump;
+use super::receiving::Receiving;
+use super::reply::Reply;
+use super::through::Through;
+use crate::Edge;
+use crate::way::exchange;
+use crate::wire::activity::Busy;
+use crate::wire::body::EdgeBody;
+use crate::wire::connection::Peer;
+use crate::wire::h1::framing::has_no_body;
+use crate::wire::incoming::RequestBody;
+use crate::wire::tunnel::Tunnel;
+
+/// Serves the stream to its end. `busy` keeps the connection open so long.
+pub(super) async fn serve(
+    edge: Arc<Edge>,
+    peer: Peer,
+    busy: Busy,
+    request: Request<RecvStream>,
+    reply: SendResponse<Bytes>,
+) {
+    let reply = Arc::new(Reply::new(reply));
+    let is_head = *request.method() == Method::HEAD;
+    let (request, bare) = taken_in(request, &reply);
+    let answered = {
+        let mut run = Box::pin(exchange::run(&edge, peer, request));
+        poll_fn(|context| match run.as_mut().poll(context) {
+            Poll::Ready(response) => Poll::Ready(Some(response)),
+            Poll::Pending => reply.poll_gone(context).map(|()| None),
+        })
+        .await
+    };
+    let Some(mut response) = answered else { return };
+    if let Some((tunnel, from)) = response.body_mut().take_tunnel().zip(bare) {
+        return carry(&edge, &reply, response, tunnel, from, busy);
+    }
+    let (head, mut body) = response.into_parts();
+    let Some(to) = begin(&edge, &reply, Response::from_parts(head, ()), &body, is_head) else { return };
+    let mut pump = Pump::new(to, edge.config.timers.stream_idle);
+    let sent = poll_fn(|context| pump.poll(Pin::new(&mut body), context)).await;
+    if let Err(error) = sent {
+        tracing::debug!(%error, "an answer over HTTP/2 broke off");
+    }
+    drop(body);
+    drop(busy);
+}
+
+/// The request with its body; the bare stream instead where another protocol may be asked for.
+fn taken_in(request: Request<RecvStream>, reply: &Arc<Reply>) -> (Request<RequestBody>, Option<RecvStream>) {
+    let reply = Arc::clone(reply);
+    let (head, stream) = request.into_parts();
+    if head.method == Method::CONNECT {
+        return (Request::from_parts(head, RequestBody::http2(Receiving::none(reply))), Some(stream));
+    }
+    let body = Receiving::new(stream, &head.headers, reply);
+    (Request::from_parts(head, RequestBody::http2(body)), None)
+}
+
+/// Sends the head. Yields where the body goes, unless there is none.
+fn begin(
+    edge: &Edge,
+    reply: &Reply,
+    mut head: Response<()>,
+    body: &EdgeBody,
+    is_head: bool,
+) -> Option<SendStream<Bytes>> {
+    let ended = is_head || has_no_body(head.status()) || body.is_end_stream();
+    let headers = head.headers_mut();
+    headers.entry(DATE).or_insert_with(|| edge.dates.now());
+    if let Some(length) = body.size_hint().exact().filter(|_| !ended) {
+        headers.entry(CONTENT_LENGTH).or_insert_with(|| HeaderValue::from(length));
+    }
+    let to = answer(reply, head, ended)?;
+    (!ended).then_some(to)
+}
+
+fn answer(reply: &Reply, head: Response<()>, ended: bool) -> Option<SendStream<Bytes>> {
+    match reply.answer(head, ended) {
+        Ok(to) => Some(to),
+        Err(error) => {
+            tracing::debug!(%error, "an answer over HTTP/2 was not begun");
+            reply.reset(Reason::INTERNAL_ERROR);
+            None
+        }
+    }
+}
+
+/// Carries the other protocol beside the connection, until it ends or the drain is over: the stream is the client's end
+/// from now on (RFC 8441).
+#[cold]
+#[inline(never)]
+fn carry(
+    edge: &Edge,
+    reply: &Reply,
+    response: Response<EdgeBody>,
+    tunnel: Tunnel,
+    from: RecvStream,
+    busy: Busy,
+) {
+    let mut head = response.map(|_| ());
+    *head.status_mut() = StatusCode::OK;
+    for name in [UPGRADE, CONNECTION, SEC_WEBSOCKET_ACCEPT] {
+        head.headers_mut().remove(name);
+    }
+    head.headers_mut().entry(DATE).or_insert_with(|| edge.dates.now());
+    let Some(to) = answer(reply, head, false) else { return };
+    let end = edge.end.clone();
+    edge.tasks.spawn(async move {
+        let carried = end.run_until_cancelled(tunnel.run(Through::new(from, to), BytesMut::new())).await;
+        tracing::debug!(?carried, "a tunnel ended");
+        drop(busy);
+    });
+}
