@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | accept | `wire/listen.rs`, `crew.rs`, `wire/proxy.rs` | socket, `Accepted`, given to the worker with the fewest connections |
 //! | handshake | `wire/tls.rs`, `wire/sending.rs` | `Accepted`, `Secured` |
-//! | serve | `wire/connection.rs`, `wire/h1/server.rs`, `wire/h2.rs` | `Secured`, many requests; HTTP/2's timers in `activity.rs`, its writes in `writes.rs` |
+//! | serve | `wire/connection.rs`, `wire/h1/server.rs`, `wire/h2/server.rs`, `wire/h2/stream.rs` | `Secured`, many requests; HTTP/2's timers in `activity.rs`, its writes in `writes.rs` |
 //! | run | `way/exchange.rs` | request, response: the whole way on one screen |
 //! | guard | `way/guard.rs` | request, `Framed`, (preflight: `cors.rs`), `Guarded` |
 //! | resolve | `way/route.rs`, table `routes.rs`, paths `path.rs` | `&Guarded`, `Route` |

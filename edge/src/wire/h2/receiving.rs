@@ -21,8 +21,6 @@ pub(crate) struct Receiving {
     stream: Option<RecvStream>,
     /// What is still to come, where the client has said how much.
     left: Option<u64>,
-    /// The last byte has come; trailers may follow.
-    data_ended: bool,
     /// The client waits for a 100.
     expects: bool,
     reply: Arc<Reply>,
@@ -37,7 +35,6 @@ impl Receiving {
         Self {
             stream: Some(stream),
             left: announced_length(headers),
-            data_ended: false,
             // Whatever else is expected, the way refuses.
             expects: headers.contains_key(EXPECT),
             reply,
@@ -46,7 +43,7 @@ impl Receiving {
 
     /// No body.
     pub(super) const fn none(reply: Arc<Reply>) -> Self {
-        Self { stream: None, left: Some(0), data_ended: true, expects: false, reply }
+        Self { stream: None, left: Some(0), expects: false, reply }
     }
 
     /// The next frame of the body. Whatever ends the stream before its end is the client's fault.
@@ -55,7 +52,7 @@ impl Receiving {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ClientFault>>> {
         let Some(stream) = &mut self.stream else { return Poll::Ready(None) };
-        while !self.data_ended {
+        loop {
             match stream.poll_data(context) {
                 Poll::Ready(Some(Ok(data))) if data.is_empty() => {}
                 Poll::Ready(Some(Ok(data))) => {
@@ -66,7 +63,8 @@ impl Receiving {
                     return Poll::Ready(Some(Ok(Frame::data(data))));
                 }
                 Poll::Ready(Some(Err(_))) => return Poll::Ready(Some(Err(ClientFault::Broken))),
-                Poll::Ready(None) => self.data_ended = true,
+                // Trailers may follow.
+                Poll::Ready(None) => break,
                 Poll::Pending => {
                     if std::mem::take(&mut self.expects) {
                         self.reply.inform(StatusCode::CONTINUE, HeaderMap::new());

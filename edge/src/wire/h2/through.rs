@@ -17,12 +17,11 @@ pub(super) struct Through {
     /// Came, and was not read yet.
     unread: Bytes,
     to: SendStream<Bytes>,
-    shut: bool,
 }
 
 impl Through {
     pub(super) const fn new(from: RecvStream, to: SendStream<Bytes>) -> Self {
-        Self { from, unread: Bytes::new(), to, shut: false }
+        Self { from, unread: Bytes::new(), to }
     }
 }
 
@@ -77,10 +76,8 @@ impl AsyncWrite for Through {
         Poll::Ready(Ok(()))
     }
 
+    /// Once: a stream has one end.
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if !std::mem::replace(&mut self.shut, true) {
-            self.to.send_data(Bytes::new(), true).map_err(io::Error::other)?;
-        }
-        Poll::Ready(Ok(()))
+        Poll::Ready(self.to.send_data(Bytes::new(), true).map_err(io::Error::other))
     }
 }
