@@ -2,20 +2,21 @@
 //! cores. A connection goes to the worker that has the fewest, and stays there.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::Edge;
 use crate::meter::Handshake;
 use crate::wire::connection;
-use crate::wire::listen::Accepted;
+use crate::wire::listen::{Accepted, Listener};
 use crate::wire::proxy;
 use crate::wire::tls::{Handshakes, plain};
 use crate::wire::upstream::SWEEP_EVERY;
@@ -32,48 +33,42 @@ pub(crate) enum Entrance {
     Plain,
 }
 
-/// A connection on its way to a worker, which makes it part of its own runtime.
-struct Handed {
-    stream: std::net::TcpStream,
-    peer: SocketAddr,
-    place: OwnedSemaphorePermit,
-    entrance: Entrance,
+/// A listening socket, and how many connections may be open through all of them.
+pub(crate) struct Door {
+    pub(crate) socket: TcpListener,
+    pub(crate) entrance: Entrance,
+    pub(crate) places: Arc<Semaphore>,
 }
 
-/// All workers.
-pub(crate) struct Crew(Vec<Worker>);
-
-struct Worker {
-    inbox: mpsc::UnboundedSender<Handed>,
-    open: Arc<AtomicUsize>,
-    finished: oneshot::Receiver<()>,
-}
+/// All workers; each tells when it has ended.
+pub(crate) struct Crew(Vec<oneshot::Receiver<()>>);
 
 impl Crew {
-    /// Starts a worker for each edge.
-    pub(crate) fn start(edges: Vec<Arc<Edge>>, handshakes: &Arc<Handshakes>) -> io::Result<Self> {
-        let numbered = edges.into_iter().enumerate();
-        numbered
-            .map(|(number, edge)| Worker::start(number, edge, Arc::clone(handshakes)))
-            .collect::<io::Result<_>>()
-            .map(Self)
-    }
-
-    /// Gives the connection to the worker that has the fewest.
-    pub(crate) fn hand(&self, accepted: Accepted, entrance: Entrance) {
-        let Accepted { stream, peer, place } = accepted;
-        let fewest = self.0.iter().min_by_key(|worker| worker.open.load(Ordering::Relaxed));
-        let (Some(worker), Ok(stream)) = (fewest, stream.into_std()) else { return };
-        worker.open.fetch_add(1, Ordering::Relaxed);
-        if worker.inbox.send(Handed { stream, peer, place, entrance }).is_err() {
-            tracing::error!("a worker is gone; its connection is closed");
+    /// Starts a worker for each edge. The first one accepts as well: with one core nothing goes from thread to thread.
+    pub(crate) fn start(
+        edges: Vec<Arc<Edge>>,
+        handshakes: &Arc<Handshakes>,
+        doors: Vec<Door>,
+    ) -> io::Result<Self> {
+        let mut workers = edges.into_iter().map(|edge| Worker::new(edge, Arc::clone(handshakes))).enumerate();
+        let Some((first, own)) = workers.next() else { return Ok(Self(Vec::new())) };
+        let (mut others, mut finished) = (Vec::new(), Vec::new());
+        for (number, worker) in workers {
+            let (sender, handed) = mpsc::unbounded_channel();
+            others.push(Inbox { sender, open: Arc::clone(&worker.open) });
+            let edge = Arc::clone(&worker.edge);
+            finished.push(start_worker(number, worker_runtime()?, edge, worker.take_handed(handed))?);
         }
+        let (runtime, edge) = (worker_runtime()?, Arc::clone(&own.edge));
+        let listeners = listeners(&runtime, doors, &edge)?;
+        let source = Acceptor { own, others }.accept(listeners);
+        finished.push(start_worker(first, runtime, edge, source)?);
+        Ok(Self(finished))
     }
 
-    /// Waits until every worker's connections have come to their end.
+    /// Waits until the drain has begun and every worker's connections have come to their end.
     pub(crate) async fn finish(self) {
-        let finished: Vec<_> = self.0.into_iter().map(|worker| worker.finished).collect();
-        for one in finished {
+        for one in self.0 {
             if one.await.is_err() {
                 tracing::error!("a worker did not end well");
             }
@@ -81,47 +76,132 @@ impl Crew {
     }
 }
 
+/// What a worker serves its connections with.
+struct Worker {
+    edge: Arc<Edge>,
+    handshakes: Arc<Handshakes>,
+    /// How many there are, those on their way to it among them.
+    open: Arc<AtomicUsize>,
+}
+
 impl Worker {
-    fn start(number: usize, edge: Arc<Edge>, handshakes: Arc<Handshakes>) -> io::Result<Self> {
-        let (inbox, handed) = mpsc::unbounded_channel();
-        let (finish, finished) = oneshot::channel();
-        let open = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&open);
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        std::thread::Builder::new().name(format!("edge-{number}")).spawn(move || {
-            work(&runtime, number, edge, &handshakes, handed, counted);
-            // Everything that still runs is dropped here, before anybody is told.
-            drop(runtime);
-            let _told = finish.send(());
-        })?;
-        Ok(Self { inbox, open, finished })
+    fn new(edge: Arc<Edge>, handshakes: Arc<Handshakes>) -> Self {
+        Self { edge, handshakes, open: Arc::default() }
+    }
+
+    /// Serves a connection, which is counted already, on the runtime that this is called in.
+    fn take(&self, accepted: Accepted, entrance: Entrance) {
+        let (edge, handshakes, open) =
+            (Arc::clone(&self.edge), Arc::clone(&self.handshakes), Arc::clone(&self.open));
+        self.edge.tasks.spawn(async move {
+            serve(edge, &handshakes, accepted, entrance).await;
+            open.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+
+    /// Serves what the first worker accepts, until it accepts no more.
+    async fn take_handed(self, mut handed: mpsc::UnboundedReceiver<Handed>) {
+        while let Some(Handed { stream, peer, place, entrance }) = handed.recv().await {
+            match TcpStream::from_std(stream) {
+                Ok(stream) => self.take(Accepted { stream, peer, place }, entrance),
+                Err(error) => {
+                    self.open.fetch_sub(1, Ordering::Relaxed);
+                    tracing::warn!(%error, "a connection cannot be served");
+                }
+            }
+        }
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the thread's own: they end with it")]
-fn work(
-    runtime: &Runtime,
-    number: usize,
-    edge: Arc<Edge>,
-    handshakes: &Arc<Handshakes>,
-    mut handed: mpsc::UnboundedReceiver<Handed>,
+/// A connection on its way to another worker, which makes it part of its own runtime.
+struct Handed {
+    stream: std::net::TcpStream,
+    peer: SocketAddr,
+    place: OwnedSemaphorePermit,
+    entrance: Entrance,
+}
+
+/// Where another worker gets its connections.
+struct Inbox {
+    sender: mpsc::UnboundedSender<Handed>,
     open: Arc<AtomicUsize>,
-) {
-    let end = edge.end.clone();
-    let serve = async {
-        tokio::spawn(beat(Arc::clone(&edge), number));
-        while let Some(one) = handed.recv().await {
-            let (edge, handshakes, open) = (Arc::clone(&edge), Arc::clone(handshakes), Arc::clone(&open));
-            let tasks = edge.tasks.clone();
-            tasks.spawn(async move {
-                serve(edge, &handshakes, one).await;
-                open.fetch_sub(1, Ordering::Relaxed);
-            });
+}
+
+impl Inbox {
+    /// Whatever goes wrong counts as a connection of the worker, so that the others are preferred from then on.
+    fn give(&self, accepted: Accepted, entrance: Entrance) {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        let Accepted { stream, peer, place } = accepted;
+        match stream.into_std().map(|stream| self.sender.send(Handed { stream, peer, place, entrance })) {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => tracing::error!("a worker is gone; its connection is closed"),
+            Err(error) => tracing::error!(%error, "a connection cannot be given to another worker"),
         }
-        edge.tasks.close();
-        edge.tasks.wait().await;
-    };
-    runtime.block_on(end.run_until_cancelled(serve));
+    }
+}
+
+/// What the first worker does for all. The others' inboxes end with it.
+struct Acceptor {
+    own: Worker,
+    others: Vec<Inbox>,
+}
+
+impl Acceptor {
+    /// Until the drain has begun.
+    async fn accept(self, listeners: Vec<(Listener, Entrance)>) {
+        let all = listeners.iter().map(|(listener, entrance)| {
+            listener.accept_until(&self.own.edge.drain, |accepted| self.give(accepted, *entrance))
+        });
+        join_all(all).await;
+    }
+
+    /// To the worker that has the fewest.
+    fn give(&self, accepted: Accepted, entrance: Entrance) {
+        let own = self.own.open.load(Ordering::Relaxed);
+        let open = |inbox: &&Inbox| inbox.open.load(Ordering::Relaxed);
+        if let Some(fewest) = self.others.iter().min_by_key(open).filter(|inbox| open(inbox) < own) {
+            return fewest.give(accepted, entrance);
+        }
+        self.own.open.fetch_add(1, Ordering::Relaxed);
+        self.own.take(accepted, entrance);
+    }
+}
+
+fn worker_runtime() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}
+
+/// The listeners as parts of the runtime.
+fn listeners(runtime: &Runtime, doors: Vec<Door>, edge: &Edge) -> io::Result<Vec<(Listener, Entrance)>> {
+    let _inside = runtime.enter();
+    let listeners = doors.into_iter().map(|Door { socket, entrance, places }| {
+        Ok((Listener::new(socket, places, edge.meter.tally.clone())?, entrance))
+    });
+    listeners.collect()
+}
+
+/// A worker: its connections come from `source`; it ends when that has ended and all of them have.
+fn start_worker(
+    number: usize,
+    runtime: Runtime,
+    edge: Arc<Edge>,
+    source: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<oneshot::Receiver<()>> {
+    let (finish, finished) = oneshot::channel();
+    std::thread::Builder::new().name(format!("edge-{number}")).spawn(move || {
+        let end = edge.end.clone();
+        let work = async {
+            tokio::spawn(beat(Arc::clone(&edge), number));
+            source.await;
+            edge.tasks.close();
+            edge.tasks.wait().await;
+        };
+        runtime.block_on(end.run_until_cancelled(work));
+        // Everything that still runs is dropped here, before anybody is told.
+        drop(runtime);
+        let _told = finish.send(());
+    })?;
+    Ok(finished)
 }
 
 /// Shows that the worker is alive, and keeps its idle upstream connections fresh.
@@ -139,12 +219,7 @@ async fn beat(edge: Arc<Edge>, number: usize) {
     }
 }
 
-async fn serve(edge: Arc<Edge>, handshakes: &Handshakes, handed: Handed) {
-    let Handed { stream, peer, place, entrance } = handed;
-    let accepted = match TcpStream::from_std(stream) {
-        Ok(stream) => Accepted { stream, peer, place },
-        Err(error) => return tracing::warn!(%error, "a connection cannot be served"),
-    };
+async fn serve(edge: Arc<Edge>, handshakes: &Handshakes, accepted: Accepted, entrance: Entrance) {
     match entrance {
         Entrance::Plain => {
             let _open = edge.meter.connected("plain");

@@ -15,8 +15,8 @@
 //! | send | `wire/upstream.rs`, `wire/place.rs`, `pool.rs`, `h1/call.rs`, `h2c.rs` | `Outbound`, the upstream's answer |
 //! | answer | `way/inbound.rs`, `trace.rs`, `wire/body.rs`, `account.rs` | the answer, streamed, marked, counted; its account closed |
 //!
-//! Each core has a worker: a thread with a runtime, connections, token cache and upstream pools of its own. The thread that
-//! called [`serve`] accepts, watches and merges metrics.
+//! Each core has a worker: a thread with a runtime, connections, token cache and upstream pools of its own. The first one
+//! accepts for all. The thread that called [`serve`] watches and merges metrics.
 //!
 //! `aggregate/` answers the one route that the edge serves itself: all services' metrics in one exposition.
 //!
@@ -60,7 +60,7 @@ pub use tuning::start_tuned;
 pub use watch::certificates::CertificateError;
 
 use aggregate::Aggregate;
-use crew::{Crew, Entrance, Pulses};
+use crew::{Crew, Door, Entrance, Pulses};
 use meter::Meter;
 use places::Places;
 use watch::catalog::CatalogWatch;
@@ -73,7 +73,7 @@ use way::routes::Service;
 use wire::Authority;
 use wire::dates::Dates;
 use wire::drain::Drain;
-use wire::listen::Listener;
+use wire::listen::prepared;
 use wire::tls::Handshakes;
 use wire::trust::upstream_tls;
 use wire::upstream::Upstreams;
@@ -100,8 +100,8 @@ pub enum EdgeError {
     /// A metric family was registered twice.
     #[error("cannot set up metrics: {0}")]
     Metrics(#[from] prometheus::Error),
-    /// A worker's thread or runtime cannot be made.
-    #[error("cannot start a worker: {0}")]
+    /// A worker's thread or runtime cannot be made, or a listener cannot be used.
+    #[error("cannot start a worker or use a listener: {0}")]
     Worker(#[from] io::Error),
     /// `PLATFORM_GATEWAY_UPSTREAM_CA` cannot be used.
     #[error("cannot use the authorities of upstreams: {0}")]
@@ -253,7 +253,7 @@ impl Common {
 /// re-reads what may change.
 ///
 /// # Errors
-/// TLS files that cannot be used, threads that cannot be made.
+/// TLS files or listeners that cannot be used, threads that cannot be made.
 pub async fn serve(
     config: EdgeConfig,
     tls: TcpListener,
@@ -272,20 +272,12 @@ pub async fn serve(
         tally.clone(),
     ));
     let edges = (0..common.config.workers).map(|worker| common.edge(worker)).collect();
-    let crew = Crew::start(edges, &handshakes)?;
+    let doors = doors(tls, plain, limits.connections)?;
     let watcher = common.edge(common.config.workers);
     let watchers = watch(&watcher);
-    let places = Arc::new(Semaphore::new(limits.connections));
     warm(&watcher).await;
-    tokio::join!(
-        accept(&watcher, Listener::new(tls, Arc::clone(&places), tally.clone()), Entrance::Tls, &crew),
-        async {
-            if let Some(plain) = plain {
-                accept(&watcher, Listener::new(plain, places, tally.clone()), Entrance::Plain, &crew).await;
-            }
-        },
-        begin_drain(&watcher),
-    );
+    let crew = Crew::start(edges, &handshakes, doors)?;
+    begin_drain(&watcher).await;
     drain(&watcher, crew).await;
     drop((watchers, watcher, common));
     // The last lines are written before the process may end; but whoever reads them may have stopped.
@@ -317,15 +309,14 @@ async fn warm(edge: &Edge) {
     }
 }
 
-/// Hands every connection to a worker until the drain begins, and then those that wait already.
-async fn accept(edge: &Edge, listener: Listener, entrance: Entrance, crew: &Crew) {
-    while let Some(Some(accepted)) = edge.drain.run_until(listener.accept()).await {
-        crew.hand(accepted, entrance);
-    }
-    // The system has shaken hands with these; closing the socket would reset them.
-    while let Ok(Some(accepted)) = timeout(Duration::ZERO, listener.accept()).await {
-        crew.hand(accepted, entrance);
-    }
+/// Both listeners; together they take so many connections.
+fn doors(tls: TcpListener, plain: Option<TcpListener>, connections: usize) -> io::Result<Vec<Door>> {
+    let places = Arc::new(Semaphore::new(connections));
+    let both = [Some((tls, Entrance::Tls)), plain.map(|plain| (plain, Entrance::Plain))];
+    let doors = both.into_iter().flatten().map(|(socket, entrance)| {
+        Ok(Door { socket: prepared(socket)?, entrance, places: Arc::clone(&places) })
+    });
+    doors.collect()
 }
 
 async fn begin_drain(edge: &Edge) {

@@ -43,7 +43,7 @@ fn run() -> anyhow::Result<()> {
     let (tls, plain) =
         (address(&mut reader, &TLS_ADDR, ports::EDGE), address(&mut reader, &PLAIN_ADDR, ports::EDGE_PLAIN));
     let (tls, plain) = reader.finish((tls, plain))?;
-    // The requests have threads of their own; this one accepts, watches and merges metrics.
+    // The requests have threads of their own; this one watches and merges metrics.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(serve(config, tls, plain))
 }

@@ -1,5 +1,6 @@
 //! Serves a router until it is told to stop, then drains.
 
+use std::io;
 use std::time::Duration;
 
 use axum::Router;
@@ -34,6 +35,9 @@ pub async fn serve(
     stop: CancellationToken,
     drain: Duration,
 ) {
+    if let Err(error) = prepare(&listener) {
+        tracing::warn!(service = core.name, %error, "the listener works as the system made it");
+    }
     let app = layers::around(&core, routes.merge(probes::routes(core.clone())));
     let serving = accept(listener, app, &stop);
     let deadline = async {
@@ -45,6 +49,13 @@ pub async fn serve(
         () = deadline => tracing::warn!(service = core.name, "requests were still in flight when the drain ended"),
     }
     core.pool.close().await;
+}
+
+/// As many connections wait in it as the system allows (`net.core.somaxconn`): past that whoever dials hears nothing, and tries
+/// again a second later, which is half of what the edge gives a dial. What is accepted sends at once, as its listener does.
+fn prepare(listener: &TcpListener) -> io::Result<()> {
+    rustix::net::listen(listener, i32::MAX)?;
+    Ok(rustix::net::sockopt::set_tcp_nodelay(listener, true)?)
 }
 
 /// Accepts until `stop`, then returns when the last connection has ended. Each connection is served as `axum::serve` would

@@ -1,5 +1,6 @@
 //! The service under test.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
@@ -28,6 +29,7 @@ pub(crate) const REQUEST_LIMIT: Duration = Duration::from_millis(2_500);
 
 /// The running service; it stops when this is dropped.
 pub(crate) struct TestApp {
+    pub(crate) address: SocketAddr,
     pub(crate) api: Api,
     pub(crate) issuer: TokenIssuer,
     pub(crate) database: TestDatabase,
@@ -79,7 +81,7 @@ impl TestApp {
         let core = Core::start(&config, Clock::system(), &stop).expect("a core");
         let attempts = Arc::default();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
-        let api = Api::at(listener.local_addr().expect("bound"));
+        let address = listener.local_addr().expect("bound");
         tokio::spawn(service::serve(
             core.clone(),
             routes(App(core.clone(), Arc::clone(&attempts))),
@@ -88,7 +90,8 @@ impl TestApp {
             Duration::from_secs(1),
         ));
         keys_loaded(&core).await;
-        Self { api, issuer, database, core, attempts, _stop: stop.drop_guard() }
+        let api = Api::at(address);
+        Self { address, api, issuer, database, core, attempts, _stop: stop.drop_guard() }
     }
 
     pub(crate) fn token(&self) -> String {

@@ -7,6 +7,7 @@ mod audit;
 mod contention;
 mod fetch;
 mod layers;
+mod listener;
 mod maven;
 mod org_client;
 mod probes;
