@@ -63,12 +63,16 @@ impl Listener {
         let _no_more = timeout(Duration::ZERO, unconstrained(all())).await;
     }
 
-    /// The next connection; `None` only when the limit itself is gone.
+    /// The next connection, once there is a place for it; `None` only when the limit itself is gone.
     async fn accept(&self) -> Option<Accepted> {
-        let place = self.place().await?;
+        let (stream, peer) = self.next().await;
+        Some(Accepted { stream, peer, place: self.place().await? })
+    }
+
+    async fn next(&self) -> (TcpStream, SocketAddr) {
         loop {
             match self.socket.accept().await {
-                Ok((stream, peer)) => return Some(Accepted { stream, peer, place }),
+                Ok(next) => return next,
                 Err(error) => {
                     self.tally.waited(Wait::Descriptors);
                     tracing::warn!(%error, "cannot accept a connection");
