@@ -16,7 +16,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::harness::client::Version;
-use crate::harness::login::subject;
+use crate::harness::login::{claims, subject};
 use crate::harness::process::port_offset;
 use crate::harness::{Api, Together, eventually};
 use crate::tour::{create_company, create_member, link};
@@ -26,6 +26,8 @@ use operator::Operator;
 /// The service client of the suite, and its secret.
 const SERVICE_CLIENT: &str = "crm-backend";
 const SERVICE_SECRET: &str = "a secret of the suite";
+/// Between a token and the answer that brings it.
+const SLOWEST_ANSWER_S: i64 = 5;
 /// The first reconcile runs beside the start; after it logins work.
 const RECONCILED: std::time::Duration = std::time::Duration::from_mins(1);
 
@@ -131,4 +133,13 @@ fn is_for_the_platform(claims: &Value) -> bool {
     let audience = &claims["aud"];
     audience == "platform-api"
         || audience.as_array().is_some_and(|all| all.iter().any(|one| one == "platform-api"))
+}
+
+/// An access token lasts so many seconds. The answer says what was left of them when it was made: a provider may count that
+/// anew from its clock, which goes on meanwhile.
+fn lasts(tokens: &Value, seconds: i64) {
+    let said = claims(&access(tokens));
+    assert_eq!(said["exp"].as_i64(), said["iat"].as_i64().map(|at| at + seconds));
+    let left = tokens["expires_in"].as_i64().expect("a number");
+    assert!((seconds - SLOWEST_ANSWER_S..=seconds).contains(&left), "{left} of {seconds}");
 }

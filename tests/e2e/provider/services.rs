@@ -24,7 +24,7 @@ pub(super) async fn client_credentials(suite: &Suite) {
     let answer = ask(SERVICE_SECRET).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     let tokens = answer.json();
-    assert_eq!(tokens["expires_in"], 300);
+    super::lasts(&tokens, 300);
     assert!(tokens.get("refresh_token").is_none(), "a service has its secret instead: {tokens}");
     let token = access(&tokens);
     let said = claims(&token);
