@@ -89,27 +89,44 @@ impl Worker {
         Self { edge, handshakes, open: Arc::default() }
     }
 
-    /// Serves a connection, which is counted already, on the runtime that this is called in.
-    fn take(&self, accepted: Accepted, entrance: Entrance) {
-        let (edge, handshakes, open) =
-            (Arc::clone(&self.edge), Arc::clone(&self.handshakes), Arc::clone(&self.open));
-        self.edge.tasks.spawn(async move {
+    /// Serves a connection on the runtime that this is called in.
+    fn take(&self, accepted: Accepted, entrance: Entrance, counted: Counted) {
+        let (edge, handshakes) = (Arc::clone(&self.edge), Arc::clone(&self.handshakes));
+        self.edge.tasks.spawn(counted.until_end_of(async move {
             serve(edge, &handshakes, accepted, entrance).await;
-            open.fetch_sub(1, Ordering::Relaxed);
-        });
+        }));
     }
 
     /// Serves what the first worker accepts, until it accepts no more.
     async fn take_handed(self, mut handed: mpsc::UnboundedReceiver<Handed>) {
-        while let Some(Handed { stream, peer, place, entrance }) = handed.recv().await {
+        while let Some(Handed { stream, peer, place, entrance, counted }) = handed.recv().await {
             match TcpStream::from_std(stream) {
-                Ok(stream) => self.take(Accepted { stream, peer, place }, entrance),
-                Err(error) => {
-                    self.open.fetch_sub(1, Ordering::Relaxed);
-                    tracing::warn!(%error, "a connection cannot be served");
-                }
+                Ok(stream) => self.take(Accepted { stream, peer, place }, entrance, counted),
+                Err(error) => tracing::warn!(%error, "a connection cannot be served"),
             }
         }
+    }
+}
+
+/// One of a worker's connections. The worker's count falls when this is dropped, however the connection ends: a panic in
+/// its task and a runtime that stops drop it, too.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn among(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(open))
+    }
+
+    /// Runs the connection's work, and counts it until the work has ended, panicked, or is dropped.
+    async fn until_end_of(self, work: impl Future<Output = ()>) {
+        work.await;
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -119,6 +136,7 @@ struct Handed {
     peer: SocketAddr,
     place: OwnedSemaphorePermit,
     entrance: Entrance,
+    counted: Counted,
 }
 
 /// Where another worker gets its connections.
@@ -127,14 +145,20 @@ struct Inbox {
     open: Arc<AtomicUsize>,
 }
 
+/// Added to the count of a worker that is gone: far more connections than there can be, so that another is preferred.
+const GONE: usize = usize::MAX / 2;
+
 impl Inbox {
-    /// Whatever goes wrong counts as a connection of the worker, so that the others are preferred from then on.
     fn give(&self, accepted: Accepted, entrance: Entrance) {
-        self.open.fetch_add(1, Ordering::Relaxed);
+        let counted = Counted::among(&self.open);
         let Accepted { stream, peer, place } = accepted;
-        match stream.into_std().map(|stream| self.sender.send(Handed { stream, peer, place, entrance })) {
+        let hand = |stream| self.sender.send(Handed { stream, peer, place, entrance, counted });
+        match stream.into_std().map(hand) {
             Ok(Ok(())) => {}
-            Ok(Err(_)) => tracing::error!("a worker is gone; its connection is closed"),
+            Ok(Err(_)) => {
+                self.open.store(GONE, Ordering::Relaxed);
+                tracing::error!("a worker is gone; its connection is closed");
+            }
             Err(error) => tracing::error!(%error, "a connection cannot be given to another worker"),
         }
     }
@@ -162,8 +186,7 @@ impl Acceptor {
         if let Some(fewest) = self.others.iter().min_by_key(open).filter(|inbox| open(inbox) < own) {
             return fewest.give(accepted, entrance);
         }
-        self.own.open.fetch_add(1, Ordering::Relaxed);
-        self.own.take(accepted, entrance);
+        self.own.take(accepted, entrance, Counted::among(&self.own.open));
     }
 }
 
@@ -293,7 +316,26 @@ impl Pulses {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::future::BoxFuture;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_connection_that_panics_or_is_dropped_no_longer_counts() {
+        let open = Arc::<AtomicUsize>::default();
+        let begin = |work: BoxFuture<'static, ()>| tokio::spawn(Counted::among(&open).until_end_of(work));
+        begin(Box::pin(async {})).await.expect("a clean end");
+        assert_eq!(open.load(Ordering::Relaxed), 0, "after a clean end");
+        let waiting = begin(Box::pin(std::future::pending()));
+        tokio::task::yield_now().await;
+        assert_eq!(open.load(Ordering::Relaxed), 1, "while it is open");
+        waiting.abort();
+        assert!(waiting.await.is_err_and(|error| error.is_cancelled()));
+        assert_eq!(open.load(Ordering::Relaxed), 0, "after it was dropped");
+        let panicking = begin(Box::pin(async { panic!("a bug in a connection's task") }));
+        assert!(panicking.await.is_err_and(|error| error.is_panic()));
+        assert_eq!(open.load(Ordering::Relaxed), 0, "after a panic");
+    }
 
     #[test]
     fn a_worker_that_has_been_silent_for_more_than_five_seconds_is_stuck() {

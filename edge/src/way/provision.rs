@@ -58,7 +58,33 @@ enum Look {
     Fresh,
     Stale,
     Pending(watch::Receiver<Outcome>),
-    First(watch::Sender<Outcome>, watch::Receiver<Outcome>),
+    First(Question, watch::Receiver<Outcome>),
+}
+
+/// The question to identity about a subject that others may wait for. Dropped without an answer (its task panicked, or the
+/// runtime stops) it leaves nothing behind, and whoever waits is told.
+#[derive(Debug)]
+struct Question {
+    all: Arc<Subjects>,
+    subject: Subject,
+    tell: watch::Sender<Outcome>,
+}
+
+impl Question {
+    fn answer(self, outcome: Result<(), &'static str>) {
+        self.all.settle(&self.subject, outcome.is_ok());
+        self.tell.send_replace(Some(outcome));
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        let unanswered = self.tell.borrow().is_none();
+        if unanswered {
+            // Before the sender goes: from then on the entry may be another question's.
+            self.all.settle(&self.subject, false);
+        }
+    }
 }
 
 /// Lets the request, which came `now`, go on once the caller's identity record is there.
@@ -86,7 +112,7 @@ fn ask_identity<'a>(
     named: &'a Named,
     look: Look,
 ) -> BoxFuture<'a, Result<(), Refusal>> {
-    let ask = |tell| spawn(edge, Arc::clone(&caller.claims), named.clone(), tell);
+    let ask = |question| spawn(edge, Arc::clone(&caller.claims), named.clone(), question);
     let outcome = match look {
         Look::Fresh => None,
         Look::Stale => {
@@ -94,8 +120,8 @@ fn ask_identity<'a>(
             None
         }
         Look::Pending(outcome) => Some(outcome),
-        Look::First(tell, outcome) => {
-            ask(Some(tell));
+        Look::First(question, outcome) => {
+            ask(Some(question));
             Some(outcome)
         }
     };
@@ -118,23 +144,23 @@ async fn settled(mut outcome: watch::Receiver<Outcome>) -> Result<(), &'static s
 }
 
 /// The asking outlives the request that began it: others wait for the same answer.
-fn spawn(edge: &Arc<Edge>, claims: Arc<Claims>, named: Named, tell: Option<watch::Sender<Outcome>>) {
+fn spawn(edge: &Arc<Edge>, claims: Arc<Claims>, named: Named, question: Option<Question>) {
     let edge = Arc::clone(edge);
     edge.tasks.clone().spawn(async move {
         let outcome = provision(&edge, &claims, &named).await;
         if let Err(reason) = outcome {
             tracing::warn!(reason, correlation_id = %named.correlation, "identity did not provision a subject");
         }
-        edge.provisioned.all.settle(&claims.subject, outcome.is_ok());
-        if let Some(tell) = tell {
-            tell.send_replace(Some(outcome));
+        match question {
+            Some(question) => question.answer(outcome),
+            None => edge.provisioned.all.settle(&claims.subject, outcome.is_ok()),
         }
     });
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Question<'a> {
+struct Person<'a> {
     kc_sub: &'a str,
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -152,14 +178,14 @@ struct Answer {
 }
 
 async fn provision(edge: &Edge, claims: &Claims, named: &Named) -> Result<(), &'static str> {
-    let question = Question {
+    let person = Person {
         kc_sub: claims.subject.as_str(),
         kind: if claims.is_service_account() { "service" } else { "user" },
         email: claims.email.as_deref(),
         display_name: claims.name.as_deref(),
         preferred_username: claims.preferred_username.as_deref(),
     };
-    let body = serde_json::to_vec(&question).map_err(|_| "bad_question")?;
+    let body = serde_json::to_vec(&person).map_err(|_| "bad_question")?;
     let path = "/internal/identity/provision";
     let asked = ask::<Answer>(edge, Service::Identity, Method::POST, path, Bytes::from(body), named).await;
     match asked {
@@ -194,7 +220,7 @@ impl Provisioned {
 impl Subjects {
     /// What is known of a subject, and when its profile was refreshed where it is provisioned.
     #[cold]
-    fn look(&self, subject: &Subject, now: Instant) -> (Look, Option<Instant>) {
+    fn look(self: &Arc<Self>, subject: &Subject, now: Instant) -> (Look, Option<Instant>) {
         let mut known = self.lock();
         if let Some(refreshed) = known.recall(subject) {
             if now.duration_since(refreshed) < REFRESH_AFTER {
@@ -210,7 +236,8 @@ impl Subjects {
         }
         let (tell, outcome) = watch::channel(None);
         known.pending.insert(subject.clone(), outcome.clone());
-        (Look::First(tell, outcome), None)
+        let question = Question { all: Arc::clone(self), subject: subject.clone(), tell };
+        (Look::First(question, outcome), None)
     }
 
     fn settle(&self, subject: &Subject, provisioned: bool) {
@@ -241,5 +268,41 @@ impl Known {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(subject.clone(), refreshed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_question_that_panics_or_is_dropped_leaves_no_entry_behind_and_is_asked_again() {
+        let (all, now) = (Arc::<Subjects>::default(), Instant::now());
+        let subject = Subject::parse("alice").expect("a subject");
+        let begin = |outcome: Option<Result<(), &'static str>>| {
+            let (Look::First(question, waiting), None) = all.look(&subject, now) else {
+                panic!("the first question about this subject")
+            };
+            assert!(matches!(all.look(&subject, now).0, Look::Pending(_)), "others wait for it");
+            let task = tokio::spawn(async move {
+                tokio::task::yield_now().await;
+                question.answer(outcome.expect("a bug in the question's task"));
+            });
+            (task, waiting)
+        };
+        let (dropped, waiting) = begin(None);
+        dropped.abort();
+        assert!(dropped.await.is_err_and(|error| error.is_cancelled()));
+        assert_eq!(all.lock().pending.len(), 0, "after it was dropped");
+        assert_eq!(settled(waiting).await, Err("interrupted"));
+        let (panicked, waiting) = begin(None);
+        assert!(panicked.await.is_err_and(|error| error.is_panic()));
+        assert_eq!(all.lock().pending.len(), 0, "after a panic");
+        assert_eq!(settled(waiting).await, Err("interrupted"));
+        let (answered, waiting) = begin(Some(Ok(())));
+        answered.await.expect("a clean end");
+        assert_eq!(settled(waiting).await, Ok(()));
+        assert_eq!(all.lock().pending.len(), 0);
+        assert!(matches!(all.look(&subject, now).0, Look::Fresh), "it is provisioned");
     }
 }
