@@ -34,8 +34,8 @@ class Signer:
         return {"keys": [{"kid": "k1", "kty": "RSA", "alg": "RS256", "use": "sig", "e": "AQAB",
                           "n": encoded(self.n.to_bytes(self.size, "big"))}]}
 
-    def token(self, number=0):
-        claims = {"iss": ISSUER, "aud": ["platform-api", "account"], "sub": "01890a5d-ac96-774b-bcce-b302099a8057",
+    def token(self, number=0, subject="01890a5d-ac96-774b-bcce-b302099a8057"):
+        claims = {"iss": ISSUER, "aud": ["platform-api", "account"], "sub": subject,
                   "exp": int(time.time()) + 7200, "azp": "platform-frontend", "preferred_username": "alice",
                   "name": "Alice Example", "email": "alice@example.test", "scope": "openid profile email",
                   "jti": f"{number:08x}"}
