@@ -14,10 +14,12 @@ use crate::wire::trust::TrustedProxies;
 
 mod rates;
 mod tls;
+mod upgrades;
 mod variables;
 
 pub(crate) use rates::{Rate, Rates};
 pub(crate) use tls::{Pair, TlsFiles};
+pub(crate) use upgrades::Upgrades;
 use variables::{
     AUTHZ_URL, BODY_IDLE, COMMIT, DIAL_TIMEOUT, DOMAIN, DRAIN_MIN, DRAIN_TIMEOUT, EXTRA_ORIGINS,
     HEADER_TIMEOUT, IDENTITY_URL, IDP_URL, KEEP_ALIVE, MAX_BODY, MAX_CONNECTIONS, MAX_HANDSHAKES,
@@ -37,6 +39,8 @@ pub struct EdgeConfig {
     /// Peers that say by the PROXY protocol who the client is.
     pub(crate) proxies: TrustedProxies,
     pub(crate) rates: Rates,
+    /// Protocols that clients may ask upstreams for.
+    pub(crate) upgrades: Upgrades,
     pub(crate) commit: String,
     /// The access log's lines are JSON, as the process's other lines are.
     pub(crate) json_log: bool,
@@ -121,6 +125,7 @@ impl EdgeConfig {
             trusted: networks(&mut reader, &TRUSTED_PROXIES),
             proxies: networks(&mut reader, &PROXY_PROTOCOL),
             rates: Rates::read(&mut reader),
+            upgrades: Upgrades::read(&mut reader),
             commit: reader.text(&COMMIT),
             json_log: reader.text(&telemetry::LOG_FORMAT) == "json",
             drain_min: reader.duration(&DRAIN_MIN),
@@ -378,6 +383,9 @@ mod tests {
             ("PLATFORM_TLS_PAIRS", "chain.pem"),
             ("PLATFORM_TLS_PAIRS", "chain.pem:"),
             ("PLATFORM_TLS_CLIENT_REQUIRED", "maybe"),
+            ("PLATFORM_GATEWAY_UPGRADES", "h2c"),
+            ("PLATFORM_GATEWAY_UPGRADES", "chat, HTTP/2.0"),
+            ("PLATFORM_GATEWAY_UPGRADES", "a b"),
             ("PLATFORM_RATE_LIMIT", "10"),
             ("PLATFORM_RATE_LIMIT_ANONYMOUS", "10/d"),
             ("PLATFORM_MODULE_HOST_DOCS", "ftp://docs"),

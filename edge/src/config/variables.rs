@@ -3,7 +3,7 @@
 use contract::Variable;
 use contract::settings::Kind;
 
-use super::{rates, tls};
+use super::{rates, tls, upgrades};
 
 /// PEM file of the certificate chain.
 pub const TLS_CERT: Variable =
@@ -238,4 +238,5 @@ pub const VARIABLES: &[Variable] = &[
     tls::TLS_CLIENT_REQUIRED,
     rates::RATE_LIMIT,
     rates::RATE_LIMIT_ANONYMOUS,
+    upgrades::UPGRADES,
 ];

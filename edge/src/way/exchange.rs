@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use scopeguard::ScopeGuard;
 use tokio::time::Instant;
 
@@ -19,7 +19,7 @@ use super::refusal::Refusal;
 use super::route::To;
 use super::routes::Then;
 use super::trace::Trace;
-use super::{cors, guard, inbound, local, provision};
+use super::{cors, guard, inbound, local, provision, upgrade};
 use crate::Edge;
 use crate::wire::body::EdgeBody;
 use crate::wire::connection::Peer;
@@ -40,7 +40,10 @@ pub(crate) fn run(
     // Whatever drops this future before it has answered, the request has its line.
     let mut trace = scopeguard::guard(trace, Trace::abandoned);
     async move {
-        let answered = attempt(edge, admitted, &mut trace).await;
+        let mut answered = attempt(edge, admitted, &mut trace).await;
+        if *trace.method() == Method::CONNECT {
+            answered = answered.and_then(upgrade::tunnelled);
+        }
         ScopeGuard::into_inner(trace).finish(edge, answered)
     }
 }

@@ -3,10 +3,11 @@
 
 use std::net::Ipv6Addr;
 
-use http::{HeaderMap, HeaderValue, Request, Version, header, uri};
+use http::{HeaderMap, HeaderValue, Method, Request, Version, header, uri};
 
 use super::named::Named;
 use super::refusal::Refusal;
+use super::upgrade::{self, Upgrade};
 use crate::config::{EdgeConfig, Limits};
 use crate::wire::connection::Peer;
 use crate::wire::headers::{Marks, claims_identity};
@@ -30,6 +31,8 @@ pub(crate) struct Guarded {
     pub(crate) request: Request<RequestBody>,
     pub(crate) host: HeaderValue,
     pub(crate) marks: Marks,
+    /// The protocol that it asks for instead of HTTP.
+    pub(crate) upgrade: Option<Upgrade>,
     pub(crate) peer: Peer,
     pub(crate) behind_trusted_proxy: bool,
     pub(crate) named: Named,
@@ -52,8 +55,11 @@ pub(crate) fn guard(
 ) -> Result<Box<Guarded>, Refusal> {
     let Framed { request, host, marks } = framed;
     check_headers(marks, request.headers())?;
+    let may_ask = marks.has(Marks::UPGRADE) || *request.method() == Method::CONNECT;
+    let upgrade = if may_ask { upgrade::asked_for(&config.upgrades, &request)? } else { None };
     let behind_trusted_proxy = config.trusted.contain(peer.address.ip());
-    Ok(Box::new(Guarded { request, host, marks, peer, behind_trusted_proxy, named: named.clone() }))
+    let named = named.clone();
+    Ok(Box::new(Guarded { request, host, marks, upgrade, peer, behind_trusted_proxy, named }))
 }
 
 fn check_headers(marks: Marks, headers: &HeaderMap) -> Result<(), Refusal> {

@@ -15,7 +15,6 @@ use super::guard::Guarded;
 use super::named::Named;
 use super::refusal::Refusal;
 use super::routes::Then;
-use super::upgrade;
 use crate::wire::headers::{Marks, strip_hop_by_hop};
 use crate::wire::place::Place;
 use crate::wire::upload::{ClientFault, Upload};
@@ -35,15 +34,13 @@ pub(crate) struct Outbound {
 impl Outbound {
     /// Rewrites the client's request.
     pub(crate) fn build(guarded: Guarded, cleared: Cleared) -> Result<Box<Self>, Refusal> {
-        let Guarded { request, host, marks, peer, behind_trusted_proxy, named } = guarded;
+        let Guarded { request, host, marks, upgrade, peer, behind_trusted_proxy, named } = guarded;
         let Cleared { target, place, path_and_query, body_limit, then } = cleared;
         let (parts, body) = request.into_parts();
         let announced = body.size_hint().lower();
         if body_limit.is_some_and(|limit| u64::try_from(limit).is_ok_and(|limit| announced > limit)) {
             return Err(Refusal::Body { fault: ClientFault::TooLarge, limit: body_limit });
         }
-        let may_ask = marks.has(Marks::UPGRADE) || parts.method == Method::CONNECT;
-        let upgrade = may_ask.then(|| upgrade::asked_for(&parts, &body)).flatten();
         let from = Sender { peer, behind_trusted_proxy };
         let mut headers = rewrite(parts.headers, marks, host, &named.correlation, from)?;
         let mut request = Request::new(());

@@ -35,6 +35,10 @@ pub(crate) enum Refusal {
     Misleading(&'static str),
     /// The client expects something other than a 100.
     Expectation,
+    /// Extended CONNECT to a protocol that is not allowed.
+    Protocol,
+    /// Extended CONNECT to an upstream, or a route of the edge's own, that does not speak the protocol.
+    NoTunnel,
     /// More requests than the rate allows.
     RateLimited { scope: &'static str, retry_after: u64 },
     /// The path cannot be read, or reads two ways.
@@ -109,6 +113,8 @@ impl Refusal {
             Self::IdentityHeader(_) => "identity_header",
             Self::Misleading(_) => "misleading_header",
             Self::Expectation => "unknown_expectation",
+            Self::Protocol => "unknown_protocol",
+            Self::NoTunnel => "no_tunnel",
             Self::RateLimited { .. } => "rate_limited",
             Self::Path(_) => "bad_path",
             Self::PathId(_) => "bad_path_id",
@@ -186,6 +192,8 @@ impl Refusal {
                 code::EXPECTATION_FAILED,
                 "Nothing but 100-continue can be expected.",
             ),
+            Self::Protocol => Said::not_implemented("The protocol cannot be tunnelled."),
+            Self::NoTunnel => Said::not_implemented("The protocol is not spoken here."),
             Self::RateLimited { scope, retry_after } => Said {
                 status: StatusCode::TOO_MANY_REQUESTS,
                 code: code::RATE_LIMITED,
@@ -276,6 +284,10 @@ impl Said {
 
     const fn late(message: &'static str) -> Self {
         Self::bare(StatusCode::REQUEST_TIMEOUT, code::REQUEST_TIMEOUT, message)
+    }
+
+    const fn not_implemented(message: &'static str) -> Self {
+        Self::bare(StatusCode::NOT_IMPLEMENTED, code::NOT_IMPLEMENTED, message)
     }
 
     const fn forbidden(code: &'static str, message: &'static str, details: Value) -> Self {

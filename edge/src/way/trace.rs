@@ -73,6 +73,10 @@ impl Trace {
         }
     }
 
+    pub(crate) const fn method(&self) -> &Method {
+        &self.method
+    }
+
     pub(crate) const fn matched(&mut self, route: &Route) {
         self.label = Some(route.label);
     }

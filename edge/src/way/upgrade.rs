@@ -1,15 +1,18 @@
-//! Requests for another protocol: `Upgrade` in HTTP/1.1, extended CONNECT in HTTP/2. The upstream always gets the former;
-//! whether it agrees is its own 101. Pure, but for the key that a translated WebSocket needs.
+//! Requests for another protocol: `Upgrade` in HTTP/1.1, extended CONNECT in HTTP/2. Only protocols that the configuration
+//! allows are asked for. The upstream always gets the former; whether it agrees is its own 101. Pure, but for the key that
+//! a translated WebSocket needs.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use h2::ext::Protocol;
 use http::header::{CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE};
-use http::{Method, request};
+use http::{Method, Request, Response};
 use http_body::Body;
 use ring::rand::{SecureRandom, SystemRandom};
 
-use crate::wire::headers::lists;
+use super::refusal::Refusal;
+use crate::config::Upgrades;
+use crate::wire::headers::{lists, only};
 
 /// What the client asks for.
 #[derive(Clone, Debug)]
@@ -19,21 +22,28 @@ pub(crate) struct Upgrade {
     translated: bool,
 }
 
-/// The protocol that a request asks for, when nothing of a body stands in its way.
-pub(crate) fn asked_for(parts: &request::Parts, body: &impl Body) -> Option<Upgrade> {
-    if parts.method == Method::CONNECT {
-        let protocol = parts.extensions.get::<Protocol>()?;
-        let protocol = HeaderValue::from_str(protocol.as_str()).ok()?;
-        return Some(Upgrade { protocol, translated: true });
+/// The protocol that a request asks for. HTTP/1.1: exactly one that is allowed, when nothing of a body stands in its way;
+/// any other request for an upgrade is an ordinary request (RFC 9110, 7.8). HTTP/2: any other is refused, because there the
+/// request is nothing else (RFC 9220, 3).
+pub(crate) fn asked_for<B: Body>(
+    allowed: &Upgrades,
+    request: &Request<B>,
+) -> Result<Option<Upgrade>, Refusal> {
+    if *request.method() == Method::CONNECT {
+        let Some(protocol) = request.extensions().get::<Protocol>() else { return Ok(None) };
+        let protocol = allowed.find(protocol.as_str().as_bytes()).cloned().ok_or(Refusal::Protocol)?;
+        return Ok(Some(Upgrade { protocol, translated: true }));
     }
-    let nominated = lists(&parts.headers, &CONNECTION, "upgrade");
-    let mut protocols = parts.headers.get_all(UPGRADE).iter();
-    let only = protocols.next().filter(|_| protocols.next().is_none())?;
-    // Another version of HTTP, or HTTP behind TLS, would go round every rule of the edge.
-    let items = only.to_str().ok()?.split(',').map(str::trim).map(str::to_ascii_lowercase);
-    let goes_round = |item: String| ["h2", "http", "tls"].iter().any(|begin| item.starts_with(begin));
-    let fits = nominated && !items.into_iter().any(goes_round) && body.is_end_stream();
-    fits.then(|| Upgrade { protocol: only.clone(), translated: false })
+    let headers = request.headers();
+    let named = only(headers, &UPGRADE).and_then(|name| allowed.find(name));
+    let fits = lists(headers, &CONNECTION, "upgrade") && request.body().is_end_stream();
+    Ok(named.filter(|_| fits).map(|protocol| Upgrade { protocol: protocol.clone(), translated: false }))
+}
+
+/// Refuses an answer to extended CONNECT that would look like a tunnel and is none: to such a client every 2xx begins the
+/// other protocol (RFC 8441, 5).
+pub(crate) fn tunnelled<B>(response: Response<B>) -> Result<Response<B>, Refusal> {
+    if response.status().is_success() { Err(Refusal::NoTunnel) } else { Ok(response) }
 }
 
 impl Upgrade {
@@ -75,31 +85,27 @@ mod tests {
     use super::*;
 
     fn asked(headers: &[(&str, &str)], body: &str) -> Option<HeaderValue> {
-        let mut request = http::Request::builder();
+        let mut request = Request::builder();
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let (parts, body) = request
-            .body(http_body_util::Full::new(bytes::Bytes::from(body.to_owned())))
-            .expect("a request")
-            .into_parts();
-        asked_for(&parts, &body).map(|upgrade| upgrade.protocol)
+        let body = http_body_util::Full::new(bytes::Bytes::from(body.to_owned()));
+        let request = request.body(body).expect("a request");
+        let asked = asked_for(&Upgrades::default(), &request).expect("HTTP/1.1 is never refused");
+        asked.map(|upgrade| upgrade.protocol)
     }
 
     #[test]
     fn both_headers_ask_for_an_upgrade_and_neither_alone_does() {
-        let both = [("connection", "keep-alive, Upgrade"), ("upgrade", "websocket")];
+        let both = [("connection", "keep-alive, Upgrade"), ("upgrade", " WebSocket")];
         assert_eq!(asked(&both, ""), Some(HeaderValue::from_static("websocket")));
         assert_eq!(asked(&both[..1], ""), None);
         assert_eq!(asked(&both[1..], ""), None);
         assert_eq!(asked(&both, "a body"), None);
-        for other_http in ["h2c", "HTTP/2.0", "TLS/1.2", "websocket, h2c"] {
-            assert_eq!(
-                asked(&[("connection", "upgrade"), ("upgrade", other_http)], ""),
-                None,
-                "{other_http}"
-            );
+        for other in ["h2c", "HTTP/2.0", "TLS/1.2", "websocket, h2c", "websocket/13", "web", ""] {
+            assert_eq!(asked(&[("connection", "upgrade"), ("upgrade", other)], ""), None, "{other}");
         }
-        assert_eq!(asked(&[("connection", "upgrade"), ("upgrade", "a"), ("upgrade", "b")], ""), None);
+        let twice = [("connection", "upgrade"), ("upgrade", "websocket"), ("upgrade", "websocket")];
+        assert_eq!(asked(&twice, ""), None);
     }
 }

@@ -100,6 +100,18 @@ pub(crate) fn lists(headers: &HeaderMap, name: &HeaderName, item: &str) -> bool 
     values.any(|value| value.split(|byte| *byte == b',').any(is_item))
 }
 
+/// The value of a header that is there exactly once, without the white space around it.
+pub(crate) fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
+    let mut values = headers.get_all(name).iter();
+    values.next().filter(|_| values.next().is_none()).map(|value| value.as_bytes().trim_ascii())
+}
+
+/// Whether a 101 switches to the protocol that the request asked for, and to no other.
+pub(crate) fn switches_as_asked(asked: &HeaderMap, answer: &HeaderMap) -> bool {
+    let both = only(asked, &header::UPGRADE).zip(only(answer, &header::UPGRADE));
+    both.is_some_and(|(asked, answer)| asked.eq_ignore_ascii_case(answer))
+}
+
 /// Removes from trailers what may only stand in a head: framing, and what decides where a message goes and who sent it
 /// (RFC 9110, 6.5.1).
 pub(crate) fn strip_from_trailers(trailers: &mut HeaderMap) {

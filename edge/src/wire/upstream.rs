@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use rustls_pki_types::ServerName;
 use std::future::poll_fn;
@@ -18,6 +18,7 @@ use tokio_rustls::TlsConnector;
 use super::Authority;
 use super::body::EdgeBody;
 use super::h1::call::Link;
+use super::headers::switches_as_asked;
 use super::place::{Host, Place, Speaks, Turn};
 use super::socket::Socket;
 use super::tunnel::Tunnel;
@@ -230,11 +231,13 @@ impl Upstreams {
         outgoing: &Outgoing,
     ) -> Result<Response<EdgeBody>, Lost> {
         let method = outgoing.request.method();
+        let switches =
+            |head: &HeaderMap| outgoing.upgrade && switches_as_asked(outgoing.request.headers(), head);
         let answered = poll_fn(|context| link.poll_head(context, method, &self.budgets)).await;
         let head = match answered {
-            Ok(head) if head.status != StatusCode::SWITCHING_PROTOCOLS || outgoing.upgrade => head,
+            Ok(head) if head.status != StatusCode::SWITCHING_PROTOCOLS || switches(&head.headers) => head,
             answered => {
-                // A 101 that nobody asked for is no answer to the request.
+                // A 101 that nobody asked for, or to another protocol, is no answer to the request.
                 let failure = answered.err().unwrap_or(Failure::Malformed);
                 if failure.is_the_hosts() && !link.was_used() {
                     turn.place.note(host, false);

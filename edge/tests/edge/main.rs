@@ -34,6 +34,7 @@ mod stalls;
 mod streaming;
 mod timers;
 mod tokens;
+mod upgrades;
 mod upstreams;
 mod world;
 mod writes;

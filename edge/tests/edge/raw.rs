@@ -48,6 +48,19 @@ impl Raw<TcpStream> {
     pub(crate) async fn upstream(listener: &TcpListener) -> Self {
         Self::on(timeout(SOON, listener.accept()).await.expect("in time").expect("a connection").0)
     }
+
+    /// The same, whenever it comes.
+    pub(crate) async fn upstream_at_last(listener: &TcpListener) -> Self {
+        Self::on(listener.accept().await.expect("a connection").0)
+    }
+
+    /// The next head, whenever it comes; `None` at the end of the connection.
+    pub(crate) async fn next_head(&mut self) -> Option<Message> {
+        if self.read.is_empty() && !matches!(self.stream.read_buf(&mut self.read).await, Ok(1..)) {
+            return None;
+        }
+        Some(self.head().await)
+    }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
@@ -97,6 +110,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         };
         let line: Vec<u8> = self.read.drain(..end).collect();
         String::from_utf8(line).expect("text").trim_end().to_owned()
+    }
+
+    /// The fields up to the next empty line: trailers.
+    pub(crate) async fn fields(&mut self) -> Vec<(String, String)> {
+        let mut fields = Vec::new();
+        loop {
+            let line = self.line().await;
+            let Some((name, value)) = line.split_once(": ") else { return fields };
+            fields.push((name.to_owned(), value.to_owned()));
+        }
     }
 
     /// A body of a known length after this head.

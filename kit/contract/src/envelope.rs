@@ -63,6 +63,8 @@ pub mod code {
     pub const REQUEST_TIMEOUT: &str = "REQUEST_TIMEOUT";
     /// The client expects what cannot be promised.
     pub const EXPECTATION_FAILED: &str = "EXPECTATION_FAILED";
+    /// 501: extended CONNECT to a protocol that the edge or the upstream does not speak.
+    pub const NOT_IMPLEMENTED: &str = "NOT_IMPLEMENTED";
     /// Another version of HTTP is required.
     pub const UPGRADE_REQUIRED: &str = "UPGRADE_REQUIRED";
 }
