@@ -67,7 +67,7 @@ impl Marks {
 }
 
 /// Whether a header is of one connection, or frames a body: framing is rebuilt from the body itself, never copied.
-fn is_of_one_hop(name: &HeaderName) -> bool {
+pub(crate) fn is_of_one_hop(name: &HeaderName) -> bool {
     Marks::of_known(name.as_str()).has(Marks::ONE_HOP)
 }
 
@@ -110,13 +110,6 @@ pub(crate) fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a 
 pub(crate) fn switches_as_asked(asked: &HeaderMap, answer: &HeaderMap) -> bool {
     let both = only(asked, &header::UPGRADE).zip(only(answer, &header::UPGRADE));
     both.is_some_and(|(asked, answer)| asked.eq_ignore_ascii_case(answer))
-}
-
-/// Removes from trailers what may only stand in a head: framing, and what decides where a message goes and who sent it
-/// (RFC 9110, 6.5.1).
-pub(crate) fn strip_from_trailers(trailers: &mut HeaderMap) {
-    let only_in_heads = ["authorization", "cookie", "forwarded", "host"];
-    remove(trailers, |name| is_of_one_hop(name) || only_in_heads.contains(&name.as_str()));
 }
 
 /// What `Connection` says most. Headers of these names end here in any case.

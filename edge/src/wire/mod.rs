@@ -22,6 +22,7 @@ mod sending;
 mod socket;
 pub(crate) mod spelling;
 pub(crate) mod tls;
+pub(crate) mod trailers;
 pub(crate) mod trust;
 mod tunnel;
 pub(crate) mod upload;

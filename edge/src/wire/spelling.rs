@@ -46,7 +46,7 @@ pub(crate) fn takes_too_much_away(headers: &HeaderMap) -> bool {
 }
 
 /// The name as such a server reads it; `None` where it reads the same.
-fn folded(name: &HeaderName) -> Option<String> {
+pub(crate) fn folded(name: &HeaderName) -> Option<String> {
     let name = name.as_str();
     let is_other = name.bytes().any(|byte| matches!(byte, b'_' | b'.'));
     is_other.then(|| name.replace(['_', '.'], "-"))

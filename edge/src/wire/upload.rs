@@ -13,8 +13,9 @@ use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use tokio::time::{Duration, Instant, timeout};
 
-use super::headers::{claims_identity, strip_from_trailers};
+use super::headers::claims_identity;
 use super::incoming::RequestBody;
+use super::trailers;
 
 /// A body to an upstream.
 #[derive(Debug)]
@@ -139,11 +140,11 @@ impl Upload {
     }
 
     fn accept(&mut self, mut frame: Frame<Bytes>) -> Result<Frame<Bytes>, ClientFault> {
-        if let Some(trailers) = frame.trailers_mut() {
-            if trailers.keys().any(claims_identity) {
+        if let Some(fields) = frame.trailers_mut() {
+            if fields.keys().any(claims_identity) {
                 return Err(ClientFault::IdentityTrailer);
             }
-            strip_from_trailers(trailers);
+            trailers::strip(fields);
         }
         if let (Some(left), Some(data)) = (&mut self.left, frame.data_ref()) {
             let length = u64::try_from(data.len()).unwrap_or(u64::MAX);

@@ -34,6 +34,7 @@ mod stalls;
 mod streaming;
 mod timers;
 mod tokens;
+mod trailers;
 mod upgrades;
 mod upstreams;
 mod world;

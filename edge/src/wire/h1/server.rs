@@ -374,7 +374,7 @@ impl Pump {
             Ok(data) => line.put(|output| output.put_data(data, self.coding)),
             Err(frame) => {
                 let mut trailers = frame.into_trailers().unwrap_or_default();
-                crate::wire::headers::strip_from_trailers(&mut trailers);
+                crate::wire::trailers::strip(&mut trailers);
                 return self.end(line, Some(&trailers));
             }
         }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::wire::alarm::Alarm;
 use crate::wire::body::{BodyError, EdgeBody};
-use crate::wire::headers::strip_from_trailers;
+use crate::wire::trailers;
 
 /// An answer's body under way.
 pub(super) struct Pump {
@@ -86,9 +86,9 @@ impl Pump {
                 Ok(false)
             }
             Err(frame) => {
-                let mut trailers = frame.into_trailers().unwrap_or_default();
-                strip_from_trailers(&mut trailers);
-                self.to.send_trailers(trailers)?;
+                let mut fields = frame.into_trailers().unwrap_or_default();
+                trailers::strip(&mut fields);
+                self.to.send_trailers(fields)?;
                 Ok(true)
             }
         }
