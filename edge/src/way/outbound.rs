@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use contract::CorrelationId;
-use http::header::{HOST, HeaderValue, TE};
+use http::header::{COOKIE, HOST, HeaderValue, TE};
 use http::{HeaderMap, Method, Request, Uri};
 use http_body::Body as _;
 use telemetry::Span;
@@ -83,6 +84,9 @@ pub(crate) fn rewrite(
     if marks.has(Marks::ONE_HOP) {
         strip_hop_by_hop(&mut headers);
     }
+    if marks.has(Marks::COOKIE) {
+        join_cookies(&mut headers)?;
+    }
     if trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }
@@ -91,6 +95,22 @@ pub(crate) fn rewrite(
     forwarded::rewrite(&mut headers, marks, from, &host);
     headers.insert(HOST, host);
     Ok(headers)
+}
+
+/// Several `Cookie` fields become one, in their order: HTTP/2 lets a client split them (RFC 9113, 8.2.3), and a server of
+/// HTTP/1.1 may read only the first. Each field came with a name that the limit on the head has counted, so the joined value
+/// is within that limit.
+fn join_cookies(headers: &mut HeaderMap) -> Result<(), Refusal> {
+    let mut crumbs = headers.get_all(COOKIE).iter();
+    let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else { return Ok(()) };
+    let mut joined = first.as_bytes().to_vec();
+    for crumb in std::iter::once(second).chain(crumbs) {
+        joined.extend_from_slice(b"; ");
+        joined.extend_from_slice(crumb.as_bytes());
+    }
+    let joined = HeaderValue::from_maybe_shared(Bytes::from(joined));
+    headers.insert(COOKIE, joined.map_err(|_| Refusal::Internal("bad_outbound_header"))?);
+    Ok(())
 }
 
 /// `TE: trailers` is the one thing of `TE` that can be promised on.

@@ -20,6 +20,7 @@ impl Marks {
     pub(crate) const CLAIM: Self = Self(1 << 5);
     /// A name with `_` or `.`, which some servers read as another name.
     pub(crate) const SPELLED: Self = Self(1 << 6);
+    pub(crate) const COOKIE: Self = Self(1 << 7);
 
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         headers.keys().fold(Self::default(), |marks, name| marks.and(Self::of_name(name)))
@@ -52,6 +53,7 @@ impl Marks {
             "expect" => Self::EXPECT.and(Self::ONE_HOP),
             "upgrade" => Self::UPGRADE.and(Self::ONE_HOP),
             "forwarded" => Self::CLAIM,
+            "cookie" => Self::COOKIE,
             "connection" => Self::CONNECTION.and(Self::ONE_HOP),
             "close"
             | "content-length"
@@ -182,6 +184,7 @@ mod tests {
             ("x-forwarded-for", &[Marks::CLAIM]),
             ("x_user_id", &[Marks::CLAIM, Marks::SPELLED]),
             ("content.length", &[Marks::SPELLED]),
+            ("cookie", &[Marks::COOKIE]),
             ("authorization", &[]),
         ] {
             assert_eq!(marks(&[name]), all(its), "{name}");

@@ -14,6 +14,7 @@ mod balancer;
 mod bearer;
 mod catalog;
 mod client;
+mod cookies;
 mod drain;
 mod forwarding;
 mod frames;
