@@ -7,6 +7,7 @@ import resource
 import select
 import socket
 import ssl
+import struct
 import sys
 import threading
 import time
@@ -271,6 +272,26 @@ def slow_reader(attack):
     return attack.each(CONNECTIONS, attack.http2(turn, window=1)) + herd.threads()
 
 
+def deaf_reader(attack):
+    """Large answers, for which there is every window and no reader."""
+    block = frames.head(f"{MODULE}/down/{BIG}", attack.target.token)
+    window = struct.pack(">HI", frames.INITIAL_WINDOW_SIZE, frames.LARGEST_WINDOW)
+    more = frames.LARGEST_WINDOW - frames.DEFAULT_WINDOW
+    greeting = (frames.PREFACE + frames.frame(frames.SETTINGS, payload=window)
+                + frames.frame(frames.WINDOW_UPDATE, payload=more.to_bytes(4, "big")))
+
+    def deaf(_):
+        with attack.target.connect("h2", receive_buffer=2048) as stream:
+            attack.note("connections")
+            stream.sendall(greeting)
+            for number in range(1, 2 * STREAMS, 2):
+                stream.sendall(frames.frame(frames.HEADERS, frames.END_STREAM | frames.END_HEADERS, number, block))
+                attack.note("requests")
+            while not attack.stopped.wait(1):
+                stream.sendall(frames.frame(frames.PRIORITY, 0, 1, b"\0\0\0\0\x10"))
+    return attack.each(CONNECTIONS, deaf)
+
+
 def stream_hoarder(attack):
     """As many streams as there may be, to a module that answers shortly before its time is over."""
     block = frames.head(MODULE + "/sleep/4500", attack.target.token)
@@ -335,7 +356,7 @@ def reset_flood(attack):
     def under_way(connection, _):
         connection.send(b"".join(connection.reset(number) for number in list(connection.open)))
         attack.note("resets", len(attack.fill(connection, block, True, 20)))
-    return attack.each(1, attack.http2(at_once)) + attack.each(2, attack.http2(under_way))
+    return attack.each(1, attack.http2(at_once)) + attack.each(3, attack.http2(under_way))
 
 
 def ping_flood(attack):
@@ -373,11 +394,12 @@ def hints(attack):
     def deaf(_):
         with attack.target.connect("h2", receive_buffer=2048) as stream:
             stream.sendall(frames.PREFACE + frames.frame(frames.SETTINGS)
-                           + b"".join(frames.frame(frames.HEADERS, 5, 2 * each + 1, block) for each in range(5)))
+                           + b"".join(frames.frame(frames.HEADERS, frames.END_STREAM | frames.END_HEADERS, each, block)
+                                       for each in range(1, 10, 2)))
             attack.note("requests", 5)
             attack.stopped.wait(6)
     herd = Herd(attack, 10, 10, greeting=request(path, token), sip=(1, 1), receive_buffer=2048)
-    return attack.each(2, reading) + attack.each(2, deaf) + herd.threads()
+    return attack.each(2, reading) + attack.each(8, deaf) + herd.threads()
 
 
 def tunnels(attack):
@@ -390,14 +412,21 @@ def tunnels(attack):
     return attack.each(CONNECTIONS, attack.http2(lambda connection, _: attack.fill(connection, block, False))) + herd.threads()
 
 
+def event_streams(attack):
+    """Streams of events by the thousand."""
+    block = frames.head(MODULE + "/events", attack.target.token)
+    return attack.each(CONNECTIONS, attack.http2(lambda connection, _: attack.fill(connection, block, True)))
+
+
 def connections(attack):
     """TLS connections from one address that have made a request and wait."""
     return Herd(attack, 1300, 300, greeting=request(MODULE + "/now", attack.target.token)).threads()
 
 
 KINDS = {work.__name__: work for work in (
-    nobody, crowd, newcomers, slow_upload, anonymous_upload, authz_upload, held_bodies, slow_reader, stream_hoarder, questions, silent_connections, half_hellos, half_handshakes,
-    percent_paths, reset_flood, ping_flood, hints, tunnels, connections)}
+    nobody, crowd, newcomers, slow_upload, anonymous_upload, authz_upload, held_bodies, slow_reader, deaf_reader, stream_hoarder, questions, silent_connections, half_hellos, half_handshakes,
+    percent_paths, reset_flood, ping_flood, hints, tunnels, event_streams,
+    connections)}
 
 
 def main():

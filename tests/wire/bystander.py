@@ -134,25 +134,23 @@ def close(client):
 
 
 class Module(asyncio.Protocol):
-    """`…/sleep/<ms>`, `…/down/<bytes>`, `…/up` (reads the body first), `…/hints` (103 without end), upgrades (whose bytes come
-    back), a slow authz that says yes to everybody; anything else answers `{}` at once."""
+    """`…/sleep/<ms>`, `…/down/<bytes>`, `…/up` (reads the body first), `…/hints` (103 without end), `…/events` (without end), upgrades
+    (whose bytes come back), a slow authz that says yes to everybody; anything else answers `{}` at once."""
 
     AUTHZ_PAUSE_S = 1
     HELD = b'{"data":{"held":true,"reason":"ALLOWED","evidence":[]}}'
 
-    HINT = b"HTTP/1.1 103 Early Hints\r\nlink: </style.css>; rel=preload; as=style; x=%s\r\n\r\n" % (b"x" * 128)
-    # On each connection: as many at once, and a pause.
-    HINTS, HINT_PAUSE_S = 50, 0.02
+    HINT = b"HTTP/1.1 103 Early Hints\r\nlink: </style.css>; rel=preload; as=style; x=%s\r\n\r\n" % (b"x" * 4096)
+    # On each connection: as many at once, and a pause. That is 2 MB a second.
+    HINTS, HINT_PAUSE_S = 10, 0.02
+    EVENT_PAUSE_S = 2
     BLOCK = b"x" * (1 << 16)
 
     def connection_made(self, transport):
         self.transport, self.held, self.tunnel = transport, b"", False
         self.body, self.chunked, self.left = 0, False, 0
-        self.lost, self.writable = False, True
+        self.writable = True
         transport.set_write_buffer_limits(high=1 << 16)
-
-    def connection_lost(self, _):
-        self.lost = True
 
     def pause_writing(self):
         self.writable = False
@@ -192,6 +190,9 @@ class Module(asyncio.Protocol):
             self.produce()
         elif path.endswith("/hints"):
             self.hint()
+        elif path.endswith("/events"):
+            self.transport.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+            self.event()
         else:
             self.answer()
 
@@ -209,20 +210,25 @@ class Module(asyncio.Protocol):
             self.answer()
 
     def answer(self, body=b"{}"):
-        if not self.lost:
+        if not self.transport.is_closing():
             self.transport.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body))
 
     def produce(self):
-        while self.left > 0 and self.writable and not self.lost:
+        while self.left > 0 and self.writable and not self.transport.is_closing():
             part = self.BLOCK[:self.left]
             self.left -= len(part)
             self.transport.write(part)
 
     def hint(self):
-        if self.writable and not self.lost:
+        if self.writable and not self.transport.is_closing():
             self.transport.write(self.HINT * self.HINTS)
-        if not self.lost:
+        if not self.transport.is_closing():
             asyncio.get_running_loop().call_later(self.HINT_PAUSE_S, self.hint)
+
+    def event(self):
+        if not self.transport.is_closing():
+            self.transport.write(b"9\r\ndata: x\n\n\r\n")
+            asyncio.get_running_loop().call_later(self.EVENT_PAUSE_S, self.event)
 
 
 async def serve_module(ended):
