@@ -19,6 +19,7 @@ pub(crate) mod place;
 pub(crate) mod pool;
 pub(crate) mod proxy;
 mod sending;
+mod records;
 mod socket;
 pub(crate) mod spelling;
 pub(crate) mod tls;

@@ -35,7 +35,7 @@ impl Shelf {
     /// A connection that is open and unused, if there is one.
     pub(crate) fn take(&self, longest_idle: Duration) -> Option<Box<Link>> {
         let mut idle = lock(&self.idle);
-        while let Some(Idle { link, since }) = idle.pop() {
+        while let Some(Idle { mut link, since }) = idle.pop() {
             if since.elapsed() < longest_idle && link.is_quiet() {
                 self.reused.fetch_add(1, Ordering::Relaxed);
                 return Some(link);
@@ -53,7 +53,7 @@ impl Shelf {
 
     /// Closes what is old, or was closed by the other side.
     pub(crate) fn sweep(&self, longest_idle: Duration) {
-        lock(&self.idle).retain(|idle| idle.since.elapsed() < longest_idle && idle.link.is_quiet());
+        lock(&self.idle).retain_mut(|idle| idle.since.elapsed() < longest_idle && idle.link.is_quiet());
         let mut shared = lock(&self.shared);
         if shared.as_ref().is_some_and(SendRequest::is_closed) {
             *shared = None;

@@ -1,6 +1,7 @@
 //! A connection to an upstream: plain, or with TLS. And what the edge knows of a client's socket beyond its bytes.
 
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -9,24 +10,57 @@ use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::server;
 
+use super::records::Records;
 use super::sending::Sending;
+
+/// The most that an idle connection with TLS may bring between two looks at it: session tickets and new keys are a few
+/// hundred bytes each.
+const MOST_WHILE_IDLE: usize = 16 << 10;
 
 /// A dialled connection.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream<Records>>),
 }
 
 impl Socket {
-    /// Whether nothing has happened to an idle connection: no byte came, and no end. A system call only when the reactor
-    /// knows of something.
-    pub(crate) fn is_quiet(&self) -> bool {
-        let mut byte = [0];
-        // With TLS a session ticket may wait here, which is not the end; one that has ended shows with the next request.
-        let Self::Plain(stream) = self else { return true };
-        matches!(stream.try_read(&mut byte), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    /// Whether an idle connection is as the last answer left it: no byte of an answer came, no part of a record, and no end.
+    /// A system call only when the reactor knows of something. With TLS, tickets and new keys are taken in and are nothing.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        match self {
+            Self::Plain(stream) => is_waiting(stream.try_read(&mut [0])),
+            Self::Tls(stream) => tls_is_quiet(stream),
+        }
     }
+}
+
+fn is_waiting(read: io::Result<usize>) -> bool {
+    matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+}
+
+/// Nobody waits for this connection, so it is read without a waker: the next exchange brings its own.
+fn tls_is_quiet(stream: &mut TlsStream<Records>) -> bool {
+    let (records, session) = stream.get_mut();
+    let mut space = [const { MaybeUninit::uninit() }; MOST_WHILE_IDLE];
+    let mut came = ReadBuf::uninit(&mut space);
+    let rest = loop {
+        match records.try_read(&mut came) {
+            Ok(1..) if came.remaining() > 0 => {}
+            rest => break rest,
+        }
+    };
+    let mut unread = came.filled();
+    while !unread.is_empty() {
+        if !matches!(session.read_tls(&mut unread), Ok(1..)) || session.process_new_packets().is_err() {
+            return false;
+        }
+    }
+    // Plaintext that came with the last answer waits in the session; so does the other side's goodbye.
+    let nothing = session.reader().into_first_chunk();
+    is_waiting(rest)
+        && records.is_whole()
+        && nothing.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
 impl AsyncRead for Socket {

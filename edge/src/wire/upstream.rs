@@ -20,6 +20,7 @@ use super::body::EdgeBody;
 use super::h1::call::Link;
 use super::headers::switches_as_asked;
 use super::place::{Host, Place, Speaks, Turn};
+use super::records::Records;
 use super::socket::Socket;
 use super::tunnel::Tunnel;
 use super::upload::{ClientFault, Upload};
@@ -215,7 +216,7 @@ impl Upstreams {
             return Ok(Socket::Plain(stream));
         }
         let name = ServerName::try_from(host.authority.host.clone()).map_err(|_| Failure::DialFailed)?;
-        let secured = TlsConnector::from(Arc::clone(&self.tls)).connect(name, stream).await;
+        let secured = TlsConnector::from(Arc::clone(&self.tls)).connect(name, Records::new(stream)).await;
         let secured = secured.inspect_err(|error| {
             tracing::warn!(host = %host.authority.host_header(), %error, "TLS with an upstream failed");
         });

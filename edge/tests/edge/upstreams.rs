@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use crate::backend::{Answer, Backend};
 use crate::client::{BOTH, Version, request, tls};
 use crate::raw::{Raw, SOON};
+use crate::tls_upstream::Authority;
 use crate::world::World;
 
 const PATH: &str = "/api/timesheet/v1/x";
@@ -264,23 +265,10 @@ async fn an_http_2_upstream_streams_both_ways_and_its_trailers_arrive() {
 
 #[tokio::test]
 async fn an_upstream_with_tls_is_verified() {
-    let certified = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
-    let folder = std::env::temp_dir().join(format!("edge-upstream-{}", uuid::Uuid::now_v7()));
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let authorities = folder.join("ca.pem");
-    std::fs::write(&authorities, certified.cert.pem()).expect("a file");
+    let authority = Authority::new();
     let (listener, address) = listener().await;
     let port = address.rsplit(':').next().expect("a port").to_owned();
-    let key =
-        rustls_pki_types::PrivateKeyDer::try_from(certified.signing_key.serialize_der()).expect("a key");
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_no_client_auth()
-        .with_single_cert(vec![certified.cert.der().clone()], key)
-        .expect("a configuration");
-    let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
+    let acceptor = authority.acceptor(&rustls::version::TLS13);
     let mut upstream = JoinSet::new();
     upstream.spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
@@ -293,7 +281,7 @@ async fn an_upstream_with_tls_is_verified() {
     let hosts = format!("https://localhost:{port}");
     let trusting = World::with(&[
         ("PLATFORM_MODULE_HOST_TIMESHEET", &hosts),
-        ("PLATFORM_GATEWAY_UPSTREAM_CA", &authorities.to_string_lossy()),
+        ("PLATFORM_GATEWAY_UPSTREAM_CA", &authority.file()),
     ])
     .await;
     let bearer = trusting.bearer("alice");
@@ -305,7 +293,6 @@ async fn an_upstream_with_tls_is_verified() {
         (reply.status, reply.json()["error"]["details"]["reason"].as_str()),
         (503, Some("dial_failed"))
     );
-    std::fs::remove_dir_all(&folder).expect("the test's own folder");
 }
 
 /// What an upstream does once it has the request.

@@ -98,7 +98,7 @@ impl Link {
     }
 
     /// Whether nothing has happened to it while it was idle.
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&mut self) -> bool {
         self.input.is_empty() && self.socket.is_quiet()
     }
 
@@ -221,7 +221,8 @@ impl Link {
     pub(crate) fn go_home(mut self: Box<Self>) {
         let sent = matches!(self.progress, Progress::Sent(_)) && !self.deaf && self.output.left() == 0;
         let turn = self.turn.take();
-        if !(self.keep && sent && self.reader.is_done() && self.input.is_empty()) {
+        // What came with the answer and is no part of it must not be anybody's.
+        if !(self.keep && sent && self.reader.is_done() && self.is_quiet()) {
             return;
         }
         self.upload = Upload::empty();
