@@ -23,6 +23,8 @@ pub(crate) trait Client: Send + Sync {
     fn size_hint(&self) -> SizeHint;
     /// Passes an informational answer on.
     fn inform(&self, status: StatusCode, headers: &HeaderMap);
+    /// Resolves when the client has taken so much of what it was sent that there is room for an informational answer.
+    fn poll_room(&self, context: &mut Context<'_>) -> Poll<()>;
 }
 
 /// A request's body.
@@ -63,6 +65,15 @@ impl RequestBody {
         match &self.source {
             Source::Http1(client) => client.inform(status, headers),
             Source::Http2(body) => body.inform(status, headers),
+        }
+    }
+
+    /// Resolves when there is room for an informational answer. HTTP/2 queues them whatever the client reads; their number
+    /// bounds that.
+    pub(crate) fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
+        match &self.source {
+            Source::Http1(client) => client.poll_room(context),
+            Source::Http2(_) => Poll::Ready(()),
         }
     }
 }

@@ -124,6 +124,14 @@ impl Upload {
         }
     }
 
+    /// Resolves when the client has room for an informational answer.
+    pub(crate) fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
+        match &self.source {
+            Source::Client(body) => body.poll_room(context),
+            Source::Full(_) => Poll::Ready(()),
+        }
+    }
+
     /// Publishes the progress from now on.
     pub(crate) fn publish(&mut self) -> News {
         let now = Instant::now();

@@ -56,6 +56,9 @@ pub(crate) enum Failure {
     Reset,
     #[error("malformed_answer")]
     Malformed,
+    /// More informational answers than a request may have.
+    #[error("bad_answer")]
+    BadAnswer,
     #[error("client: {0}")]
     Client(ClientFault),
 }
@@ -72,6 +75,7 @@ impl Failure {
             Self::BodyTimeout => "body_timeout",
             Self::Reset => "reset",
             Self::Malformed => "malformed_answer",
+            Self::BadAnswer => "bad_answer",
             Self::Client(_) => "client_body",
         }
     }

@@ -24,6 +24,7 @@ mod hostile;
 mod http1;
 mod http2;
 mod idle;
+mod informational;
 mod limits;
 mod metrics;
 mod provider;

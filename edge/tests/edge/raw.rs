@@ -73,6 +73,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         self.stream.flush().await.expect("flushed");
     }
 
+    /// The same; `false` when the other side has closed the connection.
+    pub(crate) async fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+        self.stream.write_all(bytes.as_ref()).await.is_ok() && self.stream.flush().await.is_ok()
+    }
+
     /// The next head.
     pub(crate) async fn head(&mut self) -> Message {
         let end = loop {

@@ -21,6 +21,7 @@ use super::output::{Coding, Output};
 use super::reader::{Reader, Taken};
 use crate::config::Budgets;
 use crate::wire::alarm::Alarm;
+use crate::wire::informing::Informing;
 use crate::wire::place::Turn;
 use crate::wire::socket::Socket;
 use crate::wire::upload::{ClientFault, Progress, Upload};
@@ -52,6 +53,10 @@ pub(crate) struct Link {
     heard: bool,
     /// The answer keeps the connection.
     keep: bool,
+    /// Informational answers that came.
+    informing: Informing,
+    /// Since when the client has had no room for them.
+    blocked: Option<Instant>,
     used_before: bool,
     quiet: bool,
     alarm: Alarm,
@@ -89,6 +94,8 @@ impl Link {
             deaf: false,
             heard: false,
             keep: false,
+            informing: Informing::default(),
+            blocked: None,
             used_before: false,
             quiet: false,
             alarm: Alarm::at(now),
@@ -131,6 +138,7 @@ impl Link {
         self.upload = upload;
         (self.deaf, self.heard, self.keep, self.quiet) = (false, false, false, false);
         (self.scanned, self.reader) = (0, Reader::done());
+        (self.informing, self.blocked) = (Informing::default(), None);
     }
 
     /// The answer's head, within the budgets; informational ones are passed on.
@@ -141,9 +149,11 @@ impl Link {
         budgets: &Budgets,
     ) -> Poll<Result<AnswerHead, Failure>> {
         self.pump(context).map_err(Failure::Client)?;
-        loop {
+        while self.has_room(context) {
+            let before = self.input.len();
             if let Some(head) = self.next_head().map_err(|_| Failure::Malformed)? {
                 if head.status.is_informational() && head.status != StatusCode::SWITCHING_PROTOCOLS {
+                    self.informing.count(before - self.input.len())?;
                     self.upload.inform(head.status, &head.headers);
                     continue;
                 }
@@ -158,6 +168,22 @@ impl Link {
         self.alarm.set(self.due(budgets));
         ready!(self.alarm.poll(context));
         Poll::Ready(Err(self.overdue()))
+    }
+
+    /// Whether the client has room for what the upstream may say before its answer. Until it has, nothing is read: the
+    /// upstream waits, and its budget with it.
+    fn has_room(&mut self, context: &mut Context<'_>) -> bool {
+        if self.informing.is_none() {
+            return true;
+        }
+        let now = Instant::now();
+        let has_room = self.upload.poll_room(context).is_ready();
+        if !has_room {
+            self.blocked.get_or_insert(now);
+        } else if self.blocked.take().is_some() && matches!(self.progress, Progress::Sent(_)) {
+            self.progress = Progress::Sent(now);
+        }
+        has_room
     }
 
     /// The request's body, when none of it was taken and no byte of an answer came: it can be sent once more.
@@ -326,6 +352,9 @@ impl Link {
     }
 
     fn due(&self, budgets: &Budgets) -> Instant {
+        if let Some(since) = self.blocked {
+            return since + budgets.body_idle;
+        }
         match self.progress {
             Progress::Sending(last) | Progress::AwaitingClient(last) => last + budgets.body_idle,
             Progress::Sent(at) => at + budgets.first_byte,
@@ -334,11 +363,115 @@ impl Link {
     }
 
     const fn overdue(&self) -> Failure {
+        if self.blocked.is_some() {
+            return Failure::Client(ClientFault::Stalled);
+        }
         match self.progress {
             Progress::Sending(_) => Failure::BodyTimeout,
             Progress::AwaitingClient(_) => Failure::Client(ClientFault::Stalled),
             Progress::Sent(_) => Failure::FirstByteTimeout,
             Progress::Failed(fault) => Failure::Client(fault),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::task::Waker;
+    use std::time::Duration;
+
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::wire::incoming::{Client, RequestBody};
+
+    const BUDGET: Duration = Duration::from_millis(50);
+    const LONG: Duration = Duration::from_mins(1);
+
+    /// A client that is told things, and may have no room for more.
+    #[derive(Default)]
+    struct Listener {
+        is_full: AtomicBool,
+        told: AtomicUsize,
+    }
+
+    impl Client for Listener {
+        fn poll_frame(&self, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ClientFault>>> {
+            Poll::Ready(None)
+        }
+
+        fn is_end(&self) -> bool {
+            true
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(0)
+        }
+
+        fn inform(&self, _: StatusCode, _: &HeaderMap) {
+            self.told.fetch_add(1, Ordering::SeqCst);
+            self.is_full.store(true, Ordering::SeqCst);
+        }
+
+        fn poll_room(&self, _: &mut Context<'_>) -> Poll<()> {
+            if self.is_full.load(Ordering::SeqCst) { Poll::Pending } else { Poll::Ready(()) }
+        }
+    }
+
+    fn budgets(first_byte: Duration, body_idle: Duration) -> Budgets {
+        Budgets { dial: LONG, first_byte, body_idle, stream_idle: LONG, pool_idle: LONG, concurrency: 1 }
+    }
+
+    /// A request of this client's under way, and the upstream that has answered it with two hints and a 200.
+    async fn hinted(client: &Arc<Listener>) -> (Link, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (dialled, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let mut link = Link::new(Socket::Plain(dialled.expect("a connection")), 0);
+        let client: Arc<dyn Client> = Arc::<Listener>::clone(client);
+        link.begin(&Request::new(()), Upload::client(RequestBody::http1(client, true), None));
+        let (mut upstream, _) = accepted.expect("a connection");
+        let hint = "HTTP/1.1 103 Early Hints\r\n\r\n";
+        let answers = format!("{hint}{hint}HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+        upstream.write_all(answers.as_bytes()).await.expect("sent");
+        (link, upstream)
+    }
+
+    #[tokio::test]
+    async fn a_client_without_room_holds_further_hints_back_and_the_upstream_has_its_time_afterwards() {
+        let client = Arc::new(Listener::default());
+        let (mut link, _upstream) = hinted(&client).await;
+        let budgets = budgets(BUDGET, LONG);
+        let first = poll_fn(|context| {
+            let polled = link.poll_head(context, &Method::GET, &budgets);
+            let is_told = client.told.load(Ordering::SeqCst) > 0;
+            if is_told { Poll::Ready(polled) } else { polled.map(Poll::Ready) }
+        });
+        assert!(first.await.is_pending());
+        tokio::time::sleep(BUDGET * 2).await;
+        let context = &mut Context::from_waker(Waker::noop());
+        assert!(
+            link.poll_head(context, &Method::GET, &budgets).is_pending(),
+            "the upstream's time stands still"
+        );
+        assert_eq!(client.told.load(Ordering::SeqCst), 1, "the second hint waits");
+        client.is_full.store(false, Ordering::SeqCst);
+        assert!(link.poll_head(context, &Method::GET, &budgets).is_pending());
+        assert_eq!(client.told.load(Ordering::SeqCst), 2);
+        client.is_full.store(false, Ordering::SeqCst);
+        let answered = link.poll_head(context, &Method::GET, &budgets);
+        assert!(matches!(answered, Poll::Ready(Ok(head)) if head.status == StatusCode::OK));
+    }
+
+    #[tokio::test]
+    async fn a_client_that_never_has_room_is_given_up() {
+        let (mut link, _upstream) = hinted(&Arc::default()).await;
+        let budgets = budgets(LONG, BUDGET);
+        let answered = poll_fn(|context| link.poll_head(context, &Method::GET, &budgets)).await;
+        assert_eq!(answered.map(|_| ()), Err(Failure::Client(ClientFault::Stalled)));
     }
 }

@@ -279,6 +279,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Client for Line<S> {
             output.put(b"\r\n");
         });
     }
+
+    fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
+        // A client that is gone shows where its connection is watched.
+        Self::poll_room(self, context).map(|_| ())
+    }
 }
 
 /// The client's end of a tunnel.
@@ -320,5 +325,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Through<S> {
         let wire = &mut *self.0.wire();
         ready!(wire.poll_send(context))?;
         Pin::new(&mut wire.socket).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_that_reads_nothing_has_no_room_after_so_much() {
+        const PIPE: usize = 1 << 10;
+        let (socket, _client) = tokio::io::duplex(PIPE);
+        let line = Line::new(socket);
+        let context = &mut Context::from_waker(Waker::noop());
+        let hints = HeaderMap::from_iter([(
+            http::header::LINK,
+            http::HeaderValue::from_maybe_shared(Bytes::from(vec![b'x'; 8 << 10])).expect("a value"),
+        )]);
+        for room in [true, true, false] {
+            assert_eq!(Client::poll_room(&line, context).is_ready(), room);
+            line.inform(StatusCode::EARLY_HINTS, &hints);
+        }
     }
 }
