@@ -9,7 +9,8 @@ use contract::settings::Problems;
 use contract::{Reader, Settings, Variable, ports};
 
 use crate::wire::Authority;
-use crate::wire::place::Speaks;
+use crate::wire::credit::LeastRate;
+use crate::wire::place::{Capacity, Speaks};
 use crate::wire::trust::TrustedProxies;
 
 mod rates;
@@ -21,11 +22,12 @@ pub(crate) use rates::{Rate, Rates};
 pub(crate) use tls::{Pair, TlsFiles};
 pub(crate) use upgrades::Upgrades;
 use variables::{
-    AUTHZ_URL, BODY_IDLE, COMMIT, DIAL_TIMEOUT, DOMAIN, DRAIN_MIN, DRAIN_TIMEOUT, EXTRA_ORIGINS,
-    HEADER_TIMEOUT, IDENTITY_URL, IDP_URL, KEEP_ALIVE, MAX_BODY, MAX_CONNECTIONS, MAX_HANDSHAKES,
-    MAX_HEADER_BYTES, MAX_HEADERS, MAX_STREAMS, MAX_URI, MODULE_HOST_PREFIX, MODULE_MAX_BODY, ORG_URL,
-    POOL_IDLE, PORT_OFFSET, PROXY_PROTOCOL, REGISTRY_URL, RESPONSE_HEADER_TIMEOUT, STREAM_IDLE, TLS_TIMEOUT,
-    TRUSTED_PROXIES, UPSTREAM_CA, UPSTREAM_CONCURRENCY, WORKERS,
+    AUTHZ_URL, BODY_IDLE, CLIENT_SHARE, COMMIT, DIAL_TIMEOUT, DOMAIN, DRAIN_MIN, DRAIN_TIMEOUT,
+    EXTRA_ORIGINS, HEADER_TIMEOUT, IDENTITY_URL, IDP_URL, KEEP_ALIVE, MAX_BODY, MAX_CONNECTIONS,
+    MAX_HANDSHAKES, MAX_HEADER_BYTES, MAX_HEADERS, MAX_STREAMS, MAX_TUNNELS, MAX_URI, MIN_RATE,
+    MIN_RATE_GRACE, MODULE_HOST_PREFIX, MODULE_MAX_BODY, ORG_URL, POOL_IDLE, PORT_OFFSET, PROXY_PROTOCOL,
+    REGISTRY_URL, RESPONSE_HEADER_TIMEOUT, STREAM_IDLE, TLS_TIMEOUT, TRUSTED_PROXIES, UPSTREAM_CA,
+    UPSTREAM_CONCURRENCY, WORKERS,
 };
 pub use variables::{TLS_CERT, TLS_KEY, VARIABLES};
 
@@ -85,7 +87,7 @@ pub(crate) struct Budgets {
     pub(crate) body_idle: Duration,
     pub(crate) stream_idle: Duration,
     pub(crate) pool_idle: Duration,
-    pub(crate) concurrency: usize,
+    pub(crate) capacity: Capacity,
 }
 
 /// What a client may send.
@@ -99,6 +101,8 @@ pub(crate) struct Limits {
     pub(crate) streams: u32,
     pub(crate) connections: usize,
     pub(crate) handshakes: usize,
+    /// Tunnels and long answers.
+    pub(crate) tunnels: usize,
 }
 
 /// What a client's connection may take.
@@ -108,6 +112,7 @@ pub(crate) struct Timers {
     pub(crate) tls: Duration,
     pub(crate) keep_alive: Duration,
     pub(crate) stream_idle: Duration,
+    pub(crate) least_rate: LeastRate,
 }
 
 impl EdgeConfig {
@@ -281,7 +286,10 @@ fn budgets(reader: &mut Reader<'_>) -> Budgets {
         body_idle: reader.duration(&BODY_IDLE),
         stream_idle: reader.duration(&STREAM_IDLE),
         pool_idle: reader.duration(&POOL_IDLE),
-        concurrency: count(reader, &UPSTREAM_CONCURRENCY),
+        capacity: Capacity {
+            requests: count(reader, &UPSTREAM_CONCURRENCY),
+            share: percent(reader, &CLIENT_SHARE),
+        },
     }
 }
 
@@ -295,6 +303,7 @@ fn limits(reader: &mut Reader<'_>) -> Limits {
         streams: u32::try_from(reader.integer(&MAX_STREAMS, 1)).unwrap_or(u32::MAX),
         connections: count(reader, &MAX_CONNECTIONS),
         handshakes: count(reader, &MAX_HANDSHAKES),
+        tunnels: count(reader, &MAX_TUNNELS),
     }
 }
 
@@ -304,7 +313,29 @@ fn timers(reader: &mut Reader<'_>) -> Timers {
         tls: reader.duration(&TLS_TIMEOUT),
         keep_alive: reader.duration(&KEEP_ALIVE),
         stream_idle: reader.duration(&STREAM_IDLE),
+        least_rate: least_rate(reader),
     }
+}
+
+fn least_rate(reader: &mut Reader<'_>) -> LeastRate {
+    let bytes = reader.size(&MIN_RATE);
+    LeastRate {
+        bytes: u32::try_from(bytes).unwrap_or_else(|_| {
+            reader.refuse(MIN_RATE.name, "is more than 4 GiB a second");
+            0
+        }),
+        grace: reader.duration(&MIN_RATE_GRACE),
+    }
+}
+
+/// From 1 to 100.
+fn percent(reader: &mut Reader<'_>, variable: &Variable) -> usize {
+    const WHOLE: usize = 100;
+    let given = usize::try_from(reader.integer(variable, 1)).unwrap_or(usize::MAX);
+    if given > WHOLE {
+        reader.refuse(variable.name, "is more than 100 per cent");
+    }
+    given.min(WHOLE)
 }
 
 /// A number of things, at least one, and no more than a semaphore can count.

@@ -76,6 +76,7 @@ use wire::drain::Drain;
 use wire::listen::prepared;
 use wire::tls::Handshakes;
 use wire::trust::upstream_tls;
+use wire::upload::Held;
 use wire::upstream::Upstreams;
 
 /// The gateway document as OpenAPI 3.1.
@@ -118,6 +119,8 @@ pub(crate) struct Edge {
     pub(crate) catalog: Arc<CatalogWatch>,
     pub(crate) places: Arc<Places>,
     pub(crate) upstreams: Upstreams,
+    /// Of bodies whose requests have no place yet.
+    pub(crate) held: Arc<Held>,
     pub(crate) meter: Meter,
     /// Where lines of the access log go, if anybody wants them.
     pub(crate) access: Option<Log>,
@@ -231,6 +234,7 @@ impl Common {
             catalog: Arc::clone(&self.catalog),
             places: Arc::clone(&self.places),
             upstreams: Upstreams::new(worker, self.config.budgets, Arc::clone(&self.upstream_tls)),
+            held: Arc::default(),
             meter: self.meter.for_worker(),
             access: is_logged().then(|| Arc::new(self.access.lines())),
             tracer: self.tracer.clone(),

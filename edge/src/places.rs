@@ -9,7 +9,7 @@ use crate::config::EdgeConfig;
 use crate::meter::Lines;
 use crate::way::routes::Service;
 use crate::wire::Authority;
-use crate::wire::place::{Host, Place, Speaks};
+use crate::wire::place::{Capacity, Host, Place, Speaks, Streams};
 
 /// Where everything is.
 #[derive(Debug)]
@@ -22,15 +22,19 @@ pub(crate) struct Places {
     idp: Arc<Place>,
     /// Taken by the watch and by sweeps, never on a request's way.
     modules: Mutex<HashMap<(String, u16), Arc<Place>>>,
+    /// Of all of them.
+    streams: Arc<Streams>,
     crews: usize,
 }
 
 impl Places {
     /// The places for so many workers; each of them, and the watch, keeps connections of its own.
     pub(crate) fn new(config: Arc<EdgeConfig>, crews: usize) -> Self {
-        let concurrency = config.budgets.concurrency;
+        let streams =
+            Arc::new(Streams::new(Capacity { requests: config.limits.tunnels, ..config.budgets.capacity }));
         let one = |authority: &Authority| {
-            Arc::new(Place::new(vec![(Speaks::Http1, authority.clone())], concurrency, crews))
+            let hosts = vec![(Speaks::Http1, authority.clone())];
+            Arc::new(Place::new(hosts, config.budgets.capacity, Arc::clone(&streams), crews))
         };
         let addresses = &config.addresses;
         Self {
@@ -40,6 +44,7 @@ impl Places {
             identity: one(&addresses.identity),
             idp: one(&addresses.idp),
             modules: Mutex::default(),
+            streams,
             crews,
             config,
         }
@@ -60,7 +65,8 @@ impl Places {
         let mut modules = self.modules();
         let place = modules.entry((key.to_owned(), port)).or_insert_with(|| {
             let hosts = self.config.addresses.module(key, port);
-            Arc::new(Place::new(hosts, self.config.budgets.concurrency, self.crews))
+            let streams = Arc::clone(&self.streams);
+            Arc::new(Place::new(hosts, self.config.budgets.capacity, streams, self.crews))
         });
         Arc::clone(place)
     }

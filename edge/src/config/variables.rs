@@ -144,6 +144,28 @@ pub(super) const UPSTREAM_CONCURRENCY: Variable = Variable::new(
     "Most requests in flight to one upstream, and most that wait for their turn",
 );
 
+// Four clients with as much work as they can have leave nothing to wait for; one alone must never.
+pub(super) const CLIENT_SHARE: Variable = Variable::new(
+    "PLATFORM_GATEWAY_CLIENT_SHARE",
+    Kind::Integer,
+    Some("25"),
+    "Per cent of an upstream's requests, and of all tunnels, that one subject or address may have at once; at least 8",
+);
+// A phone on a bad line moves ten times as much.
+pub(super) const MIN_RATE: Variable = Variable::new(
+    "PLATFORM_GATEWAY_MIN_RATE",
+    Kind::Size,
+    Some("512B"),
+    "Bytes a second that a client sends of a body, or takes of an answer, at least, over 10 s; 0: any rate",
+);
+// With the 10 s over which the rate is measured, the longest pause in a request body.
+pub(super) const MIN_RATE_GRACE: Variable = Variable::new(
+    "PLATFORM_GATEWAY_MIN_RATE_GRACE",
+    Kind::Duration,
+    Some("20s"),
+    "How long a client may move nothing before its rate counts",
+);
+
 // Far above an honest head (a cookie jar and a token), small enough to hold for every connection.
 pub(super) const MAX_HEADER_BYTES: Variable =
     Variable::new("PLATFORM_GATEWAY_MAX_HEADER_BYTES", Kind::Size, Some("60KiB"), "Largest header block");
@@ -195,6 +217,13 @@ pub(super) const MAX_HANDSHAKES: Variable = Variable::new(
     Some("256"),
     "Most TLS handshakes at once",
 );
+// Each holds two connections and up to 32 KiB.
+pub(super) const MAX_TUNNELS: Variable = Variable::new(
+    "PLATFORM_GATEWAY_MAX_TUNNELS",
+    Kind::Integer,
+    Some("2048"),
+    "Most WebSockets and other tunnels; answers that last longer than 10 s are counted among them while there is room",
+);
 
 /// The edge's own variables; those of token verification are in [`bearer::VARIABLES`].
 pub const VARIABLES: &[Variable] = &[
@@ -222,6 +251,9 @@ pub const VARIABLES: &[Variable] = &[
     STREAM_IDLE,
     POOL_IDLE,
     UPSTREAM_CONCURRENCY,
+    CLIENT_SHARE,
+    MIN_RATE,
+    MIN_RATE_GRACE,
     MAX_HEADER_BYTES,
     MAX_HEADERS,
     MAX_URI,
@@ -233,6 +265,7 @@ pub const VARIABLES: &[Variable] = &[
     MAX_STREAMS,
     MAX_CONNECTIONS,
     MAX_HANDSHAKES,
+    MAX_TUNNELS,
     tls::TLS_PAIRS,
     tls::TLS_CLIENT_CA,
     tls::TLS_CLIENT_REQUIRED,

@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout};
 use crate::places::Places;
 use crate::way::routes::Service;
 use crate::wire::body::EdgeBody;
-use crate::wire::place::Place;
+use crate::wire::place::{Asker, Place};
 use crate::wire::upload::Upload;
 use crate::wire::upstream::{Failure, Outgoing, Upstreams};
 
@@ -210,8 +210,10 @@ impl Lines {
             request.headers_mut().insert(header::HOST, host);
         }
         let outgoing = &mut Outgoing { request, upload: Upload::empty(), upgrade: false };
-        let response =
-            upstreams.send(Arc::clone(registry), outgoing).await.map_err(StreamEnd::Unreachable)?;
+        let response = upstreams
+            .send(Arc::clone(registry), Asker::Edge, outgoing)
+            .await
+            .map_err(StreamEnd::Unreachable)?;
         match response.status() {
             StatusCode::OK => Ok(Self { body: response.into_body(), rest: BytesMut::new() }),
             other => Err(StreamEnd::Status(other)),

@@ -1,8 +1,8 @@
 //! The edge's own questions to the foundation services. Anything but a whole, well-formed 200 is no answer, and no answer
 //! is a 503: never an allow.
 
+use bearer::Claims;
 use bytes::Bytes;
-use contract::Subject;
 use contract::envelope::DataBody;
 use http::header::{CONTENT_TYPE, HOST, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
@@ -11,11 +11,15 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use telemetry::Span;
 
+use super::exchange::over_share;
 use super::named::Named;
 use super::path::encode;
 use super::refusal::Refusal;
 use super::routes::Service;
 use crate::Edge;
+use crate::wire::place::Asker;
+use crate::wire::share::ClientKey;
+use crate::wire::upstream::Failure;
 
 /// Whether the superadmin role is held, and if not, why.
 #[derive(Debug, Deserialize)]
@@ -35,32 +39,45 @@ pub(crate) struct Membership {
 }
 
 /// Asks authz, fresh every time.
-pub(crate) async fn superadmin(edge: &Edge, subject: &Subject, named: &Named) -> Result<Superadmin, Refusal> {
-    let path = format!("/internal/authz/superadmin/{}", encode(subject.as_str()));
-    ask(edge, Service::Authz, Method::GET, &path, Bytes::new(), named).await
+pub(crate) async fn superadmin(edge: &Edge, claims: &Claims, named: &Named) -> Result<Superadmin, Refusal> {
+    let path = format!("/internal/authz/superadmin/{}", encode(claims.subject.as_str()));
+    ask(edge, claims, Question::get(Service::Authz, &path), named).await
 }
 
 /// Asks org.
 pub(crate) async fn membership(
     edge: &Edge,
     company: &str,
-    subject: &Subject,
+    claims: &Claims,
     named: &Named,
 ) -> Result<Membership, Refusal> {
-    let path =
-        format!("/internal/org/companies/{}/members/by-kcsub/{}", encode(company), encode(subject.as_str()));
-    ask(edge, Service::Org, Method::GET, &path, Bytes::new(), named).await
+    let (company, subject) = (encode(company), encode(claims.subject.as_str()));
+    let path = format!("/internal/org/companies/{company}/members/by-kcsub/{subject}");
+    ask(edge, claims, Question::get(Service::Org, &path), named).await
 }
 
-/// One question; `body` is JSON or empty.
+/// What is asked of a service; `body` is JSON or empty.
+pub(crate) struct Question<'a> {
+    pub(crate) service: Service,
+    pub(crate) method: Method,
+    pub(crate) path: &'a str,
+    pub(crate) body: Bytes,
+}
+
+impl<'a> Question<'a> {
+    const fn get(service: Service, path: &'a str) -> Self {
+        Self { service, method: Method::GET, path, body: Bytes::new() }
+    }
+}
+
+/// One question about the bearer of these claims, who has a share of questions too.
 pub(crate) async fn ask<T: DeserializeOwned>(
     edge: &Edge,
-    service: Service,
-    method: Method,
-    path: &str,
-    body: Bytes,
+    claims: &Claims,
+    question: Question<'_>,
     named: &Named,
 ) -> Result<T, Refusal> {
+    let Question { service, method, path, body } = question;
     let no_answer = |reason| Refusal::Unavailable { dependency: service, reason };
     let (correlation, asking) = (&named.correlation, named.ask(&method, service.name()));
     let mut request = Request::new(());
@@ -75,10 +92,15 @@ pub(crate) async fn ask<T: DeserializeOwned>(
     }
     named.mark(headers, asking.as_ref());
     // Most requests ask nothing, and need no room for it.
-    let answered = Box::pin(edge.upstreams.ask(edge.places.service(service), request, body)).await;
-    let (status, body) = answered
-        .map_err(|failure| no_answer(failure.reason()))
-        .inspect_err(|_| fail(asking.as_ref(), "no answer"))?;
+    let (place, asker) =
+        (edge.places.service(service), Asker::Question(ClientKey::subject(claims.subject_hash)));
+    let answered = Box::pin(edge.upstreams.ask(place, asker, request, body)).await;
+    let (status, body) =
+        answered
+            .map_err(|failure| {
+                if failure == Failure::OverShare { over_share(edge) } else { no_answer(failure.reason()) }
+            })
+            .inspect_err(|_| fail(asking.as_ref(), "no answer"))?;
     if status != StatusCode::OK {
         fail(asking.as_ref(), status.as_str());
         tracing::warn!(service = service.name(), %status, correlation_id = %correlation, "an internal question was not answered");

@@ -97,7 +97,7 @@ async fn pass(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Caller) ->
     match found.row.guard {
         Guard::Bearer | Guard::BearerAtOnce => Ok(()),
         Guard::Superadmin => {
-            let answer = ask::superadmin(edge, &caller.claims.subject, &guarded.named).await?;
+            let answer = ask::superadmin(edge, &caller.claims, &guarded.named).await?;
             let ask::Superadmin { held, reason, evidence } = answer;
             if held { Ok(()) } else { Err(Refusal::Denied(Denial::NotSuperadmin { reason, evidence })) }
         }
@@ -111,7 +111,7 @@ async fn directory(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Calle
     if parse_uuid(company).is_none() {
         return Err(Refusal::PathId("companyId"));
     }
-    let membership = ask::membership(edge, company, &caller.claims.subject, &guarded.named).await?;
+    let membership = ask::membership(edge, company, &caller.claims, &guarded.named).await?;
     match (membership.is_member, membership.is_active) {
         (true, true) => Ok(()),
         (true, false) => or_superadmin(edge, guarded, caller, Some("COMPANY_ACCESS_BLOCKED")).await,
@@ -142,7 +142,7 @@ async fn or_superadmin(
     caller: &Caller,
     denial: Option<&'static str>,
 ) -> Result<(), Refusal> {
-    let answer = ask::superadmin(edge, &caller.claims.subject, &guarded.named).await?;
+    let answer = ask::superadmin(edge, &caller.claims, &guarded.named).await?;
     if answer.held {
         return Ok(());
     }

@@ -19,12 +19,15 @@ use super::refusal::Refusal;
 use super::route::To;
 use super::routes::Then;
 use super::trace::Trace;
-use super::{cors, guard, inbound, local, provision, upgrade};
+use super::{cors, guard, inbound, local, provision, rate, upgrade};
 use crate::Edge;
 use crate::wire::body::EdgeBody;
 use crate::wire::connection::Peer;
 use crate::wire::h1::server::Refused;
 use crate::wire::incoming::RequestBody;
+use crate::wire::place::Asker;
+use crate::wire::share::ClientKey;
+use crate::wire::upload::Terms;
 use crate::wire::upstream::Failure;
 
 /// One request, answered. What nobody has to be asked for is done at once: the future holds only what has to be remembered
@@ -84,11 +87,12 @@ async fn attempt(
         Admitted::Answered(response) => return Ok(*response),
         Admitted::Going(guarded, to) => (guarded, to),
     };
-    let cleared = match to {
+    let (cleared, client) = match to {
         To::Probe(probe) => return Ok(local::probe(edge, probe)),
         To::Provider(path) => {
             trace.limited(edge, edge.rates.anonymous(&guarded))?;
-            clearance::provider(edge, &guarded, &path)
+            let client = ClientKey::address(rate::address_of(&guarded));
+            (clearance::provider(edge, &guarded, &path), client)
         }
         to @ (To::Fixed(_) | To::Module(_)) => {
             let step = trace.named.step("authenticate");
@@ -104,12 +108,12 @@ async fn attempt(
             drop(step);
             let _step = trace.named.step("clear");
             match clearance::clear(edge, &guarded, to, &caller).await? {
-                Clearance::Upstream(cleared) => cleared,
+                Clearance::Upstream(cleared) => (cleared, ClientKey::subject(caller.claims.subject_hash)),
                 Clearance::AggregatedMetrics => return local::metrics(edge).await,
             }
         }
     };
-    forward(edge, Outbound::build(*guarded, cleared)?, trace).await
+    forward(edge, Outbound::build(*guarded, cleared)?, client, trace).await
 }
 
 /// Bad tokens take from the address's bucket, or guessing them would cost nothing.
@@ -122,20 +126,22 @@ fn unless_limited(edge: &Edge, guarded: &Guarded, trace: &mut Trace, refusal: Re
 async fn forward(
     edge: &Edge,
     mut outbound: Box<Outbound>,
+    client: ClientKey,
     trace: &mut Trace,
 ) -> Result<Response<EdgeBody>, Refusal> {
     let asking = outbound.trace();
-    let settled = outbound.outgoing.upload.settle(edge.config.budgets.body_idle).await;
-    settled.map_err(|fault| Refusal::Body { fault, limit: outbound.body_limit })?;
+    let terms = Terms { pause: edge.config.budgets.body_idle, rate: edge.config.timers.least_rate };
+    let taken_in = outbound.outgoing.upload.take_in(terms, &edge.held).await;
+    taken_in.map_err(|fault| Refusal::Body { fault, limit: outbound.body_limit })?;
     let sent = Instant::now();
-    let answered = edge.upstreams.send(outbound.place, &mut outbound.outgoing).await;
+    let answered = edge.upstreams.send(outbound.place, Asker::Client(client), &mut outbound.outgoing).await;
     let at = Instant::now();
     let Outbound { to, method, body_limit, then, .. } = *outbound;
     if let (Some(span), Err(failure)) = (&asking, &answered) {
         span.fail(failure.reason());
     }
     drop(asking);
-    let answered = answered.map_err(|failure| refused(failure, &to, body_limit));
+    let answered = answered.map_err(|failure| refused(edge, failure, &to, body_limit));
     trace.forwarded(to, at.duration_since(sent), at);
     let mut response = answered?;
     let revision = inbound::clean(&method, &mut response);
@@ -160,8 +166,9 @@ fn settle(edge: &Edge, revision: i64, response: Response<EdgeBody>) -> BoxFuture
 
 #[cold]
 #[inline(never)]
-fn refused(failure: Failure, to: &Destination, limit: Option<usize>) -> Refusal {
+fn refused(edge: &Edge, failure: Failure, to: &Destination, limit: Option<usize>) -> Refusal {
     match (failure, to) {
+        (Failure::OverShare, _) => over_share(edge),
         (Failure::Client(fault), _) => Refusal::Body { fault, limit },
         (failure, Destination::Module(key)) => {
             Refusal::ModuleUnavailable { key: key.as_ref().to_owned(), reason: failure.reason() }
@@ -170,4 +177,12 @@ fn refused(failure: Failure, to: &Destination, limit: Option<usize>) -> Refusal 
             Refusal::Unavailable { dependency: *dependency, reason: failure.reason() }
         }
     }
+}
+
+/// The client has its whole share of an upstream, which is nobody's loss but its own.
+#[cold]
+pub(crate) fn over_share(edge: &Edge) -> Refusal {
+    const SCOPE: &str = "concurrency";
+    edge.meter.tally.limited(SCOPE);
+    Refusal::RateLimited { scope: SCOPE, retry_after: 1 }
 }

@@ -205,6 +205,7 @@ mod tests {
             streams: 1,
             connections: 1,
             handshakes: 1,
+            tunnels: 1,
         };
         let with = |uri: &str, headers: &[(&'static str, &'static str)]| {
             let mut request = Request::builder().uri(uri);

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::ask::ask;
+use super::ask;
 use super::bearer::Caller;
 use super::named::Named;
 use super::refusal::Refusal;
@@ -186,8 +186,13 @@ async fn provision(edge: &Edge, claims: &Claims, named: &Named) -> Result<(), &'
         preferred_username: claims.preferred_username.as_deref(),
     };
     let body = serde_json::to_vec(&person).map_err(|_| "bad_question")?;
-    let path = "/internal/identity/provision";
-    let asked = ask::<Answer>(edge, Service::Identity, Method::POST, path, Bytes::from(body), named).await;
+    let question = ask::Question {
+        service: Service::Identity,
+        method: Method::POST,
+        path: "/internal/identity/provision",
+        body: Bytes::from(body),
+    };
+    let asked = ask::ask::<Answer>(edge, claims, question, named).await;
     match asked {
         Ok(answer) if answer.kc_sub == claims.subject => Ok(()),
         Ok(_) => Err("malformed_answer"),

@@ -57,9 +57,7 @@ impl RateLimits {
     /// A request that nobody has signed, or not validly.
     pub(crate) fn anonymous(&self, guarded: &Guarded) -> Option<Taken> {
         let buckets = self.addresses.as_ref()?;
-        let address =
-            client(guarded.peer.address.ip(), guarded.behind_trusted_proxy, guarded.request.headers());
-        Some(buckets.take(&address, Instant::now()))
+        Some(buckets.take(&address_of(guarded), Instant::now()))
     }
 }
 
@@ -143,6 +141,11 @@ fn make_room<K: Eq + Hash>(buckets: &mut HashMap<K, Instant>, now: Instant) {
     let (_, median, _) = times.select_nth_unstable(middle);
     let median = *median;
     buckets.retain(|_, full_at| *full_at > median);
+}
+
+/// The address of a request's client.
+pub(crate) fn address_of(guarded: &Guarded) -> IpAddr {
+    client(guarded.peer.address.ip(), guarded.behind_trusted_proxy, guarded.request.headers())
 }
 
 /// Who the client is: the peer, or what a trusted proxy says it saw. An IPv6 client has a whole /64.

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::alarm::Alarm;
 use super::h1::call::{Broken, Link};
+use super::lasting::Lasting;
 use super::pieces::Pieces;
 use super::place::Turn;
 use super::tunnel::Tunnel;
@@ -42,9 +43,9 @@ enum Source {
 struct Stream {
     body: Incoming,
     /// Kept until the end.
-    _turn: Turn,
+    turn: Turn,
     alarm: Alarm,
-    quiet: bool,
+    lasting: Lasting,
     budgets: Budgets,
 }
 
@@ -98,7 +99,8 @@ impl EdgeBody {
     /// The answer of an HTTP/2 upstream.
     pub(crate) fn stream(body: Incoming, turn: Turn, budgets: Budgets) -> Self {
         let alarm = Alarm::at(Instant::now() + budgets.stream_idle);
-        Self::of(Source::Stream(Box::new(Stream { body, _turn: turn, alarm, quiet: false, budgets })))
+        let lasting = Lasting::default();
+        Self::of(Source::Stream(Box::new(Stream { body, turn, alarm, lasting, budgets })))
     }
 
     /// Another protocol.
@@ -112,6 +114,15 @@ impl EdgeBody {
         let mut tunnel = tunnel.take()?;
         tunnel.keep(self.in_flight.take(), std::mem::take(&mut self.account));
         Some(*tunnel)
+    }
+
+    /// The client takes nothing of it at this moment.
+    pub(crate) fn stalled(&mut self, now: Instant) {
+        match &mut self.source {
+            Source::Link { link: Some(link), .. } => link.stalled(now),
+            Source::Stream(stream) => stream.lasting.stalled(Some(&mut stream.turn), now),
+            Source::Link { link: None, .. } | Source::Full(_) | Source::Pieces(_) | Source::Tunnel(_) => {}
+        }
     }
 
     /// Counts the request as in progress until this body is gone.
@@ -211,13 +222,11 @@ fn poll_link(
 impl Stream {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
-            self.quiet = false;
+            self.lasting.moved();
             return Poll::Ready(frame.map(|frame| frame.map_err(BodyError::Stream)));
         }
-        if !self.quiet {
-            self.quiet = true;
-            self.alarm.set(Instant::now() + self.budgets.stream_idle);
-        }
-        self.alarm.poll(context).map(|()| Some(Err(BodyError::Idle)))
+        let Self { lasting, alarm, turn, budgets, .. } = self;
+        let silence = lasting.poll_silence(alarm, Some(turn), budgets.stream_idle, context);
+        silence.map(|()| Some(Err(BodyError::Idle)))
     }
 }

@@ -1,5 +1,6 @@
 //! [`Place`]: where one service or module is. Its hosts, how busy and how well they are, how many requests may be there at
-//! once, and each worker's idle connections to them. Counters are shared by the workers, connections are not.
+//! once and how many of these may be one client's, and each worker's idle connections to them. Counters are shared by the
+//! workers, connections are not.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -12,6 +13,7 @@ use tokio::time::Instant;
 
 use super::Authority;
 use super::pool::Shelf;
+use super::share::{ClientKey, Shares, share_of};
 
 /// Failures in a row after which a host rests.
 const FAILURES_BEFORE_REST: u32 = 5;
@@ -30,11 +32,40 @@ pub(crate) enum Speaks {
     H2c,
 }
 
+/// How many requests a place takes at once, and how many per cent of them may be one client's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Capacity {
+    pub(crate) requests: usize,
+    pub(crate) share: usize,
+}
+
+/// Whose request it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Asker {
+    /// A client's own.
+    Client(ClientKey),
+    /// The edge's question about a client's request. Questions have places of their own, which no client's request takes.
+    Question(ClientKey),
+    /// The edge's own affair: the catalog.
+    Edge,
+}
+
+impl Asker {
+    const fn client(self) -> Option<ClientKey> {
+        match self {
+            Self::Client(client) | Self::Question(client) => Some(client),
+            Self::Edge => None,
+        }
+    }
+}
+
 /// One service or module.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) hosts: Vec<Host>,
-    turns: Turns,
+    requests: Lane,
+    questions: Lane,
+    streams: Arc<Streams>,
     /// Moves with every choice, so that the two hosts compared are not always the same.
     dice: AtomicUsize,
 }
@@ -54,20 +85,30 @@ pub(crate) struct Host {
 
 impl Place {
     /// A place of these hosts (at least one) for this many workers.
-    pub(crate) fn new(hosts: Vec<(Speaks, Authority)>, concurrency: usize, workers: usize) -> Self {
+    pub(crate) fn new(
+        hosts: Vec<(Speaks, Authority)>,
+        capacity: Capacity,
+        streams: Arc<Streams>,
+        workers: usize,
+    ) -> Self {
         let hosts = hosts.into_iter().map(|(speaks, authority)| Host::new(speaks, authority, workers));
-        Self { hosts: hosts.collect(), turns: Turns::new(concurrency), dice: AtomicUsize::new(0) }
+        let (requests, questions) = (Lane::new(capacity), Lane::new(capacity));
+        Self { hosts: hosts.collect(), requests, questions, streams, dice: AtomicUsize::new(0) }
     }
 
-    /// A turn that is free at this moment; the place itself where none is. The turn keeps the place: all workers count who
-    /// holds it, and each count is a wait for the others.
-    pub(crate) fn turn_at_once(self: Arc<Self>) -> Result<Turn, Arc<Self>> {
-        if self.turns.try_take() { Ok(Turn { place: self, host: None }) } else { Err(self) }
+    /// The beginning of a turn, which has to be taken yet; `None` when the client has its whole share of this place, those
+    /// of its requests that wait among them. The turn keeps the place: all workers count who holds it, and each count is a
+    /// wait for the others.
+    pub(crate) fn enter(self: Arc<Self>, asker: Asker) -> Option<Turn> {
+        let fits = asker.client().is_none_or(|client| self.lane(asker).shares.enter(client));
+        fits.then(|| Turn { place: self, asker, host: None, holds: Holds::Share, reserved: None })
     }
 
-    /// A turn at this place, or `None` when as many wait already as may be in flight.
-    pub(crate) async fn turn(self: Arc<Self>) -> Option<Turn> {
-        self.turns.take().await.then(|| Turn { place: self, host: None })
+    const fn lane(&self, asker: Asker) -> &Lane {
+        match asker {
+            Asker::Client(_) => &self.requests,
+            Asker::Question(_) | Asker::Edge => &self.questions,
+        }
     }
 
     /// The less busy one of two hosts, none of them `except` and none at rest, where there are others.
@@ -172,10 +213,68 @@ impl Host {
 #[derive(Debug)]
 pub(crate) struct Turn {
     pub(crate) place: Arc<Place>,
+    asker: Asker,
     host: Option<usize>,
+    holds: Holds,
+    /// Room among the streams, for a request that may become a tunnel.
+    reserved: Option<StreamPermit>,
+}
+
+/// What is counted of a turn.
+#[derive(Debug)]
+enum Holds {
+    /// One of its client's share: it waits.
+    Share,
+    /// A place as well.
+    Place,
+    /// Neither any more: it is one of the streams.
+    Stream(#[expect(dead_code, reason = "it counts until it is dropped")] StreamPermit),
 }
 
 impl Turn {
+    /// Takes a place that is free at this moment.
+    pub(crate) fn try_take(&mut self) -> bool {
+        let taken = self.place.lane(self.asker).turns.try_take();
+        if taken {
+            self.holds = Holds::Place;
+        }
+        taken
+    }
+
+    /// Takes a place once there is one; `false` when as many wait already as may be in flight.
+    pub(crate) async fn take(&mut self) -> bool {
+        let taken = self.place.lane(self.asker).turns.take().await;
+        if taken {
+            self.holds = Holds::Place;
+        }
+        taken
+    }
+
+    /// Makes sure of room among the streams, for a request that asks for another protocol.
+    pub(crate) fn reserve_stream(&mut self) -> Result<(), Full> {
+        self.reserved = Some(Arc::clone(&self.place.streams).enter(self.asker.client())?);
+        Ok(())
+    }
+
+    /// Leaves the place to others and goes on among the streams, where there is room for it; else it stays.
+    pub(crate) fn go_on_as_stream(&mut self) {
+        if self.is_stream() {
+            return;
+        }
+        let reserved = self.reserved.take();
+        let client = self.asker.client();
+        let permit = reserved.or_else(|| Arc::clone(&self.place.streams).enter(client).ok());
+        if let Some(permit) = permit {
+            self.give_back();
+            self.holds = Holds::Stream(permit);
+        }
+    }
+
+    /// Whether it is counted among the streams.
+    pub(crate) const fn is_stream(&self) -> bool {
+        matches!(self.holds, Holds::Stream(_))
+    }
+
     /// Counts the request at this host.
     pub(crate) fn at(&mut self, host: usize) {
         self.leave();
@@ -199,12 +298,87 @@ impl Turn {
             count(&host.busy);
         }
     }
+
+    fn give_back(&self) {
+        let lane = self.place.lane(self.asker);
+        match self.holds {
+            Holds::Place => lane.turns.give_back(),
+            Holds::Share => {}
+            Holds::Stream(_) => return,
+        }
+        if let Some(client) = self.asker.client() {
+            lane.shares.leave(client);
+        }
+    }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
         self.leave();
-        self.place.turns.give_back();
+        self.give_back();
+    }
+}
+
+/// Places in a row, and what each client has of them.
+#[derive(Debug)]
+struct Lane {
+    turns: Turns,
+    shares: Shares,
+}
+
+impl Lane {
+    fn new(capacity: Capacity) -> Self {
+        let most = share_of(capacity.requests, capacity.share);
+        Self { turns: Turns::new(capacity.requests), shares: Shares::new(most) }
+    }
+}
+
+/// Why there is no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// The client has its whole share.
+    Share,
+    /// All are taken.
+    All,
+}
+
+/// The tunnels and long answers of all upstreams, which are counted apart from short requests.
+#[derive(Debug)]
+pub(crate) struct Streams(Lane);
+
+impl Streams {
+    pub(crate) fn new(capacity: Capacity) -> Self {
+        Self(Lane::new(capacity))
+    }
+
+    fn enter(self: Arc<Self>, client: Option<ClientKey>) -> Result<StreamPermit, Full> {
+        if !client.is_none_or(|client| self.0.shares.enter(client)) {
+            return Err(Full::Share);
+        }
+        if !self.0.turns.try_take() {
+            if let Some(client) = client {
+                self.0.shares.leave(client);
+            }
+            return Err(Full::All);
+        }
+        Ok(StreamPermit { streams: self, client })
+    }
+}
+
+/// One stream's room, until it is dropped.
+#[derive(Debug)]
+struct StreamPermit {
+    streams: Arc<Streams>,
+    client: Option<ClientKey>,
+}
+
+impl Drop for StreamPermit {
+    fn drop(&mut self) {
+        let Lane { turns, shares } = &self.streams.0;
+        turns.give_back();
+        if let Some(client) = self.client {
+            shares.leave(client);
+        }
     }
 }
 
@@ -287,34 +461,104 @@ mod tests {
         poll_fn(|context| Poll::Ready(future.as_mut().poll(context).is_ready())).await
     }
 
+    const CLIENT: Asker = Asker::Edge;
+
+    fn capacity(requests: usize) -> Capacity {
+        Capacity { requests, share: 25 }
+    }
+
     fn place(hosts: usize, concurrency: usize) -> Arc<Place> {
         let host = |port: usize| {
             (Speaks::Http1, Authority::new("h".to_owned(), u16::try_from(port).expect("a port")))
         };
-        Arc::new(Place::new((1..=hosts).map(host).collect(), concurrency, 1))
+        let streams = Arc::new(Streams::new(capacity(2)));
+        Arc::new(Place::new((1..=hosts).map(host).collect(), capacity(concurrency), streams, 1))
+    }
+
+    async fn turn(place: &Arc<Place>, asker: Asker) -> Option<Turn> {
+        let mut turn = Arc::clone(place).enter(asker)?;
+        turn.take().await.then_some(turn)
+    }
+
+    fn client(number: u64) -> Asker {
+        Asker::Client(ClientKey::subject(number))
     }
 
     #[tokio::test]
     async fn so_many_have_a_turn_as_many_wait_and_one_more_is_turned_away() {
         let place = place(1, 2);
-        let first = Arc::clone(&place).turn().await.expect("a turn");
-        let _second = Arc::clone(&place).turn().await.expect("a turn");
-        let (mut third, mut fourth) =
-            (Box::pin(Arc::clone(&place).turn()), Box::pin(Arc::clone(&place).turn()));
+        let first = turn(&place, CLIENT).await.expect("a turn");
+        let _second = turn(&place, CLIENT).await.expect("a turn");
+        let (mut third, mut fourth) = (Box::pin(turn(&place, CLIENT)), Box::pin(turn(&place, CLIENT)));
         assert!(!is_ready(third.as_mut()).await && !is_ready(fourth.as_mut()).await, "they wait");
-        assert!(Arc::clone(&place).turn().await.is_none(), "nobody else may");
+        assert!(turn(&place, CLIENT).await.is_none(), "nobody else may");
         drop(first);
         let _third = third.await.expect("the turn that was given back");
         assert!(!is_ready(fourth.as_mut()).await);
         drop(fourth);
-        let mut fifth = Box::pin(Arc::clone(&place).turn());
+        let mut fifth = Box::pin(turn(&place, CLIENT));
         assert!(!is_ready(fifth.as_mut()).await, "there is room in the queue again");
+    }
+
+    #[tokio::test]
+    async fn a_client_has_its_share_of_places_and_queue_and_the_rest_is_for_others() {
+        let place = place(1, 9);
+        let mut held = Vec::new();
+        for _ in 0..8 {
+            held.push(turn(&place, client(1)).await.expect("within its share"));
+        }
+        assert!(Arc::clone(&place).enter(client(1)).is_none(), "one past it");
+        held.push(turn(&place, client(2)).await.expect("another has its own"));
+        let mut waiting = Box::pin(turn(&place, client(3)));
+        assert!(!is_ready(waiting.as_mut()).await, "all places are taken");
+        let question = Asker::Question(ClientKey::subject(1));
+        let _asked = turn(&place, question).await.expect("questions have places of their own");
+        let waiters: Vec<_> = (0..7).filter_map(|_| Arc::clone(&place).enter(client(3))).collect();
+        assert_eq!(waiters.len(), 7);
+        assert!(Arc::clone(&place).enter(client(3)).is_none(), "those that wait count");
+        drop(waiting);
+        let _eighth = Arc::clone(&place).enter(client(3)).expect("who gives up counts no more");
+        drop(held.pop());
+        drop(held.pop());
+        turn(&place, client(1)).await.expect("what was given back can be had again");
+    }
+
+    #[tokio::test]
+    async fn a_stream_leaves_its_place_and_its_share_to_others_and_streams_are_counted() {
+        let place = place(1, 1);
+        let mut first = turn(&place, client(1)).await.expect("a turn");
+        let mut next = Arc::clone(&place).enter(client(2)).expect("a share");
+        assert!(!next.try_take(), "the only place is taken");
+        first.go_on_as_stream();
+        assert!(first.is_stream() && next.try_take());
+        next.reserve_stream().expect("the second of two");
+        let mut third = Arc::clone(&place).enter(client(3)).expect("a share");
+        assert_eq!(third.reserve_stream(), Err(Full::All), "one past it");
+        next.go_on_as_stream();
+        assert!(third.try_take());
+        third.go_on_as_stream();
+        assert!(!third.is_stream(), "it stays where it is");
+        drop((first, next));
+        third.go_on_as_stream();
+        assert!(third.is_stream());
+    }
+
+    #[test]
+    fn a_client_has_no_more_than_its_share_of_the_streams() {
+        let streams = Arc::new(Streams::new(capacity(9)));
+        let enter = |number| Arc::clone(&streams).enter(Some(ClientKey::subject(number)));
+        let held: Vec<_> = (0..8).map(|_| enter(1).expect("within its share")).collect();
+        assert_eq!(enter(1).err(), Some(Full::Share));
+        let other = enter(2).expect("the ninth");
+        assert_eq!(enter(2).err(), Some(Full::All));
+        drop((held, other));
+        assert!((0..8).all(|_| enter(1).is_ok()), "each was given back");
     }
 
     #[tokio::test]
     async fn the_less_busy_of_two_is_chosen() {
         let place = place(2, 10);
-        let mut turn = Arc::clone(&place).turn().await.expect("a turn");
+        let mut turn = turn(&place, CLIENT).await.expect("a turn");
         turn.at(0);
         assert!((0..20).all(|_| place.choose(None) == Some(1)));
         assert_eq!(place.choose(Some(1)), Some(0), "not the one that failed just now");

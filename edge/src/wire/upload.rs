@@ -1,26 +1,40 @@
-//! [`Upload`]: what the edge sends to an upstream. A client's body passes frame by frame, cut off past its limit; a client's
-//! fault is told apart from the upstream's. Where another task sends the body (HTTP/2), its progress is published, so that
-//! the first-byte budget starts when the request is fully sent.
+//! [`Upload`]: what the edge sends to an upstream. A short body of a client is taken in before the request takes a place at
+//! its upstream; a long one passes frame by frame, cut off past its limit and when it comes too slowly. A client's fault is
+//! told apart from the upstream's. Where another task sends the body (HTTP/2), its progress is published, so that the
+//! first-byte budget starts when the request is fully sent.
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
-use tokio::time::{Duration, Instant, timeout};
+use tokio::time::{Duration, Instant};
 
+use super::alarm::Alarm;
+use super::credit::{Credit, LeastRate};
 use super::headers::claims_identity;
 use super::incoming::RequestBody;
 use super::trailers;
+
+/// The longest body that is taken in before its request takes a place at its upstream: forms and JSON are shorter.
+pub(crate) const MOST_AHEAD: usize = 64 << 10;
+/// Bytes of bodies that one worker holds while their requests have no place yet: a thousand of the longest. Further bodies
+/// take a place first.
+const MOST_HELD: usize = 64 << 20;
 
 /// A body to an upstream.
 #[derive(Debug)]
 pub(crate) struct Upload {
     source: Source,
+    /// Taken in already; comes before the rest.
+    ahead: Option<Box<Ahead>>,
+    /// A client's time, as long as it is asked for a rate.
+    pace: Option<Box<Pace>>,
     /// What the limit leaves.
     left: Option<u64>,
     /// A frame was taken, so that the body cannot be sent a second time.
@@ -34,6 +48,61 @@ enum Source {
     Full(Bytes),
     /// A client's.
     Client(RequestBody),
+}
+
+/// What was taken in of a body.
+#[derive(Debug)]
+struct Ahead {
+    data: Bytes,
+    trailers: Option<HeaderMap>,
+    _counted: Counted,
+}
+
+/// How many bytes of bodies one worker holds.
+#[derive(Debug, Default)]
+pub(crate) struct Held(AtomicUsize);
+
+/// The bytes of one body among them, until it is dropped.
+#[derive(Debug)]
+struct Counted {
+    held: Arc<Held>,
+    bytes: usize,
+}
+
+impl Counted {
+    const fn none(held: Arc<Held>) -> Self {
+        Self { held, bytes: 0 }
+    }
+
+    fn add(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        self.held.0.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn has_room(&self) -> bool {
+        self.held.0.load(Ordering::Relaxed) < MOST_HELD
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.held.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// How a client's body must come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// The longest pause while it is taken in.
+    pub(crate) pause: Duration,
+    pub(crate) rate: LeastRate,
+}
+
+/// A client's credit, and the alarm that rings when it is used up.
+#[derive(Debug)]
+struct Pace {
+    credit: Credit,
+    alarm: Option<Alarm>,
 }
 
 /// How far a body is, for whoever waits for the answer.
@@ -69,12 +138,12 @@ impl Upload {
     /// A client's body, cut off past `limit`.
     pub(crate) fn client(body: RequestBody, limit: Option<usize>) -> Self {
         let left = limit.map(|limit| u64::try_from(limit).unwrap_or(u64::MAX));
-        Self { source: Source::Client(body), left, begun: false, news: None }
+        Self { source: Source::Client(body), ahead: None, pace: None, left, begun: false, news: None }
     }
 
     /// A body of the edge's own.
     pub(crate) const fn full(bytes: Bytes) -> Self {
-        Self { source: Source::Full(bytes), left: None, begun: false, news: None }
+        Self { source: Source::Full(bytes), ahead: None, pace: None, left: None, begun: false, news: None }
     }
 
     pub(crate) const fn empty() -> Self {
@@ -91,30 +160,69 @@ impl Upload {
         !self.begun
     }
 
-    /// Sees a body that was announced as empty to its end, within `patience`: on HTTP/2 more may follow the head than it
+    /// Takes a body in that was announced as no longer than [`MOST_AHEAD`], to its end, so that a slow client holds no place
+    /// at the upstream meanwhile. The terms hold for any body from now on. On HTTP/2 more may follow a head than it has
     /// announced, and what is malformed must not reach an upstream as a whole request.
-    pub(crate) async fn settle(&mut self, patience: Duration) -> Result<(), ClientFault> {
-        if self.is_end_stream() || self.size_hint().exact() != Some(0) {
+    pub(crate) async fn take_in(&mut self, terms: Terms, held: &Arc<Held>) -> Result<(), ClientFault> {
+        if self.is_end_stream() {
             return Ok(());
         }
-        self.see_the_end(patience).await
+        self.pace = Some(Box::new(Pace { credit: Credit::new(terms.rate), alarm: None }));
+        let most = u64::try_from(MOST_AHEAD).unwrap_or(u64::MAX);
+        if self.size_hint().exact().is_none_or(|length| length > most) {
+            return Ok(());
+        }
+        self.take_whole(terms.pause, held).await
     }
 
-    #[cold]
     #[inline(never)]
-    fn see_the_end(&mut self, patience: Duration) -> BoxFuture<'_, Result<(), ClientFault>> {
+    fn take_whole<'a>(
+        &'a mut self,
+        pause: Duration,
+        held: &'a Arc<Held>,
+    ) -> BoxFuture<'a, Result<(), ClientFault>> {
         Box::pin(async move {
-            let end = async {
-                while let Some(frame) = poll_fn(|context| Pin::new(&mut *self).poll_frame(context)).await {
-                    frame?;
-                }
-                Ok(())
-            };
-            timeout(patience, end).await.map_err(|_| ClientFault::Stalled)??;
+            let mut taking = Taking::new(Counted::none(Arc::clone(held)));
+            poll_fn(|context| taking.poll(self, pause, context)).await?;
             // Nothing of it went to anybody.
             self.begun = false;
+            self.ahead = taking.end();
             Ok(())
         })
+    }
+
+    /// The upstream answers while the body is under way: it is a stream in both directions, and comes as it comes.
+    pub(crate) fn is_a_stream(&mut self) {
+        self.pace = None;
+    }
+
+    fn next_ahead(&mut self) -> Option<Frame<Bytes>> {
+        let ahead = self.ahead.as_mut()?;
+        if !ahead.data.is_empty() {
+            let data = std::mem::take(&mut ahead.data);
+            if ahead.trailers.is_none() {
+                self.ahead = None;
+            }
+            return Some(Frame::data(data));
+        }
+        let trailers = ahead.trailers.take();
+        self.ahead = None;
+        trailers.map(Frame::trailers)
+    }
+
+    /// Resolves when the client's credit is used up.
+    fn poll_pace(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(pace) = &mut self.pace else { return Poll::Pending };
+        let Some(due) = pace.credit.wait(Instant::now()) else { return Poll::Pending };
+        let alarm = pace.alarm.get_or_insert_with(|| Alarm::at(due));
+        alarm.set(due);
+        alarm.poll(context)
+    }
+
+    fn came(&mut self, frame: &Frame<Bytes>) {
+        if let Some(pace) = &mut self.pace {
+            pace.credit.moved(frame.data_ref().map_or(0, Bytes::len), Instant::now);
+        }
     }
 
     /// Passes an upstream's informational answer on to the client.
@@ -132,8 +240,11 @@ impl Upload {
         }
     }
 
-    /// Publishes the progress from now on.
+    /// Publishes the progress from now on. A body of unknown length to an upstream that speaks HTTP/2 is a stream.
     pub(crate) fn publish(&mut self) -> News {
+        if self.size_hint().exact().is_none() {
+            self.is_a_stream();
+        }
         let now = Instant::now();
         let first = if self.is_end_stream() { Progress::Sent(now) } else { Progress::Sending(now) };
         let news = Arc::new(Mutex::new(first));
@@ -170,15 +281,24 @@ impl Body for Upload {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ClientFault>>> {
-        let polled = match &mut self.source {
-            Source::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Source::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Source::Client(body) => Pin::new(body).poll_frame(context),
+        let polled = match (self.next_ahead(), &mut self.source) {
+            (Some(frame), _) => Poll::Ready(Some(Ok(frame))),
+            (None, Source::Full(bytes)) if bytes.is_empty() => Poll::Ready(None),
+            (None, Source::Full(bytes)) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            (None, Source::Client(body)) => match Pin::new(body).poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    self.came(&frame);
+                    Poll::Ready(Some(self.accept(frame)))
+                }
+                polled @ (Poll::Ready(Some(Err(_)) | None) | Poll::Pending) => polled,
+            },
         };
         match polled {
             Poll::Pending => {
                 self.tell(Progress::AwaitingClient);
-                Poll::Pending
+                ready!(self.poll_pace(context));
+                self.tell(|_| Progress::Failed(ClientFault::Stalled));
+                Poll::Ready(Some(Err(ClientFault::Stalled)))
             }
             Poll::Ready(None) => {
                 self.tell(Progress::Sent);
@@ -186,7 +306,6 @@ impl Body for Upload {
             }
             Poll::Ready(Some(frame)) => {
                 self.begun = true;
-                let frame = frame.and_then(|frame| self.accept(frame));
                 match &frame {
                     Err(fault) => self.tell(|_| Progress::Failed(*fault)),
                     Ok(_) if self.is_end_stream() => self.tell(Progress::Sent),
@@ -198,16 +317,90 @@ impl Body for Upload {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.source {
-            Source::Full(bytes) => bytes.is_empty(),
-            Source::Client(body) => body.is_end_stream(),
-        }
+        self.ahead.is_none()
+            && match &self.source {
+                Source::Full(bytes) => bytes.is_empty(),
+                Source::Client(body) => body.is_end_stream(),
+            }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.source {
-            Source::Full(bytes) => SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX)),
+        let count = |bytes: &Bytes| u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let rest = match &self.source {
+            Source::Full(bytes) => SizeHint::with_exact(count(bytes)),
             Source::Client(body) => body.size_hint(),
+        };
+        match (&self.ahead, rest.exact()) {
+            (Some(ahead), Some(rest)) => SizeHint::with_exact(count(&ahead.data).saturating_add(rest)),
+            (Some(_), None) => SizeHint::new(),
+            (None, _) => rest,
         }
+    }
+}
+
+/// A body that is being taken in.
+struct Taking {
+    first: Bytes,
+    /// Used only where a body comes in several pieces.
+    all: BytesMut,
+    trailers: Option<HeaderMap>,
+    counted: Counted,
+    alarm: Option<Alarm>,
+}
+
+impl Taking {
+    fn new(counted: Counted) -> Self {
+        Self { first: Bytes::new(), all: BytesMut::new(), trailers: None, counted, alarm: None }
+    }
+
+    /// Ready at the body's end, and earlier when there is no room for more.
+    fn poll(
+        &mut self,
+        upload: &mut Upload,
+        pause: Duration,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), ClientFault>> {
+        while !upload.is_end_stream() && self.counted.has_room() {
+            match Pin::new(&mut *upload).poll_frame(context) {
+                Poll::Ready(Some(frame)) => self.add(frame?, upload),
+                Poll::Ready(None) => break,
+                Poll::Pending => {
+                    let due = || Alarm::at(Instant::now() + pause);
+                    ready!(self.alarm.get_or_insert_with(due).poll(context));
+                    return Poll::Ready(Err(ClientFault::Stalled));
+                }
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn add(&mut self, frame: Frame<Bytes>, upload: &Upload) {
+        // The pause is measured anew.
+        self.alarm = None;
+        let data = match frame.into_data() {
+            Ok(data) => data,
+            Err(frame) => {
+                self.trailers = frame.into_trailers().ok();
+                return;
+            }
+        };
+        self.counted.add(data.len());
+        if self.first.is_empty() && self.all.is_empty() {
+            self.first = data;
+            return;
+        }
+        if self.all.is_empty() {
+            let rest = upload.size_hint().exact().and_then(|rest| usize::try_from(rest).ok());
+            self.all.reserve(self.counted.bytes.saturating_add(rest.unwrap_or_default()));
+            self.all.extend_from_slice(&std::mem::take(&mut self.first));
+        }
+        self.all.extend_from_slice(&data);
+    }
+
+    fn end(self) -> Option<Box<Ahead>> {
+        let Self { first, all, trailers, counted, .. } = self;
+        let data = if all.is_empty() { first } else { all.freeze() };
+        let any = !data.is_empty() || trailers.is_some();
+        any.then(|| Box::new(Ahead { data, trailers, _counted: counted }))
     }
 }

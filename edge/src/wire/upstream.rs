@@ -19,7 +19,7 @@ use super::Authority;
 use super::body::EdgeBody;
 use super::h1::call::Link;
 use super::headers::switches_as_asked;
-use super::place::{Host, Place, Speaks, Turn};
+use super::place::{Asker, Full, Host, Place, Speaks, Turn};
 use super::records::Records;
 use super::socket::Socket;
 use super::tunnel::Tunnel;
@@ -48,6 +48,8 @@ pub(crate) enum Failure {
     DialFailed,
     #[error("over_capacity")]
     OverCapacity,
+    #[error("over_share")]
+    OverShare,
     #[error("first_byte_timeout")]
     FirstByteTimeout,
     #[error("body_timeout")]
@@ -71,6 +73,7 @@ impl Failure {
             Self::ConnectRefused => "connect_refused",
             Self::DialFailed => "dial_failed",
             Self::OverCapacity => "over_capacity",
+            Self::OverShare => "over_share",
             Self::FirstByteTimeout => "first_byte_timeout",
             Self::BodyTimeout => "body_timeout",
             Self::Reset => "reset",
@@ -82,7 +85,16 @@ impl Failure {
 
     /// Whether it says something about the host.
     const fn is_the_hosts(self) -> bool {
-        !matches!(self, Self::OverCapacity | Self::Client(_))
+        !matches!(self, Self::OverCapacity | Self::OverShare | Self::Client(_))
+    }
+}
+
+impl From<Full> for Failure {
+    fn from(full: Full) -> Self {
+        match full {
+            Full::Share => Self::OverShare,
+            Full::All => Self::OverCapacity,
+        }
     }
 }
 
@@ -110,13 +122,17 @@ impl Upstreams {
     pub(crate) async fn send(
         &self,
         place: Arc<Place>,
+        asker: Asker,
         outgoing: &mut Outgoing,
     ) -> Result<Response<EdgeBody>, Failure> {
+        let mut turn = place.enter(asker).ok_or(Failure::OverShare)?;
+        if outgoing.upgrade {
+            turn.reserve_stream()?;
+        }
         // No timer while nobody waits.
-        let mut turn = match place.turn_at_once() {
-            Ok(turn) => turn,
-            Err(place) => self.wait_for_turn(place).await?,
-        };
+        if !turn.try_take() {
+            turn = self.wait_for_turn(turn).await?;
+        }
         let host = turn.place.choose(None).ok_or(Failure::DialFailed)?;
         turn.at(host);
         if turn.host().is_some_and(|host| host.speaks == Speaks::H2c) {
@@ -165,25 +181,29 @@ impl Upstreams {
     pub(crate) async fn ask(
         &self,
         place: &Arc<Place>,
+        asker: Asker,
         request: Request<()>,
         body: Bytes,
     ) -> Result<(StatusCode, Bytes), Failure> {
         let mut outgoing = Outgoing { request, upload: Upload::full(body), upgrade: false };
-        let asked = async {
-            let response = self.send(Arc::clone(place), &mut outgoing).await?;
+        let whole_answer = async {
+            let response = self.send(Arc::clone(place), asker, &mut outgoing).await?;
             let status = response.status();
             let body = Limited::new(response.into_body(), MAX_ASKED_BYTES).collect().await;
             Ok((status, body.map_err(|_| Failure::Malformed)?.to_bytes()))
         };
         let whole = self.budgets.dial + self.budgets.first_byte;
-        timeout(whole, asked).await.map_err(|_| Failure::FirstByteTimeout)?
+        timeout(whole, whole_answer).await.map_err(|_| Failure::FirstByteTimeout)?
     }
 
     #[cold]
     #[inline(never)]
-    fn wait_for_turn(&self, place: Arc<Place>) -> BoxFuture<'static, Result<Turn, Failure>> {
-        let turn = timeout(self.budgets.dial, place.turn());
-        Box::pin(async { turn.await.ok().flatten().ok_or(Failure::OverCapacity) })
+    fn wait_for_turn(&self, mut turn: Turn) -> BoxFuture<'static, Result<Turn, Failure>> {
+        let patience = self.budgets.dial;
+        Box::pin(async move {
+            let taken = timeout(patience, turn.take()).await.unwrap_or(false);
+            if taken { Ok(turn) } else { Err(Failure::OverCapacity) }
+        })
     }
 
     /// A connection to this host; to another one, when this one cannot be reached and time is left.
@@ -231,7 +251,7 @@ impl Upstreams {
     async fn exchange(
         &self,
         mut link: Box<Link>,
-        turn: Turn,
+        mut turn: Turn,
         host: usize,
         outgoing: &Outgoing,
     ) -> Result<Response<EdgeBody>, Lost> {
@@ -252,6 +272,9 @@ impl Upstreams {
             }
         };
         turn.place.note(host, true);
+        if head.status == StatusCode::SWITCHING_PROTOCOLS {
+            turn.go_on_as_stream();
+        }
         link.hold(turn);
         let body = if head.status == StatusCode::SWITCHING_PROTOCOLS {
             let (socket, early, turn) = link.into_tunnel();

@@ -16,6 +16,7 @@ mod catalog;
 mod client;
 mod cookies;
 mod drain;
+mod fairness;
 mod forwarding;
 mod frames;
 mod fuzz;

@@ -96,6 +96,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         Message { first, headers: headers.collect() }
     }
 
+    /// The next head, however long it takes.
+    pub(crate) async fn head_without_limit(&mut self) -> Message {
+        while !self.read.windows(4).any(|window| window == b"\r\n\r\n") {
+            let read = self.stream.read_buf(&mut self.read).await.expect("bytes");
+            assert!(read > 0, "a head, not {:?}", String::from_utf8_lossy(&self.read));
+        }
+        self.head().await
+    }
+
     /// The next bytes of a body, to the byte.
     pub(crate) async fn expect(&mut self, bytes: &str) {
         while self.read.len() < bytes.len() {

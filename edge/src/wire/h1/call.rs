@@ -22,6 +22,7 @@ use super::reader::{Reader, Taken};
 use crate::config::Budgets;
 use crate::wire::alarm::Alarm;
 use crate::wire::informing::Informing;
+use crate::wire::lasting::Lasting;
 use crate::wire::place::Turn;
 use crate::wire::socket::Socket;
 use crate::wire::upload::{ClientFault, Progress, Upload};
@@ -58,7 +59,7 @@ pub(crate) struct Link {
     /// Since when the client has had no room for them.
     blocked: Option<Instant>,
     used_before: bool,
-    quiet: bool,
+    lasting: Lasting,
     alarm: Alarm,
     worker: usize,
     turn: Option<Turn>,
@@ -97,7 +98,7 @@ impl Link {
             informing: Informing::default(),
             blocked: None,
             used_before: false,
-            quiet: false,
+            lasting: Lasting::default(),
             alarm: Alarm::at(now),
             worker,
             turn: None,
@@ -136,8 +137,8 @@ impl Link {
         let now = Instant::now();
         self.progress = if empty { Progress::Sent(now) } else { Progress::Sending(now) };
         self.upload = upload;
-        (self.deaf, self.heard, self.keep, self.quiet) = (false, false, false, false);
-        (self.scanned, self.reader) = (0, Reader::done());
+        (self.deaf, self.heard, self.keep) = (false, false, false);
+        (self.scanned, self.reader, self.lasting) = (0, Reader::done(), Lasting::default());
         (self.informing, self.blocked) = (Informing::default(), None);
     }
 
@@ -218,7 +219,7 @@ impl Link {
         loop {
             match self.reader.next(&mut self.input).map_err(Broken::Malformed)? {
                 Taken::Frame(frame) => {
-                    self.quiet = false;
+                    self.lasting.moved();
                     return Poll::Ready(Some(Ok(frame)));
                 }
                 Taken::End => return Poll::Ready(None),
@@ -236,11 +237,14 @@ impl Link {
                 Poll::Pending => break,
             }
         }
-        if !self.quiet {
-            self.quiet = true;
-            self.alarm.set(Instant::now() + budgets.stream_idle);
-        }
-        self.alarm.poll(context).map(|()| Some(Err(Broken::Idle)))
+        let Self { lasting, alarm, turn, .. } = self;
+        let silence = lasting.poll_silence(alarm, turn.as_mut(), budgets.stream_idle, context);
+        silence.map(|()| Some(Err(Broken::Idle)))
+    }
+
+    /// The client takes nothing of the answer at this moment.
+    pub(crate) fn stalled(&mut self, now: Instant) {
+        self.lasting.stalled(self.turn.as_mut(), now);
     }
 
     /// Puts the connection back, when both messages on it have come to their end; else it is closed.
@@ -277,6 +281,7 @@ impl Link {
     fn accept(&mut self, method: &Method, mut head: AnswerHead) -> Result<AnswerHead, Failure> {
         let declared = head.declared.map_err(|_| Failure::Malformed)?;
         let length = framing::of_answer(method, head.status, declared);
+        self.upload.is_a_stream();
         let tunnel = head.status == StatusCode::SWITCHING_PROTOCOLS;
         self.keep = !head.close && !tunnel && length != Length::UntilClose;
         self.reader = Reader::of(length);

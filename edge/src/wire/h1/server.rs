@@ -24,6 +24,7 @@ use crate::way::exchange;
 use crate::wire::alarm::Alarm;
 use crate::wire::body::EdgeBody;
 use crate::wire::connection::Peer;
+use crate::wire::credit::{Credit, LeastRate};
 use crate::wire::drain::Watch;
 use crate::wire::incoming::{Client, RequestBody};
 use crate::wire::socket::ClientSocket;
@@ -184,10 +185,10 @@ where
         }
         let (coding, keep) = self.put_head(&parts, &body, is_head, !close && !self.drain.has_begun());
         let ended = is_head || framing::has_no_body(parts.status);
-        let mut pump = Pump { coding, ended, full: false, stalled: None };
-        let idle = self.edge.config.timers.stream_idle;
+        let timers = &self.edge.config.timers;
+        let mut pump = Pump::new(coding, ended, timers.least_rate, timers.stream_idle);
         let (line, alarm) = (&self.line, &mut self.alarm);
-        let sent = poll_fn(|context| pump.poll(line, Pin::new(&mut body), alarm, idle, context)).await;
+        let sent = poll_fn(|context| pump.poll(line, Pin::new(&mut body), alarm, context)).await;
         drop(body);
         match sent {
             Err(Gone) => Then::Drop,
@@ -307,17 +308,23 @@ struct Pump {
     ended: bool,
     /// There may be no room for more.
     full: bool,
-    /// How much was left when the client last took nothing.
-    stalled: Option<usize>,
+    /// Bytes that were given to the line, and how many of them the client had taken when it last took no more.
+    given: usize,
+    taken: usize,
+    credit: Credit,
+    longest_pause: Duration,
 }
 
 impl Pump {
+    fn new(coding: Coding, ended: bool, rate: LeastRate, longest_pause: Duration) -> Self {
+        Self { coding, ended, full: false, given: 0, taken: 0, credit: Credit::new(rate), longest_pause }
+    }
+
     fn poll<S>(
         &mut self,
         line: &Line<S>,
         mut body: Pin<&mut EdgeBody>,
         alarm: &mut Alarm,
-        idle: Duration,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), Gone>>
     where
@@ -328,14 +335,14 @@ impl Pump {
             if self.ended {
                 return match line.poll_send(context) {
                     Poll::Ready(sent) => Poll::Ready(sent.map_err(|_| Gone)),
-                    Poll::Pending => self.poll_stalled(line.left(), alarm, idle, context),
+                    Poll::Pending => self.poll_stalled(line.left(), &mut body, alarm, context),
                 };
             }
             if self.full {
                 match line.poll_room(context) {
                     Poll::Ready(Ok(())) => self.full = false,
                     Poll::Ready(Err(_)) => return Poll::Ready(Err(Gone)),
-                    Poll::Pending => return self.poll_stalled(line.left(), alarm, idle, context),
+                    Poll::Pending => return self.poll_stalled(line.left(), &mut body, alarm, context),
                 }
             }
             match body.as_mut().poll_frame(context) {
@@ -358,10 +365,10 @@ impl Pump {
                     return match line.poll_send(context) {
                         Poll::Ready(Err(_)) => Poll::Ready(Err(Gone)),
                         Poll::Ready(Ok(())) => {
-                            self.stalled = None;
+                            self.goes_on(0);
                             line.poll_gone(context).map(|()| Err(Gone))
                         }
-                        Poll::Pending => self.poll_stalled(line.left(), alarm, idle, context),
+                        Poll::Pending => self.poll_stalled(line.left(), &mut body, alarm, context),
                     };
                 }
             }
@@ -371,7 +378,10 @@ impl Pump {
     fn put<S>(&mut self, line: &Line<S>, frame: http_body::Frame<bytes::Bytes>, last: bool) {
         self.full = true;
         match frame.into_data() {
-            Ok(data) => line.put(|output| output.put_data(data, self.coding)),
+            Ok(data) => {
+                self.given = self.given.saturating_add(data.len());
+                line.put(|output| output.put_data(data, self.coding));
+            }
             Err(frame) => {
                 let mut trailers = frame.into_trailers().unwrap_or_default();
                 crate::wire::trailers::strip(&mut trailers);
@@ -388,18 +398,32 @@ impl Pump {
         line.put(|output| output.put_end(self.coding, trailers));
     }
 
-    /// A client that takes nothing is given so much time.
+    /// The client takes nothing more at this moment: it has its credit, and no more than the longest pause.
     fn poll_stalled(
         &mut self,
         left: usize,
+        body: &mut EdgeBody,
         alarm: &mut Alarm,
-        idle: Duration,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), Gone>> {
-        if self.stalled != Some(left) {
-            self.stalled = Some(left);
-            alarm.set(Instant::now() + idle);
+        let moved = self.goes_on(left);
+        if moved || !self.credit.is_waiting() {
+            let now = Instant::now();
+            body.stalled(now);
+            let (credit, pause) = (self.credit.wait(now), now + self.longest_pause);
+            alarm.set(credit.map_or(pause, |credit| credit.min(pause)));
         }
         alarm.poll(context).map(|()| Err(Gone))
+    }
+
+    /// Notes what the client has taken; whether that is more than before.
+    fn goes_on(&mut self, left: usize) -> bool {
+        let taken = self.given.saturating_sub(left);
+        let more = taken.saturating_sub(self.taken);
+        self.taken = self.taken.max(taken);
+        if more > 0 {
+            self.credit.moved(more, Instant::now);
+        }
+        more > 0
     }
 }

@@ -12,7 +12,11 @@ use tokio::time::Instant;
 
 use crate::wire::alarm::Alarm;
 use crate::wire::body::{BodyError, EdgeBody};
+use crate::wire::credit::{Credit, LeastRate};
 use crate::wire::trailers;
+
+/// What is sent at once to a client whose window was closed before: a frame, so that its rate can be seen.
+const SLOW_PIECE: usize = 16 << 10;
 
 /// An answer's body under way.
 pub(super) struct Pump {
@@ -22,6 +26,9 @@ pub(super) struct Pump {
     /// Rings when the window stays closed.
     alarm: Option<Alarm>,
     longest_pause: Duration,
+    credit: Credit,
+    /// The window was closed before.
+    slow: bool,
 }
 
 /// Why an answer was not sent to its end.
@@ -38,8 +45,9 @@ pub(super) enum Unsent {
 }
 
 impl Pump {
-    pub(super) const fn new(to: SendStream<Bytes>, longest_pause: Duration) -> Self {
-        Self { to, held: None, alarm: None, longest_pause }
+    pub(super) fn new(to: SendStream<Bytes>, rate: LeastRate, longest_pause: Duration) -> Self {
+        let credit = Credit::new(rate);
+        Self { to, held: None, alarm: None, longest_pause, credit, slow: false }
     }
 
     /// Sends the body to its end. A body that breaks off resets the stream, and so does a client that takes nothing.
@@ -50,10 +58,17 @@ impl Pump {
     ) -> Poll<Result<(), Unsent>> {
         loop {
             if self.held.is_some() {
-                ready!(self.poll_window(context))?;
+                ready!(self.poll_window(&mut body, context))?;
             }
-            if let Some((data, last)) = self.held.take() {
-                self.to.send_data(data, last)?;
+            if let Some((mut data, last)) = self.held.take() {
+                if self.slow && data.len() > SLOW_PIECE {
+                    let rest = data.split_off(SLOW_PIECE);
+                    self.send(data, false)?;
+                    self.to.reserve_capacity(1);
+                    self.held = Some((rest, last));
+                    continue;
+                }
+                self.send(data, last)?;
                 if last {
                     return Poll::Ready(Ok(()));
                 }
@@ -94,8 +109,13 @@ impl Pump {
         }
     }
 
+    fn send(&mut self, data: Bytes, last: bool) -> Result<(), Unsent> {
+        self.credit.moved(data.len(), Instant::now);
+        Ok(self.to.send_data(data, last)?)
+    }
+
     /// Waits until what is held can be sent.
-    fn poll_window(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Unsent>> {
+    fn poll_window(&mut self, body: &mut EdgeBody, context: &mut Context<'_>) -> Poll<Result<(), Unsent>> {
         let needs_none = self.held.as_ref().is_none_or(|(data, _)| data.is_empty());
         while !needs_none && self.to.capacity() == 0 {
             match self.to.poll_capacity(context) {
@@ -103,8 +123,8 @@ impl Pump {
                 Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error.into())),
                 Poll::Ready(None) => return Poll::Ready(Err(Unsent::Reset)),
                 Poll::Pending => {
-                    let due = || Alarm::at(Instant::now() + self.longest_pause);
-                    ready!(self.alarm.get_or_insert_with(due).poll(context));
+                    self.slow = true;
+                    ready!(self.poll_stalled(body, context));
                     self.to.send_reset(Reason::CANCEL);
                     return Poll::Ready(Err(Unsent::Stalled));
                 }
@@ -112,6 +132,18 @@ impl Pump {
         }
         self.alarm = None;
         Poll::Ready(Ok(()))
+    }
+
+    /// Resolves when the client has opened no window for the longest pause, or has used up its credit.
+    fn poll_stalled(&mut self, body: &mut EdgeBody, context: &mut Context<'_>) -> Poll<()> {
+        let Self { alarm, credit, longest_pause, .. } = self;
+        let alarm = alarm.get_or_insert_with(|| {
+            let now = Instant::now();
+            body.stalled(now);
+            let (credit, pause) = (credit.wait(now), now + *longest_pause);
+            Alarm::at(credit.map_or(pause, |credit| credit.min(pause)))
+        });
+        alarm.poll(context)
     }
 }
 

@@ -51,7 +51,8 @@ pub(super) async fn serve(
     }
     let (head, mut body) = response.into_parts();
     let Some(to) = begin(&edge, &reply, Response::from_parts(head, ()), &body, is_head) else { return };
-    let mut pump = Pump::new(to, edge.config.timers.stream_idle);
+    let timers = &edge.config.timers;
+    let mut pump = Pump::new(to, timers.least_rate, timers.stream_idle);
     let sent = poll_fn(|context| pump.poll(Pin::new(&mut body), context)).await;
     if let Err(error) = sent {
         tracing::debug!(%error, "an answer over HTTP/2 broke off");

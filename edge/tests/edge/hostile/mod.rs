@@ -34,6 +34,8 @@ struct Target {
     world: World,
     upstream: Upstream,
     bearer: String,
+    /// Of another subject: nobody's share of the upstream is the witness's.
+    witness: String,
 }
 
 impl Target {
@@ -43,8 +45,11 @@ impl Target {
         let variables: Vec<(&str, &str)> =
             variables.iter().copied().chain([("PLATFORM_MODULE_HOST_TIMESHEET", address.as_str())]).collect();
         let world = World::with(&variables).await;
+        let witness = world.bearer("witness");
+        let known = world.get("/api/org/me/companies", &[("authorization", &witness)]).await;
+        assert_eq!(known.status, 200, "the witness is provisioned");
         let bearer = world.bearer("alice");
-        Self { world, upstream, bearer }
+        Self { world, upstream, bearer, witness }
     }
 }
 

@@ -30,7 +30,7 @@ impl Witness {
         let mut clients = JoinSet::new();
         for version in BOTH {
             let client = target.world.client(version).await;
-            clients.spawn(behave(client, target.bearer.clone(), stop.clone()));
+            clients.spawn(behave(client, target.witness.clone(), stop.clone()));
         }
         Self { stop, clients }
     }

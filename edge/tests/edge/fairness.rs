@@ -1,0 +1,443 @@
+//! What one client does costs no other client its answer: slow bodies, slow readers, hoarded places, tunnels and long
+//! answers. Each test has the good client beside the bad one.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::Method;
+use serde_json::json;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{interval, timeout};
+
+use crate::backend::Answer;
+use crate::client::{BOTH, Reply, Version, request};
+use crate::frames::{DATA, END_HEADERS, END_STREAM, Frames, HEADERS, RST_STREAM, WINDOW_UPDATE, get_block};
+use crate::raw::{Raw, SOON};
+use crate::world::{SUPERADMIN, World};
+
+const PATH: &str = "/api/timesheet/v1/x";
+const HANGS: &str = "/api/timesheet/v1/hangs";
+/// What a client may have however small the upstream is.
+const SHARE: usize = 8;
+/// Grace and window of the least rate, where the grace is none.
+const CREDIT: Duration = Duration::from_secs(10);
+/// Twice the credit and more: a busy machine is late, and nobody is cut off by it.
+const LONG: Duration = Duration::from_secs(30);
+
+fn head(bearer: &str, length: usize) -> String {
+    format!(
+        "POST {PATH} HTTP/1.1\r\nhost: localhost\r\nauthorization: {bearer}\r\ncontent-length: {length}\r\n\r\n"
+    )
+}
+
+/// The bearer of a subject that the edge knows already.
+async fn known(world: &World, subject: &str) -> String {
+    let bearer = world.bearer(subject);
+    assert_eq!(get(world, "/api/org/me/companies", &bearer).await.status, 200);
+    bearer
+}
+
+async fn get(world: &World, path: &str, bearer: &str) -> Reply {
+    world.get(path, &[("authorization", bearer)]).await
+}
+
+/// Whether the refusal is the client's own affair.
+fn is_over_share(reply: &Reply) {
+    assert_eq!((reply.status, reply.code().as_str()), (429, "RATE_LIMITED"), "{reply:?}");
+    assert_eq!(reply.json()["error"]["details"]["scope"], "concurrency");
+    assert_eq!(reply.header("retry-after"), Some("1"));
+}
+
+fn is_over_capacity(reply: &Reply) {
+    let reason = reply.json()["error"]["details"]["reason"].clone();
+    assert_eq!((reply.status, reason), (503, json!("over_capacity")));
+}
+
+/// Waits until the backend has seen so many requests of a path.
+async fn arrived(world: &World, path: &str, count: usize) {
+    let arrived = async {
+        while world.backend.seen(path).len() < count {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(SOON, arrived).await.expect("they arrive");
+}
+
+/// Requests that get no answer, in the upstream when this returns.
+async fn hanging(world: &World, path: &str, bearer: &str, count: usize) -> JoinSet<()> {
+    let before = world.backend.seen(path).len();
+    let mut hanging = JoinSet::new();
+    for _ in 0..count {
+        let mut client = world.client(Version::H1).await;
+        let asked = request(Method::GET, path, &[("authorization", bearer)], "");
+        hanging.spawn(async move { drop(client.open(asked).await) });
+    }
+    arrived(world, path, before + count).await;
+    hanging
+}
+
+#[tokio::test]
+async fn a_short_body_that_comes_slowly_holds_no_place_at_its_upstream() {
+    let world = World::with(&[("PLATFORM_GATEWAY_UPSTREAM_CONCURRENCY", "1")]).await;
+    let (alice, bob) = (known(&world, "alice").await, known(&world, "bob").await);
+    let whole = "0123456789".repeat(6_553);
+    let mut slow = Raw::client(&world).await;
+    slow.send(head(&alice, whole.len()) + &whole[..whole.len() / 2]).await;
+    let mut frames = Frames::connect(&world, 65_535).await;
+    let post = [&[0x83][..], &get_block(PATH, &alice)[1..], &[0x0f, 0x0d, 1, b'4']].concat();
+    frames.send(HEADERS, END_HEADERS, 1, &post).await;
+    frames.send(DATA, 0, 1, b"hal").await;
+    frames.is_alive(&[WINDOW_UPDATE]).await;
+    for version in BOTH {
+        let reply = world.send(version, Method::GET, PATH, &[("authorization", &bob)], "").await;
+        assert_eq!(reply.status, 200, "{version:?}: {reply:?}");
+    }
+    slow.send(&whole[whole.len() / 2..]).await;
+    let answer = slow.head().await;
+    assert_eq!(
+        (answer.status(), slow.body(&answer).await.contains(&whole)),
+        (200, true),
+        "all of it arrives"
+    );
+    frames.send(DATA, END_STREAM, 1, b"f").await;
+    frames.next_of(HEADERS, 1).await;
+    assert_eq!(world.backend.seen(PATH).last().map(|seen| seen.body.as_str()), Some("half"));
+    world.backend.on_path(HANGS, Answer::Hang);
+    let _held = hanging(&world, HANGS, &alice, 1).await;
+    is_over_capacity(&get(&world, PATH, &bob).await);
+}
+
+#[tokio::test]
+async fn a_body_is_taken_in_at_the_limit_and_one_past_it_takes_its_place_first() {
+    const MOST: usize = 64 << 10;
+    let world = World::with(&[("PLATFORM_GATEWAY_UPSTREAM_CONCURRENCY", "1")]).await;
+    let (alice, bob) = (known(&world, "alice").await, known(&world, "bob").await);
+    let mut at_the_limit = Raw::client(&world).await;
+    at_the_limit.send(head(&alice, MOST) + "begins").await;
+    for _ in 0..10 {
+        assert_eq!(get(&world, PATH, &bob).await.status, 200);
+    }
+    let mut past_it = Raw::client(&world).await;
+    past_it.send(head(&alice, MOST + 1) + "begins").await;
+    let refused = async {
+        loop {
+            let reply = get(&world, PATH, &bob).await;
+            if reply.status != 200 {
+                return reply;
+            }
+        }
+    };
+    is_over_capacity(&timeout(SOON, refused).await.expect("the only place is taken"));
+}
+
+#[tokio::test]
+async fn a_subject_has_its_share_of_an_upstream_and_the_rest_is_for_others() {
+    let world = World::with(&[("PLATFORM_GATEWAY_UPSTREAM_CONCURRENCY", "12")]).await;
+    world.backend.on_path(HANGS, Answer::Hang);
+    let (alice, bob) = (known(&world, "alice").await, known(&world, "bob").await);
+    let held = hanging(&world, HANGS, &alice, SHARE).await;
+    for version in BOTH {
+        let reply = world.send(version, Method::GET, PATH, &[("authorization", &alice)], "").await;
+        is_over_share(&reply);
+        let reply = world.send(version, Method::GET, PATH, &[("authorization", &bob)], "").await;
+        assert_eq!(reply.status, 200, "another subject is not meant");
+    }
+    drop(held);
+    let again = async {
+        while get(&world, PATH, &alice).await.status != 200 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(SOON, again).await.expect("what was given back can be had again");
+}
+
+#[tokio::test]
+async fn requests_that_wait_are_of_the_share_too() {
+    let world = World::with(&[
+        ("PLATFORM_GATEWAY_UPSTREAM_CONCURRENCY", "8"),
+        ("PLATFORM_MODULE_DIAL_TIMEOUT", "30s"),
+    ])
+    .await;
+    world.backend.on_path(HANGS, Answer::Hang);
+    let (alice, bob, carol) =
+        (known(&world, "alice").await, known(&world, "bob").await, known(&world, "carol").await);
+    let held = hanging(&world, HANGS, &bob, SHARE).await;
+    let mut waiting = JoinSet::new();
+    for _ in 0..=SHARE {
+        let mut client = world.client(Version::H1).await;
+        let asked = request(Method::GET, PATH, &[("authorization", &alice)], "");
+        waiting.spawn(async move { client.send(asked).await });
+    }
+    is_over_share(&waiting.join_next().await.expect("one past the share").expect("an answer"));
+    is_over_capacity(&get(&world, PATH, &carol).await);
+    drop(held);
+    while let Some(reply) = waiting.join_next().await {
+        assert_eq!(reply.expect("an answer").status, 200, "the others have their turn");
+    }
+}
+
+#[tokio::test]
+async fn an_address_without_a_subject_has_its_share() {
+    const LOGIN: &str = "/realms/platform/hangs";
+    let world = World::with(&[
+        ("PLATFORM_GATEWAY_UPSTREAM_CONCURRENCY", "12"),
+        ("PLATFORM_TRUSTED_PROXIES", "127.0.0.0/8"),
+    ])
+    .await;
+    world.backend.on_path(LOGIN, Answer::Hang);
+    let from = |address: &'static str| [("x-forwarded-for", address)];
+    let mut held = JoinSet::new();
+    for _ in 0..SHARE {
+        let mut client = world.client(Version::H1).await;
+        let asked = request(Method::GET, LOGIN, &from("203.0.113.1"), "");
+        held.spawn(async move { drop(client.open(asked).await) });
+    }
+    arrived(&world, LOGIN, SHARE).await;
+    is_over_share(&world.get("/realms/platform/x", &from("203.0.113.1")).await);
+    assert_eq!(world.get("/realms/platform/x", &from("203.0.113.2")).await.status, 200);
+}
+
+#[tokio::test]
+async fn questions_of_the_edge_have_places_that_no_client_takes() {
+    const CAN: &str = "/api/auth/effective-access/summary";
+    const INTERNAL: &str = "/internal/authz/effective-access/summary";
+    let world = World::with(&[("PLATFORM_GATEWAY_UPSTREAM_CONCURRENCY", "8")]).await;
+    let (alice, bob, admin) =
+        (known(&world, "alice").await, known(&world, "bob").await, known(&world, "admin").await);
+    world.superadmin(true, "ALLOWED");
+    world.backend.on_path(INTERNAL, Answer::Hang);
+    let mut held = JoinSet::new();
+    for _ in 0..SHARE {
+        let mut client = world.client(Version::H1).await;
+        let asked = request(Method::GET, CAN, &[("authorization", &alice)], "");
+        held.spawn(async move { drop(client.open(asked).await) });
+    }
+    arrived(&world, INTERNAL, SHARE).await;
+    let asked = world.backend.seen(SUPERADMIN).len();
+    let reply = get(&world, "/api/org/admin/units/01890a5d-ac96-774b-bcce-b302099a8057", &admin).await;
+    assert_eq!((reply.status, world.backend.seen(SUPERADMIN).len()), (200, asked + 1));
+    let reply = get(&world, CAN, &bob).await;
+    assert_eq!(
+        (reply.status, reply.json()["error"]["details"]["reason"].clone()),
+        (503, json!("over_capacity"))
+    );
+}
+
+/// Sends a byte now and then and reads what the edge says in the end.
+async fn drip(
+    client: &mut Raw<impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>,
+    piece: &str,
+    every: Duration,
+) {
+    use tokio::io::AsyncWriteExt;
+    let mut ticks = interval(every);
+    loop {
+        ticks.tick().await;
+        if client.stream.write_all(piece.as_bytes()).await.is_err() || client.stream.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_below_the_least_rate_is_cut_off_and_one_above_it_arrives() {
+    const LONG_BODY: usize = 128 << 10;
+    let world =
+        World::with(&[("PLATFORM_GATEWAY_MIN_RATE_GRACE", "0s"), ("PLATFORM_GATEWAY_MIN_RATE", "1KiB")])
+            .await;
+    let (alice, bob) = (known(&world, "alice").await, known(&world, "bob").await);
+    let mut running = JoinSet::new();
+    for (length, name) in [(1_000, "taken in"), (LONG_BODY, "streamed")] {
+        let mut slow = Raw::client(&world).await;
+        slow.send(head(&alice, length)).await;
+        running.spawn(async move {
+            let begun = Instant::now();
+            let sent = timeout(Duration::from_secs(9), drip(&mut slow, "x", Duration::from_millis(250)));
+            assert!(sent.await.is_err(), "{name}: so long it may be slow");
+            let answer = timeout(LONG, slow.head_without_limit()).await.expect("it is cut off");
+            assert_eq!(answer.status(), 408, "{name}");
+            assert!(begun.elapsed() >= CREDIT, "{name}: {:?}", begun.elapsed());
+        });
+    }
+    let mut good = Raw::client(&world).await;
+    good.send(head(&bob, 13 * 2_048)).await;
+    running.spawn(async move {
+        let mut ticks = interval(Duration::from_secs(1));
+        for _ in 0..13 {
+            ticks.tick().await;
+            good.send("x".repeat(2_048)).await;
+        }
+        assert_eq!(good.head().await.status(), 200, "twice the rate, for longer than the other lasted");
+    });
+    while let Some(ended) = running.join_next().await {
+        ended.expect("as it should be");
+    }
+}
+
+fn chunks(world: &World, path: &str) -> mpsc::UnboundedSender<Bytes> {
+    let (send, receive) = mpsc::unbounded_channel();
+    world.backend.on_path(path, Answer::Chunks(Arc::new(Mutex::new(Some(receive)))));
+    send
+}
+
+#[tokio::test]
+async fn an_answer_that_is_read_below_the_least_rate_is_cut_off() {
+    const LARGE: &str = "/api/timesheet/v1/large";
+    const EVENTS: &str = "/api/timesheet/v1/events";
+    let world = World::with(&[("PLATFORM_GATEWAY_MIN_RATE_GRACE", "0s")]).await;
+    let bearer = known(&world, "alice").await;
+    let begun = Instant::now();
+    // More than every buffer on the way together.
+    let plain = chunks(&world, LARGE);
+    let mut reader = Raw::client(&world).await;
+    reader.send(format!("GET {LARGE} HTTP/1.1\r\nhost: localhost\r\nauthorization: {bearer}\r\n\r\n")).await;
+    reader.head().await;
+    for _ in 0..64 {
+        plain.send(Bytes::from(vec![b'x'; 1 << 20])).expect("the backend listens");
+    }
+    let windows = chunks(&world, LARGE);
+    let events = chunks(&world, EVENTS);
+    let mut frames = Frames::connect(&world, 0).await;
+    frames.get(1, LARGE, &bearer).await;
+    frames.next_of(HEADERS, 1).await;
+    windows.send(Bytes::from("nobody reads this")).expect("the backend listens");
+    frames.get(3, EVENTS, &bearer).await;
+    frames.next_of(HEADERS, 3).await;
+    frames.send(WINDOW_UPDATE, 0, 3, &1_000_000_u32.to_be_bytes()).await;
+    let mut ticks = interval(Duration::from_millis(100));
+    let mut reset = None;
+    while begun.elapsed() < LONG && reset.is_none() {
+        ticks.tick().await;
+        events.send(Bytes::from("event")).expect("the other stream goes on");
+        let frame = frames.next().await.expect("the connection is open");
+        match (frame.kind, frame.stream) {
+            (RST_STREAM, 1) => reset = Some(begun.elapsed()),
+            (DATA, 3) | (WINDOW_UPDATE, _) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(reset.is_some_and(|after| after >= CREDIT), "{reset:?}");
+    timeout(LONG, plain.closed()).await.expect("HTTP/1.1's reader is cut off, too");
+    timeout(SOON, windows.closed()).await.expect("the upstream's work is ended");
+}
+
+#[tokio::test]
+async fn a_rare_event_is_not_slow() {
+    const EVENTS: &str = "/api/timesheet/v1/events";
+    let world = World::with(&[("PLATFORM_GATEWAY_MIN_RATE_GRACE", "0s")]).await;
+    let bearer = known(&world, "alice").await;
+    let mut running = JoinSet::new();
+    for version in BOTH {
+        let events = chunks(&world, EVENTS);
+        let mut client = world.client(version).await;
+        let response = client
+            .open(request(Method::GET, EVENTS, &[("authorization", &bearer)], ""))
+            .await
+            .expect("a head");
+        running.spawn(async move {
+            let mut body = response.into_body();
+            let mut ticks = interval(CREDIT + Duration::from_secs(2));
+            for _ in 0..2 {
+                ticks.tick().await;
+                events.send(Bytes::from("event")).expect("the backend listens");
+                let frame = timeout(SOON, http_body_util::BodyExt::frame(&mut body)).await.expect("in time");
+                assert_eq!(frame.expect("a frame").expect("no error").into_data().expect("data"), "event");
+            }
+            drop(client);
+        });
+    }
+    while let Some(ended) = running.join_next().await {
+        ended.expect("as it should be");
+    }
+}
+
+/// A module that agrees to every WebSocket and answers every other request.
+async fn websockets(listener: TcpListener) {
+    let mut connections = JoinSet::new();
+    loop {
+        let mut upstream = Raw::on(listener.accept().await.expect("a connection").0);
+        connections.spawn(async move {
+            loop {
+                if !upstream.head().await.headers.iter().any(|(name, _)| name == "upgrade") {
+                    upstream.send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await;
+                    continue;
+                }
+                upstream.send("HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n").await;
+                return std::future::pending::<()>().await;
+            }
+        });
+    }
+}
+
+async fn websocket(
+    world: &World,
+    bearer: &str,
+) -> (u16, Raw<tokio_rustls::client::TlsStream<tokio::net::TcpStream>>) {
+    let mut client = Raw::client(world).await;
+    client
+        .send(format!(
+            "GET {PATH} HTTP/1.1\r\nhost: localhost\r\nauthorization: {bearer}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"
+        ))
+        .await;
+    (client.head().await.status(), client)
+}
+
+#[tokio::test]
+async fn tunnels_are_counted_on_their_own() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let mut upstream = JoinSet::new();
+    upstream.spawn(websockets(listener));
+    let world = World::with(&[
+        ("PLATFORM_MODULE_HOST_TIMESHEET", address.as_str()),
+        ("PLATFORM_GATEWAY_UPSTREAM_CONCURRENCY", "1"),
+        ("PLATFORM_GATEWAY_MAX_TUNNELS", "9"),
+    ])
+    .await;
+    let (alice, bob) = (known(&world, "alice").await, known(&world, "bob").await);
+    let mut held = HashMap::new();
+    for number in 0..SHARE {
+        let (status, tunnel) = websocket(&world, &alice).await;
+        assert_eq!(status, 101, "{number}");
+        held.insert(number, tunnel);
+    }
+    assert_eq!(websocket(&world, &alice).await.0, 429, "one past the share");
+    assert_eq!(get(&world, PATH, &alice).await.status, 200, "they take no place of ordinary requests");
+    let (status, last) = websocket(&world, &bob).await;
+    assert_eq!(status, 101, "another subject has its own");
+    assert_eq!(websocket(&world, &bob).await.0, 503, "one past them all");
+    drop((held, last));
+    let again = async {
+        while websocket(&world, &bob).await.0 != 101 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(SOON, again).await.expect("what was given back can be had again");
+}
+
+#[tokio::test]
+async fn a_long_answer_leaves_its_place_to_others() {
+    const EVENTS: &str = "/api/timesheet/v1/events";
+    let world = World::with(&[("PLATFORM_GATEWAY_UPSTREAM_CONCURRENCY", "1")]).await;
+    let (alice, bob) = (known(&world, "alice").await, known(&world, "bob").await);
+    let events = chunks(&world, EVENTS);
+    let mut client = world.client(Version::H1).await;
+    let response =
+        client.open(request(Method::GET, EVENTS, &[("authorization", &alice)], "")).await.expect("a head");
+    let begun = Instant::now();
+    is_over_capacity(&get(&world, PATH, &bob).await);
+    let free = async {
+        // Each of these waits for its turn as long as any request does.
+        while get(&world, PATH, &bob).await.status != 200 {}
+    };
+    timeout(LONG, free).await.expect("the place is free");
+    assert!(begun.elapsed() >= Duration::from_secs(10), "{:?}", begun.elapsed());
+    events.send(Bytes::from("event")).expect("and the stream goes on");
+    let mut body = response.into_body();
+    let frame = timeout(SOON, http_body_util::BodyExt::frame(&mut body)).await.expect("in time");
+    assert_eq!(frame.expect("a frame").expect("no error").into_data().expect("data"), "event");
+}
