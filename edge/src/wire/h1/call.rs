@@ -393,6 +393,7 @@ mod tests {
 
     use super::*;
     use crate::wire::incoming::{Client, RequestBody};
+    use crate::wire::place::Capacity;
 
     const BUDGET: Duration = Duration::from_millis(50);
     const LONG: Duration = Duration::from_mins(1);
@@ -428,7 +429,8 @@ mod tests {
     }
 
     fn budgets(first_byte: Duration, body_idle: Duration) -> Budgets {
-        Budgets { dial: LONG, first_byte, body_idle, stream_idle: LONG, pool_idle: LONG, concurrency: 1 }
+        let capacity = Capacity { requests: 1, share: 100 };
+        Budgets { dial: LONG, first_byte, body_idle, stream_idle: LONG, pool_idle: LONG, capacity }
     }
 
     /// A request of this client's under way, and the upstream that has answered it with two hints and a 200.
