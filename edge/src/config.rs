@@ -24,10 +24,10 @@ pub(crate) use upgrades::Upgrades;
 use variables::{
     AUTHZ_URL, BODY_IDLE, CLIENT_SHARE, COMMIT, DIAL_TIMEOUT, DOMAIN, DRAIN_MIN, DRAIN_TIMEOUT,
     EXTRA_ORIGINS, HEADER_TIMEOUT, IDENTITY_URL, IDP_URL, KEEP_ALIVE, MAX_BODY, MAX_CONNECTIONS,
-    MAX_HANDSHAKES, MAX_HEADER_BYTES, MAX_HEADERS, MAX_STREAMS, MAX_TUNNELS, MAX_URI, MIN_RATE,
-    MIN_RATE_GRACE, MODULE_HOST_PREFIX, MODULE_MAX_BODY, ORG_URL, POOL_IDLE, PORT_OFFSET, PROXY_PROTOCOL,
-    REGISTRY_URL, RESPONSE_HEADER_TIMEOUT, STREAM_IDLE, TLS_TIMEOUT, TRUSTED_PROXIES, UPSTREAM_CA,
-    UPSTREAM_CONCURRENCY, WORKERS,
+    MAX_CONNECTIONS_PER_ADDRESS, MAX_HANDSHAKES, MAX_HEADER_BYTES, MAX_HEADERS, MAX_STREAMS, MAX_TUNNELS,
+    MAX_URI, MIN_RATE, MIN_RATE_GRACE, MODULE_HOST_PREFIX, MODULE_MAX_BODY, ORG_URL, POOL_IDLE, PORT_OFFSET,
+    PROXY_PROTOCOL, REGISTRY_URL, RESPONSE_HEADER_TIMEOUT, STREAM_IDLE, TLS_TIMEOUT, TRUSTED_PROXIES,
+    UPSTREAM_CA, UPSTREAM_CONCURRENCY, WORKERS,
 };
 pub use variables::{TLS_CERT, TLS_KEY, VARIABLES};
 
@@ -100,6 +100,8 @@ pub(crate) struct Limits {
     pub(crate) module_body: Option<usize>,
     pub(crate) streams: u32,
     pub(crate) connections: usize,
+    /// `None` for any number.
+    pub(crate) connections_per_address: Option<usize>,
     pub(crate) handshakes: usize,
     /// Tunnels and long answers.
     pub(crate) tunnels: usize,
@@ -123,12 +125,15 @@ impl EdgeConfig {
     pub fn read(settings: &Settings) -> Result<Self, Problems> {
         let mut reader = settings.reader();
         let offset = port_offset(&mut reader);
+        let (trusted, proxies) =
+            (networks(&mut reader, &TRUSTED_PROXIES), networks(&mut reader, &PROXY_PROTOCOL));
+        let behind_a_balancer = !(trusted.is_empty() && proxies.is_empty());
         let config = Self {
             tls: TlsFiles::read(&mut reader),
             bearer: BearerConfig::read(&mut reader),
             origins: origins(&mut reader, offset),
-            trusted: networks(&mut reader, &TRUSTED_PROXIES),
-            proxies: networks(&mut reader, &PROXY_PROTOCOL),
+            trusted,
+            proxies,
             rates: Rates::read(&mut reader),
             upgrades: Upgrades::read(&mut reader),
             commit: reader.text(&COMMIT),
@@ -139,7 +144,7 @@ impl EdgeConfig {
             upstream_ca: reader.optional(&UPSTREAM_CA).map(PathBuf::from),
             addresses: addresses(&mut reader, offset),
             budgets: budgets(&mut reader),
-            limits: limits(&mut reader),
+            limits: limits(&mut reader, behind_a_balancer),
             timers: timers(&mut reader),
         };
         reader.finish(config)
@@ -293,7 +298,7 @@ fn budgets(reader: &mut Reader<'_>) -> Budgets {
     }
 }
 
-fn limits(reader: &mut Reader<'_>) -> Limits {
+fn limits(reader: &mut Reader<'_>, behind_a_balancer: bool) -> Limits {
     Limits {
         header_bytes: reader.size(&MAX_HEADER_BYTES),
         headers: count(reader, &MAX_HEADERS),
@@ -302,9 +307,23 @@ fn limits(reader: &mut Reader<'_>) -> Limits {
         module_body: reader.optional_size(&MODULE_MAX_BODY),
         streams: u32::try_from(reader.integer(&MAX_STREAMS, 1)).unwrap_or(u32::MAX),
         connections: count(reader, &MAX_CONNECTIONS),
+        connections_per_address: connections_per_address(reader, behind_a_balancer),
         handshakes: count(reader, &MAX_HANDSHAKES),
         tunnels: count(reader, &MAX_TUNNELS),
     }
+}
+
+/// None behind a balancer, whose address is that of many clients; as many as it says where it is set, 0 for any number.
+fn connections_per_address(reader: &mut Reader<'_>, behind_a_balancer: bool) -> Option<usize> {
+    const MOST: usize = 1_000;
+    let Some(given) = reader.optional(&MAX_CONNECTIONS_PER_ADDRESS) else {
+        return (!behind_a_balancer).then_some(MOST);
+    };
+    let number = given.parse::<usize>();
+    if number.is_err() {
+        reader.refuse(MAX_CONNECTIONS_PER_ADDRESS.name, format!("\"{given}\" is not a whole number"));
+    }
+    number.ok().filter(|number| *number > 0)
 }
 
 fn timers(reader: &mut Reader<'_>) -> Timers {
@@ -372,6 +391,21 @@ mod tests {
     }
 
     #[test]
+    fn the_connections_of_an_address_are_limited_except_behind_a_balancer() {
+        let limit = |variables: &[(&str, &str)]| {
+            let given = variables.iter().fold(settings(), |given, (name, value)| given.with(*name, *value));
+            EdgeConfig::read(&given).expect("good settings").limits.connections_per_address
+        };
+        let own = |value| ("PLATFORM_GATEWAY_MAX_CONNECTIONS_PER_ADDRESS", value);
+        assert_eq!(limit(&[]), Some(1_000));
+        assert_eq!((limit(&[own("7")]), limit(&[own("0")])), (Some(7), None));
+        for balancer in ["PLATFORM_TRUSTED_PROXIES", "PLATFORM_PROXY_PROTOCOL"] {
+            let balancer = (balancer, "10.0.0.0/8");
+            assert_eq!((limit(&[balancer]), limit(&[balancer, own("7")])), (None, Some(7)));
+        }
+    }
+
+    #[test]
     fn the_allowed_origins_are_written_as_browsers_write_them() {
         let given = settings()
             .with("PLATFORM_DOMAIN", "Platform.example:443")
@@ -428,6 +462,8 @@ mod tests {
             ("PLATFORM_PORT_OFFSET", "60000"),
             ("PLATFORM_MODULE_DIAL_TIMEOUT", "2"),
             ("PLATFORM_GATEWAY_MAX_STREAMS", "0"),
+            ("PLATFORM_GATEWAY_MAX_CONNECTIONS_PER_ADDRESS", "-1"),
+            ("PLATFORM_GATEWAY_MAX_CONNECTIONS_PER_ADDRESS", "many"),
         ] {
             let problems = EdgeConfig::read(&settings().with(name, value)).expect_err(value);
             assert_eq!(problems.0.len(), 1, "{problems}");

@@ -10,15 +10,18 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_rustls::server::TlsStream;
 
 use crate::Edge;
 use crate::meter::Handshake;
+use crate::wire::admission::Admission;
 use crate::wire::connection;
-use crate::wire::listen::{Accepted, Listener};
-use crate::wire::proxy;
-use crate::wire::tls::{Handshakes, plain};
+use crate::wire::evictions::Evictions;
+use crate::wire::listen::{Accepted, Held, Listener};
+use crate::wire::sending::Sending;
+use crate::wire::tls::{Secured, plain};
 use crate::wire::upstream::SWEEP_EVERY;
 
 /// How often a worker shows that it is alive.
@@ -38,6 +41,7 @@ pub(crate) struct Door {
     pub(crate) socket: TcpListener,
     pub(crate) entrance: Entrance,
     pub(crate) places: Arc<Semaphore>,
+    pub(crate) evictions: Arc<Evictions>,
 }
 
 /// All workers; each tells when it has ended.
@@ -47,10 +51,10 @@ impl Crew {
     /// Starts a worker for each edge. The first one accepts as well: with one core nothing goes from thread to thread.
     pub(crate) fn start(
         edges: Vec<Arc<Edge>>,
-        handshakes: &Arc<Handshakes>,
+        admission: &Arc<Admission>,
         doors: Vec<Door>,
     ) -> io::Result<Self> {
-        let mut workers = edges.into_iter().map(|edge| Worker::new(edge, Arc::clone(handshakes))).enumerate();
+        let mut workers = edges.into_iter().map(|edge| Worker::new(edge, Arc::clone(admission))).enumerate();
         let Some((first, own)) = workers.next() else { return Ok(Self(Vec::new())) };
         let (mut others, mut finished) = (Vec::new(), Vec::new());
         for (number, worker) in workers {
@@ -79,29 +83,27 @@ impl Crew {
 /// What a worker serves its connections with.
 struct Worker {
     edge: Arc<Edge>,
-    handshakes: Arc<Handshakes>,
+    admission: Arc<Admission>,
     /// How many there are, those on their way to it among them.
     open: Arc<AtomicUsize>,
 }
 
 impl Worker {
-    fn new(edge: Arc<Edge>, handshakes: Arc<Handshakes>) -> Self {
-        Self { edge, handshakes, open: Arc::default() }
+    fn new(edge: Arc<Edge>, admission: Arc<Admission>) -> Self {
+        Self { edge, admission, open: Arc::default() }
     }
 
     /// Serves a connection on the runtime that this is called in.
     fn take(&self, accepted: Accepted, entrance: Entrance, counted: Counted) {
-        let (edge, handshakes) = (Arc::clone(&self.edge), Arc::clone(&self.handshakes));
-        self.edge.tasks.spawn(counted.until_end_of(async move {
-            serve(edge, &handshakes, accepted, entrance).await;
-        }));
+        let (edge, admission) = (Arc::clone(&self.edge), Arc::clone(&self.admission));
+        self.edge.tasks.spawn(counted.until_end_of(serve(edge, admission, accepted, entrance)));
     }
 
     /// Serves what the first worker accepts, until it accepts no more.
     async fn take_handed(self, mut handed: mpsc::UnboundedReceiver<Handed>) {
-        while let Some(Handed { stream, peer, place, entrance, counted }) = handed.recv().await {
+        while let Some(Handed { stream, peer, held, entrance, counted }) = handed.recv().await {
             match TcpStream::from_std(stream) {
-                Ok(stream) => self.take(Accepted { stream, peer, place }, entrance, counted),
+                Ok(stream) => self.take(Accepted { stream, peer, held }, entrance, counted),
                 Err(error) => tracing::warn!(%error, "a connection cannot be served"),
             }
         }
@@ -134,7 +136,7 @@ impl Drop for Counted {
 struct Handed {
     stream: std::net::TcpStream,
     peer: SocketAddr,
-    place: OwnedSemaphorePermit,
+    held: Held,
     entrance: Entrance,
     counted: Counted,
 }
@@ -151,8 +153,8 @@ const GONE: usize = usize::MAX / 2;
 impl Inbox {
     fn give(&self, accepted: Accepted, entrance: Entrance) {
         let counted = Counted::among(&self.open);
-        let Accepted { stream, peer, place } = accepted;
-        let hand = |stream| self.sender.send(Handed { stream, peer, place, entrance, counted });
+        let Accepted { stream, peer, held } = accepted;
+        let hand = |stream| self.sender.send(Handed { stream, peer, held, entrance, counted });
         match stream.into_std().map(hand) {
             Ok(Ok(())) => {}
             Ok(Err(_)) => {
@@ -197,8 +199,8 @@ fn worker_runtime() -> io::Result<Runtime> {
 /// The listeners as parts of the runtime.
 fn listeners(runtime: &Runtime, doors: Vec<Door>, edge: &Edge) -> io::Result<Vec<(Listener, Entrance)>> {
     let _inside = runtime.enter();
-    let listeners = doors.into_iter().map(|Door { socket, entrance, places }| {
-        Ok((Listener::new(socket, places, edge.meter.tally.clone())?, entrance))
+    let listeners = doors.into_iter().map(|Door { socket, entrance, places, evictions }| {
+        Ok((Listener::new(socket, places, evictions, edge.meter.tally.clone())?, entrance))
     });
     listeners.collect()
 }
@@ -242,43 +244,40 @@ async fn beat(edge: Arc<Edge>, number: usize) {
     }
 }
 
-async fn serve(edge: Arc<Edge>, handshakes: &Handshakes, accepted: Accepted, entrance: Entrance) {
+async fn serve(edge: Arc<Edge>, admission: Arc<Admission>, accepted: Accepted, entrance: Entrance) {
+    // What leads to a served connection is kept in no variable of this task: the task lasts as long as its connection.
     match entrance {
         Entrance::Plain => {
             let _open = edge.meter.connected("plain");
-            match introduced(&edge, accepted).await {
+            let heard = async { admission.heard(admission.admit(accepted).await?).await };
+            match Box::pin(heard).await {
                 Ok(accepted) => connection::serve(Arc::clone(&edge), plain(accepted)).await,
-                Err(error) => tracing::debug!(%error, "a balancer did not introduce its client"),
+                Err(error) => tracing::debug!(%error, "a connection was not served"),
             }
         }
         Entrance::Tls => {
             let _open = edge.meter.connected("tls");
-            let shaken = async { handshakes.handshake(introduced(&edge, accepted).await?).await };
-            // Kept in no variable of this task: it lasts as long as its connection.
-            let served = Box::pin(shaken).await.map(|secured| {
-                edge.meter.shook_hands(Handshake::Done, secured.version());
-                connection::serve(Arc::clone(&edge), secured)
-            });
-            match served {
+            let shaken = Box::pin(secured(&edge, &admission, accepted)).await;
+            match shaken.map(|secured| connection::serve(Arc::clone(&edge), secured)) {
                 Ok(served) => served.await,
-                Err(error) => {
-                    edge.meter.shook_hands(Handshake::of(&error), "none");
-                    tracing::debug!(%error, "a TLS handshake failed");
-                }
+                Err(error) => tracing::debug!(%error, "a connection was not served"),
             }
         }
     }
 }
 
-/// The connection with its client's address: the peer's own, or what a listed balancer says in front of it.
-async fn introduced(edge: &Edge, mut accepted: Accepted) -> io::Result<Accepted> {
-    if edge.config.proxies.contain(accepted.peer.ip()) {
-        let said = timeout(edge.config.timers.head, proxy::client(&mut accepted.stream, accepted.peer)).await;
-        let said = said.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        edge.meter.tally.proxied(said.is_ok());
-        accepted.peer = said?;
+async fn secured(
+    edge: &Edge,
+    admission: &Admission,
+    accepted: Accepted,
+) -> io::Result<Secured<TlsStream<Sending>>> {
+    let accepted = admission.admit(accepted).await?;
+    let shaken = admission.handshakes.handshake(accepted).await;
+    match &shaken {
+        Ok(secured) => edge.meter.shook_hands(Handshake::Done, secured.version()),
+        Err(error) => edge.meter.shook_hands(Handshake::of(error), "none"),
     }
-    Ok(accepted)
+    shaken
 }
 
 /// When each worker last showed that it is alive.

@@ -3,8 +3,9 @@
 //!
 //! | step | file | takes, gives |
 //! |---|---|---|
-//! | accept | `wire/listen.rs`, `crew.rs`, `wire/proxy.rs` | socket, `Accepted`, given to the worker with the fewest connections |
-//! | handshake | `wire/tls.rs`, `wire/sending.rs` | `Accepted`, `Secured` |
+//! | accept | `wire/listen.rs`, `crew.rs` | socket, `Accepted`, given to the worker with the fewest connections |
+//! | admit | `wire/admission.rs`, `proxy.rs`, `addresses.rs`, `evictions.rs` | `Accepted`, `Accepted` with its client's address, within that address's limit |
+//! | handshake | `wire/tls.rs`, `wire/hello.rs`, `wire/sending.rs` | `Accepted`, `Secured` |
 //! | serve | `wire/connection.rs`, `wire/h1/server.rs`, `wire/h2/server.rs`, `wire/h2/stream.rs` | `Secured`, many requests; HTTP/2's timers in `activity.rs`, its writes in `writes.rs` |
 //! | run | `way/exchange.rs` | request, response: the whole way on one screen |
 //! | guard | `way/guard.rs` | request, `Framed`, (preflight: `cors.rs`), `Guarded` |
@@ -71,8 +72,10 @@ use way::rate::RateLimits;
 use way::route::RouteTable;
 use way::routes::Service;
 use wire::Authority;
+use wire::admission::Admission;
 use wire::dates::Dates;
 use wire::drain::Drain;
+use wire::evictions::Evictions;
 use wire::listen::prepared;
 use wire::tls::Handshakes;
 use wire::trust::upstream_tls;
@@ -223,6 +226,19 @@ impl Common {
         Ok((common, written))
     }
 
+    /// What every connection passes before it is served.
+    fn admission(&self, evictions: &Arc<Evictions>) -> Admission {
+        let (config, tally) = (&self.config, &self.meter.tally);
+        let handshakes = Handshakes::new(
+            Arc::clone(&self.certificates),
+            Arc::clone(evictions),
+            &config.limits,
+            config.timers,
+            tally.clone(),
+        );
+        Admission::new(Arc::clone(config), handshakes, Arc::clone(evictions), tally.clone())
+    }
+
     /// The edge as one worker has it.
     fn edge(&self, worker: usize) -> Arc<Edge> {
         Arc::new(Edge {
@@ -267,20 +283,15 @@ pub async fn serve(
     let (common, written) = Common::start(config, stop)?;
     // Whoever drops this future ends the workers, too.
     let _ended = common.end.clone().drop_guard();
-    let limits = common.config.limits;
     let tally = common.meter.tally.clone();
-    let handshakes = Arc::new(Handshakes::new(
-        Arc::clone(&common.certificates),
-        &limits,
-        common.config.timers,
-        tally.clone(),
-    ));
+    let evictions = Arc::new(Evictions::new(common.drain.clone(), tally.clone()));
+    let admission = Arc::new(common.admission(&evictions));
     let edges = (0..common.config.workers).map(|worker| common.edge(worker)).collect();
-    let doors = doors(tls, plain, limits.connections)?;
+    let doors = doors(tls, plain, common.config.limits.connections, &evictions)?;
     let watcher = common.edge(common.config.workers);
     let watchers = watch(&watcher);
     warm(&watcher).await;
-    let crew = Crew::start(edges, &handshakes, doors)?;
+    let crew = Crew::start(edges, &admission, doors)?;
     begin_drain(&watcher).await;
     drain(&watcher, crew).await;
     drop((watchers, watcher, common));
@@ -314,11 +325,17 @@ async fn warm(edge: &Edge) {
 }
 
 /// Both listeners; together they take so many connections.
-fn doors(tls: TcpListener, plain: Option<TcpListener>, connections: usize) -> io::Result<Vec<Door>> {
+fn doors(
+    tls: TcpListener,
+    plain: Option<TcpListener>,
+    connections: usize,
+    evictions: &Arc<Evictions>,
+) -> io::Result<Vec<Door>> {
     let places = Arc::new(Semaphore::new(connections));
     let both = [Some((tls, Entrance::Tls)), plain.map(|plain| (plain, Entrance::Plain))];
     let doors = both.into_iter().flatten().map(|(socket, entrance)| {
-        Ok(Door { socket: prepared(socket)?, entrance, places: Arc::clone(&places) })
+        let (places, evictions) = (Arc::clone(&places), Arc::clone(evictions));
+        Ok(Door { socket: prepared(socket)?, entrance, places, evictions })
     });
     doors.collect()
 }

@@ -9,6 +9,7 @@ pub(crate) struct Tally {
     certificates: IntCounterVec,
     limited: IntCounterVec,
     waits: IntCounterVec,
+    closed: IntCounterVec,
     proxy_headers: IntCounterVec,
     /// Lines of the access log that found no room.
     pub(crate) log_dropped: IntCounter,
@@ -32,6 +33,15 @@ pub(crate) enum Wait {
     Descriptors,
 }
 
+/// Why a connection was closed before it was served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closed {
+    /// Its address has as many as it may.
+    AddressLimit,
+    /// It had said nothing, and others waited for a place.
+    Evicted,
+}
+
 impl Tally {
     pub(crate) fn new(metrics: &Metrics) -> prometheus::Result<Self> {
         let counter = |name: &str, help: &str, label: &str| {
@@ -52,6 +62,11 @@ impl Tally {
                 "platform_gateway_accept_waits_total",
                 "Times that new connections had to wait, by the limit.",
                 "limit",
+            )?,
+            closed: counter(
+                "platform_gateway_connections_closed_total",
+                "Connections closed before they were served, by the reason.",
+                "reason",
             )?,
             proxy_headers: counter(
                 "platform_gateway_proxy_headers_total",
@@ -84,6 +99,14 @@ impl Tally {
             Wait::Descriptors => "descriptors",
         };
         self.waits.with_label_values(&[word]).inc();
+    }
+
+    pub(crate) fn closed(&self, closed: Closed) {
+        let word = match closed {
+            Closed::AddressLimit => "address_limit",
+            Closed::Evicted => "evicted",
+        };
+        self.closed.with_label_values(&[word]).inc();
     }
 
     pub(crate) fn proxied(&self, usable: bool) {

@@ -87,6 +87,8 @@ def start_edge(program, folder, ports, name="edge", cores=(0,)):
         # The access log is off unless it is asked for.
         "PLATFORM_LOG": "info",
         "PLATFORM_LOG_FORMAT": "json",
+        # All load comes from one address.
+        "PLATFORM_GATEWAY_MAX_CONNECTIONS_PER_ADDRESS": "0",
         "PLATFORM_EDGE_ADDR": f"127.0.0.1:{ports[name]}",
         "PLATFORM_EDGE_PLAIN_ADDR": f"127.0.0.1:{ports[name + '-plain']}",
         "PLATFORM_TLS_CERT": str(folder / "cert.pem"),

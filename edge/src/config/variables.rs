@@ -211,6 +211,13 @@ pub(super) const MAX_CONNECTIONS: Variable = Variable::new(
     Some("10000"),
     "Most connections; past it accepting waits",
 );
+// More than an office behind one address has open; far less than all. Behind a balancer every client has its address.
+pub(super) const MAX_CONNECTIONS_PER_ADDRESS: Variable = Variable::new(
+    "PLATFORM_GATEWAY_MAX_CONNECTIONS_PER_ADDRESS",
+    Kind::Integer,
+    None,
+    "Most connections of one client address (IPv6: of a /64), 0 for no limit; default 1000, and none where PLATFORM_TRUSTED_PROXIES or PLATFORM_PROXY_PROTOCOL is set",
+);
 pub(super) const MAX_HANDSHAKES: Variable = Variable::new(
     "PLATFORM_GATEWAY_MAX_HANDSHAKES",
     Kind::Integer,
@@ -264,6 +271,7 @@ pub const VARIABLES: &[Variable] = &[
     KEEP_ALIVE,
     MAX_STREAMS,
     MAX_CONNECTIONS,
+    MAX_CONNECTIONS_PER_ADDRESS,
     MAX_HANDSHAKES,
     MAX_TUNNELS,
     tls::TLS_PAIRS,

@@ -1,7 +1,10 @@
 //! The TLS configuration of this moment: every pair, each shown to the clients that ask for one of its names, and the
 //! authorities of client certificates. The files are looked at every second; a set that cannot be used as a whole is
-//! logged and counted, and the one in use stays. Tickets outlive a change; their keys rotate by themselves.
+//! logged and counted, and the one in use stays. Tickets outlive a renewal, and their keys rotate by themselves; they end
+//! when the authorities of client certificates change, or the names of a pair. A ticket carries its client's certificate,
+//! so each one that is used is held against the authorities and the clock once more.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,11 +13,12 @@ use arc_swap::ArcSwap;
 use ring::digest::{self, SHA256_OUTPUT_LEN};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{Ticketer, default_provider};
-use rustls::server::{ProducesTickets, VerifierBuilderError, WebPkiClientVerifier};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, ProducesTickets, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::sign::CertifiedKey;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::{HandshakeKind, RootCertStore, ServerConfig, ServerConnection};
 use rustls_pki_types::pem::{self, PemObject};
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 
 use super::expiry;
 use super::names::ByName;
@@ -54,17 +58,87 @@ pub enum CertificateError {
 pub(crate) struct Certificates {
     files: TlsFiles,
     present: ArcSwap<Usable>,
-    tickets: Arc<dyn ProducesTickets>,
     provider: Arc<CryptoProvider>,
     /// Digest of what was read last, usable or not. Times and sizes would miss two writes in one tick of the clock.
     seen: Mutex<Digest>,
 }
 
 /// A set that can be used.
-struct Usable {
+pub(crate) struct Usable {
     config: Arc<ServerConfig>,
+    /// Where client certificates are verified.
+    clients: Option<Clients>,
     /// When the first of all chains ends, in seconds since 1970.
     expiry: Option<i64>,
+    policy: Policy,
+    /// Those of one policy.
+    tickets: Arc<dyn ProducesTickets>,
+}
+
+/// How client certificates are verified.
+struct Clients {
+    verifier: Arc<dyn ClientCertVerifier>,
+    /// Takes no ticket, for a client that has one which may not be used, and gives new ones.
+    full: Arc<ServerConfig>,
+}
+
+/// What a ticket was given under: where any of this changes, tickets from before are worth nothing.
+#[derive(PartialEq, Eq)]
+struct Policy {
+    /// Certificates of the authorities, and whether a client's is required.
+    clients: Option<(BTreeSet<Vec<u8>>, bool)>,
+    /// Of each pair.
+    names: Vec<Option<Vec<u8>>>,
+}
+
+/// Gives tickets and takes none.
+#[derive(Debug)]
+struct GivesOnly(Arc<dyn ProducesTickets>);
+
+impl ProducesTickets for GivesOnly {
+    fn enabled(&self) -> bool {
+        self.0.enabled()
+    }
+
+    fn lifetime(&self) -> u32 {
+        self.0.lifetime()
+    }
+
+    fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
+        self.0.encrypt(plain)
+    }
+
+    fn decrypt(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+impl Usable {
+    pub(crate) fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.config)
+    }
+
+    /// For a client whose ticket may not be used; `None` where all may be.
+    pub(crate) fn full(&self) -> Option<Arc<ServerConfig>> {
+        self.clients.as_ref().map(|clients| Arc::clone(&clients.full))
+    }
+
+    /// Whether a session may go on: a resumed one brings its client's certificate along, which may have ended since.
+    pub(crate) fn may_go_on(&self, session: &ServerConnection) -> bool {
+        let Some(Clients { verifier, .. }) = &self.clients else { return true };
+        if session.handshake_kind() != Some(HandshakeKind::Resumed) {
+            return true;
+        }
+        match session.peer_certificates() {
+            Some([own, others @ ..]) => verifier.verify_client_cert(own, others, UnixTime::now()).is_ok(),
+            Some([]) | None => !verifier.client_auth_mandatory(),
+        }
+    }
+
+    /// Whether client certificates that were verified by this set are verified still.
+    fn agrees_with(&self, other: &Self) -> bool {
+        self.clients.is_none() || Arc::ptr_eq(&self.tickets, &other.tickets)
+    }
 }
 
 type Digest = [u8; SHA256_OUTPUT_LEN];
@@ -80,13 +154,23 @@ impl Certificates {
     /// Reads the files; at the start an unusable set is an error.
     pub(crate) fn read(files: TlsFiles) -> Result<Self, CertificateError> {
         let contents = Contents::read(&files)?;
-        let (tickets, provider) = (Ticketer::new()?, Arc::new(default_provider()));
-        let present = ArcSwap::new(contents.parse(&files, &tickets, &provider)?);
-        Ok(Self { seen: Mutex::new(contents.digest()), files, present, tickets, provider })
+        let provider = Arc::new(default_provider());
+        let present = ArcSwap::from_pointee(contents.parse(&files, None, &provider)?);
+        Ok(Self { seen: Mutex::new(contents.digest()), files, present, provider })
     }
 
-    pub(crate) fn present(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.present.load().config)
+    pub(crate) fn present(&self) -> Arc<Usable> {
+        self.present.load_full()
+    }
+
+    /// Whether client certificates are verified, by whatever authorities.
+    pub(crate) const fn verify_clients(&self) -> bool {
+        self.files.clients.is_some()
+    }
+
+    /// Whether a client that was let in by `set` would be let in now: the authorities may have changed beside a handshake.
+    pub(crate) fn confirm(&self, set: &Usable) -> bool {
+        set.agrees_with(&self.present.load())
     }
 
     /// When the first chain in use ends, in seconds since 1970.
@@ -124,9 +208,9 @@ impl Certificates {
         if before == digest {
             return None;
         }
-        match contents.parse(&self.files, &self.tickets, &self.provider) {
+        match contents.parse(&self.files, Some(&self.present.load()), &self.provider) {
             Ok(fresh) => {
-                self.present.store(fresh);
+                self.present.store(Arc::new(fresh));
                 tracing::info!(pairs = self.files.pairs.len(), "the new TLS files are in use");
                 Some(Reload::Used)
             }
@@ -166,33 +250,68 @@ impl Contents {
     fn parse(
         &self,
         files: &TlsFiles,
-        tickets: &Arc<dyn ProducesTickets>,
+        before: Option<&Usable>,
         provider: &Arc<CryptoProvider>,
-    ) -> Result<Arc<Usable>, CertificateError> {
+    ) -> Result<Usable, CertificateError> {
         let builder = ServerConfig::builder_with_provider(Arc::clone(provider))
             .with_safe_default_protocol_versions()?;
-        let builder = match (&files.clients, &self.authorities) {
+        let clients = match (&files.clients, &self.authorities) {
             (Some(clients), Some(text)) => {
-                let roots = Arc::new(authorities(text, &clients.authorities)?);
-                let verifier = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider));
-                let verifier = if clients.required { verifier } else { verifier.allow_unauthenticated() };
-                builder.with_client_cert_verifier(verifier.build()?)
+                Some((certificates(text, &clients.authorities)?, clients.required))
             }
-            _ => builder.with_no_client_auth(),
+            _ => None,
         };
-        let mut by_name = ByName::default();
-        let mut expiry = None;
+        let verifier = clients
+            .as_ref()
+            .map(|(authorities, required)| client_verifier(authorities, *required, provider))
+            .transpose()?;
+        let builder = match &verifier {
+            Some(verifier) => builder.with_client_cert_verifier(Arc::clone(verifier)),
+            None => builder.with_no_client_auth(),
+        };
+        let (mut by_name, mut expiry, mut names) = (ByName::default(), None, Vec::new());
         for (pair, (chain, key)) in files.pairs.iter().zip(&self.pairs) {
             let certified = certified(pair, chain, key, provider)?;
             let ends = certified.cert.iter().filter_map(|certificate| expiry::not_after(certificate)).min();
             expiry = [expiry, ends].into_iter().flatten().min();
+            names.push(expiry::names(certified.end_entity_cert()?).map(<[u8]>::to_vec));
             by_name.add(certified)?;
         }
         let mut config = builder.with_cert_resolver(Arc::new(by_name));
         config.alpn_protocols = vec![ALPN_H2.to_vec(), ALPN_HTTP1.to_vec()];
-        config.ticketer = Arc::clone(tickets);
-        Ok(Arc::new(Usable { config: Arc::new(config), expiry }))
+        let bytes =
+            |authorities: Vec<CertificateDer<'_>>| authorities.iter().map(|der| der.to_vec()).collect();
+        let clients = clients.map(|(authorities, required)| (bytes(authorities), required));
+        let policy = Policy { clients, names };
+        let tickets = match before.filter(|before| before.policy == policy) {
+            Some(before) => Arc::clone(&before.tickets),
+            None => Ticketer::new()?,
+        };
+        config.ticketer = Arc::clone(&tickets);
+        let clients = verifier.map(|verifier| Clients { verifier, full: full_only(&config) });
+        Ok(Usable { config: Arc::new(config), clients, expiry, policy, tickets })
     }
+}
+
+fn client_verifier(
+    authorities: &[CertificateDer<'static>],
+    required: bool,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, CertificateError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in authorities {
+        roots.add(certificate.clone())?;
+    }
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    Ok(if required { verifier } else { verifier.allow_unauthenticated() }.build()?)
+}
+
+/// The same without abbreviated handshakes.
+fn full_only(config: &ServerConfig) -> Arc<ServerConfig> {
+    let mut config = config.clone();
+    config.ticketer = Arc::new(GivesOnly(config.ticketer));
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    Arc::new(config)
 }
 
 fn certificates(text: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
@@ -212,14 +331,6 @@ fn certified(
     let unreadable = |source| CertificateError::Unreadable { path: pair.key.clone(), source };
     let key = PrivateKeyDer::from_pem_slice(key).map_err(unreadable)?;
     Ok(Arc::new(CertifiedKey::from_der(chain, key, provider)?))
-}
-
-fn authorities(text: &[u8], path: &Path) -> Result<RootCertStore, CertificateError> {
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(text, path)? {
-        roots.add(certificate)?;
-    }
-    Ok(roots)
 }
 
 #[cfg(test)]

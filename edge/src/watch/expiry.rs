@@ -1,5 +1,5 @@
-//! When a certificate ends: the one field of its DER that the edge reads itself, for the operator's alert. Pure. It
-//! decides nothing: whether a certificate can be used is rustls's business.
+//! When a certificate ends, for the operator's alert, and the names it holds, for its tickets: the two fields of its DER
+//! that the edge reads itself. Pure. It decides nothing: whether a certificate can be used is rustls's business.
 
 use time::{Date, Month, Time};
 
@@ -8,19 +8,49 @@ const SEQUENCE: u8 = 0x30;
 const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
+/// `[3]`, where there are extensions.
+const EXTENSIONS: u8 = 0xa3;
+const OBJECT_IDENTIFIER: u8 = 0x06;
+/// 2.5.29.17.
+const SUBJECT_ALTERNATIVE_NAME: [u8; 3] = [0x55, 0x1d, 0x11];
 
 /// `notAfter` in seconds since 1970; `None` when the bytes are no certificate.
 pub(super) fn not_after(certificate: &[u8]) -> Option<i64> {
+    // Serial number, algorithm, issuer.
+    let (validity, _) = sequence(fields_after(certificate, 3)?)?;
+    let (_, _, end) = element(validity)?;
+    let (tag, text, _) = element(end)?;
+    seconds(tag, std::str::from_utf8(text).ok()?)
+}
+
+/// The extension that holds the names, as it stands; `None` when there is none, or the bytes are no certificate.
+pub(super) fn names(certificate: &[u8]) -> Option<&[u8]> {
+    // And validity, subject, key.
+    let mut fields = fields_after(certificate, 6)?;
+    loop {
+        let (tag, content, rest) = element(fields)?;
+        if tag == EXTENSIONS {
+            let (mut extensions, _) = sequence(content)?;
+            loop {
+                let (extension, rest) = sequence(extensions)?;
+                let (tag, identifier, value) = element(extension)?;
+                if tag == OBJECT_IDENTIFIER && identifier == SUBJECT_ALTERNATIVE_NAME {
+                    return Some(value);
+                }
+                extensions = rest;
+            }
+        }
+        fields = rest;
+    }
+}
+
+/// What follows the version and so many more fields.
+fn fields_after(certificate: &[u8], count: usize) -> Option<&[u8]> {
     let (certificate, _) = sequence(certificate)?;
     let (signed, _) = sequence(certificate)?;
     let (tag, _, after_first) = element(signed)?;
     let fields = if tag == VERSION { after_first } else { signed };
-    // Serial number, algorithm, issuer.
-    let validity = (0..3).try_fold(fields, |fields, _| element(fields).map(|(_, _, rest)| rest))?;
-    let (validity, _) = sequence(validity)?;
-    let (_, _, end) = element(validity)?;
-    let (tag, text, _) = element(end)?;
-    seconds(tag, std::str::from_utf8(text).ok()?)
+    (0..count).try_fold(fields, |fields, _| element(fields).map(|(_, _, rest)| rest))
 }
 
 fn sequence(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -89,10 +119,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_certificate_has_no_end() {
+    fn the_names_of_a_certificate_are_told_apart_whatever_else_it_holds() {
+        let made = |names: &[&str], year| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            let mut params = CertificateParams::new(names).expect("parameters");
+            params.not_after = date_time_ymd(year, 3, 1);
+            let key = KeyPair::generate().expect("a key");
+            params.self_signed(&key).expect("a certificate").der().to_vec()
+        };
+        let one = made(&["a.example"], 2030);
+        assert!(names(&one).is_some());
+        assert_eq!(names(&one), names(&made(&["a.example"], 2031)), "renewed");
+        for others in [&["b.example"][..], &["a.example", "b.example"], &["127.0.0.1"]] {
+            assert_ne!(names(&one), names(&made(others, 2030)), "{others:?}");
+        }
+        assert_eq!(names(&made(&[], 2030)), None);
+    }
+
+    #[test]
+    fn what_is_no_whole_certificate_has_no_end_and_no_names() {
         let whole = ending(2030);
         for length in 0..whole.len() {
-            assert_eq!(not_after(whole.get(..length).expect("a part")), None, "{length}");
+            let part = whole.get(..length).expect("a part");
+            assert_eq!((not_after(part), names(part)), (None, None), "{length}");
         }
         for (tag, text) in [
             (UTC_TIME, "300301000000"),

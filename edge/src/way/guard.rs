@@ -204,6 +204,7 @@ mod tests {
             module_body: None,
             streams: 1,
             connections: 1,
+            connections_per_address: None,
             handshakes: 1,
             tunnels: 1,
         };

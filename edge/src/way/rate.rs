@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::guard::Guarded;
 use super::refusal::Refusal;
 use crate::config::{Rate, Rates};
+use crate::wire::addresses;
 
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -155,10 +156,7 @@ fn client(peer: IpAddr, behind_trusted_proxy: bool, headers: &HeaderMap) -> IpAd
         last.to_str().ok()?.rsplit(',').next()?.trim().parse().ok()
     };
     let address: IpAddr = if behind_trusted_proxy { said().unwrap_or(peer) } else { peer };
-    match address.to_canonical() {
-        IpAddr::V6(wide) => IpAddr::V6(Ipv6Addr::from(u128::from(wide) >> 64 << 64)),
-        narrow @ IpAddr::V4(_) => narrow,
-    }
+    addresses::client(address)
 }
 
 #[cfg(test)]

@@ -25,19 +25,19 @@ pub(crate) fn serve<S>(edge: Arc<Edge>, secured: Secured<S>) -> BoxFuture<'stati
 where
     S: ClientSocket,
 {
-    let Secured { stream, peer, protocol, scheme, place } = secured;
+    let Secured { stream, peer, protocol, scheme, held } = secured;
     let peer = Peer { address: peer, scheme };
     match protocol {
         Protocol::Http1 => {
             let connection = Connection::new(edge, stream, peer);
             Box::pin(async move {
                 connection.serve().await;
-                drop(place);
+                drop(held);
             })
         }
         Protocol::Http2 => Box::pin(async move {
             h2::server::serve(edge, stream, peer).await;
-            drop(place);
+            drop(held);
         }),
     }
 }

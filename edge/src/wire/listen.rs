@@ -1,5 +1,5 @@
-//! One acceptor a listener: sockets in, [`Accepted`] out. Past the limit of connections it waits, so nothing is dropped
-//! silently; accept errors (no free file descriptors) back off instead of spinning.
+//! One acceptor a listener: sockets in, [`Accepted`] out. Past the limit of connections it waits, and asks for room: only
+//! connections that have said nothing for a while make it; accept errors (no free file descriptors) back off instead of spinning.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,17 +11,37 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::unconstrained;
 use tokio::time::timeout;
 
+use super::addresses::Slot;
 use super::drain::Drain;
+use super::evictions::Evictions;
 use crate::tally::{Tally, Wait};
 
 /// Wait after an accept error: long enough not to burn a core, short enough to recover within two seconds.
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
 
-/// A client's socket; its place among the connections is free again when this is dropped.
+/// A client's socket.
 pub(crate) struct Accepted {
     pub(crate) stream: TcpStream,
     pub(crate) peer: SocketAddr,
-    pub(crate) place: OwnedSemaphorePermit,
+    pub(crate) held: Held,
+}
+
+/// What a connection has of the limits: its place among all, and among those of its address. Both are free again when this
+/// is dropped.
+pub(crate) struct Held {
+    _place: OwnedSemaphorePermit,
+    slot: Option<Slot>,
+}
+
+impl Held {
+    pub(super) fn count_for(&mut self, slot: Slot) {
+        self.slot = Some(slot);
+    }
+
+    /// The connection among those of its address; `None` where they are not counted.
+    pub(super) const fn slot(&self) -> Option<&Slot> {
+        self.slot.as_ref()
+    }
 }
 
 /// As many connections wait in the socket from now on as the system allows (`net.core.somaxconn`): past that a client hears
@@ -37,6 +57,7 @@ pub(crate) fn prepared(socket: TcpListener) -> io::Result<std::net::TcpListener>
 pub(crate) struct Listener {
     socket: TcpListener,
     places: Arc<Semaphore>,
+    evictions: Arc<Evictions>,
     tally: Tally,
 }
 
@@ -45,9 +66,10 @@ impl Listener {
     pub(crate) fn new(
         socket: std::net::TcpListener,
         places: Arc<Semaphore>,
+        evictions: Arc<Evictions>,
         tally: Tally,
     ) -> io::Result<Self> {
-        Ok(Self { socket: TcpListener::from_std(socket)?, places, tally })
+        Ok(Self { socket: TcpListener::from_std(socket)?, places, evictions, tally })
     }
 
     /// Gives every connection until the drain begins, and then those that wait already: the system has shaken hands with
@@ -66,7 +88,8 @@ impl Listener {
     /// The next connection, once there is a place for it; `None` only when the limit itself is gone.
     async fn accept(&self) -> Option<Accepted> {
         let (stream, peer) = self.next().await;
-        Some(Accepted { stream, peer, place: self.place().await? })
+        let held = Held { _place: self.place().await?, slot: None };
+        Some(Accepted { stream, peer, held })
     }
 
     async fn next(&self) -> (TcpStream, SocketAddr) {
@@ -88,6 +111,7 @@ impl Listener {
             return Some(place);
         }
         self.tally.waited(Wait::Connections);
+        let _room = self.evictions.want();
         Arc::clone(&self.places).acquire_owned().await.ok()
     }
 }
@@ -107,7 +131,9 @@ mod tests {
         let socket = prepared(socket).expect("a socket");
         let metrics = Metrics::new("gateway", "0", "test").expect("a registry");
         let tally = Tally::new(&metrics).expect("its families");
-        (Listener::new(socket, Arc::new(Semaphore::new(places)), tally).expect("a listener"), address)
+        let evictions = Arc::new(Evictions::new(Drain::default(), tally.clone()));
+        let places = Arc::new(Semaphore::new(places));
+        (Listener::new(socket, places, evictions, tally).expect("a listener"), address)
     }
 
     async fn client(address: SocketAddr) -> (TcpStream, SocketAddr) {

@@ -2,17 +2,21 @@
 //! knows a route, a caller or a code.
 
 pub(crate) mod activity;
+pub(crate) mod addresses;
+pub(crate) mod admission;
 pub(crate) mod alarm;
 pub(crate) mod body;
 pub(crate) mod connection;
 pub(crate) mod credit;
 pub(crate) mod dates;
 pub(crate) mod drain;
+pub(crate) mod evictions;
 pub(crate) mod frames;
 pub(crate) mod h1;
 pub(crate) mod h2;
 mod h2c;
 pub(crate) mod headers;
+mod hello;
 pub(crate) mod incoming;
 mod informing;
 mod lasting;
@@ -22,7 +26,7 @@ pub(crate) mod place;
 pub(crate) mod pool;
 pub(crate) mod proxy;
 mod records;
-mod sending;
+pub(crate) mod sending;
 pub(crate) mod share;
 mod socket;
 pub(crate) mod spelling;

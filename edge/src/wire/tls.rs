@@ -1,19 +1,23 @@
-//! TLS: a bounded number of handshakes at once, each within its budget, with the certificate of this moment.
+//! TLS: a bounded number of handshakes at once, each within its budget, with the certificate of this moment. A handshake
+//! begins when its client has said hello; a ticket that may not be used leads to a full one.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rustls::ProtocolVersion;
+use rustls::{HandshakeKind, ProtocolVersion};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::StartHandshake;
 use tokio_rustls::server::TlsStream;
 
 use super::activity::Protocol;
-use super::listen::Accepted;
+use super::addresses::Slot;
+use super::evictions::Evictions;
+use super::hello::{self, Hello};
+use super::listen::{Accepted, Held};
 use super::sending::Sending;
 use crate::config::{Limits, Timers};
 use crate::tally::{Tally, Wait};
@@ -30,7 +34,7 @@ pub(crate) struct Secured<S> {
     pub(crate) peer: SocketAddr,
     pub(crate) protocol: Protocol,
     pub(crate) scheme: Scheme,
-    pub(crate) place: OwnedSemaphorePermit,
+    pub(crate) held: Held,
 }
 
 /// How the client reached this listener.
@@ -63,51 +67,100 @@ impl Secured<TlsStream<Sending>> {
 /// Ends TLS.
 pub(crate) struct Handshakes {
     certificates: Arc<Certificates>,
+    evictions: Arc<Evictions>,
     at_once: Semaphore,
     timers: Timers,
     tally: Tally,
 }
 
+/// A handshake's place among all, and among those of its address.
+struct Turn<'a> {
+    _of_all: SemaphorePermit<'a>,
+    _of_address: Option<SemaphorePermit<'a>>,
+}
+
 impl Handshakes {
     pub(crate) fn new(
         certificates: Arc<Certificates>,
+        evictions: Arc<Evictions>,
         limits: &Limits,
         timers: Timers,
         tally: Tally,
     ) -> Self {
-        Self { certificates, at_once: Semaphore::new(limits.handshakes), timers, tally }
+        Self { certificates, evictions, at_once: Semaphore::new(limits.handshakes), timers, tally }
     }
 
     pub(crate) async fn handshake(&self, accepted: Accepted) -> io::Result<Secured<TlsStream<Sending>>> {
-        let Accepted { stream, peer, place } = accepted;
-        let acceptor = TlsAcceptor::from(self.certificates.present());
+        let Accepted { mut stream, peer, held } = accepted;
+        let deadline = Instant::now() + self.timers.tls;
+        let hello = hello::read(&mut stream, self.certificates.verify_clients());
+        let hello = self.evictions.hear(deadline, hello).await??;
         let shaken = async {
-            let _one_of_many = if let Ok(turn) = self.at_once.try_acquire() {
-                turn
-            } else {
-                self.tally.waited(Wait::Handshakes);
-                self.at_once.acquire().await.map_err(io::Error::other)?
-            };
-            let mut stream = acceptor.accept(Sending::new(stream)).await?;
-            let (socket, session) = stream.get_mut();
-            socket.settle();
-            if session.protocol_version() != Some(ProtocolVersion::TLSv1_3) {
-                // The client waits for the server's last words before it says anything.
-                stream.flush().await?;
-            }
-            io::Result::Ok(stream)
+            let _turn = self.turn(&held).await?;
+            self.shake(stream, hello).await
         };
-        let stream = timeout(self.timers.tls, shaken)
-            .await
-            .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        let stream =
+            timeout_at(deadline, shaken).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         let h2 = stream.get_ref().1.alpn_protocol() == Some(ALPN_H2);
         let protocol = if h2 { Protocol::Http2 } else { Protocol::Http1 };
-        Ok(Secured { stream, peer, protocol, scheme: Scheme::Https, place })
+        Ok(Secured { stream, peer, protocol, scheme: Scheme::Https, held })
+    }
+
+    /// Waits first for those of the same address, so that they stand in nobody else's way.
+    async fn turn<'a>(&'a self, held: &'a Held) -> io::Result<Turn<'a>> {
+        let of_address = held.slot().map(Slot::handshakes);
+        if let Some(turn) = self.turn_at_once(of_address) {
+            return Ok(turn);
+        }
+        self.tally.waited(Wait::Handshakes);
+        let of_address = match of_address {
+            Some(handshakes) => Some(handshakes.acquire().await.map_err(io::Error::other)?),
+            None => None,
+        };
+        let of_all = self.at_once.acquire().await.map_err(io::Error::other)?;
+        Ok(Turn { _of_all: of_all, _of_address: of_address })
+    }
+
+    fn turn_at_once<'a>(&'a self, of_address: Option<&'a Semaphore>) -> Option<Turn<'a>> {
+        let of_address = of_address.map(Semaphore::try_acquire).transpose().ok()?;
+        Some(Turn { _of_all: self.at_once.try_acquire().ok()?, _of_address: of_address })
+    }
+
+    async fn shake(&self, stream: TcpStream, hello: Hello) -> io::Result<TlsStream<Sending>> {
+        let Hello { accepted, bytes } = hello;
+        let set = self.certificates.present();
+        let (mut known, mut anew) = (false, Ok(()));
+        let start = StartHandshake::from_parts(accepted, Sending::new(stream));
+        let shaking = start.into_stream_with(set.config(), |session| {
+            if session.handshake_kind() != Some(HandshakeKind::Resumed) {
+                return;
+            }
+            known = set.may_go_on(session);
+            if let (false, Some(bytes), Some(full)) = (known, &bytes, set.full()) {
+                anew = hello::begin_anew(bytes, full).map(|fresh| *session = fresh);
+            }
+        });
+        anew?;
+        let mut stream = shaking.await?;
+        // A ticket may have come with a second hello, and the authorities may have changed meanwhile.
+        if !((known || set.may_go_on(stream.get_ref().1)) && self.certificates.confirm(&set)) {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "the client's certificate has ended",
+            ));
+        }
+        let (socket, session) = stream.get_mut();
+        socket.settle();
+        if session.protocol_version() != Some(ProtocolVersion::TLSv1_3) {
+            // The client waits for the server's last words before it says anything.
+            stream.flush().await?;
+        }
+        Ok(stream)
     }
 }
 
 /// A connection of the listener without TLS.
 pub(crate) fn plain(accepted: Accepted) -> Secured<TcpStream> {
-    let Accepted { stream, peer, place } = accepted;
-    Secured { stream, peer, protocol: Protocol::Http1, scheme: Scheme::Http, place }
+    let Accepted { stream, peer, held } = accepted;
+    Secured { stream, peer, protocol: Protocol::Http1, scheme: Scheme::Http, held }
 }

@@ -26,6 +26,10 @@ impl TrustedProxies {
         true
     }
 
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn contain(&self, peer: IpAddr) -> bool {
         let peer = number(peer);
         self.0.iter().any(|(network, prefix)| {

@@ -1,10 +1,13 @@
-//! Connections and handshakes at their limits and one past them: whoever is past it waits, nobody is dropped, and a counter
-//! tells of it.
+//! Connections and handshakes at their limits and one past them: whoever is past it waits, nobody who was served is
+//! dropped, and a counter tells of it. A client that says nothing stands in nobody's way.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use crate::client::{Client, Version, request};
@@ -13,6 +16,8 @@ use crate::world::World;
 
 /// Long enough for a handshake that does not wait.
 const PATIENCE: Duration = Duration::from_millis(300);
+/// Longer than a silent connection is left alone.
+const LONG: Duration = Duration::from_millis(1_500);
 
 #[tokio::test]
 async fn one_connection_too_many_waits_until_another_has_left() {
@@ -35,19 +40,195 @@ async fn one_handshake_too_many_waits_until_another_has_ended() {
     let world = World::with(&limits).await;
     let bearer = world.bearer("admin");
     let mut known = alive(&world).await;
-    let silent = connected(&world).await;
+    let unfinished = greeted(&world).await;
     drop(alive(&world).await);
     assert_eq!(waits(&world, &mut known, &bearer, "handshakes").await, 0, "at the limit nobody waits");
-    let more = connected(&world).await;
+    let more = greeted(&world).await;
     let mut waiting = Box::pin(alive(&world));
-    assert!(timeout(PATIENCE, waiting.as_mut()).await.is_err(), "two that never speak are in its way");
+    assert!(timeout(PATIENCE, waiting.as_mut()).await.is_err(), "two that never end are in its way");
     assert!(waits(&world, &mut known, &bearer, "handshakes").await >= 1);
-    drop((silent, more));
+    drop((unfinished, more));
     timeout(SOON, waiting).await.expect("it is served once they have left");
+}
+
+#[tokio::test]
+async fn clients_that_say_nothing_or_not_all_of_hello_take_no_handshake() {
+    let limits = [("PLATFORM_GATEWAY_MAX_HANDSHAKES", "2"), ("PLATFORM_GATEWAY_WORKERS", "1")];
+    let world = World::with(&limits).await;
+    let bearer = world.bearer("admin");
+    let mut known = alive(&world).await;
+    let mut silent = Vec::new();
+    for said in [0, 1, 5, 100, hello().len() - 1] {
+        for _ in 0..20 {
+            let mut stream = connected(&world).await;
+            stream.write_all(&hello()[..said]).await.expect("written");
+            silent.push(stream);
+        }
+    }
+    timeout(SOON, alive(&world)).await.expect("none of a hundred is in its way");
+    assert_eq!(waits(&world, &mut known, &bearer, "handshakes").await, 0);
+    // The last byte makes a handshake of it.
+    for stream in silent.iter_mut().rev().take(2) {
+        stream.write_all(&hello()[hello().len() - 1..]).await.expect("written");
+        answered(stream).await;
+    }
+    let mut waiting = Box::pin(alive(&world));
+    assert!(timeout(PATIENCE, waiting.as_mut()).await.is_err(), "two that said hello are");
+    drop(silent);
+    timeout(SOON, waiting).await.expect("it is served once they have left");
+}
+
+#[tokio::test]
+async fn one_address_has_a_share_of_the_handshakes() {
+    // Of 32 an address has 8.
+    let limits = [("PLATFORM_GATEWAY_MAX_HANDSHAKES", "32"), ("PLATFORM_GATEWAY_WORKERS", "1")];
+    let world = World::with(&limits).await;
+    let mut hoard = Vec::new();
+    for _ in 0..8 {
+        hoard.push(greeted(&world).await);
+    }
+    let mut waiting = Box::pin(alive(&world));
+    assert!(timeout(PATIENCE, waiting.as_mut()).await.is_err(), "a ninth of the same address waits");
+    let mut other = from_elsewhere(world.tls).await;
+    other.write_all(&hello()).await.expect("written");
+    answered(&mut other).await;
+    hoard.pop();
+    timeout(SOON, waiting).await.expect("it is served once one of its own has left");
+}
+
+#[tokio::test]
+async fn a_hello_that_does_not_end_is_refused_with_its_seventeenth_kibibyte() {
+    let world = World::start().await;
+    // One message of 64 KiB less a byte, in records of 1 KiB.
+    let record = |first: bool| {
+        let mut payload = vec![0; 1_024];
+        if first {
+            payload[..4].copy_from_slice(&[1, 0, 0xff, 0xff]);
+        }
+        [&[0x16, 3, 1, 4, 0][..], &payload].concat()
+    };
+    let mut stream = connected(&world).await;
+    let mut sent = 0;
+    let closed = async {
+        loop {
+            if stream.write_all(&record(sent == 0)).await.is_err() {
+                return;
+            }
+            sent += 1;
+            if timeout(Duration::from_millis(50), stream.read(&mut [0])).await.is_ok() {
+                return;
+            }
+        }
+    };
+    timeout(SOON, closed).await.expect("the edge closes");
+    assert!((15..=17).contains(&sent), "{sent} KiB");
+}
+
+#[tokio::test]
+async fn a_hello_that_comes_in_pieces_is_a_hello() {
+    let world = World::start().await;
+    let mut stream = connected(&world).await;
+    for piece in hello().chunks(100) {
+        stream.write_all(piece).await.expect("written");
+        tokio::task::yield_now().await;
+    }
+    answered(&mut stream).await;
+}
+
+#[tokio::test]
+async fn past_the_limit_of_connections_those_that_say_nothing_make_room_and_no_others() {
+    for entrance in [|world: &World| world.tls, |world: &World| world.plain] {
+        let world = World::with(&[("PLATFORM_GATEWAY_MAX_CONNECTIONS", "3")]).await;
+        let bearer = world.bearer("admin");
+        let mut first = alive(&world).await;
+        let mut oldest = TcpStream::connect(entrance(&world)).await.expect("a connection");
+        // It is accepted before the next one.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let mut younger = TcpStream::connect(entrance(&world)).await.expect("a connection");
+        let mut second = timeout(SOON, alive(&world)).await.expect("one has made room, long before its time");
+        assert_eq!(timeout(SOON, oldest.read(&mut [0])).await.expect("closed").ok(), Some(0), "the oldest");
+        assert!(timeout(PATIENCE, younger.read(&mut [0])).await.is_err(), "one is enough");
+        assert_eq!(closed(&world, &mut first, &bearer, "evicted").await, 1);
+        let third = timeout(SOON, alive(&world)).await.expect("and the other");
+        let mut waiting = Box::pin(alive(&world));
+        assert!(timeout(LONG, waiting.as_mut()).await.is_err(), "whoever is served stays");
+        assert_eq!(closed(&world, &mut second, &bearer, "evicted").await, 2);
+        drop(third);
+        timeout(SOON, waiting).await.expect("it is served once there is a place");
+    }
+}
+
+#[tokio::test]
+async fn one_connection_too_many_of_an_address_is_closed_at_once_and_another_address_is_served() {
+    let world = World::with(&[("PLATFORM_GATEWAY_MAX_CONNECTIONS_PER_ADDRESS", "2")]).await;
+    let bearer = world.bearer("admin");
+    let mut first = alive(&world).await;
+    let second = alive(&world).await;
+    assert_eq!(closed(&world, &mut first, &bearer, "address_limit").await, 0, "at the limit");
+    for address in [world.tls, world.plain] {
+        let mut third = TcpStream::connect(address).await.expect("a connection");
+        assert_eq!(timeout(SOON, third.read(&mut [0])).await.expect("closed").ok(), Some(0));
+    }
+    assert_eq!(closed(&world, &mut first, &bearer, "address_limit").await, 2);
+    let mut other = from_elsewhere(world.plain).await;
+    other.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("written");
+    assert!(timeout(SOON, other.read(&mut [0])).await.expect("answered").is_ok_and(|length| length == 1));
+    drop(second);
+    let served = async {
+        // The edge sees the end of the second a moment later.
+        while crate::client::try_tls(world.tls, &world.root, Version::H1).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(SOON, served).await.expect("there is a place again");
+}
+
+#[tokio::test]
+async fn connections_of_a_trusted_proxy_are_not_counted_for_its_address() {
+    let limits =
+        [("PLATFORM_GATEWAY_MAX_CONNECTIONS_PER_ADDRESS", "1"), ("PLATFORM_TRUSTED_PROXIES", "127.0.0.1")];
+    let world = World::with(&limits).await;
+    let first = alive(&world).await;
+    drop((alive(&world).await, first));
+}
+
+/// A whole `ClientHello`.
+fn hello() -> Vec<u8> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().expect("versions");
+    let config = builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth();
+    let name = "localhost".try_into().expect("a name");
+    let mut client = rustls::ClientConnection::new(Arc::new(config), name).expect("a client");
+    let mut bytes = Vec::new();
+    client.write_tls(&mut bytes).expect("written");
+    bytes
+}
+
+/// The edge's first byte: a handshake is under way.
+async fn answered(stream: &mut TcpStream) {
+    let mut first = [0];
+    timeout(SOON, stream.read_exact(&mut first)).await.expect("in time").expect("a byte");
+    assert_eq!(first, [0x16], "a handshake");
+}
+
+/// A connection with a handshake that does not end.
+async fn greeted(world: &World) -> TcpStream {
+    let mut stream = connected(world).await;
+    stream.write_all(&hello()).await.expect("written");
+    answered(&mut stream).await;
+    stream
 }
 
 async fn connected(world: &World) -> TcpStream {
     TcpStream::connect(world.tls).await.expect("a connection")
+}
+
+/// A connection of another client address.
+async fn from_elsewhere(address: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind("127.0.0.2:0".parse().expect("an address")).expect("bound");
+    socket.connect(address).await.expect("a connection")
 }
 
 /// A connection that was served.
@@ -60,13 +241,20 @@ async fn alive(world: &World) -> Client {
 
 /// How often somebody waited for this limit, asked on a connection that is there already.
 async fn waits(world: &World, client: &mut Client, bearer: &str, limit: &str) -> u64 {
+    counted(world, client, bearer, "platform_gateway_accept_waits_total{", limit).await
+}
+
+/// How many connections were closed for this reason.
+async fn closed(world: &World, client: &mut Client, bearer: &str, reason: &str) -> u64 {
+    counted(world, client, bearer, "platform_gateway_connections_closed_total{", reason).await
+}
+
+async fn counted(world: &World, client: &mut Client, bearer: &str, family: &str, label: &str) -> u64 {
     world.superadmin(true, "ALLOWED");
     let route = request(Method::GET, "/api/platform/metrics", &[("authorization", bearer)], "");
     let reply = client.send(route).await;
     let text = std::str::from_utf8(&reply.body).expect("text");
-    let is_it = |line: &&str| {
-        line.starts_with("platform_gateway_accept_waits_total{") && line.contains(&format!("\"{limit}\""))
-    };
+    let is_it = |line: &&str| line.starts_with(family) && line.contains(&format!("\"{label}\""));
     text.lines()
         .find(is_it)
         .map_or(0, |line| line.rsplit(' ').next().and_then(|value| value.parse().ok()).expect("a number"))

@@ -33,6 +33,7 @@ mod provisioning;
 mod rates;
 mod raw;
 mod refusals;
+mod resumption;
 mod secured;
 mod stalls;
 mod streaming;

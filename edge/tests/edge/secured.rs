@@ -19,16 +19,16 @@ use tokio_rustls::client::TlsStream;
 use crate::world::World;
 
 /// Files of one test, gone with it.
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let folder = std::env::temp_dir().join(format!("edge-secured-{}", uuid::Uuid::now_v7()));
         std::fs::create_dir_all(&folder).expect("a folder");
         Self(folder)
     }
 
-    fn write(&self, name: &str, text: &str) -> String {
+    pub(crate) fn write(&self, name: &str, text: &str) -> String {
         let path = self.0.join(name);
         std::fs::write(&path, text).expect("a file");
         path.to_string_lossy().into_owned()
@@ -50,11 +50,11 @@ impl Drop for Folder {
     }
 }
 
-type Versions<'a> = &'a [&'static SupportedProtocolVersion];
-type Identity = Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>;
+pub(crate) type Versions<'a> = &'a [&'static SupportedProtocolVersion];
+pub(crate) type Identity = Option<(CertificateDer<'static>, PrivateKeyDer<'static>)>;
 
 /// A client that trusts these roots, and keeps its tickets.
-fn config(
+pub(crate) fn config(
     roots: &[&CertificateDer<'static>],
     versions: Versions<'_>,
     identity: Identity,
@@ -77,7 +77,7 @@ fn config(
     Arc::new(config)
 }
 
-async fn connect(
+pub(crate) async fn connect(
     world: &World,
     config: &Arc<ClientConfig>,
     name: &'static str,
@@ -88,7 +88,7 @@ async fn connect(
 }
 
 /// A request over the connection; its status.
-async fn ask(stream: &mut TlsStream<TcpStream>) -> std::io::Result<String> {
+pub(crate) async fn ask(stream: &mut TlsStream<TcpStream>) -> std::io::Result<String> {
     stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await?;
     stream.flush().await?;
     let mut answer = vec![0; 4_096];
@@ -96,7 +96,7 @@ async fn ask(stream: &mut TlsStream<TcpStream>) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&answer[..length.min(12)]).into_owned())
 }
 
-const OK: &str = "HTTP/1.1 200";
+pub(crate) const OK: &str = "HTTP/1.1 200";
 
 #[tokio::test]
 async fn every_name_gets_its_own_certificate_and_any_other_the_first() {
