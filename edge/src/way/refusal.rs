@@ -41,7 +41,7 @@ pub(crate) enum Refusal {
     NoTunnel,
     /// More requests than the rate allows.
     RateLimited { scope: &'static str, retry_after: u64 },
-    /// The path cannot be read, or reads two ways.
+    /// The path cannot be read, reads two ways, or hides what it means.
     Path(BadPath),
     /// A path id that is no UUID.
     PathId(&'static str),
@@ -203,6 +203,9 @@ impl Refusal {
             Self::Path(BadPath::Malformed) => Said::bad_request("The path is not well formed.", Value::Null),
             Self::Path(BadPath::TwoReadings) => {
                 Said::bad_request("The path can be read in two ways.", Value::Null)
+            }
+            Self::Path(BadPath::TooNested) => {
+                Said::bad_request("The path's escapes are nested too deep.", Value::Null)
             }
             Self::PathId(name) => Said::bad_request("A path id is not a UUID.", json!({ "parameter": name })),
             Self::NotFound => Said::bare(StatusCode::NOT_FOUND, code::NOT_FOUND, "There is nothing here."),

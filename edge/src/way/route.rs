@@ -4,7 +4,7 @@
 use http::Method;
 
 use super::guard::Guarded;
-use super::path::{self, Segment};
+use super::path::{self, BadPath, Reading, Segment};
 use super::refusal::Refusal;
 use super::routes::{FIXED, Guard, RESERVED_KEYS, Row, Verb};
 
@@ -89,7 +89,7 @@ impl RouteTable {
 
     /// The route of a method and a path.
     pub(crate) fn find(&self, method: &Method, path: &str) -> Result<Route, Refusal> {
-        if matches!(*method, Method::CONNECT | Method::TRACE) {
+        if is_never_forwarded(method) {
             return Err(Refusal::MethodNotAllowed { label: None, allow: FORWARDED_METHODS.to_owned() });
         }
         match plain_module(path) {
@@ -99,25 +99,22 @@ impl RouteTable {
     }
 
     fn read(&self, method: &Method, path: &str) -> Result<Route, Refusal> {
-        let segments = path::read(path).map_err(Refusal::Path)?;
-        let provider = provider(&segments)?;
-        path::agrees(path, &segments).map_err(Refusal::Path)?;
-        if let Some(route) = provider {
+        let reading = Reading::of(path).map_err(Refusal::Path)?;
+        // First: these are 404 in every spelling, in those among them that would be 400.
+        if reading.is_reserved_at_provider() {
+            return Err(Refusal::NotFound);
+        }
+        reading.reads_one_way().map_err(Refusal::Path)?;
+        if let Some(route) = provider(path, &reading)? {
             return Ok(route);
         }
-        if let Some(probe) = probe(method, &segments)? {
+        if let Some(probe) = probe(method, path)? {
             return Ok(probe);
         }
-        match segments.as_slice() {
-            [api, key, ..] if api.is("api") => {
-                match std::str::from_utf8(&key.decoded).ok().and_then(module_key) {
-                    Some(key) => Ok(Route { label: MODULE_LABEL, to: To::Module(key) }),
-                    None => self.fixed(method, &segments),
-                }
-            }
-            [first, ..] if first.is("access") || first.is(".well-known") => self.fixed(method, &segments),
-            _ => Err(Refusal::NotFound),
+        if let Some(key) = module_of(path) {
+            return Ok(Route { label: MODULE_LABEL, to: To::Module(key) });
         }
+        self.fixed(method, &reading.segments().ok_or(Refusal::NotFound)?)
     }
 
     #[inline(never)]
@@ -136,6 +133,22 @@ impl RouteTable {
             None => Err(Refusal::NotFound),
         }
     }
+}
+
+/// Methods that open a tunnel or echo a request, with what it holds of others. Methods have a case, but not to every server.
+fn is_never_forwarded(method: &Method) -> bool {
+    const NEVER: [&str; 3] = ["CONNECT", "TRACE", "TRACK"];
+    let is_usual = matches!(
+        *method,
+        Method::GET
+            | Method::HEAD
+            | Method::POST
+            | Method::PUT
+            | Method::PATCH
+            | Method::DELETE
+            | Method::OPTIONS
+    );
+    !is_usual && NEVER.iter().any(|never| method.as_str().eq_ignore_ascii_case(never))
 }
 
 fn parts(pattern: &'static str) -> Vec<Part> {
@@ -176,9 +189,14 @@ fn allow(rows: &[&Row]) -> String {
 
 /// The module of a path that reads one way as it stands, as nearly all do; anything else has to be read.
 fn plain_module(path: &str) -> Option<String> {
+    module_of(path).filter(|_| path::is_plain(path))
+}
+
+/// The module by whose prefix a path begins. No reading changes the prefix: it has nothing to decode, merge or strip.
+fn module_of(path: &str) -> Option<String> {
     let rest = path.strip_prefix("/api/")?;
     let end = rest.bytes().position(|byte| byte == b'/').unwrap_or(rest.len());
-    module_key(rest.get(..end)?).filter(|_| path::is_plain(path))
+    module_key(rest.get(..end)?)
 }
 
 fn module_key(key: &str) -> Option<String> {
@@ -189,32 +207,30 @@ fn module_key(key: &str) -> Option<String> {
 }
 
 /// The provider's prefixes: `/auth` is removed, `/realms` and `/resources` are its own.
-fn provider(segments: &[Segment<'_>]) -> Result<Option<Route>, Refusal> {
-    let Some((first, rest)) = segments.split_first() else { return Ok(None) };
-    let (label, own) = if first.is("auth") {
+fn provider(path: &str, reading: &Reading<'_>) -> Result<Option<Route>, Refusal> {
+    let below =
+        |prefix: &str| path.strip_prefix(prefix).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let (label, own) = if let Some(rest) = below("/auth") {
         ("/auth/{path}", rest)
-    } else if first.is("realms") {
-        ("/realms/{path}", segments)
-    } else if first.is("resources") {
-        ("/resources/{path}", segments)
+    } else if below("/realms").is_some() {
+        ("/realms/{path}", path)
+    } else if below("/resources").is_some() {
+        ("/resources/{path}", path)
     } else {
         return Ok(None);
     };
-    if path::is_reserved_at_provider(own) {
-        return Err(Refusal::NotFound);
+    if reading.hides_a_separator() {
+        return Err(Refusal::Path(BadPath::TwoReadings));
     }
-    let path = own.iter().fold(String::new(), |path, segment| path + "/" + segment.raw);
-    Ok(Some(Route { label, to: To::Provider(if path.is_empty() { "/".to_owned() } else { path }) }))
+    let own = if own.is_empty() { "/" } else { own };
+    Ok(Some(Route { label, to: To::Provider(own.to_owned()) }))
 }
 
-fn probe(method: &Method, segments: &[Segment<'_>]) -> Result<Option<Route>, Refusal> {
-    let [only] = segments else { return Ok(None) };
-    let (label, probe) = if only.is("healthz") {
-        ("/healthz", Probe::Alive)
-    } else if only.is("readyz") {
-        ("/readyz", Probe::Ready)
-    } else {
-        return Ok(None);
+fn probe(method: &Method, path: &str) -> Result<Option<Route>, Refusal> {
+    let (label, probe) = match path {
+        "/healthz" => ("/healthz", Probe::Alive),
+        "/readyz" => ("/readyz", Probe::Ready),
+        _ => return Ok(None),
     };
     if !matches!(*method, Method::GET | Method::HEAD) {
         return Err(Refusal::MethodNotAllowed { label: Some(label), allow: "GET, HEAD".to_owned() });
@@ -259,9 +275,14 @@ mod tests {
         assert_eq!(meaning(&Method::PUT, "/api/org/admin/members"), "405 POST, GET, HEAD");
         assert_eq!(meaning(&Method::GET, "/api/org/admin/members/7/link-user"), "405 POST, DELETE");
         assert_eq!(meaning(&Method::OPTIONS, "/healthz"), "405 GET, HEAD");
-        for method in [Method::TRACE, Method::CONNECT] {
+        for method in ["TRACE", "trace", "Track", "TRACK", "CONNECT", "connect"] {
+            let method = Method::from_bytes(method.as_bytes()).expect("a method");
             assert_eq!(meaning(&method, "/api/docs/v1/x"), format!("405 {FORWARDED_METHODS}"));
         }
+        assert_eq!(
+            meaning(&Method::from_bytes(b"TRACER").expect("a method"), "/api/docs/v1/x"),
+            "module docs"
+        );
     }
 
     #[test]
@@ -300,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_plain_path_leads_to_the_module_that_reading_it_finds() {
-        const PIECES: [&str; 10] = ["/", "/api", "/docs", "/org", "a", ".", "..", "%2e", "%2f", "\\"];
+        const PIECES: [&str; 11] = ["/", "/api", "/docs", "/org", "a", ";", ".", "..", "%2e", "%2f", "\\"];
         let table = RouteTable::new();
         let mut paths = vec!["/api".to_owned(), String::new()];
         let mut plain = 0;
@@ -333,6 +354,12 @@ mod tests {
             assert_eq!(meaning(&Method::GET, path), "404", "{path}");
         }
         assert_eq!(meaning(&Method::GET, "/api/docs/../../internal/x"), "400 TwoReadings");
+        for path in
+            ["/api/docs;x/v1", "/api;x/docs/v1", "/api//docs/v1", "//api/docs/v1", "/healthz;x", "/healthz/"]
+        {
+            assert_eq!(meaning(&Method::GET, path), "404", "{path}");
+        }
+        assert_eq!(meaning(&Method::GET, "/api/docs/v1/%25252541"), "400 TooNested");
     }
 
     #[test]
@@ -349,8 +376,12 @@ mod tests {
             "/realms/master/x",
             "/realms/p/../../auth/admin",
             "/auth/%61dmin",
+            "/auth/ready",
         ] {
             assert_eq!(meaning(&Method::GET, path), "404", "{path}");
+        }
+        for path in ["/realms/p/x/../y", "/realms/p/x%2fy", "/realms/%70/x", "/auth/realms/p/x/%2e%2e/y"] {
+            assert_eq!(meaning(&Method::GET, path), "400 TwoReadings", "{path}");
         }
     }
 

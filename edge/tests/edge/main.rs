@@ -28,6 +28,7 @@ mod idle;
 mod informational;
 mod limits;
 mod metrics;
+mod paths;
 mod provider;
 mod provisioning;
 mod rates;

@@ -47,13 +47,32 @@ async fn the_providers_own_parts_do_not_exist() {
         "/realms/x/../master/y",
         "/auth/metrics",
         "/auth/health/ready",
+        "/auth/ready",
+        "/auth/ready/",
+        "/auth/ready/x",
+        "/auth/READY",
+        "/auth/%72eady",
+        "/auth/%2572eady",
+        "/auth//ready",
+        "/auth/ready;x=1",
+        "/auth/x/../ready",
+        "/auth/x%2f..%2fready",
+        "/auth/ready%20",
         "/realms/..%2fadmin/x",
     ] {
         let reply = world.get(path, &[]).await;
         assert_eq!((reply.status, reply.code().as_str()), (404, "NOT_FOUND"), "{path}");
     }
-    for prefix in ["/admin", "/realms", "/metrics", "/health"] {
+    for prefix in ["/admin", "/realms", "/metrics", "/health", "/ready", "/READY", "/%", "//"] {
         assert!(world.backend.seen(prefix).is_empty(), "{prefix}");
+    }
+    for (honest, internal) in [
+        ("/auth/realms/platform/ready", "/realms/platform/ready"),
+        ("/auth/readiness", "/readiness"),
+        ("/resources/ready", "/resources/ready"),
+    ] {
+        let reply = world.get(honest, &[]).await;
+        assert_eq!((reply.status, reply.json()["data"]["path"].as_str()), (200, Some(internal)), "{honest}");
     }
 }
 

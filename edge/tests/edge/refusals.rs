@@ -83,10 +83,32 @@ async fn a_wrong_method_names_the_right_ones_and_needs_no_bearer() {
         assert_eq!((reply.status, reply.code().as_str()), (405, "METHOD_NOT_ALLOWED"));
         assert_eq!(reply.header("allow"), Some("POST, GET, HEAD"));
     }
-    assert_eq!(
-        world.send(crate::client::Version::H1, Method::TRACE, "/api/timesheet/v1/x", &[], "").await.status,
-        405
-    );
+}
+
+#[tokio::test]
+async fn a_method_that_echoes_the_request_is_refused_in_any_case() {
+    let world = World::start().await;
+    let bearer = world.bearer("alice");
+    let auth = [("authorization", bearer.as_str())];
+    for version in BOTH {
+        for method in ["TRACE", "trace", "Trace", "TRACK", "track", "Track"] {
+            for path in ["/api/timesheet/v1/x", "/realms/platform/x", "/healthz", "/nowhere"] {
+                let method = Method::from_bytes(method.as_bytes()).expect("a method");
+                let reply = world.send(version, method.clone(), path, &auth, "").await;
+                let allow = reply.header("allow").map(ToOwned::to_owned);
+                assert_eq!(
+                    (reply.status, reply.code().as_str()),
+                    (405, "METHOD_NOT_ALLOWED"),
+                    "{method} {path}"
+                );
+                assert!(allow.is_some_and(|allow| !allow.contains("TRA")), "{method} {path}");
+            }
+        }
+        let other = Method::from_bytes(b"TRAC").expect("a method");
+        let reply = world.send(version, other, "/api/timesheet/v1/x", &auth, "").await;
+        assert_eq!(reply.status, 200, "any other method is the module's own affair");
+    }
+    assert!(world.backend.seen("").iter().all(|seen| !seen.method.eq_ignore_ascii_case("TRACE")));
 }
 
 #[tokio::test]
