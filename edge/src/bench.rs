@@ -1,15 +1,19 @@
-//! What the measurements in `benches/` need of the edge's insides. Not part of the crate's interface, and not on the way
-//! of any request.
+//! What the measurements in `benches/` and the fuzzing in `tests/` need of the edge's insides. Not part of the crate's
+//! interface, and not on the way of any request.
 
 use std::net::SocketAddr;
 
+use bytes::BytesMut;
 use contract::CorrelationId;
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use crate::way::forwarded::Sender;
 use crate::way::outbound;
 use crate::way::route::RouteTable;
 use crate::wire::connection::Peer;
+use crate::wire::h1::framing::{self, Length};
+use crate::wire::h1::reader::{Reader, Taken};
+use crate::wire::h1::{Fault, head};
 use crate::wire::headers::Marks;
 use crate::wire::tls::Scheme;
 
@@ -44,4 +48,81 @@ pub fn rewrite(
     let host = HeaderValue::from_str(host).ok()?;
     let (marks, from) = (Marks::of(&headers), Sender { peer, behind_trusted_proxy: false });
     outbound::rewrite(headers, marks, host, correlation, from).ok()
+}
+
+/// What was read of an upstream's answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Of the last head; informational ones went before it.
+    pub status: Option<StatusCode>,
+    /// As they are passed on.
+    pub headers: HeaderMap,
+    /// How long the head says the body is.
+    pub declared: Option<u64>,
+    /// As far as it came.
+    pub body: Vec<u8>,
+    /// After a chunked body.
+    pub trailers: Option<HeaderMap>,
+    /// The answer has come to its end.
+    pub is_whole: bool,
+    /// What came after the answer, or could not be read yet.
+    pub left: Vec<u8>,
+}
+
+/// Reads an answer to `method` out of its bytes as they arrive; `None` when it is malformed.
+#[must_use]
+pub fn read_answer<'a>(method: &Method, pieces: impl IntoIterator<Item = &'a [u8]>) -> Option<Answer> {
+    let mut answering = Answering::default();
+    for piece in pieces {
+        answering.input.extend_from_slice(piece);
+        answering.read(method).ok()?;
+    }
+    let Answering { input, mut answer, .. } = answering;
+    answer.left = input.to_vec();
+    Some(answer)
+}
+
+#[derive(Default)]
+struct Answering {
+    input: BytesMut,
+    scanned: usize,
+    reader: Option<Reader>,
+    answer: Answer,
+}
+
+impl Answering {
+    fn read(&mut self, method: &Method) -> Result<(), Fault> {
+        while self.reader.is_none() {
+            let Some(end) = head::end(&self.input, self.scanned)? else {
+                self.scanned = self.input.len();
+                return Ok(());
+            };
+            self.scanned = 0;
+            let head = head::answer(&self.input.split_to(end).freeze())?;
+            self.answer.status = Some(head.status);
+            self.answer.headers = head.headers;
+            if head.status.is_informational() && head.status != StatusCode::SWITCHING_PROTOCOLS {
+                continue;
+            }
+            let declared = head.declared?;
+            self.answer.declared = match declared {
+                Some(Length::Exact(length)) => Some(length),
+                Some(Length::Chunked | Length::UntilClose) | None => None,
+            };
+            self.reader = Some(Reader::of(framing::of_answer(method, head.status, declared)));
+        }
+        let Some(reader) = &mut self.reader else { return Ok(()) };
+        loop {
+            match reader.next(&mut self.input)? {
+                Taken::Frame(frame) => match frame.into_data() {
+                    Ok(data) => self.answer.body.extend_from_slice(&data),
+                    Err(frame) => self.answer.trailers = frame.into_trailers().ok(),
+                },
+                Taken::End | Taken::NeedMore => {
+                    self.answer.is_whole = reader.is_done();
+                    return Ok(());
+                }
+            }
+        }
+    }
 }

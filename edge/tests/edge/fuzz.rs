@@ -1,5 +1,5 @@
-//! Mutated input for what reads a client's bytes: the token parser, the reading of paths, the rewriting of heads. A second
-//! each in a test run; `FUZZ_SECONDS=600 cargo test -p edge --test edge -- fuzz --test-threads 1` takes its time, and
+//! Mutated input for what reads a client's bytes (the token parser, the reading of paths, the rewriting of heads) and an
+//! upstream's (its answers). A second each in a test run; `FUZZ_SECONDS=600 cargo test -p edge --test edge -- fuzz --test-threads 1` takes its time, and
 //! `FUZZ_SEED` begins elsewhere. A panic or a broken promise prints the input that did it.
 
 use std::time::{Duration, Instant};
@@ -8,6 +8,7 @@ use bearer::{BearerConfig, VerifiedTokens, Verifier};
 use contract::{Clock, CorrelationId, Settings};
 use edge::bench;
 use http::header::{HeaderName, HeaderValue};
+use http::uri::PathAndQuery;
 use http::{HeaderMap, Method};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +18,8 @@ use crate::tokens::{ISSUER, Signer};
 
 /// Most changes to one seed.
 const MOST_CHANGES: usize = 6;
+/// Most words that are added at once.
+const MOST_WORDS: usize = 12;
 /// Inputs between two looks at the clock.
 const BATCH: usize = 64;
 
@@ -41,7 +44,8 @@ impl Random {
         let mut bytes = self.pick(seeds).to_vec();
         for _ in 0..=self.below(MOST_CHANGES) {
             let at = self.below(bytes.len() + 1);
-            match self.below(6) {
+            match self.below(7) {
+                6 => (0..=self.below(MOST_WORDS)).for_each(|_| bytes.extend_from_slice(self.pick(words))),
                 0 => drop(bytes.splice(at..at, self.pick(words).iter().copied())),
                 1 => bytes.insert(at, u8::try_from(self.below(256)).expect("a byte")),
                 2 => bytes.truncate(at.max(1)),
@@ -89,62 +93,282 @@ fn fuzz(name: &str, seeds: &[&[u8]], words: &[&[u8]], mut check: impl FnMut(&[u8
         .expect("a terminal");
 }
 
+/// A server's reading of a path, as naive as servers are.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent habits, every combination of which there is")]
+struct Reader {
+    /// Decodes until nothing changes, and not once.
+    to_the_end: bool,
+    strips_before: bool,
+    strips_after: bool,
+    merges: bool,
+    backslash_is_slash: bool,
+    trims: bool,
+}
+
+impl Reader {
+    fn all() -> impl Iterator<Item = Self> {
+        (0..64).map(|bits| {
+            let bit = |place: u32| bits >> place & 1 == 1;
+            Self {
+                to_the_end: bit(0),
+                strips_before: bit(1),
+                strips_after: bit(2),
+                merges: bit(3),
+                backslash_is_slash: bit(4),
+                trims: bit(5),
+            }
+        })
+    }
+
+    /// The segments that it finds.
+    fn segments(self, path: &[u8]) -> Vec<Vec<u8>> {
+        let mut text = if self.strips_before { stripped(path) } else { path.to_vec() };
+        text = decoded(&text);
+        if self.to_the_end {
+            let mut further = decoded(&text);
+            while further != text {
+                text = further;
+                further = decoded(&text);
+            }
+        }
+        if self.backslash_is_slash {
+            text.iter_mut().filter(|byte| **byte == b'\\').for_each(|byte| *byte = b'/');
+        }
+        if self.strips_after {
+            text = stripped(&text);
+        }
+        let trimmed = |segment: &[u8]| if self.trims { segment.trim_ascii() } else { segment }.to_vec();
+        let mut segments: Vec<Vec<u8>> = text.split(|byte| *byte == b'/').skip(1).map(trimmed).collect();
+        if self.merges {
+            segments.retain(|segment| !segment.is_empty());
+        }
+        segments
+    }
+}
+
+fn stripped(path: &[u8]) -> Vec<u8> {
+    let names = path.split(|byte| *byte == b'/');
+    let names = names.map(|segment| segment.split(|byte| *byte == b';').next().unwrap_or_default());
+    names.collect::<Vec<_>>().join(&b'/')
+}
+
+/// What is no escape stays, as most decoders have it.
+fn decoded(text: &[u8]) -> Vec<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let (mut decoded, mut rest) = (Vec::new(), text);
+    while let [first, after @ ..] = rest {
+        let escaped = match rest {
+            [b'%', high, low, after @ ..] => digit(*high).zip(digit(*low)).map(|digits| (digits, after)),
+            _ => None,
+        };
+        let (byte, after) = escaped.map_or((*first, after), |((high, low), after)| {
+            (u8::try_from(high * 16 + low).expect("a byte"), after)
+        });
+        decoded.push(byte);
+        rest = after;
+    }
+    decoded
+}
+
+/// What must hold of a path that goes on, whoever reads it.
+fn check_passed(label: &str, path: &[u8], reader: Reader) {
+    let segments = reader.segments(path);
+    let written: Vec<&[u8]> = path.split(|byte| *byte == b'/').skip(1).collect();
+    let segment = |place: usize| segments.get(place).map(Vec::as_slice);
+    let is = |place: usize, name: &str| {
+        segment(place).is_some_and(|segment| segment.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    let dots = |segment: &Vec<u8>| matches!(segment.as_slice(), b"." | b"..");
+    assert!(!segments.iter().any(dots), "{label}: a dot segment to {reader:?}");
+    assert!(!is(0, "internal"), "{label}: an internal path to {reader:?}");
+    assert_eq!(segment(0), written.first().copied(), "{label}: another beginning to {reader:?}");
+    if label == "/api/{moduleKey}/{path}" {
+        assert_eq!(segment(1), written.get(1).copied(), "{label}: another module to {reader:?}");
+    }
+    if ["/auth/{path}", "/realms/{path}", "/resources/{path}"].contains(&label) {
+        let own = usize::from(is(0, "auth"));
+        let reserved = ["admin", "metrics", "health", "ready", "q"];
+        let is_master = is(own, "realms") && is(own + 1, "master");
+        assert!(!is_master && !reserved.iter().any(|name| is(own, name)), "{label}: reserved to {reader:?}");
+    }
+}
+
+const PATHS: &[&[u8]] = &[
+    b"/api/timesheet/v1/companies/7/projects?a=1",
+    b"/api/timesheet/v1/",
+    b"/api/timesheet/v1/a%20b%2Fc;d=e//.f/100%25",
+    b"/api/platform/capabilities/..a;b",
+    b"/realms/platform/a%20b",
+    b"/api/org/companies/01890a5d-ac96-774b-bcce-b302099a8057/members",
+    b"/api/platform/admin/platform-roles/platform-superadmin/f%3A1",
+    b"/api/platform/capabilities/",
+    b"/auth/realms/platform/protocol/openid-connect/token",
+    b"/auth/",
+    b"/realms/platform/../../admin",
+    b"/realms/platform/x/",
+    b"/resources/",
+    b"/api/timesheet/v1/../../../internal/authz/grants",
+    b"/api/timesheet/v1/x/..%2f..%2f..%2f..%2fmetrics",
+    b"/api/timesheet/v1/..;/..;a=b/%252e%252e/metrics",
+    b"/auth/%2561dmin;x=1//realms/master",
+    b"/healthz",
+];
+const PATH_WORDS: &[&[u8]] = &[
+    b"/",
+    b"//",
+    b"/./",
+    b"/../",
+    b".",
+    b"..",
+    b"...",
+    b"%2e",
+    b"%2E%2e",
+    b"%2f",
+    b"%5c",
+    b"\\",
+    b"%00",
+    b"%25",
+    b"%252e",
+    b"%252f",
+    b"25",
+    b"2e",
+    b"2f",
+    b"5c",
+    b"3b",
+    b";",
+    b";a=b",
+    b"%3b",
+    b"%20",
+    b"%09",
+    b"?",
+    b"#",
+    b"%3f",
+    b"%",
+    b"%zz",
+    b"%u002e",
+    b"%c0%ae",
+    b"%ef%bc%8e",
+    b"%ef%bc%8f",
+    b"x",
+    b"admin",
+    b"ready",
+    b"realms/master",
+    b"internal",
+    b"api/",
+    b"auth/",
+    b"docs",
+    b"health",
+    b"\xc3\xbc",
+    b"*",
+    b" ",
+];
+
 #[test]
 fn paths() {
     let routes = bench::Routes::new();
-    let seeds: Vec<&[u8]> = vec![
-        b"/api/timesheet/v1/companies/7/projects?a=1",
-        b"/api/org/companies/01890a5d-ac96-774b-bcce-b302099a8057/members",
-        b"/api/platform/admin/platform-roles/platform-superadmin/f%3A1",
-        b"/auth/realms/platform/protocol/openid-connect/token",
-        b"/realms/platform/../../admin",
-        b"/api/timesheet/v1/../../../internal/authz/grants",
-        b"/auth/%2561dmin;x=1//realms/master",
-        b"/healthz",
-    ];
-    let words: Vec<&[u8]> = vec![
-        b"/",
-        b"//",
-        b"/./",
-        b"/../",
-        b"..",
-        b"%2e",
-        b"%2E%2e",
-        b"%2f",
-        b"%5c",
-        b"\\",
-        b"%00",
-        b"%25",
-        b"%252e",
-        b";",
-        b"?",
-        b"#",
-        b"%",
-        b"%zz",
-        b"admin",
-        b"realms/master",
-        b"internal",
-        b"api/",
-        b"auth/",
-        b"health",
-        b"\xc3\xbc",
-        b"*",
-        b" ",
-    ];
-    fuzz("paths", &seeds, &words, |input| {
-        let Ok(path) = std::str::from_utf8(input) else { return };
-        for method in [Method::GET, Method::POST] {
-            let Some(label) = routes.resolve(&method, path) else { continue };
-            // Where the decision looks, what was decided on is what goes upstream.
-            let deciding: Vec<&str> = path.trim_start_matches('/').split('/').take(3).collect();
-            let odd =
-                |segment: &&&str| segment.contains(['%', '\\', '\0']) || matches!(**segment, "." | "..");
-            let of_api = label.starts_with("/api/");
-            assert!(!of_api || path.starts_with("/api/"), "{label}");
-            assert!(!of_api || !deciding.iter().take(2).any(|segment| odd(&segment)), "{label}");
-            assert!(!path.starts_with("/internal"), "{label}");
+    let (mut passed, mut odd) = (0_u64, 0_u64);
+    fuzz("paths", PATHS, PATH_WORDS, |input| {
+        let Ok(target) = PathAndQuery::try_from(input) else { return };
+        let path = target.path();
+        let label = [Method::GET, Method::POST].iter().find_map(|method| routes.resolve(method, path));
+        let Some(label) = label else { return };
+        passed += 1;
+        odd += u64::from(path.contains(['%', ';', '\\', '.']) || path.contains("//"));
+        Reader::all().for_each(|reader| check_passed(label, path.as_bytes(), reader));
+    });
+    // The seeds alone see to it; else the property might hold because nothing passes.
+    assert!(passed > 5 && odd > 2, "{passed} passed, {odd} of them odd");
+}
+
+const ANSWERS: &[&[u8]] = &[
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 5\r\n\r\nhello",
+    b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\nx",
+    b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n1;a=b\r\n,\r\n0\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\ngrpc-status: 0\r\nx: 1\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nuntil the end",
+    b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\nHTTP/1.1 204 No Content\r\n\r\nafter",
+    b"HTTP/1.1 304 Not Modified\r\ncontent-length: 9\r\n\r\n",
+    b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\nframes",
+    b"HTTP/1.0 200 OK\r\n\r\nold",
+];
+const ANSWER_WORDS: &[&[u8]] = &[
+    b"\r\n",
+    b"\r\n\r\n",
+    b"\n",
+    b"\r",
+    b": ",
+    b"HTTP/1.1 200 OK\r\n",
+    b"HTTP/1.1 100 Continue\r\n\r\n",
+    b"content-length: 5\r\n",
+    b"content-length: 18446744073709551616\r\n",
+    b"content-length: 999999999999999999\r\n",
+    b"transfer-encoding: chunked\r\n",
+    b"transfer-encoding: gzip, chunked\r\n",
+    b"connection: close, x\r\n",
+    b"0\r\n\r\n",
+    b"1\r\nx\r\n",
+    b"ffffffffffff\r\n",
+    b"fffffffffffff\r\n",
+    b"-1\r\n",
+    b"+1\r\n",
+    b"5;",
+    b"a",
+    b"\x00",
+    b"\xff",
+    b" ",
+    b"\t",
+];
+
+#[test]
+fn answers() {
+    let (mut whole, mut seed) = (0_u64, 1_u64);
+    fuzz("answers", ANSWERS, ANSWER_WORDS, |input| {
+        seed += 1;
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).max(1));
+        for method in [Method::GET, Method::HEAD] {
+            let at_once = bench::read_answer(&method, [input]);
+            let by_bytes = bench::read_answer(&method, input.chunks(1));
+            assert_eq!(at_once, by_bytes, "byte by byte");
+            assert_eq!(at_once, bench::read_answer(&method, cut(input, &mut random)), "cut anywhere");
+            let Some(answer) = at_once else { continue };
+            whole += u64::from(answer.is_whole);
+            check_answer(&method, input, &answer);
         }
     });
+    // The seeds alone see to it.
+    assert!(whole > 10, "{whole} came to their end");
+}
+
+/// The same bytes in pieces, some of them empty.
+fn cut<'a>(mut input: &'a [u8], random: &mut Random) -> Vec<&'a [u8]> {
+    let mut pieces = Vec::new();
+    while !input.is_empty() {
+        let (piece, rest) = input.split_at(random.below(input.len() + 1));
+        pieces.push(piece);
+        input = rest;
+    }
+    pieces
+}
+
+/// What must hold of an answer that could be read.
+fn check_answer(method: &Method, input: &[u8], answer: &bench::Answer) {
+    assert!(input.ends_with(&answer.left), "what is left is what came last");
+    assert!(answer.body.len() <= input.len(), "a body of bytes that came");
+    let length = u64::try_from(answer.body.len()).expect("a small number");
+    assert!(answer.declared.is_none_or(|declared| length <= declared), "no longer than declared");
+    let bare = |status: http::StatusCode| status.is_informational() || matches!(status.as_u16(), 204 | 304);
+    let is_bare = *method == Method::HEAD || answer.status.is_some_and(bare);
+    assert!(!is_bare || answer.body.is_empty(), "no body where there is none");
+    if answer.is_whole {
+        assert!(
+            is_bare || answer.declared.is_none_or(|declared| declared == length),
+            "all of what was declared"
+        );
+        let (own, _after) = input.split_at(input.len() - answer.left.len());
+        let alone = bench::Answer { left: Vec::new(), ..answer.clone() };
+        assert_eq!(bench::read_answer(method, [own]), Some(alone), "nothing past its end was needed");
+    }
 }
 
 #[test]

@@ -5,10 +5,10 @@
 pub(crate) mod call;
 mod chunks;
 pub(crate) mod framing;
-mod head;
+pub(crate) mod head;
 mod line;
 mod output;
-mod reader;
+pub(crate) mod reader;
 pub(crate) mod server;
 
 /// Why a message cannot be read; the sender's fault.
