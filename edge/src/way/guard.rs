@@ -10,6 +10,9 @@ use super::refusal::Refusal;
 use super::upgrade::{self, Upgrade};
 use crate::config::{EdgeConfig, Limits};
 use crate::wire::connection::Peer;
+use crate::wire::h1::Fault;
+use crate::wire::h1::server::Refused;
+use crate::wire::h2::HasFragment;
 use crate::wire::headers::{Marks, claims_identity};
 use crate::wire::incoming::RequestBody;
 use crate::wire::spelling;
@@ -41,6 +44,9 @@ pub(crate) struct Guarded {
 /// Checks limits and host.
 pub(crate) fn frame(limits: &Limits, request: Request<RequestBody>) -> Result<Framed, Refusal> {
     check_limits(limits, &request)?;
+    if request.extensions().get::<HasFragment>().is_some() {
+        return Err(Refusal::Head(Refused::Fault(Fault::BAD_TARGET)));
+    }
     let host = host_of(&request).map_err(Refusal::Host)?;
     let marks = Marks::of(request.headers());
     Ok(Framed { request, host, marks })

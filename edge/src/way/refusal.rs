@@ -200,13 +200,7 @@ impl Refusal {
                 message: "There were too many requests.",
                 details: json!({"scope": scope, "retryAfterSeconds": retry_after}),
             },
-            Self::Path(BadPath::Malformed) => Said::bad_request("The path is not well formed.", Value::Null),
-            Self::Path(BadPath::TwoReadings) => {
-                Said::bad_request("The path can be read in two ways.", Value::Null)
-            }
-            Self::Path(BadPath::TooNested) => {
-                Said::bad_request("The path's escapes are nested too deep.", Value::Null)
-            }
+            Self::Path(bad) => Said::of_path(bad),
             Self::PathId(name) => Said::bad_request("A path id is not a UUID.", json!({ "parameter": name })),
             Self::NotFound => Said::bare(StatusCode::NOT_FOUND, code::NOT_FOUND, "There is nothing here."),
             Self::MethodNotAllowed { allow, .. } => Said {
@@ -319,6 +313,15 @@ impl Said {
             ),
             BearerRefused::KeysUnavailable => Self::unavailable(Service::Idp, "no_signing_keys"),
         }
+    }
+
+    const fn of_path(bad: BadPath) -> Self {
+        let message = match bad {
+            BadPath::Malformed => "The path is not well formed.",
+            BadPath::TwoReadings => "The path can be read in two ways.",
+            BadPath::TooNested => "The path's escapes are nested too deep.",
+        };
+        Self::bad_request(message, Value::Null)
     }
 
     fn unavailable(dependency: Service, reason: &'static str) -> Self {

@@ -70,12 +70,10 @@ pub(crate) fn request(raw: &Bytes) -> Result<RequestHead, Fault> {
     if target.len() > MOST_URI {
         return Err(Fault::UriTooLong);
     }
-    // A fragment is never sent, and would be dropped in silence.
-    let bad_target = Fault::Malformed("The target is not well formed.");
     if target.contains('#') {
-        return Err(bad_target);
+        return Err(Fault::BAD_TARGET);
     }
-    let uri = Uri::from_maybe_shared(raw.slice_ref(target.as_bytes())).map_err(|_| bad_target)?;
+    let uri = Uri::from_maybe_shared(raw.slice_ref(target.as_bytes())).map_err(|_| Fault::BAD_TARGET)?;
     let mut said = ToThisHop::default();
     let mut headers = HeaderMap::with_capacity(parsed.headers.len() + REQUEST_ROOM);
     for header in &*parsed.headers {

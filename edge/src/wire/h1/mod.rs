@@ -25,3 +25,8 @@ pub(crate) enum Fault {
     #[error("the version is not HTTP/1.1")]
     Version,
 }
+
+impl Fault {
+    /// The target is no path and query, or has a fragment: that is never sent, and would be dropped in silence.
+    pub(crate) const BAD_TARGET: Self = Self::Malformed("The target is not well formed.");
+}

@@ -1,7 +1,9 @@
 //! HTTP/2 towards clients, over the crate `h2`: `server` serves a connection, `stream` one request on it, `receiving` is
 //! that request's body, `reply` what the client is told, `pump` the answer's body on its way out, `through` a stream that
-//! carries another protocol. Windows and counts bound what a hostile or stalled client can hold.
+//! carries another protocol; `fragments` and `fields` find what the crate hides of a request's target. Windows and counts bound what a hostile or stalled client can hold.
 
+mod fields;
+mod fragments;
 mod pump;
 pub(crate) mod receiving;
 mod reply;
@@ -23,6 +25,10 @@ const PENDING_ACCEPT_RESETS: usize = 20;
 const LOCAL_ERROR_RESETS: usize = 100;
 /// Room above the edge's limit on the header block, so that the edge answers 431 with its envelope.
 const SLACK_BYTES: usize = 64 << 10;
+
+/// Marks a request whose `:path` had a fragment, which is not in its target any more.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HasFragment;
 
 fn builder(limits: &Limits) -> Builder {
     let list = limits.header_bytes.saturating_add(limits.uri).saturating_add(SLACK_BYTES);

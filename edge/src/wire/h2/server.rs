@@ -10,7 +10,8 @@ use h2::server::{Connection, Handshake};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
-use super::stream;
+use super::fragments::{Fragments, Marks};
+use super::{HasFragment, stream};
 use crate::Edge;
 use crate::wire::activity::{Activity, Overdue, Protocol, Watched};
 use crate::wire::connection::Peer;
@@ -22,10 +23,11 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let activity = Activity::new(Protocol::Http2);
+    let (socket, marks) = Fragments::new(socket);
     let (io, writes) = writes::hold(Watched::new(socket, Arc::clone(&activity)));
     let phase = Phase::Greeting(super::builder(&edge.config.limits).handshake(io));
-    let serving =
-        Serving { edge: Arc::clone(&edge), activity: Arc::clone(&activity), peer, phase, closing: false };
+    let (shared, activity_shared) = (Arc::clone(&edge), Arc::clone(&activity));
+    let serving = Serving { edge: shared, activity: activity_shared, marks, peer, phase, closing: false };
     let serving = pin!(serving);
     drive(&edge, &activity, Flushing::new(serving, writes)).await;
 }
@@ -34,6 +36,7 @@ where
 struct Serving<S> {
     edge: Arc<Edge>,
     activity: Arc<Activity>,
+    marks: Arc<Marks>,
     peer: Peer,
     phase: Phase<S>,
     /// It was asked to come to its end.
@@ -80,7 +83,10 @@ where
                 }
             };
             let Some(accepted) = ready!(connection.poll_accept(context)) else { return Poll::Ready(Ok(())) };
-            let (request, reply) = accepted?;
+            let (mut request, reply) = accepted?;
+            if this.marks.take(reply.stream_id().as_u32()) {
+                request.extensions_mut().insert(HasFragment);
+            }
             let busy = this.activity.begin();
             let served = stream::serve(Arc::clone(&this.edge), this.peer, busy, request, reply);
             // On its way into the runtime a task is moved several times.

@@ -1,0 +1,393 @@
+//! [`Fields`]: reads header blocks (HPACK, RFC 7541) as far as it takes to see whether a `:path` has a fragment: where
+//! fields begin and end, and which entries of the dynamic table are paths. Everything else is left to `h2`.
+
+use std::collections::VecDeque;
+
+/// `SETTINGS_HEADER_TABLE_SIZE`, which the edge leaves as it is.
+const MAX_TABLE_BYTES: usize = 4_096;
+/// What an entry costs beside its name and value (RFC 7541, 4.1).
+const ENTRY_OVERHEAD: usize = 32;
+/// Continued bytes of a number; `h2` takes no more.
+const MAX_NUMBER_BYTES: u32 = 4;
+/// `:path` and its two values in the static table.
+const STATIC_PATHS: std::ops::RangeInclusive<usize> = 4..=5;
+const PATH: &[u8] = b":path";
+/// The same, Huffman-coded.
+const CODED_PATH: &[u8] = &[0xb9, 0x58, 0xd3, 0x3f];
+/// Lengths of the names in the static table (RFC 7541, appendix A).
+const STATIC_NAMES: [usize; 61] = [
+    10, 7, 7, 5, 5, 7, 7, 7, 7, 7, 7, 7, 7, 7, 14, 15, 15, 13, 6, 27, 3, 5, 13, 13, 19, 16, 16, 14, 16, 13,
+    12, 6, 4, 4, 6, 7, 4, 4, 8, 17, 13, 8, 19, 13, 4, 8, 12, 18, 19, 5, 7, 7, 11, 6, 10, 25, 17, 10, 4, 3,
+    16,
+];
+
+/// What a field is here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Other,
+    Path,
+    PathWithFragment,
+}
+
+/// An entry of the dynamic table.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    name_bytes: usize,
+    value_bytes: usize,
+    kind: Kind,
+}
+
+impl Entry {
+    const fn size(self) -> usize {
+        self.name_bytes + self.value_bytes + ENTRY_OVERHEAD
+    }
+}
+
+/// The dynamic table of one direction of one connection.
+#[derive(Debug)]
+pub(super) struct Fields {
+    /// The newest first.
+    entries: VecDeque<Entry>,
+    bytes: usize,
+    most: usize,
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        Self { entries: VecDeque::new(), bytes: 0, most: MAX_TABLE_BYTES }
+    }
+}
+
+impl Fields {
+    /// Reads a whole header block; `None` when it is malformed.
+    pub(super) fn has_fragment(&mut self, block: &[u8]) -> Option<bool> {
+        let mut rest = block;
+        let mut found = false;
+        while let Some(first) = rest.first() {
+            found |= match first.leading_zeros() {
+                0 => self.kind(number(&mut rest, 7)?)? == Kind::PathWithFragment,
+                1 => self.literal(&mut rest, 6, true)?,
+                2 => {
+                    self.resize(number(&mut rest, 5)?)?;
+                    false
+                }
+                _ => self.literal(&mut rest, 4, false)?,
+            };
+        }
+        Some(found)
+    }
+
+    /// A field in letters; whether it is a path with a fragment.
+    fn literal(&mut self, rest: &mut &[u8], prefix: u32, is_kept: bool) -> Option<bool> {
+        let index = number(rest, prefix)?;
+        let (is_path, name_bytes) = if index == 0 {
+            let name = Text::take(rest)?;
+            let coded = if name.is_coded { CODED_PATH } else { PATH };
+            // Its length is asked for only where the field is kept.
+            (name.bytes == coded, if is_kept { name.decoded_bytes()? } else { 0 })
+        } else {
+            (self.kind(index)? != Kind::Other, self.name_bytes(index)?)
+        };
+        let value = Text::take(rest)?;
+        let kind = match (is_path, is_path && value.has_fragment()?) {
+            (false, _) => Kind::Other,
+            (true, false) => Kind::Path,
+            (true, true) => Kind::PathWithFragment,
+        };
+        if is_kept {
+            self.keep(Entry { name_bytes, value_bytes: value.decoded_bytes()?, kind });
+        }
+        Some(kind == Kind::PathWithFragment)
+    }
+
+    fn kind(&self, index: usize) -> Option<Kind> {
+        match index.checked_sub(STATIC_NAMES.len() + 1) {
+            Some(place) => self.entries.get(place).map(|entry| entry.kind),
+            None if STATIC_PATHS.contains(&index) => Some(Kind::Path),
+            None => (index > 0).then_some(Kind::Other),
+        }
+    }
+
+    fn name_bytes(&self, index: usize) -> Option<usize> {
+        match index.checked_sub(STATIC_NAMES.len() + 1) {
+            Some(place) => self.entries.get(place).map(|entry| entry.name_bytes),
+            None => STATIC_NAMES.get(index.checked_sub(1)?).copied(),
+        }
+    }
+
+    fn keep(&mut self, entry: Entry) {
+        self.shrink(self.most.saturating_sub(entry.size()));
+        if entry.size() <= self.most {
+            self.bytes += entry.size();
+            self.entries.push_front(entry);
+        }
+    }
+
+    fn resize(&mut self, most: usize) -> Option<()> {
+        let fits = most <= MAX_TABLE_BYTES;
+        self.most = most.min(MAX_TABLE_BYTES);
+        self.shrink(self.most);
+        fits.then_some(())
+    }
+
+    fn shrink(&mut self, most: usize) {
+        while self.bytes > most {
+            let Some(oldest) = self.entries.pop_back() else { return };
+            self.bytes -= oldest.size();
+        }
+    }
+}
+
+/// A number with a prefix of so many bits (RFC 7541, 5.1).
+fn number(rest: &mut &[u8], prefix: u32) -> Option<usize> {
+    let full = u8::MAX.checked_shr(8 - prefix)?;
+    let (first, mut after) = rest.split_first()?;
+    let mut value = usize::from(first & full);
+    if value == usize::from(full) {
+        let mut shift = 0;
+        loop {
+            let (byte, later) = after.split_first()?;
+            after = later;
+            value += usize::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                break;
+            }
+            if shift >= 7 * MAX_NUMBER_BYTES {
+                return None;
+            }
+        }
+    }
+    *rest = after;
+    Some(value)
+}
+
+/// A string as it stands in a block.
+#[derive(Clone, Copy)]
+struct Text<'a> {
+    bytes: &'a [u8],
+    is_coded: bool,
+}
+
+impl<'a> Text<'a> {
+    fn take(rest: &mut &'a [u8]) -> Option<Self> {
+        let is_coded = rest.first()? & 0x80 != 0;
+        let length = number(rest, 7)?;
+        let (bytes, after) = rest.split_at_checked(length)?;
+        *rest = after;
+        Some(Self { bytes, is_coded })
+    }
+
+    fn decoded_bytes(self) -> Option<usize> {
+        if self.is_coded { symbols(self.bytes, |_| {}) } else { Some(self.bytes.len()) }
+    }
+
+    fn has_fragment(self) -> Option<bool> {
+        if !self.is_coded {
+            return Some(memchr::memchr(b'#', self.bytes).is_some());
+        }
+        if !has_nine_ones(self.bytes) {
+            return Some(false);
+        }
+        let mut found = false;
+        symbols(self.bytes, |code| found |= code == CODED_FRAGMENT)?;
+        Some(found)
+    }
+}
+
+/// How many codes there are of each length in bits (RFC 7541, appendix B), and what lies just above all codes up to that
+/// length, left-aligned in 32 bits: codes are ordered by their length.
+const LENGTHS: [(u32, u64); 21] = {
+    let mut limits = [
+        (5, 10),
+        (6, 26),
+        (7, 32),
+        (8, 6),
+        (10, 5),
+        (11, 3),
+        (12, 2),
+        (13, 6),
+        (14, 2),
+        (15, 3),
+        (19, 3),
+        (20, 8),
+        (21, 13),
+        (22, 26),
+        (23, 29),
+        (24, 12),
+        (25, 4),
+        (26, 15),
+        (27, 19),
+        (28, 29),
+        // The fourth one ends a text, and must not be in it.
+        (30, 3),
+    ];
+    let mut limit = 0;
+    let mut rest: &mut [(u32, u64)] = &mut limits;
+    while let [(bits, count), after @ ..] = rest {
+        limit += *count << (32 - *bits);
+        *count = limit;
+        rest = after;
+    }
+    limits
+};
+/// `#`: 12 bits, left-aligned.
+const CODED_FRAGMENT: u64 = 0xffa << 20;
+
+/// Reads a Huffman-coded text: `each` gets every code, left-aligned in 32 bits. Yields how many there are.
+fn symbols(text: &[u8], mut each: impl FnMut(u64)) -> Option<usize> {
+    let mut bytes = text.iter();
+    // Left-aligned in 64 bits.
+    let (mut bits, mut filled, mut count) = (0_u64, 0_u32, 0);
+    loop {
+        while filled <= 56 {
+            let Some(byte) = bytes.next() else { break };
+            bits |= u64::from(*byte) << (56 - filled);
+            filled += 8;
+        }
+        let beyond = u64::MAX.checked_shr(filled).unwrap_or(0);
+        if filled < 8 && bits | beyond == u64::MAX {
+            return Some(count);
+        }
+        let window = (bits | beyond) >> 32;
+        let (length, _) = LENGTHS.into_iter().find(|(_, limit)| window < *limit)?;
+        filled = filled.checked_sub(length)?;
+        bits <<= length;
+        each(window >> (32 - length) << (32 - length));
+        count += 1;
+    }
+}
+
+/// Whether nine bits in a row are ones: nearly no text has that, and the code of `#` begins so.
+fn has_nine_ones(text: &[u8]) -> bool {
+    let mut run = 0;
+    text.iter().any(|byte| {
+        let found = run + byte.leading_ones() >= 9;
+        run = if *byte == 0xff { run + 8 } else { byte.trailing_ones() };
+        found
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unhex(text: &str) -> Vec<u8> {
+        let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+        let digit = |digit: u8| char::from(digit).to_digit(16).expect("a digit");
+        digits
+            .chunks(2)
+            .map(|pair| u8::try_from(digit(pair[0]) << 4 | digit(pair[1])).expect("a byte"))
+            .collect()
+    }
+
+    /// Blocks, and the bytes of the table after each.
+    fn followed(blocks: &[(&str, usize)]) {
+        let mut fields = Fields::default();
+        for (block, bytes) in blocks {
+            assert_eq!(fields.has_fragment(&unhex(block)), Some(false), "{block}");
+            assert_eq!(fields.bytes, *bytes, "{block}");
+        }
+    }
+
+    #[test]
+    fn the_table_is_that_of_the_standards_examples() {
+        // RFC 7541, C.3 and C.4: requests, in letters and Huffman-coded.
+        followed(&[
+            ("8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d", 57),
+            ("8286 84be 5808 6e6f 2d63 6163 6865", 110),
+            ("8287 85bf 400a 6375 7374 6f6d 2d6b 6579 0c63 7573 746f 6d2d 7661 6c75 65", 164),
+        ]);
+        followed(&[
+            ("8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff", 57),
+            ("8286 84be 5886 a8eb 1064 9cbf", 110),
+            ("8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf", 164),
+        ]);
+        // C.6: answers, with a table of 256 bytes that evicts.
+        followed(&[
+            (
+                "3fe1 01 4882 6402 5885 aec3 771a 4b61 96d0 7abe 9410 54d4 44a8 2005 9504 0b81 66e0 82a6 2d1b ff6e \
+                 919d 29ad 1718 63c7 8f0b 97c8 e9ae 82ae 43d3",
+                222,
+            ),
+            ("4883 640e ffc1 c0bf", 222),
+            (
+                "88c1 6196 d07a be94 1054 d444 a820 0595 040b 8166 e084 a62d 1bff c05a 839b d9ab 77ad 94e7 821d \
+                 d7f2 e6c7 b335 dfdf cd5b 3960 d5af 2708 7f36 72c1 ab27 0fb5 291f 9587 3160 65c0 03ed 4ee5 b106 \
+                 3d50 07",
+                215,
+            ),
+        ]);
+    }
+
+    #[test]
+    fn a_fragment_is_found_in_every_form_of_a_path_and_nowhere_else() {
+        // Huffman-coded: `/a#b` is 011000 00011 111111111010 100011.
+        let coded = "0110000001111111111101010001 1111";
+        let coded: Vec<u8> = coded
+            .split_whitespace()
+            .collect::<String>()
+            .as_bytes()
+            .chunks(8)
+            .map(|bits| u8::from_str_radix(str::from_utf8(bits).expect("text"), 2).expect("bits"))
+            .collect();
+        let coded = [&[0x84], &coded[..]].concat();
+        let letters = b"\x04/a#b".to_vec();
+        for value in [coded, letters] {
+            let block = |parts: &[&[u8]]| [&parts.concat()[..], &value].concat();
+            let with = [
+                block(&[&[0x04]]),
+                block(&[&[0x05]]),
+                block(&[&[0x14]]),
+                block(&[&[0x44]]),
+                block(&[&[0x00, 0x05], PATH]),
+                block(&[&[0x10, 0x05], PATH]),
+                block(&[&[0x40, 0x84], CODED_PATH]),
+                block(&[&[0x82, 0x87, 0x04]]),
+            ];
+            for with in with {
+                assert_eq!(Fields::default().has_fragment(&with), Some(true), "{with:x?}");
+            }
+            for without in [block(&[&[0x01]]), block(&[&[0x00, 0x05], b":patj"]), b"\x04\x04/a?b".to_vec()] {
+                assert_eq!(Fields::default().has_fragment(&without), Some(false), "{without:x?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_in_the_table_is_known_by_its_place() {
+        let mut fields = Fields::default();
+        assert_eq!(fields.has_fragment(b"\x44\x04/a#b"), Some(true));
+        assert_eq!(fields.has_fragment(&[0xbe]), Some(true), "the whole field again");
+        assert_eq!(fields.has_fragment(b"\x40\x01a\x01#"), Some(false), "pushes it one place down");
+        assert_eq!(fields.has_fragment(&[0xbe]), Some(false));
+        assert_eq!(fields.has_fragment(&[0xbf]), Some(true));
+        assert_eq!(fields.has_fragment(b"\x0f\x30\x02/a"), Some(false), "its name with another value");
+        assert_eq!(fields.has_fragment(b"\x0f\x30\x02/#"), Some(true));
+        assert_eq!(fields.has_fragment(&[0x20, 0xbf]), None, "a table of nothing has no places");
+    }
+
+    #[test]
+    fn what_is_malformed_is_said_to_be() {
+        for bad in [
+            &[0x80][..],
+            &[0xbe],
+            &[0xff],
+            &[0xff, 0x80, 0x80, 0x80, 0x80, 0x01],
+            &[0x04],
+            &[0x04, 0x05, b'/'],
+            &[0x04, 0x82, 0xff, 0xff],
+            &[0x44, 0x84, 0xff, 0xff, 0xff, 0xff],
+            &[0x3f, 0xe2, 0x1f],
+        ] {
+            assert_eq!(Fields::default().has_fragment(bad), None, "{bad:x?}");
+        }
+        assert_eq!(Fields::default().has_fragment(&[0x3f, 0xe1, 0x1f]), Some(false), "a table of 4,096");
+    }
+
+    #[test]
+    fn the_codes_are_complete() {
+        let (bits, last) = LENGTHS.last().copied().expect("codes");
+        assert_eq!(last + (1 << (32 - bits)), 1 << 32, "all but the end");
+    }
+}
