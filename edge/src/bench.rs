@@ -2,11 +2,13 @@
 //! interface, and not on the way of any request.
 
 use std::net::SocketAddr;
+use std::sync::LazyLock;
 
 use bytes::BytesMut;
 use contract::CorrelationId;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
+use crate::config::OwnHosts;
 use crate::way::forwarded::Sender;
 use crate::way::outbound;
 use crate::way::route::RouteTable;
@@ -16,6 +18,8 @@ use crate::wire::h1::reader::{Reader, Taken};
 use crate::wire::h1::{Fault, head};
 use crate::wire::headers::Marks;
 use crate::wire::tls::Scheme;
+
+static HOSTS: LazyLock<OwnHosts> = LazyLock::new(|| OwnHosts::of_domain("platform.example"));
 
 /// The route table.
 #[derive(Debug)]
@@ -46,7 +50,7 @@ pub fn rewrite(
 ) -> Option<HeaderMap> {
     let peer = Peer { address: client, scheme: Scheme::Https };
     let host = HeaderValue::from_str(host).ok()?;
-    let (marks, from) = (Marks::of(&headers), Sender { peer, behind_trusted_proxy: false });
+    let (marks, from) = (Marks::of(&headers), Sender { peer, behind_trusted_proxy: false, hosts: &HOSTS });
     outbound::rewrite(headers, marks, host, correlation, from).ok()
 }
 

@@ -13,17 +13,19 @@ use crate::wire::credit::LeastRate;
 use crate::wire::place::{Capacity, Speaks};
 use crate::wire::trust::TrustedProxies;
 
+mod hosts;
 mod rates;
 mod tls;
 mod upgrades;
 mod variables;
 
+pub(crate) use hosts::OwnHosts;
 pub(crate) use rates::{Rate, Rates};
 pub(crate) use tls::{Pair, TlsFiles};
 pub(crate) use upgrades::Upgrades;
 use variables::{
-    AUTHZ_URL, BODY_IDLE, CLIENT_SHARE, COMMIT, DIAL_TIMEOUT, DOMAIN, DRAIN_MIN, DRAIN_TIMEOUT,
-    EXTRA_ORIGINS, HEADER_TIMEOUT, IDENTITY_URL, IDP_URL, KEEP_ALIVE, MAX_BODY, MAX_CONNECTIONS,
+    AUTHZ_URL, BODY_IDLE, CLIENT_SHARE, COMMIT, DIAL_TIMEOUT, DRAIN_MIN, DRAIN_TIMEOUT, EXTRA_ORIGINS,
+    HEADER_TIMEOUT, IDENTITY_URL, IDP_URL, KEEP_ALIVE, MAX_BODY, MAX_CONNECTIONS,
     MAX_CONNECTIONS_PER_ADDRESS, MAX_HANDSHAKES, MAX_HEADER_BYTES, MAX_HEADERS, MAX_STREAMS, MAX_TUNNELS,
     MAX_URI, MIN_RATE, MIN_RATE_GRACE, MODULE_HOST_PREFIX, MODULE_MAX_BODY, ORG_URL, POOL_IDLE, PORT_OFFSET,
     PROXY_PROTOCOL, REGISTRY_URL, RESPONSE_HEADER_TIMEOUT, STREAM_IDLE, TLS_TIMEOUT, TRUSTED_PROXIES,
@@ -37,6 +39,7 @@ pub struct EdgeConfig {
     pub(crate) tls: TlsFiles,
     pub(crate) bearer: BearerConfig,
     pub(crate) origins: Vec<String>,
+    pub(crate) hosts: OwnHosts,
     pub(crate) trusted: TrustedProxies,
     /// Peers that say by the PROXY protocol who the client is.
     pub(crate) proxies: TrustedProxies,
@@ -125,13 +128,15 @@ impl EdgeConfig {
     pub fn read(settings: &Settings) -> Result<Self, Problems> {
         let mut reader = settings.reader();
         let offset = port_offset(&mut reader);
+        let origins = origins(&mut reader, offset);
         let (trusted, proxies) =
             (networks(&mut reader, &TRUSTED_PROXIES), networks(&mut reader, &PROXY_PROTOCOL));
         let behind_a_balancer = !(trusted.is_empty() && proxies.is_empty());
         let config = Self {
             tls: TlsFiles::read(&mut reader),
             bearer: BearerConfig::read(&mut reader),
-            origins: origins(&mut reader, offset),
+            hosts: OwnHosts::read(&mut reader, offset, &origins),
+            origins,
             trusted,
             proxies,
             rates: Rates::read(&mut reader),
@@ -177,10 +182,7 @@ fn port_offset(reader: &mut Reader<'_>) -> u16 {
 
 /// The origin of the public address, and the extra ones.
 fn origins(reader: &mut Reader<'_>, offset: u16) -> Vec<String> {
-    let domain = reader.optional(&DOMAIN).unwrap_or_else(|| format!("localhost:{}", ports::EDGE + offset));
-    // Browsers leave the default port out of `Origin`.
-    let host = domain.strip_suffix(":443").unwrap_or(&domain).to_ascii_lowercase();
-    let mut origins = vec![format!("https://{host}")];
+    let mut origins = vec![format!("https://{}", hosts::domain(reader, offset))];
     for origin in reader.list(&EXTRA_ORIGINS) {
         match web_origin(&origin) {
             Some(origin) => origins.push(origin),
@@ -441,6 +443,10 @@ mod tests {
         for (name, value) in [
             ("PLATFORM_ORG_BASE_URL", "https://org.internal"),
             ("PLATFORM_ORG_BASE_URL", "http://org.internal/base"),
+            ("PLATFORM_DOMAIN", "a b"),
+            ("PLATFORM_DOMAIN", "https://a.example"),
+            ("PLATFORM_DOMAIN", "u@a.example"),
+            ("PLATFORM_GATEWAY_STRICT_HOST", "yes"),
             ("PLATFORM_EXTRA_ORIGINS", "https://a.example/path"),
             ("PLATFORM_EXTRA_ORIGINS", "a.example"),
             ("PLATFORM_TRUSTED_PROXIES", "10.0.0.0/33"),

@@ -12,7 +12,7 @@
 //! | resolve | `way/route.rs`, table `routes.rs`, paths `path.rs` | `&Guarded`, `Route` |
 //! | authenticate, ensure | `way/bearer.rs`, `rate.rs`, `provision.rs` | `&Guarded`, `Caller` |
 //! | clear | `way/clearance.rs`, questions `ask.rs` | `Route`, `&Caller`, `Cleared` |
-//! | build | `way/outbound.rs`, `forwarded.rs` | `Guarded`, `Cleared`, `Outbound` |
+//! | build | `way/outbound.rs`, `forwarded.rs`, `elements.rs` | `Guarded`, `Cleared`, `Outbound` |
 //! | send | `wire/upstream.rs`, `wire/place.rs`, `pool.rs`, `h1/call.rs`, `h2c.rs` | `Outbound`, the upstream's answer |
 //! | answer | `way/inbound.rs`, `trace.rs`, `wire/body.rs`, `account.rs` | the answer, streamed, marked, counted; its account closed |
 //!
@@ -275,11 +275,14 @@ impl Common {
 /// # Errors
 /// TLS files or listeners that cannot be used, threads that cannot be made.
 pub async fn serve(
-    config: EdgeConfig,
+    mut config: EdgeConfig,
     tls: TcpListener,
     plain: Option<TcpListener>,
     stop: CancellationToken,
 ) -> Result<(), EdgeError> {
+    for listener in std::iter::once(&tls).chain(&plain) {
+        config.hosts.listen(listener.local_addr()?.port());
+    }
     let (common, written) = Common::start(config, stop)?;
     // Whoever drops this future ends the workers, too.
     let _ended = common.end.clone().drop_guard();

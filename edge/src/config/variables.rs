@@ -3,7 +3,7 @@
 use contract::Variable;
 use contract::settings::Kind;
 
-use super::{rates, tls, upgrades};
+use super::{hosts, rates, tls, upgrades};
 
 /// PEM file of the certificate chain.
 pub const TLS_CERT: Variable =
@@ -280,4 +280,5 @@ pub const VARIABLES: &[Variable] = &[
     rates::RATE_LIMIT,
     rates::RATE_LIMIT_ANONYMOUS,
     upgrades::UPGRADES,
+    hosts::STRICT_HOST,
 ];

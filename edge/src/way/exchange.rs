@@ -68,7 +68,7 @@ fn admit(
     request: Request<RequestBody>,
     trace: &mut Trace,
 ) -> Result<Admitted, Refusal> {
-    let framed = guard::frame(&edge.config.limits, request)?;
+    let framed = guard::frame(&edge.config, peer, request)?;
     if cors::is_preflight(&framed.request) {
         return Ok(Admitted::Answered(Box::new(cors::preflight(trace.origin.as_ref()))));
     }
@@ -113,7 +113,7 @@ async fn attempt(
             }
         }
     };
-    forward(edge, Outbound::build(*guarded, cleared)?, client, trace).await
+    forward(edge, Outbound::build(&edge.config.hosts, *guarded, cleared)?, client, trace).await
 }
 
 /// Bad tokens take from the address's bucket, or guessing them would cost nothing.

@@ -1,40 +1,44 @@
 //! What an upstream is told of the client's address, scheme and host. A client's own claims are replaced, unless the peer
-//! is a trusted proxy; then its address is appended and its scheme and host are kept. Pure.
+//! is a trusted proxy; then its address is appended, and its scheme and host are kept, a host only if it is one of the
+//! platform's own. Pure.
 
 use std::net::IpAddr;
 
 use http::HeaderMap;
 use http::header::{FORWARDED, HeaderName, HeaderValue};
 
+use super::elements;
+use super::guard::is_host;
+use crate::config::OwnHosts;
 use crate::wire::connection::Peer;
 use crate::wire::headers::{Marks, remove};
-use crate::wire::spelling::is_taken_for_the_edges;
+use crate::wire::spelling;
 
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 /// Bytes of an element besides its address and its host, at most.
 const ELEMENT: usize = "for=\"[]\";host=\"\";proto=https".len();
-/// Every other header of this family, which some servers believe.
-const FAMILY: &str = "x-forwarded-";
 
 /// Who sent a request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sender {
+pub(crate) struct Sender<'a> {
     pub(crate) peer: Peer,
     /// What the peer says of its own client is believed.
     pub(crate) behind_trusted_proxy: bool,
+    /// The only hosts that anybody may claim.
+    pub(crate) hosts: &'a OwnHosts,
 }
 
-/// Rewrites the headers. `host` is the request's own authority.
-pub(crate) fn rewrite(headers: &mut HeaderMap, marks: Marks, from: Sender, host: &HeaderValue) {
-    let Sender { peer, behind_trusted_proxy } = from;
+/// Rewrites the headers. `host` is the request's own, or what it is taken to be.
+pub(crate) fn rewrite(headers: &mut HeaderMap, marks: Marks, from: Sender<'_>, host: &HeaderValue) {
+    let Sender { peer, behind_trusted_proxy, hosts } = from;
     let address = text_of(peer.address.ip().to_canonical());
     let scheme = peer.scheme.as_str();
     let mut believed = Claims::default();
     if marks.has(Marks::CLAIM) {
         if behind_trusted_proxy {
-            believed = Claims::read(headers);
+            believed = Claims::read(headers, hosts);
         }
         remove(headers, is_of_family);
     }
@@ -54,10 +58,10 @@ pub(crate) fn rewrite(headers: &mut HeaderMap, marks: Marks, from: Sender, host:
     }
 }
 
-/// Of this family, or written so that a server might take it for one that the edge writes.
+/// Whether a header claims who the client is or what it asked for, or is written so that a server might take it for one that
+/// the edge writes. Some servers and frameworks believe another host or path than the request's own.
 pub(crate) fn is_of_family(name: &HeaderName) -> bool {
-    let text = name.as_str();
-    text.starts_with(FAMILY) || matches!(text, "forwarded" | "x-real-ip") || is_taken_for_the_edges(name)
+    spelling::claims(name.as_str()) || spelling::is_taken_for_the_edges(name)
 }
 
 #[derive(Default)]
@@ -69,14 +73,22 @@ struct Claims {
 }
 
 impl Claims {
-    fn read(headers: &HeaderMap) -> Self {
+    fn read(headers: &HeaderMap, hosts: &OwnHosts) -> Self {
+        let host = claimed_host(headers).filter(|host| hosts.own(host));
         Self {
             addresses: joined(headers, &FOR),
             scheme: joined(headers, &PROTO),
-            host: joined(headers, &HOST),
-            forwarded: joined(headers, &FORWARDED),
+            host: host.map(ToOwned::to_owned),
+            forwarded: joined(headers, &FORWARDED)
+                .and_then(|text| elements::without_other_hosts(&text, hosts)),
         }
     }
+}
+
+/// The host that a proxy says its client asked for: the first of a list, which is the outermost proxy's.
+pub(crate) fn claimed_host(headers: &HeaderMap) -> Option<&str> {
+    let first = headers.get(HOST)?.to_str().ok()?.split(',').next()?.trim();
+    is_host(first).then_some(first)
 }
 
 fn joined(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
@@ -138,7 +150,9 @@ mod tests {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         let peer = Peer { address: address.parse().expect("an address"), scheme: Scheme::Http };
-        let (marks, from) = (Marks::of(&headers), Sender { peer, behind_trusted_proxy: trusted });
+        let hosts = OwnHosts::of_domain("public.example");
+        let from = Sender { peer, behind_trusted_proxy: trusted, hosts: &hosts };
+        let marks = Marks::of(&headers);
         rewrite(&mut headers, marks, from, &HeaderValue::from_static("edge.example:8443"));
         let mut lines: Vec<_> = headers
             .iter()

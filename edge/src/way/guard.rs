@@ -5,6 +5,7 @@ use std::net::Ipv6Addr;
 
 use http::{HeaderMap, HeaderValue, Method, Request, Version, header, uri};
 
+use super::forwarded;
 use super::named::Named;
 use super::refusal::Refusal;
 use super::upgrade::{self, Upgrade};
@@ -17,6 +18,8 @@ use crate::wire::headers::{Marks, claims_identity};
 use crate::wire::incoming::RequestBody;
 use crate::wire::spelling;
 
+/// Paths that balancers ask by address.
+const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 /// What a header costs beyond its name and value (RFC 9113 counts so).
 const HEADER_OVERHEAD: usize = 32;
 
@@ -41,13 +44,20 @@ pub(crate) struct Guarded {
     pub(crate) named: Named,
 }
 
-/// Checks limits and host.
-pub(crate) fn frame(limits: &Limits, request: Request<RequestBody>) -> Result<Framed, Refusal> {
-    check_limits(limits, &request)?;
+/// Checks limits and host. Upstreams hear only of the platform's own hosts, because they put what they hear into links.
+pub(crate) fn frame(
+    config: &EdgeConfig,
+    peer: Peer,
+    request: Request<RequestBody>,
+) -> Result<Framed, Refusal> {
+    check_limits(&config.limits, &request)?;
     if request.extensions().get::<HasFragment>().is_some() {
         return Err(Refusal::Head(Refused::Fault(Fault::BAD_TARGET)));
     }
-    let host = host_of(&request).map_err(Refusal::Host)?;
+    let mut host = host_of(&request).map_err(Refusal::Host)?;
+    if !host.to_str().is_ok_and(|host| config.hosts.own(host)) {
+        host = of_another_host(config, peer, &request)?;
+    }
     let marks = Marks::of(request.headers());
     Ok(Framed { request, host, marks })
 }
@@ -66,6 +76,20 @@ pub(crate) fn guard(
     let behind_trusted_proxy = config.trusted.contain(peer.address.ip());
     let named = named.clone();
     Ok(Box::new(Guarded { request, host, marks, upgrade, peer, behind_trusted_proxy, named }))
+}
+
+/// The host that a request for another one is taken to be for. A strict edge refuses it, unless a trusted proxy says that
+/// its client asked for an own host, or a balancer asks for the edge's health, which it does by address.
+#[cold]
+#[inline(never)]
+fn of_another_host<B>(config: &EdgeConfig, peer: Peer, request: &Request<B>) -> Result<HeaderValue, Refusal> {
+    let hosts = &config.hosts;
+    let of_proxy = || {
+        let claimed = forwarded::claimed_host(request.headers());
+        config.trusted.contain(peer.address.ip()) && claimed.is_some_and(|host| hosts.own(host))
+    };
+    let is_answered = !hosts.strict || PROBES.contains(&request.uri().path()) || of_proxy();
+    if is_answered { Ok(hosts.domain()) } else { Err(Refusal::Misdirected) }
 }
 
 fn check_headers(marks: Marks, headers: &HeaderMap) -> Result<(), Refusal> {
@@ -141,7 +165,7 @@ fn host_of<B>(request: &Request<B>) -> Result<HeaderValue, &'static str> {
 }
 
 /// A name or an address, and perhaps a port: stricter than a URL's authority, because upstreams put it into addresses.
-fn is_host(text: &str) -> bool {
+pub(super) fn is_host(text: &str) -> bool {
     let (named, rest) = if let Some(rest) = text.strip_prefix('[') {
         let Some((address, rest)) = rest.split_once(']') else { return false };
         (address.parse::<Ipv6Addr>().is_ok(), rest)

@@ -1,12 +1,13 @@
 //! One request's way, a file a step, in this order: `exchange` (the whole way on one screen) calls `guard`, `route`,
-//! `bearer`, `provision`, `clearance`, `outbound`; every "no" is a `refusal`. `path`, `cors` and `forwarded` are the pure
-//! rules behind them.
+//! `bearer`, `provision`, `clearance`, `outbound`; every "no" is a `refusal`. `path`, `cors`, `forwarded` and `elements`
+//! are the pure rules behind them.
 
 pub(crate) mod account;
 pub(crate) mod ask;
 pub(crate) mod bearer;
 pub(crate) mod clearance;
 pub(crate) mod cors;
+mod elements;
 pub(crate) mod exchange;
 pub(crate) mod forwarded;
 pub(crate) mod guard;

@@ -16,6 +16,7 @@ use super::guard::Guarded;
 use super::named::Named;
 use super::refusal::Refusal;
 use super::routes::Then;
+use crate::config::OwnHosts;
 use crate::wire::headers::{Marks, strip_hop_by_hop};
 use crate::wire::place::Place;
 use crate::wire::upload::{ClientFault, Upload};
@@ -34,7 +35,7 @@ pub(crate) struct Outbound {
 
 impl Outbound {
     /// Rewrites the client's request.
-    pub(crate) fn build(guarded: Guarded, cleared: Cleared) -> Result<Box<Self>, Refusal> {
+    pub(crate) fn build(hosts: &OwnHosts, guarded: Guarded, cleared: Cleared) -> Result<Box<Self>, Refusal> {
         let Guarded { request, host, marks, upgrade, peer, behind_trusted_proxy, named } = guarded;
         let Cleared { target, place, path_and_query, body_limit, then } = cleared;
         let (parts, body) = request.into_parts();
@@ -42,7 +43,7 @@ impl Outbound {
         if body_limit.is_some_and(|limit| u64::try_from(limit).is_ok_and(|limit| announced > limit)) {
             return Err(Refusal::Body { fault: ClientFault::TooLarge, limit: body_limit });
         }
-        let from = Sender { peer, behind_trusted_proxy };
+        let from = Sender { peer, behind_trusted_proxy, hosts };
         let mut headers = rewrite(parts.headers, marks, host, &named.correlation, from)?;
         let mut request = Request::new(());
         *request.method_mut() = parts.method.clone();
@@ -78,7 +79,7 @@ pub(crate) fn rewrite(
     marks: Marks,
     host: HeaderValue,
     correlation: &CorrelationId,
-    from: Sender,
+    from: Sender<'_>,
 ) -> Result<HeaderMap, Refusal> {
     let trailers = marks.has(Marks::TE) && wants_trailers(&headers);
     if marks.has(Marks::ONE_HOP) {

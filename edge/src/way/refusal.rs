@@ -29,6 +29,8 @@ pub(crate) enum Refusal {
     UriTooLong,
     /// No `Host`, two, or one that is none.
     Host(&'static str),
+    /// The host is not one of the platform's own.
+    Misdirected,
     /// A header claims an identity.
     IdentityHeader(String),
     /// A header that is framing, or that `Connection` takes away, in a way no honest client writes.
@@ -110,6 +112,7 @@ impl Refusal {
             Self::Head(Refused::Fault(Fault::Version)) => "http_version",
             Self::Head(Refused::Late) => "head_timeout",
             Self::Host(_) => "bad_host",
+            Self::Misdirected => "misdirected",
             Self::IdentityHeader(_) => "identity_header",
             Self::Misleading(_) => "misleading_header",
             Self::Expectation => "unknown_expectation",
@@ -181,6 +184,11 @@ impl Refusal {
             ),
             Self::Head(Refused::Late) => Said::late("The request's head did not come to its end in time."),
             Self::Host(message) => Said::bad_request(message, json!({"header": "host"})),
+            Self::Misdirected => Said::bare(
+                StatusCode::MISDIRECTED_REQUEST,
+                code::MISDIRECTED_REQUEST,
+                "The host is not one of the platform's own.",
+            ),
             Self::IdentityHeader(name) => {
                 Said::bad_request("Headers that claim an identity are refused.", json!({ "header": name }))
             }
@@ -212,18 +220,14 @@ impl Refusal {
             Self::Bearer(refused) => Said::of_bearer(&refused),
             Self::Unavailable { dependency, reason } => Said::unavailable(dependency, reason),
             Self::Body { fault, limit } => Said::of_body(fault, limit),
-            Self::ModuleUnavailable { key, reason } => Said {
-                status: StatusCode::SERVICE_UNAVAILABLE,
-                code: code::MODULE_UNAVAILABLE,
-                message: "The module cannot answer.",
-                details: json!({"moduleKey": key, "reason": reason}),
-            },
-            Self::NoCatalog => Said {
-                status: StatusCode::SERVICE_UNAVAILABLE,
-                code: code::MODULE_UNAVAILABLE,
-                message: "The catalog of modules is not known yet.",
-                details: json!({"reason": "no_catalog"}),
-            },
+            Self::ModuleUnavailable { key, reason } => {
+                let details = json!({"moduleKey": key, "reason": reason});
+                Said::module_unavailable("The module cannot answer.", details)
+            }
+            Self::NoCatalog => {
+                let details = json!({"reason": "no_catalog"});
+                Said::module_unavailable("The catalog of modules is not known yet.", details)
+            }
             Self::Internal(_) => Said::bare(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 code::INTERNAL_ERROR,
@@ -331,6 +335,10 @@ impl Said {
             message: "A part of the platform cannot answer.",
             details: json!({"dependency": dependency.name(), "reason": reason}),
         }
+    }
+
+    const fn module_unavailable(message: &'static str, details: Value) -> Self {
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, code: code::MODULE_UNAVAILABLE, message, details }
     }
 
     fn of_body(fault: ClientFault, limit: Option<usize>) -> Self {

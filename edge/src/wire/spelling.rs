@@ -6,9 +6,6 @@ use http::header::{CONNECTION, HeaderMap};
 
 /// Frames a body.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
-/// Written by the edge; its names without a hyphen have no other spelling.
-const WRITTEN: [&str; 2] = ["x-correlation-id", "x-real-ip"];
-const WRITTEN_FAMILY: &str = "x-forwarded-";
 /// What an upstream rests on: `Connection` may take away only what concerns this hop.
 const RESTED_ON: [&str; 13] = [
     "authorization",
@@ -31,10 +28,18 @@ pub(crate) fn is_taken_for_framing(name: &HeaderName) -> bool {
     folded(name).is_some_and(|folded| FRAMING.contains(&folded.as_str()))
 }
 
-/// Whether a name would be taken for one that the edge writes.
+/// Whether a name would be taken for one that the edge writes, or lets nobody claim.
 pub(crate) fn is_taken_for_the_edges(name: &HeaderName) -> bool {
-    folded(name)
-        .is_some_and(|folded| folded.starts_with(WRITTEN_FAMILY) || WRITTEN.contains(&folded.as_str()))
+    folded(name).is_some_and(|folded| folded == "x-correlation-id" || claims(&folded))
+}
+
+/// Whether a name, in its usual spelling, claims an address, a host, a scheme or a path for the request.
+pub(crate) fn claims(name: &str) -> bool {
+    let known = matches!(
+        name,
+        "forwarded" | "x-forwarded" | "x-host" | "x-http-host-override" | "x-real-ip" | "x-rewrite-url"
+    );
+    known || name.starts_with("x-forwarded-") || name.starts_with("x-original-")
 }
 
 /// Whether `Connection` names a header that an upstream rests on.
@@ -67,7 +72,14 @@ mod tests {
         for text in ["Content_Length", "content.length", "transfer_encoding"] {
             assert!(is_taken_for_framing(&name(text)), "{text}");
         }
-        for text in ["X_Forwarded_For", "x-forwarded_proto", "x.real.ip", "x_correlation_id"] {
+        for text in [
+            "X_Forwarded_For",
+            "x-forwarded_proto",
+            "x.real.ip",
+            "x_correlation_id",
+            "x_host",
+            "x-original_url",
+        ] {
             assert!(is_taken_for_the_edges(&name(text)), "{text}");
         }
         for text in ["content-length", "x-forwarded-for", "x-correlation-id", "x_custom", "content_type"] {

@@ -83,7 +83,7 @@ async fn a_new_certificate_is_taken_up_while_running() {
 
 #[tokio::test]
 async fn the_plain_listener_serves_the_same_routes_and_says_http() {
-    let world = World::start().await;
+    let world = World::with(&[("PLATFORM_DOMAIN", "edge.example")]).await;
     let bearer = world.bearer("alice");
     let stream = TcpStream::connect(world.plain).await.expect("a connection");
     let io = hyper_util::rt::TokioIo::new(stream);

@@ -55,7 +55,9 @@ async fn a_module_gets_the_clients_bytes_and_the_edges_facts() {
 
 #[tokio::test]
 async fn a_trusted_proxy_is_believed_and_headers_of_one_hop_end_here() {
-    let world = World::with(&[("PLATFORM_TRUSTED_PROXIES", "127.0.0.0/8")]).await;
+    let proxied =
+        [("PLATFORM_TRUSTED_PROXIES", "127.0.0.0/8"), ("PLATFORM_EXTRA_ORIGINS", "https://public.example")];
+    let world = World::with(&proxied).await;
     let bearer = world.bearer("alice");
     let headers = [
         ("authorization", bearer.as_str()),

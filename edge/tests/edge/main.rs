@@ -22,6 +22,7 @@ mod frames;
 mod fuzz;
 mod guards;
 mod hostile;
+mod hosts;
 mod http1;
 mod http2;
 mod idle;

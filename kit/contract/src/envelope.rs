@@ -47,6 +47,8 @@ pub mod code {
     pub const PAYLOAD_TOO_LARGE: &str = "PAYLOAD_TOO_LARGE";
     /// 414.
     pub const URI_TOO_LONG: &str = "URI_TOO_LONG";
+    /// 421: the host is not one of the platform's own.
+    pub const MISDIRECTED_REQUEST: &str = "MISDIRECTED_REQUEST";
     /// 422: well-formed, breaks a business rule.
     pub const VALIDATION_FAILED: &str = "VALIDATION_FAILED";
     /// 429.

@@ -1,0 +1,141 @@
+//! The names under which clients reach the platform.
+
+use std::net::IpAddr;
+
+use contract::settings::Kind;
+use contract::{Reader, Variable, ports};
+use http::HeaderValue;
+use http::uri::Authority;
+
+use super::variables::DOMAIN;
+
+pub(super) const STRICT_HOST: Variable = Variable::new(
+    "PLATFORM_GATEWAY_STRICT_HOST",
+    Kind::Flag,
+    Some("false"),
+    "Whether a request for a host that is not the platform's own is refused with 421",
+);
+
+/// Ports that need not stand in a `Host`, or that stand in it by an honest client's or balancer's habit.
+const USUAL_PORTS: [u16; 2] = [443, 80];
+/// The platform's own hosts.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnHosts {
+    /// Host, and a port where it is not 443, as links to the platform have it.
+    domain: HeaderValue,
+    /// Lower case; the domain's first. With each its own port.
+    names: Vec<(String, Option<u16>)>,
+    /// Where the domain is one of loopback's names, so are all of them, whatever their port.
+    development: bool,
+    /// Where the edge listens.
+    listening: Vec<u16>,
+    /// Whether requests for any other host are refused.
+    pub(crate) strict: bool,
+}
+
+impl OwnHosts {
+    /// Reads the domain; `origins` are the allowed web origins, as browsers write them.
+    pub(super) fn read(reader: &mut Reader<'_>, offset: u16, origins: &[String]) -> Self {
+        let domain = domain(reader, offset);
+        let authority =
+            domain.parse::<Authority>().ok().filter(|authority| !authority.as_str().contains('@'));
+        let header = HeaderValue::try_from(&domain).ok();
+        let (Some(authority), Some(header)) = (authority, header) else {
+            reader.refuse(
+                DOMAIN.name,
+                format!("\"{domain}\" is not a host or host:port such as platform.example"),
+            );
+            return Self::of(HeaderValue::from_static("localhost"), Vec::new(), offset, false);
+        };
+        let strict = reader.flag(&STRICT_HOST);
+        let others =
+            origins.iter().filter_map(|origin| origin.split_once("://")?.1.parse::<Authority>().ok());
+        let names = std::iter::once(authority).chain(others);
+        let names = names.map(|name| (name.host().to_ascii_lowercase(), name.port_u16())).collect();
+        Self::of(header, names, offset, strict)
+    }
+
+    /// Of a domain alone, for measurements and tests.
+    pub(crate) fn of_domain(domain: &'static str) -> Self {
+        Self::of(HeaderValue::from_static(domain), vec![(domain.to_owned(), None)], 0, false)
+    }
+
+    fn of(domain: HeaderValue, names: Vec<(String, Option<u16>)>, offset: u16, strict: bool) -> Self {
+        let first = names.first().map_or("localhost", |(name, _)| name.as_str());
+        Self {
+            development: is_loopback(first),
+            listening: [ports::EDGE, ports::EDGE_PLAIN].map(|port| port.saturating_add(offset)).to_vec(),
+            domain,
+            names,
+            strict,
+        }
+    }
+
+    /// The edge listens on this port, too.
+    pub(crate) fn listen(&mut self, port: u16) {
+        self.listening.push(port);
+    }
+
+    /// Whether a well-formed host, with or without a port, is one of the platform's own. Another port of an own name is
+    /// another server.
+    pub(crate) fn own(&self, host: &str) -> bool {
+        let (name, port) = split(host);
+        let is_its = |port: &str, own: Option<u16>| {
+            let usual = USUAL_PORTS.iter().chain(&self.listening).chain(own.as_ref());
+            port.parse().is_ok_and(|port: u16| usual.into_iter().any(|known| *known == port))
+        };
+        let mut names = self.names.iter().filter(|(own, _)| own.eq_ignore_ascii_case(name));
+        names.any(|(_, own)| port.is_none_or(|port| is_its(port, *own)))
+            || (self.development && is_loopback(name))
+    }
+
+    /// The host by which the platform calls itself.
+    pub(crate) fn domain(&self) -> HeaderValue {
+        self.domain.clone()
+    }
+}
+
+/// `PLATFORM_DOMAIN`, else loopback's; in lower case, and without the port that browsers leave out.
+pub(super) fn domain(reader: &mut Reader<'_>, offset: u16) -> String {
+    let given = reader.optional(&DOMAIN);
+    let domain = given.unwrap_or_else(|| format!("localhost:{}", ports::EDGE.saturating_add(offset)));
+    domain.strip_suffix(":443").unwrap_or(&domain).to_ascii_lowercase()
+}
+
+/// Name and port.
+fn split(host: &str) -> (&str, Option<&str>) {
+    match host.rsplit_once(':') {
+        // A colon within brackets is part of the address.
+        Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
+        _ => (host, None),
+    }
+}
+
+fn address(name: &str) -> Option<IpAddr> {
+    let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
+    bare.parse().ok()
+}
+
+fn is_loopback(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name == "localhost"
+        || name.ends_with(".localhost")
+        || address(&name).is_some_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_split_at_its_port() {
+        for (host, name, port) in [
+            ("a.example", "a.example", None),
+            ("a.example:8443", "a.example", Some("8443")),
+            ("[::1]", "[::1]", None),
+            ("[::1]:8443", "[::1]", Some("8443")),
+        ] {
+            assert_eq!(split(host), (name, port), "{host}");
+        }
+    }
+}
