@@ -18,6 +18,22 @@ pub(super) const STRICT_HOST: Variable = Variable::new(
 
 /// Ports that need not stand in a `Host`, or that stand in it by an honest client's or balancer's habit.
 const USUAL_PORTS: [u16; 2] = [443, 80];
+/// Ends of names that mean nothing outside of one network (RFC 2606, 6761, 6762, 8375 and ICANN's reserved `internal`), and
+/// those that networks use so.
+const LOCAL: [&str; 11] = [
+    "localhost",
+    "local",
+    "internal",
+    "test",
+    "invalid",
+    "localdomain",
+    "lan",
+    "home",
+    "home.arpa",
+    "corp",
+    "intranet",
+];
+
 /// The platform's own hosts.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnHosts {
@@ -31,6 +47,7 @@ pub(crate) struct OwnHosts {
     listening: Vec<u16>,
     /// Whether requests for any other host are refused.
     pub(crate) strict: bool,
+    public: bool,
 }
 
 impl OwnHosts {
@@ -64,6 +81,7 @@ impl OwnHosts {
         let first = names.first().map_or("localhost", |(name, _)| name.as_str());
         Self {
             development: is_loopback(first),
+            public: is_public(first),
             listening: [ports::EDGE, ports::EDGE_PLAIN].map(|port| port.saturating_add(offset)).to_vec(),
             domain,
             names,
@@ -92,6 +110,11 @@ impl OwnHosts {
     /// The host by which the platform calls itself.
     pub(crate) fn domain(&self) -> HeaderValue {
         self.domain.clone()
+    }
+
+    /// Whether the domain is a name that means the same everywhere, so that browsers may remember that it has TLS.
+    pub(crate) const fn is_public(&self) -> bool {
+        self.public
     }
 }
 
@@ -123,9 +146,37 @@ fn is_loopback(name: &str) -> bool {
         || address(&name).is_some_and(|address| address.is_loopback())
 }
 
+fn is_public(name: &str) -> bool {
+    let is_below =
+        |end: &str| name.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    name.contains('.') && address(name).is_none() && !LOCAL.into_iter().any(is_below)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_public_name_means_the_same_everywhere() {
+        for name in ["platform.example.com", "a.example", "internal.example.com", "mylocal.dev"] {
+            assert!(is_public(name), "{name}");
+        }
+        for name in [
+            "localhost",
+            "a.localhost",
+            "edge.local",
+            "x.y.internal",
+            "a.test",
+            "edge",
+            "10.0.0.1",
+            "[2001:db8::1]",
+            "box.home.arpa",
+            "x.lan",
+            "::1",
+        ] {
+            assert!(!is_public(name), "{name}");
+        }
+    }
 
     #[test]
     fn a_host_is_split_at_its_port() {

@@ -3,8 +3,8 @@
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HeaderName,
-    HeaderValue, ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HeaderValue,
+    ORIGIN, VARY,
 };
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 
@@ -19,8 +19,6 @@ const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
 );
 /// Ten minutes: long enough to spare most preflights, short enough for a changed list to arrive.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
-/// Beginning of the headers that only the edge writes.
-const FAMILY: &str = "access-control-";
 
 /// The request's origin, where it is one that may read answers.
 pub(crate) fn allowed_origin(headers: &HeaderMap, allowed: &[String]) -> Option<HeaderValue> {
@@ -48,11 +46,6 @@ pub(crate) fn preflight(origin: Option<&HeaderValue>) -> Response<EdgeBody> {
         headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
     }
     response
-}
-
-/// Whether a header says something of origins; an upstream's list is not the platform's.
-pub(crate) fn is_of_family(name: &HeaderName) -> bool {
-    name.as_str().starts_with(FAMILY)
 }
 
 /// Marks an answer for its origin.

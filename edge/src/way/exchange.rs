@@ -37,7 +37,7 @@ pub(crate) fn run(
     peer: Peer,
     mut request: Request<RequestBody>,
 ) -> impl Future<Output = Response<EdgeBody>> + Send {
-    let mut trace = Trace::begin(edge, &request);
+    let mut trace = Trace::begin(edge, peer, &request);
     trace.listen(request.body_mut());
     let admitted = admit(edge, peer, request, &mut trace);
     // Whatever drops this future before it has answered, the request has its line.
@@ -52,8 +52,8 @@ pub(crate) fn run(
 }
 
 /// What could not be read as a request is answered, marked, counted and logged like one.
-pub(crate) fn refuse(edge: &Edge, refused: Refused) -> Response<EdgeBody> {
-    Trace::begin(edge, &Request::new(())).finish(edge, Err(Refusal::Head(refused)))
+pub(crate) fn refuse(edge: &Edge, peer: Peer, refused: Refused) -> Response<EdgeBody> {
+    Trace::begin(edge, peer, &Request::new(())).finish(edge, Err(Refusal::Head(refused)))
 }
 
 /// A request that is what it says, and means something.

@@ -1,13 +1,13 @@
-//! The answer as the client gets it: what belongs to the inner hop, to the upstream's idea of origins, or to the edge
-//! alone is removed; framing is rebuilt from the body.
+//! The answer as the client gets it: what belongs to the inner hop, or is the platform's alone to say, is removed; framing
+//! is rebuilt from the body.
 
 use contract::catalog::REVISION_HEADER;
 use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue, UPGRADE};
 use http::{HeaderMap, Method, Response, StatusCode};
 
-use super::{cors, upgrade};
+use super::upgrade;
 use crate::wire::body::EdgeBody;
-use crate::wire::headers::strip;
+use crate::wire::headers::strip_answer;
 
 const REVISION: HeaderName = HeaderName::from_static(REVISION_HEADER);
 
@@ -19,7 +19,7 @@ pub(crate) fn clean(method: &Method, response: &mut Response<EdgeBody>) -> Optio
     let length = without_body.then(|| announced_length(headers)).flatten();
     let revision = headers.remove(REVISION);
     let protocol = switches.then(|| headers.remove(UPGRADE)).flatten();
-    strip(headers, cors::is_of_family);
+    strip_answer(headers);
     if switches {
         upgrade::agree(headers, protocol);
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use bearer::Claims;
+use http::header::STRICT_TRANSPORT_SECURITY;
 use http::{HeaderValue, Method, Request, Response};
 use telemetry::{ABANDONED, ABANDONED_STATUS, UNMATCHED};
 use tokio::time::Instant;
@@ -22,7 +23,13 @@ use super::{CORRELATION, cors};
 use crate::Edge;
 use crate::meter::{InFlight, OBSERVED};
 use crate::wire::body::EdgeBody;
+use crate::wire::connection::Peer;
 use crate::wire::incoming::RequestBody;
+use crate::wire::tls::Scheme;
+
+/// A year, as is usual: browsers that come less often ask without TLS once more. Of this host alone: names below it may be
+/// somebody else's.
+const FROM_NOW_ON: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 /// What came of a request.
 struct Outcome {
@@ -46,10 +53,12 @@ pub(crate) struct Trace {
     received: Option<Arc<AtomicU64>>,
     /// Where its line goes.
     log: Option<Log>,
+    /// The answer demands TLS of the client's next request.
+    demands_tls: bool,
 }
 
 impl Trace {
-    pub(crate) fn begin<B>(edge: &Edge, request: &Request<B>) -> Self {
+    pub(crate) fn begin<B>(edge: &Edge, peer: Peer, request: &Request<B>) -> Self {
         let headers = request.headers();
         Self {
             named: Named::of(headers, edge.tracer.as_ref()),
@@ -63,6 +72,7 @@ impl Trace {
             taken: None,
             received: None,
             log: edge.access.clone(),
+            demands_tls: peer.scheme == Scheme::Https && edge.config.hosts.is_public(),
         }
     }
 
@@ -120,6 +130,9 @@ impl Trace {
         }
         let headers = response.headers_mut();
         cors::mark(headers, self.origin.take());
+        if self.demands_tls {
+            headers.insert(STRICT_TRANSPORT_SECURITY, FROM_NOW_ON);
+        }
         if let Some(taken) = self.taken {
             taken.mark(headers);
         }

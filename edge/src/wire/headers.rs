@@ -1,5 +1,6 @@
 //! Header rules that hold on every hop: what ends at this hop, and which names claim an identity. Pure.
 
+use contract::catalog::REVISION_HEADER;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue};
 use smallvec::SmallVec;
@@ -78,8 +79,25 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     strip(headers, |_| false);
 }
 
+/// Removes from an upstream's answer, or from what it says before it, what ends at this hop and what only the platform may
+/// say.
+pub(crate) fn strip_answer(headers: &mut HeaderMap) {
+    strip(headers, is_the_platforms);
+}
+
+/// Whether a header of an answer speaks for the whole platform and not for one of its upstreams: which origins may read it,
+/// which program serves it, and how and where else it is reached.
+fn is_the_platforms(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    let known = matches!(
+        name,
+        REVISION_HEADER | "alt-svc" | "proxy-authentication-info" | "server" | "strict-transport-security"
+    );
+    known || name.starts_with("access-control-")
+}
+
 /// Removes what ends at this hop, and every header whose name is meant.
-pub(crate) fn strip(headers: &mut HeaderMap, is_meant: impl Fn(&HeaderName) -> bool) {
+fn strip(headers: &mut HeaderMap, is_meant: impl Fn(&HeaderName) -> bool) {
     for name in nominated(headers) {
         headers.remove(name);
     }

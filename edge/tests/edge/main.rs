@@ -9,6 +9,7 @@
 )]
 #![expect(clippy::print_stdout, reason = "figures are told to whoever runs the tests with --nocapture")]
 
+mod answers;
 mod backend;
 mod balancer;
 mod bearer;

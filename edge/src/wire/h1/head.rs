@@ -15,9 +15,9 @@ pub(crate) const MOST_HEADERS: usize = 512;
 /// Trailers of one body.
 const MOST_TRAILERS: usize = 64;
 /// Room for the headers that the edge adds, so that the map does not grow: to a request its correlation, who forwards it and
-/// its host; to an answer the correlation, its origins and a rate limit.
+/// its host; to an answer the correlation, its origins, a rate limit and the demand of TLS.
 const REQUEST_ROOM: usize = 8;
-const ANSWER_ROOM: usize = 6;
+const ANSWER_ROOM: usize = 7;
 /// The longest target that `http` can hold.
 const MOST_URI: usize = 65_000;
 

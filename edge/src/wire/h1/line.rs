@@ -18,7 +18,7 @@ use super::head::{self, RequestHead};
 use super::output::Output;
 use super::reader::{Reader, Taken};
 use crate::config::Limits;
-use crate::wire::headers::strip_hop_by_hop;
+use crate::wire::headers::strip_answer;
 use crate::wire::incoming::Client;
 use crate::wire::socket::ClientSocket;
 use crate::wire::upload::ClientFault;
@@ -268,7 +268,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Client for Line<S> {
 
     fn inform(&self, status: StatusCode, headers: &HeaderMap) {
         let mut headers = headers.clone();
-        strip_hop_by_hop(&mut headers);
+        strip_answer(&mut headers);
         // A 100 is the edge's own affair, and is sent when the body is wanted.
         if status == StatusCode::CONTINUE {
             return;

@@ -170,7 +170,7 @@ where
     #[inline(never)]
     fn refuse(&mut self, refused: Refused) -> BoxFuture<'_, Then> {
         Box::pin(async move {
-            let response = exchange::refuse(&self.edge, refused);
+            let response = exchange::refuse(&self.edge, self.peer, refused);
             match self.answer(response, false, true).await {
                 Then::Again | Then::Close | Then::Linger => Then::Linger,
                 Then::Drop => Then::Drop,

@@ -12,7 +12,7 @@ use http_body::{Frame, SizeHint};
 
 use super::reply::Reply;
 use crate::wire::h1::framing::{Declared, Length};
-use crate::wire::headers::strip_hop_by_hop;
+use crate::wire::headers::strip_answer;
 use crate::wire::upload::ClientFault;
 
 /// A request's body.
@@ -96,7 +96,7 @@ impl Receiving {
             return;
         }
         let mut headers = headers.clone();
-        strip_hop_by_hop(&mut headers);
+        strip_answer(&mut headers);
         self.reply.inform(status, headers);
     }
 }
