@@ -9,17 +9,14 @@ use super::headers::{is_of_one_hop, remove};
 use super::spelling;
 
 /// Beginnings of names that belong in the head.
-const FAMILIES: [&str; 10] = [
+const FAMILIES: [&str; 7] = [
     // The body's format, all but its checksum; and `Content-Security-Policy`.
     "content-",
     // What the client takes, and on which condition.
     "accept-",
     "if-",
-    // Who forwarded it, and what its target was.
+    // Who forwarded it.
     "proxy-",
-    "x-forwarded-",
-    "x-original-",
-    "x-rewrite-",
     // Who asks.
     "sec-",
     "x-auth-",
@@ -39,7 +36,12 @@ pub(crate) fn strip(trailers: &mut HeaderMap) {
 /// Whether a name, in its usual spelling, belongs in the head.
 fn is_of_a_head(name: &str) -> bool {
     let of_family = FAMILIES.iter().any(|family| name.starts_with(family)) && name != CHECKSUM;
-    of_family || routes(name) || frames(name) || says_who(name) || handles_the_answer(name)
+    of_family
+        || spelling::claims(name)
+        || routes(name)
+        || frames(name)
+        || says_who(name)
+        || handles_the_answer(name)
 }
 
 /// Where the message goes, and by which method.
@@ -49,7 +51,6 @@ fn routes(name: &str) -> bool {
         "alt-svc"
             | "alt-used"
             | "cf-connecting-ip"
-            | "forwarded"
             | "host"
             | "max-forwards"
             | "true-client-ip"
@@ -59,7 +60,6 @@ fn routes(name: &str) -> bool {
             | "x-http-method"
             | "x-http-method-override"
             | "x-method-override"
-            | "x-real-ip"
     )
 }
 
