@@ -13,7 +13,7 @@
 //! | authenticate, ensure | `way/bearer.rs`, `rate.rs`, `provision.rs` | `&Guarded`, `Caller` |
 //! | clear | `way/clearance.rs`, questions `ask.rs` | `Route`, `&Caller`, `Cleared` |
 //! | build | `way/outbound.rs`, `forwarded.rs`, `elements.rs` | `Guarded`, `Cleared`, `Outbound` |
-//! | send | `wire/upstream.rs`, `wire/place.rs`, `pool.rs`, `h1/call.rs`, `h2c.rs` | `Outbound`, the upstream's answer |
+//! | send | `wire/upstream.rs`, `wire/place.rs`, `pool.rs`, `h1/call.rs`, `h2c/` | `Outbound`, the upstream's answer |
 //! | answer | `way/inbound.rs`, `trace.rs`, `wire/body.rs`, `account.rs` | the answer, streamed, marked, counted; its account closed |
 //!
 //! Each core has a worker: a thread with a runtime, connections, token cache and upstream pools of its own. The first one

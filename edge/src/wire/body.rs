@@ -6,11 +6,11 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::alarm::Alarm;
 use super::h1::call::{Broken, Link};
+use super::h2c::answer::Answer;
 use super::lasting::Lasting;
 use super::pieces::Pieces;
 use super::place::Turn;
@@ -41,7 +41,7 @@ enum Source {
 }
 
 struct Stream {
-    body: Incoming,
+    body: Answer,
     /// Kept until the end.
     turn: Turn,
     alarm: Alarm,
@@ -55,7 +55,7 @@ pub(crate) enum BodyError {
     #[error(transparent)]
     Link(#[from] Broken),
     #[error("the upstream reset the stream: {0}")]
-    Stream(#[source] hyper::Error),
+    Stream(#[source] h2::Error),
     #[error("the upstream fell silent")]
     Idle,
 }
@@ -97,7 +97,7 @@ impl EdgeBody {
     }
 
     /// The answer of an HTTP/2 upstream.
-    pub(crate) fn stream(body: Incoming, turn: Turn, budgets: Budgets) -> Self {
+    pub(crate) fn stream(body: Answer, turn: Turn, budgets: Budgets) -> Self {
         let alarm = Alarm::at(Instant::now() + budgets.stream_idle);
         let lasting = Lasting::default();
         Self::of(Source::Stream(Box::new(Stream { body, turn, alarm, lasting, budgets })))

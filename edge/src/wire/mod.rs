@@ -14,7 +14,7 @@ pub(crate) mod evictions;
 pub(crate) mod frames;
 pub(crate) mod h1;
 pub(crate) mod h2;
-mod h2c;
+pub(crate) mod h2c;
 pub(crate) mod headers;
 mod hello;
 pub(crate) mod incoming;

@@ -6,11 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hyper::client::conn::http2::SendRequest;
 use tokio::time::Instant;
 
 use super::h1::call::Link;
-use super::upload::Upload;
+use super::h2c::connection::Multiplexed;
 
 /// Idle connections kept to one host; more than that are closed when they come back.
 const MOST_IDLE: usize = 256;
@@ -20,7 +19,7 @@ const MOST_IDLE: usize = 256;
 pub(crate) struct Shelf {
     idle: Mutex<Vec<Idle>>,
     /// The one connection of a host that speaks HTTP/2.
-    shared: Mutex<Option<SendRequest<Upload>>>,
+    shared: Mutex<Option<Shared>>,
     reused: AtomicU64,
     dialled: AtomicU64,
 }
@@ -29,6 +28,12 @@ pub(crate) struct Shelf {
 struct Idle {
     link: Box<Link>,
     since: Instant,
+}
+
+#[derive(Debug)]
+struct Shared {
+    connection: Multiplexed,
+    used: Instant,
 }
 
 impl Shelf {
@@ -55,18 +60,17 @@ impl Shelf {
     pub(crate) fn sweep(&self, longest_idle: Duration) {
         lock(&self.idle).retain_mut(|idle| idle.since.elapsed() < longest_idle && idle.link.is_quiet());
         let mut shared = lock(&self.shared);
-        if shared.as_ref().is_some_and(SendRequest::is_closed) {
-            *shared = None;
-        }
+        let is_old = |shared: &Shared| shared.used.elapsed() >= longest_idle && shared.connection.is_idle();
+        *shared = shared.take().filter(|shared| shared.connection.is_open() && !is_old(shared));
     }
 
     /// The open HTTP/2 connection.
-    pub(crate) fn shared(&self) -> Option<SendRequest<Upload>> {
-        let shared = lock(&self.shared).as_ref().filter(|sender| !sender.is_closed()).cloned();
-        if shared.is_some() {
-            self.reused.fetch_add(1, Ordering::Relaxed);
-        }
-        shared
+    pub(crate) fn shared(&self) -> Option<Multiplexed> {
+        let mut shared = lock(&self.shared);
+        let shared = shared.as_mut().filter(|shared| shared.connection.is_open())?;
+        shared.used = Instant::now();
+        self.reused.fetch_add(1, Ordering::Relaxed);
+        Some(shared.connection.clone())
     }
 
     /// Counts a connection that was made because none was open.
@@ -79,8 +83,8 @@ impl Shelf {
         (self.reused.load(Ordering::Relaxed), self.dialled.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn share(&self, sender: SendRequest<Upload>) {
-        *lock(&self.shared) = Some(sender);
+    pub(crate) fn share(&self, connection: Multiplexed) {
+        *lock(&self.shared) = Some(Shared { connection, used: Instant::now() });
     }
 }
 

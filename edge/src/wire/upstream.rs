@@ -12,14 +12,15 @@ use http_body_util::{BodyExt, Limited};
 use rustls_pki_types::ServerName;
 use std::future::poll_fn;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
 use super::Authority;
 use super::body::EdgeBody;
 use super::h1::call::Link;
+use super::h2c::connection::{Multiplexed, ping_patience};
 use super::headers::switches_as_asked;
-use super::place::{Asker, Full, Host, Place, Speaks, Turn};
+use super::place::{Asker, Full, Place, Speaks, Turn};
 use super::records::Records;
 use super::socket::Socket;
 use super::tunnel::Tunnel;
@@ -84,7 +85,7 @@ impl Failure {
     }
 
     /// Whether it says something about the host.
-    const fn is_the_hosts(self) -> bool {
+    pub(super) const fn is_the_hosts(self) -> bool {
         !matches!(self, Self::OverCapacity | Self::OverShare | Self::Client(_))
     }
 }
@@ -104,6 +105,14 @@ pub(crate) struct Upstreams {
     pub(super) worker: usize,
     pub(super) budgets: Budgets,
     tls: Arc<rustls::ClientConfig>,
+}
+
+/// A connection that was just made.
+enum Dialled {
+    /// For one exchange after the other.
+    Link(Box<Link>),
+    /// For many at once.
+    Multiplexed(Multiplexed),
 }
 
 /// An attempt that brought no answer: the turn goes on, and the body where none of it was taken.
@@ -153,16 +162,21 @@ impl Upstreams {
     /// Over a new connection. Most requests find one, and need neither the room nor the code of this.
     #[cold]
     #[inline(never)]
-    fn send_anew<'a>(
+    pub(super) fn send_anew<'a>(
         &'a self,
         turn: Turn,
         host: usize,
         outgoing: &'a mut Outgoing,
     ) -> BoxFuture<'a, Result<Response<EdgeBody>, Failure>> {
         Box::pin(async move {
-            let (mut link, turn, host) = self.dial(turn, host).await?;
-            link.begin(&outgoing.request, outgoing.upload.take());
-            self.exchange(link, turn, host, outgoing).await.map_err(|lost| lost.failure)
+            let (dialled, turn, host) = self.dial(turn, host).await?;
+            match dialled {
+                Dialled::Link(mut link) => {
+                    link.begin(&outgoing.request, outgoing.upload.take());
+                    self.exchange(link, turn, host, outgoing).await.map_err(|lost| lost.failure)
+                }
+                Dialled::Multiplexed(connection) => self.send_first(connection, turn, host, outgoing).await,
+            }
         })
     }
 
@@ -171,10 +185,9 @@ impl Upstreams {
         &'a self,
         turn: Turn,
         host: usize,
-        outgoing: &mut Outgoing,
+        outgoing: &'a mut Outgoing,
     ) -> BoxFuture<'a, Result<Response<EdgeBody>, Failure>> {
-        let request = std::mem::take(&mut outgoing.request);
-        Box::pin(self.send_h2c(turn, host, request, outgoing.upload.take()))
+        Box::pin(self.send_h2c(turn, host, outgoing))
     }
 
     /// A whole small answer, for the edge's own questions: within the first-byte budget from end to end.
@@ -206,43 +219,52 @@ impl Upstreams {
         })
     }
 
-    /// A connection to this host; to another one, when this one cannot be reached and time is left.
-    async fn dial(&self, mut turn: Turn, host: usize) -> Result<(Box<Link>, Turn, usize), Failure> {
+    /// A connection to this host; to another one, when this one cannot be reached. The first has half of the time where there
+    /// is another, so that one that swallows connections does not take the other's.
+    async fn dial(&self, mut turn: Turn, host: usize) -> Result<(Dialled, Turn, usize), Failure> {
         let place = Arc::clone(&turn.place);
-        let dialled = async {
-            let first = match self.dial_host(place.hosts.get(host)).await {
-                Ok(socket) => return Ok((socket, host)),
-                Err(failure) => failure,
-            };
-            place.note(host, false);
-            let Some(other) = place.choose(Some(host)).filter(|_| place.hosts.len() > 1) else {
-                return Err(first);
-            };
-            self.dial_host(place.hosts.get(other)).await.map(|socket| (socket, other)).inspect_err(|_| {
-                place.note(other, false);
-            })
+        let whole = self.budgets.dial;
+        let began = Instant::now();
+        let first = if place.hosts.len() > 1 { whole / 2 } else { whole };
+        let (dialled, host) = match self.dial_host(&place, host, first).await {
+            Ok(dialled) => (dialled, host),
+            Err(failure) => {
+                let other = place.choose(Some(host)).ok_or(failure)?;
+                let left = whole.saturating_sub(began.elapsed());
+                (self.dial_host(&place, other, left).await?, other)
+            }
         };
-        let dialled = timeout(self.budgets.dial, dialled).await;
-        let (socket, host) = dialled.map_err(|_| Failure::DialTimeout).inspect_err(|_| {
-            place.note(host, false);
-        })??;
         turn.at(host);
         if let Some(shelf) = turn.host().and_then(|host| host.shelf(self.worker)) {
             shelf.dialled();
         }
-        Ok((Box::new(Link::new(socket, self.worker)), turn, host))
+        Ok((dialled, turn, host))
     }
 
-    async fn dial_host(&self, host: Option<&Host>) -> Result<Socket, Failure> {
-        let host = host.ok_or(Failure::DialFailed)?;
-        let stream = connect(&host.authority).await?;
-        if host.speaks != Speaks::Https {
+    async fn dial_host(&self, place: &Place, position: usize, time: Duration) -> Result<Dialled, Failure> {
+        let host = place.hosts.get(position).ok_or(Failure::DialFailed)?;
+        let dialled = timeout(time, async {
+            let socket = self.connect(host.speaks, &host.authority).await?;
+            if host.speaks != Speaks::H2c {
+                return Ok(Dialled::Link(Box::new(Link::new(socket, self.worker))));
+            }
+            let opened = Multiplexed::open(socket, ping_patience(&self.budgets)).await;
+            opened.map(Dialled::Multiplexed).map_err(|_| Failure::DialFailed)
+        });
+        let dialled = dialled.await.unwrap_or(Err(Failure::DialTimeout));
+        dialled.inspect_err(|_| place.note(position, false))
+    }
+
+    /// A connection, with TLS where the host speaks it.
+    pub(crate) async fn connect(&self, speaks: Speaks, authority: &Authority) -> Result<Socket, Failure> {
+        let stream = connect(authority).await?;
+        if speaks != Speaks::Https {
             return Ok(Socket::Plain(stream));
         }
-        let name = ServerName::try_from(host.authority.host.clone()).map_err(|_| Failure::DialFailed)?;
+        let name = ServerName::try_from(authority.host.clone()).map_err(|_| Failure::DialFailed)?;
         let secured = TlsConnector::from(Arc::clone(&self.tls)).connect(name, Records::new(stream)).await;
         let secured = secured.inspect_err(|error| {
-            tracing::warn!(host = %host.authority.host_header(), %error, "TLS with an upstream failed");
+            tracing::warn!(host = %authority.host_header(), %error, "TLS with an upstream failed");
         });
         secured.map(|stream| Socket::Tls(Box::new(stream))).map_err(|_| Failure::DialFailed)
     }
@@ -289,19 +311,22 @@ impl Upstreams {
     }
 }
 
+/// Whether a request may be done twice as well as once.
+pub(super) const fn is_idempotent(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::PUT | Method::DELETE | Method::OPTIONS)
+}
+
 /// What may be sent a second time, on a fresh connection: an idempotent request whose body was not begun.
-fn again(lost: Lost, method: &Method) -> Result<(Turn, Upload), Failure> {
+pub(super) fn again(lost: Lost, method: &Method) -> Result<(Turn, Upload), Failure> {
     let Lost { failure, turn, upload } = lost;
-    let idempotent =
-        matches!(*method, Method::GET | Method::HEAD | Method::PUT | Method::DELETE | Method::OPTIONS);
     match upload {
-        Some(upload) if idempotent && failure == Failure::Reset => Ok((turn, upload)),
+        Some(upload) if is_idempotent(method) && failure == Failure::Reset => Ok((turn, upload)),
         _ => Err(failure),
     }
 }
 
 /// A connection, as soon as it stands.
-pub(super) async fn connect(authority: &Authority) -> Result<TcpStream, Failure> {
+async fn connect(authority: &Authority) -> Result<TcpStream, Failure> {
     let address = (authority.host.as_str(), authority.port);
     let stream = TcpStream::connect(address).await.map_err(|error| dial_failure(&error))?;
     // Small requests must not wait for the peer's acknowledgement; a socket that cannot be told so still works.

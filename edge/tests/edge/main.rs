@@ -22,6 +22,7 @@ mod forwarding;
 mod frames;
 mod fuzz;
 mod guards;
+mod h2c;
 mod hostile;
 mod hosts;
 mod http1;

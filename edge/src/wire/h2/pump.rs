@@ -147,12 +147,14 @@ impl Pump {
     }
 }
 
-/// What an upstream said over HTTP/2 when it broke off, is said to the client.
+/// What an upstream said over HTTP/2 when it broke off, is said to the client: but not that all is well, or that nothing
+/// more is wanted. Clients take both for the end of a whole body.
 fn reason_of(error: &BodyError) -> Reason {
     let mut cause = error.source();
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<h2::Error>() {
-            return error.reason().unwrap_or(Reason::INTERNAL_ERROR);
+            let said = error.reason().filter(|reason| !matches!(*reason, Reason::NO_ERROR | Reason::CANCEL));
+            return said.unwrap_or(Reason::INTERNAL_ERROR);
         }
         cause = error.source();
     }

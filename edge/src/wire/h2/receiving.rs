@@ -105,8 +105,9 @@ fn count(data: &Bytes) -> u64 {
     u64::try_from(data.len()).unwrap_or(u64::MAX)
 }
 
-/// The length a client has announced once and plainly. The crate holds it to that; another announcement says nothing.
-fn announced_length(headers: &HeaderMap) -> Option<u64> {
+/// The length that a head announces once and plainly. The crate holds its sender to that; another announcement says
+/// nothing.
+pub(crate) fn announced_length(headers: &HeaderMap) -> Option<u64> {
     let mut declared = Declared::default();
     for value in headers.get_all(CONTENT_LENGTH) {
         declared.length(value.as_bytes());

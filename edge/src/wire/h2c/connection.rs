@@ -1,0 +1,198 @@
+//! [`Multiplexed`]: an open HTTP/2 connection to an upstream, which carries many requests. A task of its own moves its
+//! frames. While a request waits for its answer the upstream is asked for a sign of life, and a connection that gives none
+//! is dropped with everything on it: nothing else would tell that the other side is gone without a goodbye.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::client::{Builder, Connection, SendRequest};
+use h2::{Ping, PingPong};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Budgets;
+use crate::wire::socket::Socket;
+
+/// What one stream may have under way towards the edge; the client's own window is what holds an answer back.
+const STREAM_WINDOW: u32 = 256 << 10;
+const CONNECTION_WINDOW: u32 = 4 << 20;
+/// Bytes of requests that wait for the upstream's window, for each stream.
+const MOST_UNSENT: usize = 1 << 20;
+/// The largest head of an answer, the same as over HTTP/1.1.
+const MOST_HEAD: u32 = 64 << 10;
+
+/// A request waits for so many parts of the first-byte budget before its connection is doubted: most answers are there. A
+/// ping's answer has so many parts of it, so that a dead connection is known before the budget is over.
+const PARTS: u32 = 5;
+const PARTS_BEFORE_DOUBT: u32 = 1;
+const PARTS_FOR_PING: u32 = 2;
+
+/// How long a request waits before its connection is doubted.
+pub(super) fn doubt_after(budgets: &Budgets) -> Duration {
+    budgets.first_byte / PARTS * PARTS_BEFORE_DOUBT
+}
+
+/// How long a ping's answer may take, and the least time between two pings.
+pub(crate) fn ping_patience(budgets: &Budgets) -> Duration {
+    budgets.first_byte / PARTS * PARTS_FOR_PING
+}
+
+/// A connection. Closed when the last of these and the last request are gone.
+#[derive(Clone, Debug)]
+pub(crate) struct Multiplexed {
+    sender: SendRequest<Bytes>,
+    state: Arc<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// It takes no further request.
+    retired: AtomicBool,
+    /// Requests under way.
+    busy: AtomicUsize,
+    /// A request waits, and a sign of life is wanted.
+    doubted: Notify,
+    /// It has to end, whatever is under way.
+    end: CancellationToken,
+}
+
+/// The right to send one request.
+pub(super) struct Slot {
+    pub(super) sender: SendRequest<Bytes>,
+    pub(super) busy: Busy,
+}
+
+/// One request under way on a connection, until it is dropped.
+pub(super) struct Busy(Arc<State>);
+
+impl Busy {
+    fn on(state: &Arc<State>) -> Self {
+        state.busy.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(state))
+    }
+
+    /// Wants a sign of life.
+    pub(super) fn doubt(&self) {
+        self.0.doubted.notify_one();
+    }
+
+    /// Takes no further request. What is under way goes on as long as there are signs of life.
+    pub(super) fn retire(&self) {
+        self.0.retire();
+        self.doubt();
+    }
+
+    /// Ends it with everything that is under way.
+    pub(super) fn end(&self) {
+        self.0.retire();
+        self.0.end.cancel();
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Multiplexed {
+    /// Speaks HTTP/2 over this socket. An upstream that leaves pings unanswered for `patience` is taken for dead.
+    pub(crate) async fn open(socket: Socket, patience: Duration) -> Result<Self, h2::Error> {
+        let mut builder = Builder::new();
+        builder
+            .initial_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_send_buffer_size(MOST_UNSENT)
+            .max_header_list_size(MOST_HEAD)
+            .enable_push(false);
+        let (sender, connection) = builder.handshake(socket).await?;
+        let state = Arc::new(State::default());
+        tokio::spawn(drive(connection, Arc::clone(&state), patience));
+        Ok(Self { sender, state })
+    }
+
+    /// Whether it takes further requests, as far as is known.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.state.retired.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing is under way on it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.state.busy.load(Ordering::Relaxed) == 0
+    }
+
+    /// Room for one more request; `None` when it takes none any more.
+    pub(super) async fn slot(&self) -> Option<Slot> {
+        if self.is_idle() {
+            // What came to an idle connection together with this request is seen first: it may be the end.
+            let mut seen = false;
+            poll_fn(|context| {
+                if std::mem::replace(&mut seen, true) {
+                    return Poll::Ready(());
+                }
+                context.waker().wake_by_ref();
+                Poll::Pending
+            })
+            .await;
+        }
+        let mut sender = self.sender.clone();
+        poll_fn(|context| sender.poll_ready(context)).await.ok()?;
+        self.is_open().then(|| Slot { sender, busy: Busy::on(&self.state) })
+    }
+}
+
+impl State {
+    fn retire(&self) {
+        self.retired.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Moves frames until the connection's end.
+async fn drive(mut connection: Connection<Socket, Bytes>, state: Arc<State>, patience: Duration) {
+    // However this task ends.
+    let state = scopeguard::guard(state, |state| state.retire());
+    let pings = connection.ping_pong();
+    let moved = async {
+        tokio::select! {
+            biased;
+            ended = connection => ended.map_err(Ended::Http2),
+            () = silence(pings, &state.doubted, patience) => Err(Ended::Silent),
+        }
+    };
+    if let Some(Err(error)) = state.end.run_until_cancelled(moved).await {
+        tracing::debug!(%error, "an HTTP/2 upstream connection ended");
+    }
+}
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+enum Ended {
+    #[error(transparent)]
+    Http2(h2::Error),
+    #[error("the upstream leaves a ping unanswered")]
+    Silent,
+}
+
+/// Resolves when a ping stays unanswered. One is sent when somebody doubts, and none so soon after an answered one: some
+/// upstreams take many for an attack.
+async fn silence(pings: Option<PingPong>, doubted: &Notify, patience: Duration) {
+    // It is there until somebody has taken it.
+    let Some(mut pings) = pings else { return std::future::pending().await };
+    let mut heard: Option<Instant> = None;
+    loop {
+        doubted.notified().await;
+        if heard.is_some_and(|heard| heard.elapsed() < patience) {
+            continue;
+        }
+        let answered = timeout(patience, pings.ping(Ping::opaque())).await;
+        if !matches!(answered, Ok(Ok(_))) {
+            return;
+        }
+        heard = Some(Instant::now());
+    }
+}

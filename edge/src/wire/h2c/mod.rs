@@ -1,0 +1,118 @@
+//! Upstreams that speak HTTP/2 without TLS: one connection for each worker carries all requests of that worker.
+//! `connection` is that connection and the pings on it, `call` one request, `answer` the body that comes back.
+
+pub(crate) mod answer;
+mod call;
+pub(crate) mod connection;
+
+use std::sync::PoisonError;
+
+use http::header::{CONTENT_LENGTH, HOST, TE};
+use http::{HeaderValue, Method, Request, Response, Uri, Version, uri};
+
+use http_body::Body as _;
+
+use super::body::EdgeBody;
+use super::headers::{is_of_one_hop, remove};
+use super::place::Turn;
+use super::upload::{News, Progress, Upload};
+use super::upstream::{Failure, Lost, Outgoing, Upstreams, again, is_idempotent};
+use call::{Call, Unanswered};
+use connection::{Multiplexed, Slot};
+
+impl Upstreams {
+    /// The answer to a request over HTTP/2: on the open connection, if there is one, else on a new one.
+    pub(super) async fn send_h2c(
+        &self,
+        turn: Turn,
+        host: usize,
+        outgoing: &mut Outgoing,
+    ) -> Result<Response<EdgeBody>, Failure> {
+        let kept = turn.host().and_then(|host| host.shelf(self.worker)?.shared());
+        let Some(connection) = kept else { return self.send_anew(turn, host, outgoing).await };
+        // One that was closed meanwhile was sent nothing.
+        let Some(slot) = connection.slot().await else { return self.send_anew(turn, host, outgoing).await };
+        let lost = match self.multiplex(slot, turn, host, outgoing, true).await {
+            Ok(response) => return Ok(response),
+            Err(lost) => lost,
+        };
+        let (turn, upload) = again(lost, outgoing.request.method())?;
+        outgoing.upload = upload;
+        self.send_anew(turn, host, outgoing).await
+    }
+
+    /// The answer over a connection that was just made.
+    pub(super) async fn send_first(
+        &self,
+        connection: Multiplexed,
+        turn: Turn,
+        host: usize,
+        outgoing: &mut Outgoing,
+    ) -> Result<Response<EdgeBody>, Failure> {
+        let slot = connection.slot().await.ok_or(Failure::Reset)?;
+        if let Some(shelf) = turn.host().and_then(|host| host.shelf(self.worker)) {
+            shelf.share(connection);
+        }
+        let answered = self.multiplex(slot, turn, host, outgoing, false).await;
+        answered.map_err(|lost| lost.failure)
+    }
+
+    async fn multiplex(
+        &self,
+        slot: Slot,
+        turn: Turn,
+        host: usize,
+        outgoing: &mut Outgoing,
+        used_before: bool,
+    ) -> Result<Response<EdgeBody>, Lost> {
+        let mut upload = outgoing.upload.take();
+        let news = upload.publish();
+        // What may have to be sent once more, is kept; a body that has begun never is.
+        let may_repeat = used_before && upload.is_end_stream() && is_idempotent(outgoing.request.method());
+        let request =
+            if may_repeat { outgoing.request.clone() } else { std::mem::take(&mut outgoing.request) };
+        let begun = Call::begin(slot, over_http2(request, &upload), upload);
+        let answered = match begun {
+            Ok(call) => call.answered(&news, &self.budgets).await,
+            Err(error) => Err(Unanswered::Stream(error)),
+        };
+        let unanswered = match answered {
+            Ok(response) => {
+                turn.place.note(host, true);
+                return Ok(response.map(|answer| EdgeBody::stream(answer, turn, self.budgets)));
+            }
+            Err(unanswered) => unanswered,
+        };
+        let may_repeat = may_repeat && unanswered.is_the_connections();
+        let failure = unanswered.failure(&news);
+        if failure.is_the_hosts() && !may_repeat {
+            turn.place.note(host, false);
+        }
+        Err(Lost { failure, turn, upload: may_repeat.then(Upload::empty) })
+    }
+}
+
+/// The host stands in the target, the length in a header where it is known; the rest is the same.
+fn over_http2(mut request: Request<()>, upload: &Upload) -> Request<()> {
+    let headers = request.headers_mut();
+    let host = headers.remove(HOST);
+    remove(headers, |name| is_of_one_hop(name) && *name != TE);
+    let length = upload.size_hint().exact();
+    let silent = matches!(*request.method(), Method::GET | Method::HEAD | Method::DELETE | Method::OPTIONS);
+    if let Some(length) = length.filter(|length| *length > 0 || !silent) {
+        request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    let mut parts = std::mem::take(request.uri_mut()).into_parts();
+    parts.scheme = Some(uri::Scheme::HTTP);
+    parts.authority = host.and_then(|host| uri::Authority::try_from(host.as_bytes()).ok());
+    *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
+    *request.version_mut() = Version::HTTP_2;
+    request
+}
+
+fn client_fault(news: &News) -> Option<Failure> {
+    match *news.lock().unwrap_or_else(PoisonError::into_inner) {
+        Progress::Failed(fault) => Some(Failure::Client(fault)),
+        Progress::Sending(_) | Progress::AwaitingClient(_) | Progress::Sent(_) => None,
+    }
+}
