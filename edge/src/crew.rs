@@ -12,7 +12,6 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior, interval};
-use tokio_rustls::server::TlsStream;
 
 use crate::Edge;
 use crate::meter::Handshake;
@@ -20,8 +19,7 @@ use crate::wire::admission::Admission;
 use crate::wire::connection;
 use crate::wire::evictions::Evictions;
 use crate::wire::listen::{Accepted, Held, Listener};
-use crate::wire::sending::Sending;
-use crate::wire::tls::{Secured, plain};
+use crate::wire::tls::{Greeted, plain};
 use crate::wire::upstream::SWEEP_EVERY;
 
 /// How often a worker shows that it is alive.
@@ -244,8 +242,9 @@ async fn beat(edge: Arc<Edge>, number: usize) {
     }
 }
 
+/// Serves a connection to its end. This lasts as long: what leads to it is kept in no variable, and each step in a box of
+/// its own, which goes with the step.
 async fn serve(edge: Arc<Edge>, admission: Arc<Admission>, accepted: Accepted, entrance: Entrance) {
-    // What leads to a served connection is kept in no variable of this task: the task lasts as long as its connection.
     match entrance {
         Entrance::Plain => {
             let _open = edge.meter.connected("plain");
@@ -257,27 +256,32 @@ async fn serve(edge: Arc<Edge>, admission: Arc<Admission>, accepted: Accepted, e
         }
         Entrance::Tls => {
             let _open = edge.meter.connected("tls");
-            let shaken = Box::pin(secured(&edge, &admission, accepted)).await;
-            match shaken.map(|secured| connection::serve(Arc::clone(&edge), secured)) {
-                Ok(served) => served.await,
+            match Box::pin(greeted(&edge, &admission, accepted)).await {
+                Ok(greeted) => serve_tls(edge, &admission, greeted).await,
                 Err(error) => tracing::debug!(%error, "a connection was not served"),
             }
         }
     }
 }
 
-async fn secured(
-    edge: &Edge,
-    admission: &Admission,
-    accepted: Accepted,
-) -> io::Result<Secured<TlsStream<Sending>>> {
+async fn greeted(edge: &Edge, admission: &Admission, accepted: Accepted) -> io::Result<Greeted> {
     let accepted = admission.admit(accepted).await?;
-    let shaken = admission.handshakes.handshake(accepted).await;
-    match &shaken {
-        Ok(secured) => edge.meter.shook_hands(Handshake::Done, secured.version()),
-        Err(error) => edge.meter.shook_hands(Handshake::of(error), "none"),
+    let greeted = admission.handshakes.greet(accepted).await;
+    greeted.inspect_err(|error| edge.meter.shook_hands(Handshake::of(error), "none"))
+}
+
+async fn serve_tls(edge: Arc<Edge>, admission: &Admission, greeted: Greeted) {
+    let served = Box::pin(admission.handshakes.handshake(greeted)).await.map(|secured| {
+        edge.meter.shook_hands(Handshake::Done, secured.version());
+        connection::serve(Arc::clone(&edge), secured)
+    });
+    match served {
+        Ok(served) => served.await,
+        Err(error) => {
+            edge.meter.shook_hands(Handshake::of(&error), "none");
+            tracing::debug!(%error, "a TLS handshake failed");
+        }
     }
-    shaken
 }
 
 /// When each worker last showed that it is alive.

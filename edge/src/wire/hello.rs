@@ -27,30 +27,21 @@ pub(super) struct Hello {
 }
 
 /// Reads it; `keep` for one that may be answered a second time.
-pub(super) async fn read(stream: &mut TcpStream, keep: bool) -> io::Result<Hello> {
+pub(super) async fn read(stream: &mut TcpStream, keep: bool) -> io::Result<Box<Hello>> {
     let mut reading = Reading { acceptor: None, left: MOST_BYTES, kept: keep.then(Vec::new) };
-    let read = poll_fn(|context| reading.poll(context, stream)).await?;
-    match read {
-        Ok(accepted) => Ok(Hello { accepted, bytes: reading.kept }),
-        Err((error, alert)) => {
-            tell(stream, alert);
-            Err(Error::new(ErrorKind::InvalidData, error))
-        }
-    }
+    poll_fn(|context| reading.poll(context, stream)).await
 }
 
 /// What has come of it.
 struct Reading {
-    /// From the first byte on.
-    acceptor: Option<Acceptor>,
+    /// From the first byte on, and no room for it before.
+    acceptor: Option<Box<Acceptor>>,
     left: usize,
     kept: Option<Vec<u8>>,
 }
 
-type Read = Result<Accepted, (rustls::Error, AcceptedAlert)>;
-
 impl Reading {
-    fn poll(&mut self, context: &mut Context<'_>, stream: &mut TcpStream) -> Poll<io::Result<Read>> {
+    fn poll(&mut self, context: &mut Context<'_>, stream: &mut TcpStream) -> Poll<io::Result<Box<Hello>>> {
         // Not in the task: a client that says nothing has none of it.
         let mut space = [const { MaybeUninit::uninit() }; READ];
         loop {
@@ -68,8 +59,13 @@ impl Reading {
             }
             match self.take(buffer.filled())? {
                 Ok(None) => {}
-                Ok(Some(accepted)) => return Poll::Ready(Ok(Ok(accepted))),
-                Err(refused) => return Poll::Ready(Ok(Err(refused))),
+                Ok(Some(accepted)) => {
+                    return Poll::Ready(Ok(Box::new(Hello { accepted, bytes: self.kept.take() })));
+                }
+                Err((error, alert)) => {
+                    tell(stream, alert);
+                    return Poll::Ready(Err(Error::new(ErrorKind::InvalidData, error)));
+                }
             }
         }
     }

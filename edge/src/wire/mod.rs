@@ -26,7 +26,7 @@ pub(crate) mod place;
 pub(crate) mod pool;
 pub(crate) mod proxy;
 mod records;
-pub(crate) mod sending;
+mod sending;
 pub(crate) mod share;
 mod socket;
 pub(crate) mod spelling;

@@ -73,6 +73,14 @@ pub(crate) struct Handshakes {
     tally: Tally,
 }
 
+/// A client that has said hello.
+pub(crate) struct Greeted {
+    accepted: Accepted,
+    hello: Box<Hello>,
+    /// Of the whole handshake.
+    deadline: Instant,
+}
+
 /// A handshake's place among all, and among those of its address.
 struct Turn<'a> {
     _of_all: SemaphorePermit<'a>,
@@ -90,14 +98,20 @@ impl Handshakes {
         Self { certificates, evictions, at_once: Semaphore::new(limits.handshakes), timers, tally }
     }
 
-    pub(crate) async fn handshake(&self, accepted: Accepted) -> io::Result<Secured<TlsStream<Sending>>> {
-        let Accepted { mut stream, peer, held } = accepted;
+    /// Waits until the client has said hello. Apart from the handshake: a client that says nothing has no room for one.
+    pub(crate) async fn greet(&self, mut accepted: Accepted) -> io::Result<Greeted> {
         let deadline = Instant::now() + self.timers.tls;
-        let hello = hello::read(&mut stream, self.certificates.verify_clients());
+        let hello = hello::read(&mut accepted.stream, self.certificates.verify_clients());
         let hello = self.evictions.hear(deadline, hello).await??;
+        Ok(Greeted { accepted, hello, deadline })
+    }
+
+    /// The handshake, once there is a place for it.
+    pub(crate) async fn handshake(&self, greeted: Greeted) -> io::Result<Secured<TlsStream<Sending>>> {
+        let Greeted { accepted: Accepted { stream, peer, held }, hello, deadline } = greeted;
         let shaken = async {
             let _turn = self.turn(&held).await?;
-            self.shake(stream, hello).await
+            self.shake(stream, *hello).await
         };
         let stream =
             timeout_at(deadline, shaken).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;

@@ -16,7 +16,12 @@ const SOON: Duration = Duration::from_secs(5);
 
 /// What a balancer says of a client at 203.0.113.9.
 fn introduction() -> Vec<u8> {
-    let addresses = [203, 0, 113, 9, 10, 0, 0, 1, 0x12, 0x34, 1, 187];
+    introduction_of(9)
+}
+
+/// The same of another client of that network.
+fn introduction_of(client: u8) -> Vec<u8> {
+    let addresses = [203, 0, 113, client, 10, 0, 0, 1, 0x12, 0x34, 1, 187];
     [&b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c"[..], &addresses].concat()
 }
 
@@ -89,4 +94,44 @@ async fn a_stop_is_announced_before_the_listener_closes() {
         }
     };
     timeout(SOON, refused).await.expect("then the listener closes");
+}
+
+/// A balancer's connection that begins with these bytes and asks for something small; whether it is answered.
+async fn is_answered(world: &World, header: &[u8]) -> (bool, TcpStream) {
+    let mut stream = TcpStream::connect(world.plain).await.expect("a connection");
+    let request = [header, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"].concat();
+    // A connection that is refused may be gone before.
+    let _written = stream.write_all(&request).await;
+    let mut answer = [0; 12];
+    let read = timeout(SOON, stream.read_exact(&mut answer)).await.expect("answered or closed");
+    (read.is_ok() && answer == *b"HTTP/1.1 200", stream)
+}
+
+#[tokio::test]
+async fn connections_count_for_the_client_that_is_introduced_and_not_for_the_balancer() {
+    let limits =
+        [("PLATFORM_PROXY_PROTOCOL", "127.0.0.0/8"), ("PLATFORM_GATEWAY_MAX_CONNECTIONS_PER_ADDRESS", "1")];
+    let world = World::cold(&limits).await;
+    let (answered, first) = is_answered(&world, &introduction_of(9)).await;
+    assert!(answered, "at the limit");
+    assert!(!is_answered(&world, &introduction_of(9)).await.0, "one past it");
+    let (answered, other) = is_answered(&world, &introduction_of(10)).await;
+    assert!(answered, "another client of the same balancer");
+    let own = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
+    let (one, two) = (is_answered(&world, own).await, is_answered(&world, own).await);
+    assert!(one.0 && two.0, "the balancer's own connections");
+    drop((first, other));
+}
+
+#[tokio::test]
+async fn connections_that_introduce_nobody_make_room_for_those_that_do() {
+    let limits = [("PLATFORM_PROXY_PROTOCOL", "127.0.0.0/8"), ("PLATFORM_GATEWAY_MAX_CONNECTIONS", "2")];
+    let world = World::cold(&limits).await;
+    let silent = TcpStream::connect(world.plain).await.expect("a connection");
+    let mut half = TcpStream::connect(world.plain).await.expect("a connection");
+    half.write_all(&introduction()[..10]).await.expect("written");
+    let (first, _held) = is_answered(&world, &introduction()).await;
+    let (second, _also_held) = is_answered(&world, &introduction()).await;
+    assert!(first && second, "long before the time of an introduction is over");
+    drop((silent, half));
 }

@@ -1,17 +1,26 @@
 //! What a TLS session ticket may and may not carry on: it ends with the authorities, the names and the client's certificate
 //! that it was given under.
 
+use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, generate_simple_self_signed,
 };
-use rustls::client::ResolvesClientCert;
+use rustls::client::{
+    ClientSessionMemoryCache, ClientSessionStore, ResolvesClientCert, Resumption, Tls12ClientSessionValue,
+    Tls13ClientSessionValue,
+};
+use rustls::crypto::aws_lc_rs::kx_group;
 use rustls::sign::CertifiedKey;
-use rustls::{ClientConfig, HandshakeKind, SignatureScheme, version};
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{
+    ClientConfig, ClientConnection, HandshakeKind, NamedGroup, RootCertStore, SignatureScheme, version,
+};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use time::OffsetDateTime;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use crate::secured::{Folder, Identity, OK, Versions, ask, config, connect};
@@ -138,6 +147,56 @@ async fn a_session_is_not_resumed_past_the_end_of_the_clients_certificate() {
     }
 }
 
+#[tokio::test]
+async fn a_handshake_beside_the_withdrawal_of_its_authority_lets_nobody_in() {
+    let (folder, ours, theirs) = (Folder::new(), Authority::new(), Authority::new());
+    let world = demanding(&folder, &ours).await;
+    for withdrawn in [false, true] {
+        let config = client(&world, EACH[0], Some(ours.identity(None)));
+        let name = ServerName::try_from("localhost").expect("a name");
+        let mut tls = ClientConnection::new(config, name).expect("a client");
+        let mut stream = TcpStream::connect(world.tls).await.expect("a connection");
+        let mut hello = Vec::new();
+        tls.write_tls(&mut hello).expect("written");
+        stream.write_all(&hello).await.expect("written");
+        // It has everything from the edge, and its certificate is not sent yet.
+        while tls.is_handshaking() {
+            let mut bytes = [0; 4_096];
+            let length = timeout(SOON, stream.read(&mut bytes)).await.expect("in time").expect("bytes");
+            assert!(length > 0, "the edge goes on");
+            tls.read_tls(&mut &bytes[..length]).expect("read");
+            tls.process_new_packets().expect("a handshake");
+        }
+        if withdrawn {
+            folder.write("clients.pem", &theirs.pem());
+            let identity = theirs.identity(None);
+            let fresh =
+                || client(&world, rustls::ALL_VERSIONS, Some((identity.0.clone(), identity.1.clone_key())));
+            until_answered(&world, fresh).await;
+        }
+        tls.writer().write_all(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").expect("written");
+        let mut rest = Vec::new();
+        while tls.wants_write() {
+            tls.write_tls(&mut rest).expect("written");
+        }
+        stream.write_all(&rest).await.expect("written");
+        let mut answer = vec![0; 4_096];
+        let mut plain = String::new();
+        while let Ok(length @ 1..) =
+            timeout(SOON, stream.read(&mut answer)).await.expect("answered or closed")
+        {
+            tls.read_tls(&mut &answer[..length]).expect("read");
+            tls.process_new_packets().expect("records");
+            // Nothing more for now, or the end.
+            let _so_far = tls.reader().read_to_string(&mut plain);
+            if plain.starts_with(OK) {
+                break;
+            }
+        }
+        assert_eq!(plain.starts_with(OK), !withdrawn, "{plain}");
+    }
+}
+
 /// A client that takes up a renewed certificate and keeps its tickets.
 #[derive(Debug)]
 struct Renewing(Mutex<Arc<CertifiedKey>>);
@@ -187,6 +246,72 @@ async fn a_client_with_a_renewed_certificate_and_an_old_ticket_shakes_hands_anew
         assert_eq!(outcome(&world, client).await, FULL, "not resumed, and not refused");
         assert_eq!(outcome(&world, client).await, RESUMED, "from then on with the new certificate's ticket");
     }
+}
+
+/// Keeps tickets, and forgets which key exchange the server wants: its client is told to say hello twice, each time.
+#[derive(Debug)]
+struct Forgetful(ClientSessionMemoryCache);
+
+impl ClientSessionStore for Forgetful {
+    fn set_kx_hint(&self, _: ServerName<'static>, _: NamedGroup) {}
+
+    fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
+        None
+    }
+
+    fn set_tls12_session(&self, name: ServerName<'static>, value: Tls12ClientSessionValue) {
+        self.0.set_tls12_session(name, value);
+    }
+
+    fn tls12_session(&self, name: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        self.0.tls12_session(name)
+    }
+
+    fn remove_tls12_session(&self, name: &ServerName<'static>) {
+        self.0.remove_tls12_session(name);
+    }
+
+    fn insert_tls13_ticket(&self, name: ServerName<'static>, value: Tls13ClientSessionValue) {
+        self.0.insert_tls13_ticket(name, value);
+    }
+
+    fn take_tls13_ticket(&self, name: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        self.0.take_tls13_ticket(name)
+    }
+}
+
+/// A client whose first hello has a key share of a group that the edge does not take.
+fn twice_greeting(
+    world: &World,
+    (certificate, key): (CertificateDer<'static>, PrivateKeyDer<'static>),
+) -> Arc<ClientConfig> {
+    let mut provider = rustls::crypto::aws_lc_rs::default_provider();
+    provider.kx_groups = vec![kx_group::MLKEM768, kx_group::X25519];
+    let mut roots = RootCertStore::empty();
+    roots.add(world.root.clone()).expect("a root");
+    let builder = ClientConfig::builder_with_provider(Arc::new(provider));
+    let builder = builder.with_protocol_versions(&[&version::TLS13]).expect("versions");
+    let builder = builder.with_root_certificates(roots);
+    let mut config = builder.with_client_auth_cert(vec![certificate], key).expect("an identity");
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.resumption = Resumption::store(Arc::new(Forgetful(ClientSessionMemoryCache::new(8))));
+    Arc::new(config)
+}
+
+#[tokio::test]
+async fn a_ticket_that_comes_with_a_second_hello_is_held_against_the_clock_as_well() {
+    let (folder, ours) = (Folder::new(), Authority::new());
+    let world = demanding(&folder, &ours).await;
+    let end = OffsetDateTime::now_utc() + SHORT;
+    let client = twice_greeting(&world, ours.identity(Some(end)));
+    let first = outcome(&world, &client).await;
+    let twice = Some(HandshakeKind::FullWithHelloRetryRequest);
+    assert_eq!(first, Outcome { handshake: twice, answered: true });
+    assert_eq!(outcome(&world, &client).await, RESUMED, "while the certificate is valid");
+    let left = end - OffsetDateTime::now_utc() + Duration::from_secs(1);
+    sleep(left.try_into().unwrap_or_default()).await;
+    let outcome = outcome(&world, &client).await;
+    assert!(!outcome.answered, "the certificate has ended: {outcome:?}");
 }
 
 #[tokio::test]
