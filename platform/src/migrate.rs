@@ -30,7 +30,17 @@ pub(crate) async fn run(owner: &PgConnectOptions, logins: &[Login]) -> Result<()
     let parts = catalog::parts();
     let sets: Vec<MigrationSet> =
         parts.iter().map(|part| MigrationSet::shipped(part.name, part.migrations)).collect();
-    Ok(apply(owner, &sets).await?)
+    apply(owner, &sets).await?;
+    own_log(owner).await
+}
+
+/// A database that came from a backup has the change log of the one that it was saved from.
+async fn own_log(owner: &PgConnectOptions) -> Result<(), Stop> {
+    let failed =
+        |error: sqlx::Error| Stop::Failed(format!("the database does not answer its owner: {error}"));
+    let mut connection = owner.connect().await.map_err(failed)?;
+    authz::operate::keep_own_log(&mut connection).await?;
+    connection.close().await.map_err(failed)
 }
 
 /// The owner of every schema runs them, so what ships is looked at before anything is done: numbers and checksums of all,

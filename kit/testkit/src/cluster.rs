@@ -7,6 +7,7 @@
 
 mod database;
 mod entry;
+mod own;
 mod template;
 
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use tokio::sync::OnceCell;
 
 pub use database::TestDatabase;
+pub use own::{OwnCluster, client_program};
 
 /// Password of every login of the test cluster. Only this machine reaches it, and it holds nothing.
 pub const PASSWORD: &str = "platform-test";
@@ -47,8 +49,8 @@ pub async fn empty_database() -> TestDatabase {
 #[derive(Debug)]
 pub(crate) struct Cluster {
     pub(crate) port: u16,
-    /// Closed by the kernel when this process ends; the watcher waits for that.
-    _entry: entry::Held,
+    /// Closed by the kernel when this process ends; the watcher waits for that. A test's own cluster has no watcher.
+    _entry: Option<entry::Held>,
 }
 
 impl Cluster {
@@ -75,7 +77,7 @@ async fn cluster() -> &'static Cluster {
 async fn enter() -> Result<Cluster> {
     let folder = target_folder().join("pg-test");
     let (port, held) = entry::enter(&folder).await.context("starting the test cluster")?;
-    Ok(Cluster { port, _entry: held })
+    Ok(Cluster { port, _entry: Some(held) })
 }
 
 /// The root of the workspace that this crate was built in.

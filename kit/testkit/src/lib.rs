@@ -46,7 +46,7 @@ pub mod tokens;
 use contract::Settings;
 
 pub use client::{Api, Call, Reply};
-pub use cluster::{TestDatabase, database, empty_database};
+pub use cluster::{OwnCluster, TestDatabase, database, empty_database};
 pub use module::{ModuleApi, Operation};
 pub use openapi::OpenApi;
 pub use stub::{Recorded, Stub};

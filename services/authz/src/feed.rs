@@ -1,12 +1,13 @@
 //! The upkeep of the change log (`feed.change`): rows that every reader has left behind are removed. A row has no time of
 //! its own; so the pruner remembers, now and then, below which transaction everything had ended, and an hour later removes
-//! what is older than that.
+//! what is older than that. How far rows were removed is told in the log itself (`feed.epoch`), not by anybody's clock.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 /// How long a row stays; a reader that is further behind loads everything anew.
 const KEPT: Duration = Duration::from_hours(1);
@@ -32,7 +33,16 @@ pub async fn keep_short(pool: PgPool, stop: CancellationToken) {
 /// Remembers when which transactions had ended.
 #[derive(Debug, Default)]
 pub struct Pruner {
-    marks: VecDeque<(Instant, String)>,
+    marks: VecDeque<Mark>,
+}
+
+/// Of one log: another one counts its transactions anew.
+#[derive(Debug)]
+struct Mark {
+    at: Instant,
+    epoch: Uuid,
+    /// Everything before it had ended.
+    oldest: String,
 }
 
 impl Pruner {
@@ -41,42 +51,50 @@ impl Pruner {
     /// # Errors
     /// The database cannot be asked; what was due is removed with a later mark.
     pub async fn step(&mut self, pool: &PgPool, now: Instant) -> sqlx::Result<u64> {
-        let oldest = oldest_running(pool).await?;
-        self.marks.push_back((now, oldest));
+        let Some(mark) = mark(pool, now).await? else {
+            self.marks.clear();
+            return Ok(0);
+        };
+        self.marks.retain(|known| known.epoch == mark.epoch);
+        self.marks.push_back(mark);
         let mut due = None;
-        while let Some((at, _)) = self.marks.front() {
+        while let Some(Mark { at, .. }) = self.marks.front() {
             if now.duration_since(*at) < KEPT {
                 break;
             }
             due = self.marks.pop_front();
         }
         match due {
-            Some((_, before)) => remove(pool, &before).await,
+            Some(mark) => remove(pool, &mark).await,
             None => Ok(0),
         }
     }
 }
 
-async fn oldest_running(pool: &PgPool) -> sqlx::Result<String> {
-    sqlx::query_scalar!(r#"SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS "xmin!""#)
-        .fetch_one(pool)
-        .await
+/// `None`: the log is not this database's own.
+async fn mark(pool: &PgPool, at: Instant) -> sqlx::Result<Option<Mark>> {
+    let row = sqlx::query!(
+        r#"SELECT feed.own_epoch() AS epoch, pg_snapshot_xmin(pg_current_snapshot())::text AS "oldest!""#
+    )
+    .fetch_one(pool)
+    .await?;
+    Ok(row.epoch.map(|epoch| Mark { at, epoch, oldest: row.oldest }))
 }
 
-async fn remove(pool: &PgPool, before: &str) -> sqlx::Result<u64> {
+/// The watermark first: a reader that is behind it begins anew, whatever its clock says.
+async fn remove(pool: &PgPool, mark: &Mark) -> sqlx::Result<u64> {
     let mut removed = 0;
     loop {
-        let rows = sqlx::query!(
-            "DELETE FROM feed.change WHERE (xid, seq) IN
-               (SELECT xid, seq FROM feed.change WHERE xid < $1::text::xid8 ORDER BY xid, seq LIMIT $2)",
-            before,
+        let rows = sqlx::query_scalar!(
+            r#"SELECT feed.trim($1, $2::text::xid8, $3) AS "rows!""#,
+            mark.epoch,
+            mark.oldest,
             BATCH,
         )
-        .execute(pool)
-        .await?
-        .rows_affected();
-        removed += rows;
-        if rows < BATCH.unsigned_abs() {
+        .fetch_one(pool)
+        .await?;
+        removed += rows.unsigned_abs();
+        if rows < BATCH {
             return Ok(removed);
         }
     }

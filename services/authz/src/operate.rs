@@ -190,17 +190,34 @@ pub async fn change(
     Ok(true)
 }
 
-/// Makes every reader of the change log load all tuples anew.
+/// Makes every reader of the change log load all tuples anew: the log is emptied and begins anew as this database's own, and
+/// the tuples write it again should a restore have left that out.
 ///
 /// # Errors
 /// The database cannot answer.
 pub async fn rebuild(connection: &mut PgConnection, operator: &str) -> Result<(), OperateError> {
     let mut tx = connection.begin().await?;
-    let epoch = sqlx::query_scalar!("UPDATE feed.epoch SET epoch = gen_random_uuid() RETURNING epoch")
-        .fetch_one(&mut *tx)
-        .await?;
+    // The table before the log, as everybody who writes tuples.
+    if !sqlx::query_scalar!(r#"SELECT feed.is_wired() AS "wired!""#).fetch_one(&mut *tx).await? {
+        sqlx::query!("SELECT feed.wire()").execute(&mut *tx).await?;
+    }
+    let epoch = sqlx::query_scalar!(r#"SELECT feed.begin_anew() AS "epoch!""#).fetch_one(&mut *tx).await?;
     audit(&mut tx, operator, "feed.rebuilt", "feed:epoch", &json!({ "epoch": epoch })).await?;
     Ok(tx.commit().await?)
+}
+
+/// Begins the change log anew when another database wrote it, as after a restore; true when it did. The runner of migrations
+/// asks this each time.
+///
+/// # Errors
+/// The database cannot answer.
+pub async fn keep_own_log(connection: &mut PgConnection) -> Result<bool, OperateError> {
+    let renewed = sqlx::query_scalar!(r#"SELECT feed.keep_own(true) AS "renewed!""#);
+    let renewed = renewed.fetch_one(connection).await?;
+    if renewed {
+        tracing::warn!("the change log was another database's, as after a restore; it begins anew");
+    }
+    Ok(renewed)
 }
 
 async fn audit(

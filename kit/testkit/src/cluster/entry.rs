@@ -215,7 +215,7 @@ impl Site {
 }
 
 /// Past the test runner's capture: whoever waits for a first run must see why.
-fn told(progress: Progress) {
+pub(super) fn told(progress: Progress) {
     let line = match progress {
         Progress::Begun { address, .. } => format!("fetching PostgreSQL from {address}"),
         Progress::Again { why } => format!("the download broke off ({why}); it is asked for again"),
@@ -238,11 +238,11 @@ fn lock_file(path: &Path) -> Result<File> {
 }
 
 /// A port that was free a moment ago. Taken meanwhile: the server says so, and the run is repeated.
-fn free_port() -> Result<u16> {
+pub(super) fn free_port() -> Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
-fn environment() -> Settings {
+pub(super) fn environment() -> Settings {
     let readable = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     Settings::from_pairs(readable)

@@ -76,7 +76,7 @@ async fn list(engine: &dyn Engine, caller: &Caller, wanted: &Wanted) -> Result<V
         let listing = Listing { object_type, relation, company: wanted.company, module };
         let Listed { facts, ids } =
             engine.list(&self::question(caller, Some(&listing)), &listing).await.map_err(unread)?;
-        if facts.model.revision() != model.revision() {
+        if facts.model.edition() != model.edition() {
             continue;
         }
         let place = facts.places.first().ok_or_else(|| ApiError::unavailable("engine"))?;

@@ -66,7 +66,8 @@ place AS MATERIALIZED (
             AND u.subject_type = 'company_module' AND u.subject_relation = '' LIMIT 8) t) a
 )
 SELECT pg_current_snapshot()::text AS "snapshot!",
-  (SELECT revision FROM registry.model_revision) AS "revision?",
+  (SELECT revision::text || ' ' || xmin::text FROM registry.model_revision) AS "catalog?",
+  date_part('epoch', pg_postmaster_start_time()) AS "started!",
   (SELECT extract(epoch FROM statement_timestamp() - at)::float8 FROM identity.provider_look) AS "look_age_s?",
   (SELECT jsonb_build_object('idpEnabled', idp_enabled, 'lifecycle', lifecycle)
     FROM identity.subject_facts WHERE kc_sub = $2) AS "subject?: Json<SubjectFacts>",

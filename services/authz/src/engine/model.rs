@@ -35,10 +35,29 @@ pub enum Known {
     NoRelation,
 }
 
+/// Which state of which database's catalog a model was compiled from. The revision alone is not enough: a database that was
+/// put back counts on from an earlier one, and comes to the same number with another content.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edition {
+    /// Revision, and the number of the transaction that wrote it.
+    catalog: String,
+    /// When the server was started, as bits: it is only compared.
+    started: u64,
+}
+
+impl Edition {
+    /// As a statement tells it; `None`: there is no catalog.
+    #[must_use]
+    pub fn told(catalog: Option<String>, started: f64) -> Option<Self> {
+        catalog.map(|catalog| Self { catalog, started: started.to_bits() })
+    }
+}
+
 /// The compiled model of one revision of the catalog.
 #[derive(Clone, Debug)]
 pub struct Model {
     revision: i64,
+    edition: Edition,
     owners: BTreeMap<String, String>,
     pub(super) rules: BTreeMap<String, BTreeMap<String, Rules>>,
     rules_json: String,
@@ -73,13 +92,27 @@ impl Model {
         }
         let (rules_json, implied_json) = (json_of_rules(&rules), json_of_implied(&rules));
         let turned_json = json_of_turned(&rules);
-        Ok(Self { revision, owners, rules, rules_json, implied_json, turned_json })
+        let edition = Edition::default();
+        Ok(Self { revision, edition, owners, rules, rules_json, implied_json, turned_json })
     }
 
     /// Revision of the catalog that it was compiled from.
     #[must_use]
     pub const fn revision(&self) -> i64 {
         self.revision
+    }
+
+    /// The same model, known to be of this edition.
+    #[must_use]
+    pub fn of(mut self, edition: Edition) -> Self {
+        self.edition = edition;
+        self
+    }
+
+    /// The state of the catalog that it was compiled from.
+    #[must_use]
+    pub const fn edition(&self) -> &Edition {
+        &self.edition
     }
 
     /// The module or app that declared a type; `None` for base types and unknown ones.

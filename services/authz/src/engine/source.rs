@@ -1,6 +1,6 @@
 //! Where the model comes from: the fragments in registry's view, read together with the revision of the catalog they
-//! belong to, and compiled once a revision. An engine compares the revision its own statement read with the model's, so a
-//! model that is out of date is found out and never decides.
+//! belong to, and compiled once an edition of it. An engine compares the edition that its own statement read with the model's,
+//! so a model that is out of date is found out and never decides.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,6 +12,7 @@ use serde_json::Value;
 use sqlx::PgPool;
 use sqlx::types::Json;
 
+use super::model::Edition;
 use super::{Model, Unanswered};
 
 /// The model in use. Shared by the engines of a process.
@@ -43,25 +44,34 @@ impl Models {
     /// # Errors
     /// The catalog cannot be read, or holds a fragment that registry should have refused.
     pub async fn reload(&self, pool: &PgPool) -> Result<Arc<Model>, Unanswered> {
-        let (revision, declared) = read(pool).await.map_err(super::sql::unanswered)?;
-        let model = Arc::new(compile(revision, declared)?);
+        let Catalog { revision, edition, declared } = read(pool).await.map_err(super::sql::unanswered)?;
+        let model = Arc::new(compile(revision, declared)?.of(edition));
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&model));
         tracing::info!(revision, "the authorization model was compiled");
         Ok(model)
     }
 }
 
+/// What the catalog holds at one moment.
+struct Catalog {
+    revision: i64,
+    edition: Edition,
+    declared: Vec<Declared>,
+}
+
 /// One statement, so that fragments and revision are of one moment.
-async fn read(pool: &PgPool) -> sqlx::Result<(i64, Vec<Declared>)> {
+async fn read(pool: &PgPool) -> sqlx::Result<Catalog> {
     let row = sqlx::query!(
-        r#"SELECT revision,
+        r#"SELECT revision, revision::text || ' ' || xmin::text AS "catalog!",
+             date_part('epoch', pg_postmaster_start_time()) AS "started!",
              (SELECT coalesce(jsonb_agg(jsonb_build_object('key', key, 'fragment', fragment)), '[]')
                 FROM registry.module_facts WHERE installed) AS "declared!: Json<Vec<Declared>>"
            FROM registry.model_revision"#
     )
     .fetch_one(pool)
     .await?;
-    Ok((row.revision, row.declared.0))
+    let edition = Edition::told(Some(row.catalog), row.started).unwrap_or_default();
+    Ok(Catalog { revision: row.revision, edition, declared: row.declared.0 })
 }
 
 fn compile(revision: i64, declared: Vec<Declared>) -> Result<Model, Unanswered> {

@@ -1,6 +1,6 @@
 //! The SQL engine: facts and relations in one statement (`decide.sql`), a least fixpoint over (object, relation) that
 //! PostgreSQL computes over `authz.tuple` as it is at that moment. Nothing is kept between questions but the compiled
-//! model, whose revision the statement itself checks; so it is always exact, and it is what other engines are compared
+//! model, whose edition the statement itself checks; so it is always exact, and it is what other engines are compared
 //! with.
 
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use service::config::DatabaseConfig;
 use sqlx::types::Json;
 use sqlx::{PgExecutor, PgPool};
 
+use super::model::Edition;
 use super::{Engine, Explained, Listed, Listing, Model, Models, Reading, Unanswered};
 use crate::facts::{Ask, Facts, Held, PlaceFacts, Question, SubjectFacts, SubjectRef};
 
@@ -74,7 +75,7 @@ impl SqlEngine {
         let mut model = self.models.current(&self.pool).await?;
         for _ in 0..MODEL_ATTEMPTS {
             let row = self.ask(&self.pool, &model, question).await.map_err(unanswered)?;
-            if row.revision == Some(model.revision()) {
+            if row.is_by(&model) {
                 return row.facts(&model, question);
             }
             model = self.models.reload(&self.pool).await?;
@@ -139,7 +140,8 @@ pub(super) fn restless() -> Unanswered {
 /// What the statement answers.
 pub(super) struct Row {
     snapshot: String,
-    pub(super) revision: Option<i64>,
+    catalog: Option<String>,
+    started: f64,
     look_age_s: Option<f64>,
     subject: Option<Json<SubjectFacts>>,
     places: Option<Json<Vec<PlaceFacts>>>,
@@ -148,6 +150,11 @@ pub(super) struct Row {
 }
 
 impl Row {
+    /// Whether the catalog is the one that the model was compiled from.
+    pub(super) fn is_by(&self, model: &Model) -> bool {
+        Edition::told(self.catalog.clone(), self.started).as_ref() == Some(model.edition())
+    }
+
     pub(super) fn facts(self, model: &Arc<Model>, question: &Question) -> Result<Facts, Unanswered> {
         let places = self.places.map(|Json(places)| places).unwrap_or_default();
         let held = self.held.unwrap_or_default();

@@ -29,7 +29,7 @@ impl SqlEngine {
             let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
             let mut tx = self.pool.begin_with(begin).await.map_err(unanswered)?;
             let row = self.ask(&mut *tx, &model, question).await.map_err(unanswered)?;
-            if row.revision != Some(model.revision()) {
+            if !row.is_by(&model) {
                 model = self.models.reload(&self.pool).await?;
                 continue;
             }

@@ -48,7 +48,7 @@ pub(super) async fn admit(
         let modules: BTreeSet<&str> = sorted.iter().map(|one| one.module.as_str()).collect();
         let modules: Vec<&str> = modules.into_iter().collect();
         let facts = read(&*app.engine, caller, request, &modules).await?;
-        if facts.model.revision() == model.revision() {
+        if facts.model.edition() == model.edition() {
             judge(&caller.subject, request.company, &sorted, &modules, &facts)?;
             return Ok(Admission { sorted, facts });
         }

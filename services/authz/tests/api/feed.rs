@@ -83,7 +83,7 @@ async fn the_pruner_removes_what_was_over_an_hour_ago_and_nothing_younger() {
 }
 
 /// Transactions of other tests' databases hold the mark back too.
-async fn until_nothing_older_runs(pool: &PgPool) {
+pub(crate) async fn until_nothing_older_runs(pool: &PgPool) {
     let over = "SELECT bool_and(xid < pg_snapshot_xmin(pg_current_snapshot())) FROM feed.change";
     while !sqlx::query_scalar::<_, bool>(over).fetch_one(pool).await.expect("the log") {
         tokio::task::yield_now().await;

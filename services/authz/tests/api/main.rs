@@ -28,6 +28,7 @@ mod operate;
 mod privileges;
 mod probes;
 mod reasons;
+mod restore;
 mod roles;
 mod shape;
 mod start;

@@ -162,6 +162,9 @@ async fn the_guard_ledger_and_log_are_not_for_others() {
             "SELECT 1 FROM feed.change",
             "INSERT INTO feed.change(kind, op, row) VALUES ('tuple', 'I', '{}')",
             "SELECT feed.log()",
+            "SELECT feed.keep_own(false)",
+            "SELECT feed.own_epoch()",
+            "SELECT feed.trim(gen_random_uuid(), '0', 1)",
         ] {
             assert_eq!(run(&pool, sql.to_owned()).await, Err(DENIED.to_owned()), "{role}: {sql}");
         }
@@ -176,6 +179,10 @@ async fn the_guard_ledger_and_log_are_not_for_others() {
         "DELETE FROM authz.role_ledger",
         "INSERT INTO feed.change(kind, op, row) VALUES ('tuple', 'I', '{}')",
         "UPDATE feed.change SET row = '{}'",
+        "DELETE FROM feed.change",
+        "SELECT feed.begin_anew()",
+        "SELECT feed.wire()",
+        "UPDATE feed.epoch SET trimmed = '1'",
         "UPDATE feed.epoch SET epoch = gen_random_uuid()",
         "DELETE FROM audit.authz__events",
         "SELECT 1 FROM identity.users",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sqlx::PgConnection;
 
 use super::graph::{Graph, GraphBuilder, TupleRow};
-use super::load::{Loaded, load_over};
+use super::load::load_over;
 use super::names::Node;
 use super::rules::Bound;
 use super::search::{Search, states};
@@ -44,8 +44,7 @@ impl FixedGraph {
     /// The database cannot answer, or they are too many.
     pub async fn load(model: &Arc<Model>, connection: PgConnection) -> Result<Self, Unanswered> {
         let failed = |cause: String| Unanswered { dependency: "postgres", cause };
-        let Loaded { mut graph, .. } =
-            load_over(connection).await.map_err(|error| failed(error.to_string()))?;
+        let mut graph = load_over(connection).await.map_err(|error| failed(error.to_string()))?;
         let rules = Bound::new(Arc::clone(model), &mut graph).map_err(|full| failed(full.to_string()))?;
         Ok(Self { graph, rules: Arc::new(rules), budget: DEFAULT_BUDGET })
     }

@@ -1,5 +1,5 @@
 //! The table read whole, at one moment: the snapshot first, in the transaction that then copies every tuple, so that the
-//! change log goes on exactly where the copy ends.
+//! change log goes on exactly where the copy ends. A log that another database wrote (a restore) is begun anew before.
 
 use futures_util::TryStreamExt;
 use service::config::DatabaseConfig;
@@ -15,11 +15,15 @@ const SETTINGS: [(&str, &str); 1] = [("statement_timeout", "10min")];
 const COPY: &str = "COPY (SELECT object_type, object_id, relation, subject_type, subject_id, subject_relation FROM \
                     authz.tuple) TO STDOUT (FORMAT binary)";
 
-/// Whose history the change log is: restored, truncated and failed-over databases have another.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Whose history the change log is: restored, truncated and failed-over databases have another epoch. A server that was
+/// started anew may run on files that were put back, and a database may have been replaced by a copy of another one: both
+/// keep their epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) epoch: Uuid,
-    pub(crate) timeline: String,
+    /// When the server was started, as bits: it is only compared.
+    pub(crate) started: u64,
+    database: i64,
 }
 
 /// All tuples, and where the change log goes on.
@@ -38,20 +42,48 @@ pub(crate) enum LoadError {
     Full(#[from] Full),
     #[error("the copy of the tuples cannot be read")]
     Garbled,
+    #[error(
+        "the change log is not this database's own: a restore is not over, or `platform authz rebuild` is needed"
+    )]
+    Foreign,
+    #[error(
+        "the tuples do not write the change log: a restore is not over, or `platform authz rebuild` is needed"
+    )]
+    Unwired,
 }
 
-/// Reads the table.
+/// Reads the table, from a log that is the database's own: one that another database wrote begins anew first.
 pub(crate) async fn load(database: &DatabaseConfig) -> Result<Loaded, LoadError> {
-    load_over(service::db::options(database, &SETTINGS).connect().await?).await
-}
-
-/// The same over a connection that is closed then.
-pub(crate) async fn load_over(mut connection: PgConnection) -> Result<Loaded, LoadError> {
-    sqlx::raw_sql("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").execute(&mut connection).await?;
+    let mut connection = service::db::options(database, &SETTINGS).connect().await?;
+    let renewed = sqlx::query_scalar!(r#"SELECT feed.keep_own(false) AS "renewed!""#);
+    if renewed.fetch_one(&mut connection).await? {
+        tracing::warn!("the change log was another database's, as after a restore; it begins anew");
+    }
+    begin(&mut connection).await?;
     let snapshot = sqlx::query_scalar!(r#"SELECT pg_current_snapshot()::text AS "snapshot!""#)
         .fetch_one(&mut connection)
         .await?;
-    let origin = origin(&mut connection).await?;
+    let origin = origin(&mut connection).await?.ok_or(LoadError::Foreign)?;
+    let wired = sqlx::query_scalar!(r#"SELECT feed.is_wired() AS "wired!""#);
+    if !wired.fetch_one(&mut connection).await? {
+        return Err(LoadError::Unwired);
+    }
+    let graph = copy(connection).await?;
+    Ok(Loaded { graph, snapshot, origin })
+}
+
+/// The tuples alone, over a connection that is closed then.
+pub(crate) async fn load_over(mut connection: PgConnection) -> Result<Graph, LoadError> {
+    begin(&mut connection).await?;
+    copy(connection).await
+}
+
+/// Whatever is read is of one moment.
+async fn begin(connection: &mut PgConnection) -> sqlx::Result<()> {
+    sqlx::raw_sql("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").execute(connection).await.map(drop)
+}
+
+async fn copy(mut connection: PgConnection) -> Result<Graph, LoadError> {
     let mut builder = GraphBuilder::default();
     let mut rows = Rows::default();
     let mut copy = connection.copy_out_raw(COPY).await?;
@@ -64,18 +96,18 @@ pub(crate) async fn load_over(mut connection: PgConnection) -> Result<Loaded, Lo
     }
     sqlx::raw_sql("COMMIT").execute(&mut connection).await?;
     connection.close().await?;
-    let graph = tokio::task::spawn_blocking(|| builder.finish()).await.map_err(|_| LoadError::Garbled)??;
-    Ok(Loaded { graph, snapshot, origin })
+    Ok(tokio::task::spawn_blocking(|| builder.finish()).await.map_err(|_| LoadError::Garbled)??)
 }
 
-/// The origin of a connection's database.
-pub(crate) async fn origin(connection: &mut PgConnection) -> sqlx::Result<Origin> {
+/// The origin of a connection's database; `None`: its change log is another one's.
+pub(crate) async fn origin(connection: &mut PgConnection) -> sqlx::Result<Option<Origin>> {
     let row = sqlx::query!(
-        r#"SELECT epoch AS "epoch!", left(pg_walfile_name(pg_current_wal_lsn()), 8) AS "timeline!" FROM feed.epoch"#
+        r#"SELECT feed.own_epoch() AS epoch, date_part('epoch', pg_postmaster_start_time()) AS "started!",
+             oid::int8 AS "database!" FROM pg_database WHERE datname = current_database()"#
     )
     .fetch_one(connection)
     .await?;
-    Ok(Origin { epoch: row.epoch, timeline: row.timeline })
+    Ok(row.epoch.map(|epoch| Origin { epoch, started: row.started.to_bits(), database: row.database }))
 }
 
 /// The binary copy format: a head, then rows of columns with their lengths, then -1.

@@ -3,6 +3,7 @@
 //! that snapshot and asks nobody. While the table is being loaded (`load.rs`) the SQL engine answers. Without a round there
 //! is no answer: memory that may be behind never decides.
 
+mod cursor;
 mod graph;
 mod load;
 mod meter;

@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Sleep, sleep};
 use uuid::Uuid;
 
+use super::cursor;
 use super::graph::{Graph, TupleRow};
 use super::load::{self, Loaded, Origin};
 use super::meter::FeedMeter;
@@ -22,13 +23,15 @@ use super::rounds::{Lost, Source};
 use super::rules::Bound;
 use super::wanted::{Moment, Rows, View, Wanted};
 use super::words::Full;
+use crate::engine::model::Edition;
 use crate::engine::sql::{SETTINGS, unanswered};
 use crate::engine::{Models, Unanswered};
 use crate::facts::{ModuleFacts, SubjectFacts};
 
 /// How long a round may take, with a new connection when it needs one.
 const ROUND_TIMEOUT: Duration = Duration::from_millis(500);
-/// A cursor older than this is not continued: the log keeps an hour.
+/// A cursor older than this is not continued: the log keeps an hour. What this process's clock says is not enough (a machine
+/// that sleeps, a snapshot of it): the watermark of the log decides too.
 const MAX_CURSOR_AGE: Duration = Duration::from_mins(30);
 /// A graph that could not be brought up to date for so long is given up: what has to be read by now may be more than fits into
 /// one round, and SQL decides while the table is read instead.
@@ -85,8 +88,10 @@ struct Row {
 /// What the statement answers.
 struct Answer {
     snapshot: String,
-    epoch: Option<Uuid>,
-    revision: Option<i64>,
+    epoch: Uuid,
+    trimmed: String,
+    started: f64,
+    catalog: Option<String>,
     look_age_s: Option<f64>,
     changes: Vec<String>,
     subjects: Vec<Option<String>>,
@@ -132,13 +137,10 @@ impl ReadIndex {
         }
         for _ in 0..MODEL_ATTEMPTS {
             let answer = self.ask(&wanted).await?;
-            if answer.epoch != Some(self.origin.epoch) {
-                return Err(Lost::Everything(lost("the change log has begun anew")));
-            }
-            let revision = answer.revision;
+            self.continues(&answer).map_err(|why| Lost::Everything(lost(why)))?;
             self.apply(&answer.changes).await.map_err(Lost::Everything)?;
             self.cursor.clone_from(&answer.snapshot);
-            if self.is_bound_to(revision).await? {
+            if self.is_bound_to(Edition::told(answer.catalog.clone(), answer.started)).await? {
                 self.publish();
                 return Ok(answer.moment(Arc::clone(&self.view), wanted));
             }
@@ -157,7 +159,20 @@ impl ReadIndex {
         if !matches!(&answer, Err(error) if error.as_database_error().is_none()) {
             self.connection = Some(connection);
         }
-        answer.map_err(|error| Lost::Round(unanswered(error)))
+        let answer = answer.map_err(|error| Lost::Round(unanswered(error)))?;
+        answer.ok_or_else(|| Lost::Everything(lost("the change log is not this database's own")))
+    }
+
+    /// Whether the answer goes on where the graph is: the same log, on a server that was not started meanwhile, no earlier
+    /// than the cursor, and with every row since.
+    fn continues(&self, answer: &Answer) -> Result<(), &'static str> {
+        if answer.epoch != self.origin.epoch {
+            return Err("the change log has begun anew");
+        }
+        if answer.started.to_bits() != self.origin.started {
+            return Err("the database was started anew");
+        }
+        cursor::continues(&self.cursor, &answer.snapshot, &answer.trimmed)
     }
 
     async fn connect(&self) -> Result<PgConnection, Lost> {
@@ -165,7 +180,7 @@ impl ReadIndex {
         let mut connection =
             service::db::options(&self.database, &SETTINGS).connect().await.map_err(failed)?;
         let origin = load::origin(&mut connection).await.map_err(failed)?;
-        if origin == self.origin {
+        if origin == Some(self.origin) {
             return Ok(connection);
         }
         Err(Lost::Everything(lost("the database is another one than before")))
@@ -174,7 +189,7 @@ impl ReadIndex {
     /// In the order of the log.
     async fn apply(&mut self, changes: &[String]) -> Result<(), Unanswered> {
         for text in changes {
-            let change = Change::parse(text).ok_or_else(|| lost("a change that cannot be read"))?;
+            let change = Change::parse(text).ok_or_else(|| lost("a change that is not this database's"))?;
             self.graph.apply(change.add, &change.row.tuple()).map_err(|full| too_full(&full))?;
             if let Some(compaction) = &mut self.compaction {
                 compaction.since.push(change);
@@ -209,17 +224,17 @@ impl ReadIndex {
         Ok(())
     }
 
-    /// Whether the graph's model is of this revision; fetches the catalog's when it is not.
-    async fn is_bound_to(&mut self, revision: Option<i64>) -> Result<bool, Lost> {
-        if revision == Some(self.view.rules.model.revision()) {
+    /// Whether the graph's model is of this edition; fetches the catalog's when it is not.
+    async fn is_bound_to(&mut self, edition: Option<Edition>) -> Result<bool, Lost> {
+        if edition.as_ref() == Some(self.view.rules.model.edition()) {
             return Ok(true);
         }
         let Catalog { pool, models } = &self.catalog;
         let model = models.reload(pool).await.map_err(Lost::Round)?;
-        let found = model.revision();
+        let found = Some(model.edition().clone());
         let rules = Bound::new(model, &mut self.graph).map_err(|full| Lost::Everything(too_full(&full)))?;
         self.view = Arc::new(View { graph: self.graph.clone(), rules: Arc::new(rules) });
-        Ok(revision == Some(found))
+        Ok(edition == found)
     }
 
     fn publish(&mut self) {
@@ -272,13 +287,13 @@ impl Source for ReadIndex {
     }
 }
 
-/// Whether no transaction was running at a cursor, so that only later ones are missing: `xmin:xmax:` and no number after it.
-fn is_quiet(cursor: &str) -> bool {
-    cursor.ends_with(':')
-}
-
-async fn statement(connection: &mut PgConnection, cursor: &str, wanted: &Wanted) -> sqlx::Result<Answer> {
-    if wanted.is_of_one() && is_quiet(cursor) {
+/// `None`: the log is not the database's own.
+async fn statement(
+    connection: &mut PgConnection,
+    cursor: &str,
+    wanted: &Wanted,
+) -> sqlx::Result<Option<Answer>> {
+    if wanted.is_of_one() && cursor::is_quiet(cursor) {
         return statement_of_one(connection, cursor, wanted).await;
     }
     let companies: Vec<Uuid> = wanted.companies.iter().map(|company| company.as_uuid()).collect();
@@ -296,7 +311,7 @@ async fn statement(connection: &mut PgConnection, cursor: &str, wanted: &Wanted)
         &modules,
         &features as _
     )
-    .fetch_one(connection)
+    .fetch_optional(connection)
     .await
 }
 
@@ -304,7 +319,7 @@ async fn statement_of_one(
     connection: &mut PgConnection,
     cursor: &str,
     wanted: &Wanted,
-) -> sqlx::Result<Answer> {
+) -> sqlx::Result<Option<Answer>> {
     let (module, feature) =
         wanted.modules.first().map(|(module, feature)| (module, feature.as_ref())).unzip();
     sqlx::query_file_as!(
@@ -316,12 +331,12 @@ async fn statement_of_one(
         module,
         feature.flatten()
     )
-    .fetch_one(connection)
+    .fetch_optional(connection)
     .await
 }
 
 impl Change {
-    /// `I` or `D`, then the row as JSON.
+    /// `I` or `D`, then the row as JSON. A change of a transaction that is yet to come (`F`) is none: no own log holds one.
     fn parse(text: &str) -> Option<Self> {
         let (op, row) = text.split_at_checked(1)?;
         let add = match op {

@@ -1,14 +1,16 @@
--- One moment: the snapshot, what the change log says since the cursor ($1), and the facts of every decision of the round.
+-- One moment: the snapshot, whose the change log is, what it says since the cursor ($1), and the facts of every decision of
+-- the round. No row: the log is not this database's own. A change of a transaction that is yet to come is marked `F`.
 -- $2: subjects; $3: companies; $4, $5: members (company, subject); $6, $7: modules, each with a feature key or null. A module
 -- is a sum: 1 installed, 2 enabled, 4 the key is one of it.
 SELECT pg_current_snapshot()::text AS "snapshot!",
-  (SELECT epoch FROM feed.epoch) AS "epoch?",
-  (SELECT revision FROM registry.model_revision) AS "revision?",
+  e.epoch AS "epoch!", e.trimmed::text AS "trimmed!",
+  date_part('epoch', pg_postmaster_start_time()) AS "started!",
+  (SELECT revision::text || ' ' || xmin::text FROM registry.model_revision) AS "catalog?",
   (SELECT date_part('epoch', statement_timestamp() - at) FROM identity.provider_look) AS "look_age_s?",
-  ARRAY(SELECT c.op::text || c.row::text FROM (
-      SELECT seq, op, row FROM feed.change WHERE kind = 'tuple' AND xid >= pg_snapshot_xmax($1::text::pg_snapshot)
+  ARRAY(SELECT CASE WHEN c.xid < pg_snapshot_xmax(pg_current_snapshot()) THEN c.op::text ELSE 'F' END || c.row::text FROM (
+      SELECT xid, seq, op, row FROM feed.change WHERE kind = 'tuple' AND xid >= pg_snapshot_xmax($1::text::pg_snapshot)
       UNION ALL
-      SELECT seq, op, row FROM feed.change
+      SELECT xid, seq, op, row FROM feed.change
         WHERE kind = 'tuple' AND xid = ANY (ARRAY(SELECT pg_snapshot_xip($1::text::pg_snapshot)))) c
     ORDER BY c.seq) AS "changes!: Vec<String>",
   ARRAY(SELECT (SELECT CASE WHEN f.idp_enabled THEN '+' ELSE '-' END || f.lifecycle
@@ -23,3 +25,4 @@ SELECT pg_current_snapshot()::text AS "snapshot!",
           THEN 4 ELSE 0 END
       FROM registry.module_facts f WHERE f.key = q.module)
     FROM ROWS FROM (unnest($6::text[]), unnest($7::text[])) AS q(module, feature)) AS "modules!: Vec<Option<i32>>"
+FROM feed.epoch e WHERE e.xmin = e.written_by AND e.tuples = 'authz.tuple'::regclass

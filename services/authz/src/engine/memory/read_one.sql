@@ -2,10 +2,11 @@
 -- running: what the server spends on a statement is mostly the number of its parts, and here each list is one row.
 -- $2: subject; $3: company; $4: module; $5: feature key. Null: not asked for.
 SELECT pg_current_snapshot()::text AS "snapshot!",
-  (SELECT epoch FROM feed.epoch) AS "epoch?",
-  (SELECT revision FROM registry.model_revision) AS "revision?",
+  e.epoch AS "epoch!", e.trimmed::text AS "trimmed!",
+  date_part('epoch', pg_postmaster_start_time()) AS "started!",
+  (SELECT revision::text || ' ' || xmin::text FROM registry.model_revision) AS "catalog?",
   (SELECT date_part('epoch', statement_timestamp() - at) FROM identity.provider_look) AS "look_age_s?",
-  ARRAY(SELECT op::text || row::text FROM feed.change
+  ARRAY(SELECT CASE WHEN xid < pg_snapshot_xmax(pg_current_snapshot()) THEN op::text ELSE 'F' END || row::text FROM feed.change
     WHERE kind = 'tuple' AND xid >= pg_snapshot_xmax($1::text::pg_snapshot) ORDER BY seq) AS "changes!: Vec<String>",
   ARRAY[(SELECT CASE WHEN f.idp_enabled THEN '+' ELSE '-' END || f.lifecycle
       FROM identity.subject_facts f WHERE f.kc_sub = $2::text)] AS "subjects!: Vec<Option<String>>",
@@ -16,3 +17,4 @@ SELECT pg_current_snapshot()::text AS "snapshot!",
         + CASE WHEN $5::text IS NULL OR f.kind <> 'app' OR $5::text = f.key || '.access' OR f.features ? $5::text
           THEN 4 ELSE 0 END
       FROM registry.module_facts f WHERE f.key = $4::text)] AS "modules!: Vec<Option<i32>>"
+FROM feed.epoch e WHERE e.xmin = e.written_by AND e.tuples = 'authz.tuple'::regclass

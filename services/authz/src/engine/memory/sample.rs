@@ -42,8 +42,8 @@ impl Sampler {
         tokio::spawn(async move {
             let Ok(by_sql) = engine.sql.read(&question).await else { return };
             let Ok(after) = engine.desk.ask(Wanted::default()).await else { return };
-            let of = |moment: &Moment| (moment.view.graph.changes(), moment.view.rules.model.revision());
-            if of(&before) != of(&after) || by_sql.model.revision() != facts.model.revision() {
+            let same_graph = Arc::ptr_eq(&before.view, &after.view);
+            if !same_graph || by_sql.model.edition() != facts.model.edition() {
                 return;
             }
             let same = facts.held == by_sql.held;

@@ -1,0 +1,181 @@
+//! A cluster of a test's own, for what nobody may do to the shared one: stop the server, copy its files while it is
+//! stopped, put the copy back, start again. Its folder goes with it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use service::embedded::{Account, Launch, Server, obtain};
+use sqlx::ConnectOptions;
+use tokio::process::Command;
+use uuid::Uuid;
+
+use super::database::TestDatabase;
+use super::entry::{environment, free_port, told};
+use super::{Cluster, PASSWORD, refuse};
+
+/// How long a server may take to stop before it is stopped at once.
+const STOP_PATIENCE: Duration = Duration::from_secs(20);
+
+/// One server with its files.
+#[derive(Debug)]
+pub struct OwnCluster {
+    home: PathBuf,
+    launch: Launch,
+    server: Option<Server>,
+    cluster: &'static Cluster,
+}
+
+impl OwnCluster {
+    /// A new cluster whose server runs.
+    ///
+    /// # Panics
+    /// PostgreSQL cannot be started here: the test cannot run.
+    pub async fn start() -> Self {
+        or_refuse(Self::make().await)
+    }
+
+    /// Stops the server and waits until it has written everything.
+    pub async fn stop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop(STOP_PATIENCE).await;
+        }
+    }
+
+    /// Starts the server on the files as they are, on its port.
+    ///
+    /// # Panics
+    /// It does not start.
+    pub async fn resume(&mut self) {
+        self.server = Some(or_refuse(self.launch.start(&self.data()).await.map_err(Into::into)));
+    }
+
+    /// Starts the server on the files as they are, out of sight of who knows its port; lets `act` work on a database, and
+    /// stops the server again.
+    ///
+    /// # Panics
+    /// It does not start.
+    pub async fn aside(&mut self, database: &TestDatabase, act: impl AsyncFnOnce(sqlx::PgConnection)) {
+        let port = or_refuse(free_port());
+        let launch = Launch { port, ..self.launch.clone() };
+        let server = or_refuse(launch.start(&self.data()).await.map_err(Into::into));
+        let options = database.owner_options().port(port);
+        act(or_refuse(options.connect().await.map_err(Into::into))).await;
+        server.stop(STOP_PATIENCE).await;
+    }
+
+    /// Copies the files of the stopped server.
+    ///
+    /// # Panics
+    /// They cannot be copied.
+    pub async fn save(&self) -> PathBuf {
+        let copy = self.home.join(format!("copy-{}", Uuid::new_v4().simple()));
+        or_refuse(self.copy(&self.data(), &copy).await);
+        copy
+    }
+
+    /// Puts a copy in the place of the stopped server's files.
+    ///
+    /// # Panics
+    /// They cannot be copied.
+    pub async fn put_back(&self, copy: &Path) {
+        or_refuse(std::fs::remove_dir_all(self.data()).context("removing the cluster's files"));
+        or_refuse(self.copy(copy, &self.data()).await);
+    }
+
+    /// A fresh database that holds all migrations.
+    ///
+    /// # Panics
+    /// It cannot be made.
+    pub async fn database(&self) -> TestDatabase {
+        or_refuse(TestDatabase::create(self.cluster).await)
+    }
+
+    /// A fresh database without anything; the roles of the platform are there once a [`Self::database`] was made.
+    ///
+    /// # Panics
+    /// It cannot be made.
+    pub async fn empty_database(&self) -> TestDatabase {
+        or_refuse(TestDatabase::create_empty(self.cluster).await)
+    }
+
+    async fn make() -> Result<Self> {
+        let account = Account::for_database()?;
+        let home = std::env::temp_dir().join(format!("platform-pg-own-{}", Uuid::new_v4().simple()));
+        std::fs::create_dir_all(home.join("data"))?;
+        for folder in [&home, &home.join("data")] {
+            account.give(folder)?;
+        }
+        ensure!(account.reaches(&home), "{} cannot be reached by the database's account", home.display());
+        let binaries = obtain(&environment(), None, account, &told).await?;
+        let on = |name, value: &str| (name, value.to_owned());
+        let settings = vec![
+            on("fsync", "off"),
+            on("autovacuum", "off"),
+            on("max_connections", "100"),
+            on("shared_buffers", "32MB"),
+        ];
+        let port = free_port()?;
+        let launch = Launch { binaries, account, log: home.join("postgres.log"), port, settings };
+        let data = home.join("data");
+        launch.initialise(&data, PASSWORD, false).await?;
+        let server = Some(launch.start(&data).await?);
+        // A few words a test, for the life of its process.
+        let cluster = Box::leak(Box::new(Cluster { port, _entry: None }));
+        Ok(Self { home, launch, server, cluster })
+    }
+
+    fn data(&self) -> PathBuf {
+        self.home.join("data")
+    }
+
+    /// As the database's account, so that the copy is its own.
+    async fn copy(&self, from: &Path, to: &Path) -> Result<()> {
+        let done =
+            self.launch.account.command(Path::new("/bin/cp")).arg("-a").arg(from).arg(to).status().await?;
+        ensure!(done.success(), "{} cannot be copied", from.display());
+        Ok(())
+    }
+}
+
+impl Drop for OwnCluster {
+    fn drop(&mut self) {
+        if let Some(server) = &self.server {
+            server.stop_at_once();
+        }
+        // Nothing can be told from here, and the system empties its folder of temporary files.
+        drop(std::fs::remove_dir_all(&self.home));
+    }
+}
+
+/// A client program of PostgreSQL (`pg_dump`, `pg_restore`) for a database, as its superuser; `None` where this machine has
+/// only the server's programs.
+///
+/// # Panics
+/// Not even those.
+pub async fn client_program(name: &str, database: &TestDatabase) -> Option<Command> {
+    let account = or_refuse(Account::for_database().map_err(Into::into));
+    let binaries = or_refuse(obtain(&environment(), None, account, &told).await.map_err(Into::into));
+    let program = binaries.program(name);
+    if !program.is_file() {
+        told_missing(name);
+        return None;
+    }
+    let mut command = Command::new(program);
+    command.env("PGPASSWORD", PASSWORD).args(["--host", database.host(), "--port"]);
+    command.arg(database.port().to_string()).args(["--username", service::embedded::SUPERUSER]);
+    command.args(["--dbname", database.name()]);
+    Some(command)
+}
+
+#[expect(clippy::print_stderr, reason = "whoever reads the run must see what was not tried")]
+fn told_missing(name: &str) {
+    eprintln!("testkit: {name} is not on this machine; what needs it was not tried");
+}
+
+fn or_refuse<T>(outcome: Result<T>) -> T {
+    match outcome {
+        Ok(value) => value,
+        Err(error) => refuse(&error),
+    }
+}
