@@ -157,7 +157,8 @@ class Module(asyncio.Protocol):
 
     def resume_writing(self):
         self.writable = True
-        self.produce()
+        # Not from within the transport, which may be about to end.
+        asyncio.get_running_loop().call_soon(self.produce)
 
     def data_received(self, data):
         if self.tunnel:
