@@ -21,8 +21,12 @@ MODULE = "/api/timesheet/v1"
 # What one client may open towards a module: more than its 1,024 places, over six connections.
 CONNECTIONS, STREAMS = 6, 256
 BIG = 16 << 20
-# New streams of one connection at once; with the pause of a turn that is 600 a second.
-BURST, TURN_S = 30, 0.05
+# New streams of one connection in one turn: 200 a second on each.
+BURST, TURN_S = 10, 0.05
+# Streams that are reset in one turn as soon as they are opened: more than the edge lets a client reset before it looks.
+FLOOD = 30
+# Bytes of bodies on one connection in one turn.
+MOST_SENT = 32 << 10
 
 
 class Attack:
@@ -179,7 +183,7 @@ def crowd(attack):
                 attack.note("answered " + stream.recv(65536)[9:12].decode())
 
     block = frames.head(MODULE + "/now", attack.target.token)
-    return attack.each(4, http1) + attack.each(2, attack.http2(lambda connection, _: attack.fill(connection, block, True, 5)))
+    return attack.each(4, http1) + attack.each(4, attack.http2(lambda connection, _: attack.fill(connection, block, True)))
 
 
 def newcomers(attack):
@@ -221,7 +225,7 @@ def upload(attack, path, token, length):
             due, sent = state[number]
             paced = state["number"] % 3 == 2
             if paced and sent <= 64 << 10:
-                part = connection.data(number, (64 << 10) + 1 - sent)
+                part = connection.data(number, (64 << 10) + 1 - sent) if sum(map(len, parts)) < MOST_SENT else b""
             elif now >= due:
                 part = connection.data(number, pace if paced else drip)
                 state[number][0] = now + every
@@ -247,7 +251,7 @@ def held_bodies(attack):
             state[number] = size - lacking
         parts = []
         for number in list(connection.open):
-            if state[number] and sum(map(len, parts)) < 1 << 17:
+            if state[number] and sum(map(len, parts)) < MOST_SENT:
                 part = connection.data(number, state[number])
                 state[number] -= max(0, len(part) - 9)
                 parts.append(part)
@@ -287,6 +291,7 @@ def deaf_reader(attack):
             for number in range(1, 2 * STREAMS, 2):
                 stream.sendall(frames.frame(frames.HEADERS, frames.END_STREAM | frames.END_HEADERS, number, block))
                 attack.note("requests")
+                attack.stopped.wait(TURN_S / BURST)
             while not attack.stopped.wait(1):
                 stream.sendall(frames.frame(frames.PRIORITY, 0, 1, b"\0\0\0\0\x10"))
     return attack.each(CONNECTIONS, deaf)
@@ -301,7 +306,7 @@ def stream_hoarder(attack):
 def questions(attack):
     """More streams than authz has places and room in its queue, each of which makes the edge ask for a role."""
     block = frames.head("/api/org/admin/members", attack.target.token)
-    return attack.each(2 * CONNECTIONS, attack.http2(lambda connection, _: attack.fill(connection, block, True, burst=10)))
+    return attack.each(2 * CONNECTIONS, attack.http2(lambda connection, _: attack.fill(connection, block, True)))
 
 
 def silent_connections(attack):
@@ -347,15 +352,15 @@ def reset_flood(attack):
 
     def at_once(connection, _):
         parts = []
-        for _ in range(BURST):
+        for _ in range(FLOOD):
             number, part = connection.request(block)
             parts += [part, connection.reset(number)]
-        attack.note("resets", BURST)
+        attack.note("resets", FLOOD)
         connection.send(b"".join(parts))
 
     def under_way(connection, _):
         connection.send(b"".join(connection.reset(number) for number in list(connection.open)))
-        attack.note("resets", len(attack.fill(connection, block, True, 20)))
+        attack.note("resets", len(attack.fill(connection, block, True, 20, burst=20)))
     return attack.each(1, attack.http2(at_once)) + attack.each(3, attack.http2(under_way))
 
 
