@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use contract::decision::{ObjectRef, SUPERADMIN};
 use contract::grants::SYSTEM_ID;
-use contract::id::CompanyId;
+use contract::id::{CompanyId, parse_uuid};
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 
@@ -61,12 +61,34 @@ impl Ask {
     }
 }
 
+/// The module whose state decides: the one that a question names, else the one of the object that it asks about, which is
+/// the module of a `company_module` and the owner of any other type. This is the only place that knows it, for every kind of
+/// question. `None`: no module has a say.
+#[must_use]
+pub fn deciding_module<'a>(
+    model: &'a Model,
+    named: Option<&'a str>,
+    object: Option<(&'a str, &'a str)>,
+) -> Option<&'a str> {
+    let of_object = || match object? {
+        ("company_module", id) => company_module(id).map(|(_, key)| key),
+        (kind, _) => model.owner(kind),
+    };
+    named.or_else(of_object)
+}
+
+/// Company and module of a `company_module` object's id.
+pub(crate) fn company_module(id: &str) -> Option<(CompanyId, &str)> {
+    let (company, key) = id.split_once('/')?;
+    Some((CompanyId::from(parse_uuid(company)?), key))
+}
+
 /// What is asked of the database for one decision: the rows of one company, one module and one object.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Place {
     /// Company whose state and membership are read.
     pub company: Option<CompanyId>,
-    /// Module whose state is read.
+    /// Module whose state is read; without it [`deciding_module`] tells.
     pub module: Option<String>,
     /// Feature key that the module, when it is an app, must have declared.
     pub feature: Option<String>,
@@ -74,8 +96,17 @@ pub struct Place {
     pub object_type: Option<String>,
     /// Id of that object.
     pub object_id: Option<String>,
-    /// Company and module are those of the object's anchor.
+    /// The company is the one of the object's anchor.
     pub by_anchor: bool,
+}
+
+impl Place {
+    /// The module whose state is read.
+    #[must_use]
+    pub fn module_by<'a>(&'a self, model: &'a Model) -> Option<&'a str> {
+        let object = self.object_type.as_deref().zip(self.object_id.as_deref());
+        deciding_module(model, self.module.as_deref(), object)
+    }
 }
 
 /// Everything that is read for one subject at one moment.

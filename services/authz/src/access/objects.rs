@@ -11,7 +11,7 @@ use service::{ApiError, Caller, Data, Query};
 use crate::App;
 use crate::decision::{self, Undecided};
 use crate::engine::{Engine, Known, Listed, Listing};
-use crate::facts::{Place, Question, SubjectRef};
+use crate::facts::{Place, Question, SubjectRef, deciding_module};
 
 /// A catalog that changes more often than this while one list is made is a dependency that cannot answer.
 const ATTEMPTS: usize = 4;
@@ -64,14 +64,14 @@ async fn list(engine: &dyn Engine, caller: &Caller, wanted: &Wanted) -> Result<V
         let request = access(wanted.company, None);
         let unread = |why| Undecided::at_once(&why, &caller.subject, &request);
         let model = engine.read(&question).await.map_err(unread)?.model;
-        let module =
-            match (model.owner(&wanted.object_type), model.knows(&wanted.object_type, &wanted.relation)) {
-                (None, _) => return Err(unknown("objectType", "a type that a module or app declares")),
-                (_, Known::NoType | Known::NoRelation) => {
-                    return Err(unknown("relation", "a relation of the object type"));
-                }
-                (Some(module), Known::Yes) => module.to_owned(),
-            };
+        let owner = deciding_module(&model, None, Some((&wanted.object_type, "")));
+        let module = match (owner, model.knows(&wanted.object_type, &wanted.relation)) {
+            (None, _) => return Err(unknown("objectType", "a type that a module or app declares")),
+            (_, Known::NoType | Known::NoRelation) => {
+                return Err(unknown("relation", "a relation of the object type"));
+            }
+            (Some(module), Known::Yes) => module.to_owned(),
+        };
         let (object_type, relation) = (wanted.object_type.clone(), wanted.relation.clone());
         let listing = Listing { object_type, relation, company: wanted.company, module };
         let Listed { facts, ids } =

@@ -1,14 +1,16 @@
 //! Many pairs of object and relation at once: one question, one moment, the same steps for each. An item names no company;
-//! it is the one of its `company_module` object, else of the object's anchor, and without either the item is denied.
+//! it is the one of its `company_module` object, else of the object's anchor, and without either the item is denied. The module
+//! is the one that `can` would take for that object without a `moduleKey`.
 
 use contract::Subject;
 use contract::decision::{AccessRequest, Decision, MAX_NAME, ObjectRef, Scope};
 use contract::fields::{Fields, FromBody, Text};
+use contract::id::CompanyId;
 
 use super::reason::Undecided;
 use super::steps::{self, Case};
 use crate::engine::Engine;
-use crate::facts::{Ask, Place, PlaceFacts, Question, SubjectRef};
+use crate::facts::{Ask, Place, PlaceFacts, Question, SubjectRef, company_module};
 
 /// One pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,10 +64,9 @@ fn question(subject: &Subject, items: &[BatchItem]) -> Question {
 }
 
 fn place(item: &BatchItem) -> Place {
-    let own = own_module(&item.object);
     Place {
-        company: own.as_ref().map(|(company, _)| *company),
-        module: own.map(|(_, key)| key.to_owned()),
+        company: own_company(&item.object),
+        module: None,
         feature: None,
         object_type: Some(item.object.kind.clone()),
         object_id: Some(item.object.id.clone()),
@@ -76,15 +77,15 @@ fn place(item: &BatchItem) -> Place {
 /// The request that `can` would be asked for this item.
 fn request(item: &BatchItem, place: Option<&PlaceFacts>) -> AccessRequest {
     let anchor = place.and_then(|place| place.anchors.iter().min());
-    let belongs = match item.object.kind.as_str() {
-        "company_module" => own_module(&item.object),
-        _ => anchor.and_then(|id| steps::company_module(id)),
+    let company = match item.object.kind.as_str() {
+        "company_module" => own_company(&item.object),
+        _ => anchor.and_then(|id| company_module(id)).map(|(company, _)| company),
     };
     AccessRequest {
         feature_key: String::new(),
         scope: Scope::Company,
-        module_key: belongs.map(|(_, key)| key.to_owned()),
-        company_id: belongs.map(|(company, _)| company),
+        module_key: None,
+        company_id: company,
         required_platform_role: None,
         allow_platform_operator_company_scope: false,
         required_company_role: None,
@@ -95,6 +96,7 @@ fn request(item: &BatchItem, place: Option<&PlaceFacts>) -> AccessRequest {
     }
 }
 
-fn own_module(object: &ObjectRef) -> Option<(contract::id::CompanyId, &str)> {
-    (object.kind == "company_module").then(|| steps::company_module(&object.id)).flatten()
+fn own_company(object: &ObjectRef) -> Option<CompanyId> {
+    let own = (object.kind == "company_module").then(|| company_module(&object.id)).flatten();
+    own.map(|(company, _)| company)
 }

@@ -16,7 +16,7 @@ pub use batch::{BatchItem, decide_all};
 pub use reason::Undecided;
 use steps::Case;
 pub use steps::StepTold;
-pub(crate) use steps::{canonical, company_module, relation_ask, told as steps_told};
+pub(crate) use steps::{canonical, relation_ask, told as steps_told};
 
 /// Decides one request of one subject.
 ///
@@ -67,11 +67,12 @@ pub fn superadmin_request() -> AccessRequest {
 /// Everything that any step may look at, asked for at once.
 pub(crate) fn question(subject: &Subject, request: &AccessRequest) -> Question {
     let company = request.company_id.filter(|_| request.scope == Scope::Company);
-    let object = request.object.as_ref().filter(|_| request.relation.is_some());
+    let object = request.object.as_ref();
     let place = Place {
         company,
         module: request.module_key.clone(),
-        feature: Some(request.feature_key.clone()),
+        // What an app declares is only its own: a key is asked of the module that the request names.
+        feature: request.module_key.is_some().then(|| request.feature_key.clone()),
         object_type: object.map(|object| object.kind.clone()),
         object_id: object.map(|object| object.id.clone()),
         by_anchor: false,

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::reason::{Trail, Undecided, decision};
 use crate::engine::Known;
-use crate::facts::{Ask, Facts, Held, PlaceFacts};
+use crate::facts::{Ask, Facts, Held, PlaceFacts, company_module, deciding_module};
 
 /// How old identity's last look at the provider may be: as old as an access token.
 const MAX_LOOK_AGE_S: f64 = 300.0;
@@ -76,6 +76,9 @@ pub struct StepTold {
     outcome: &'static str,
 }
 
+/// The evidence of a module whose state was looked at.
+const MODULE_KEY: &str = "moduleKey";
+
 /// The names of the steps, in their order.
 const NAMES: [&str; STEPS.len()] =
     ["subject", "account", "lifecycle", "platformRole", "company", "module", "relation"];
@@ -86,7 +89,7 @@ pub(crate) fn told(request: &AccessRequest, decision: &Decision) -> Vec<StepTold
     let asked = |name: &str| match name {
         "platformRole" => request.scope == Scope::Global,
         "company" => request.scope == Scope::Company,
-        "module" => request.module_key.is_some(),
+        "module" => decision.evidence.iter().any(|item| item.key == MODULE_KEY),
         "relation" => request.relation.is_some(),
         _ => true,
     };
@@ -208,9 +211,16 @@ fn platform_role(case: &Case<'_>, trail: &mut Trail) -> Held {
     held
 }
 
+/// The module whose state decides.
+fn module_key<'a>(case: &Case<'a>) -> Option<&'a str> {
+    let object = case.request.object.as_ref();
+    let object = object.map(|object| (object.kind.as_str(), object.id.as_str()));
+    deciding_module(&case.facts.model, case.request.module_key.as_deref(), object)
+}
+
 fn module_is_enabled(case: &Case<'_>, trail: &mut Trail) -> Verdict {
-    let Some(key) = &case.request.module_key else { return Verdict::Pass };
-    trail.note("moduleKey", key);
+    let Some(key) = module_key(case) else { return Verdict::Pass };
+    trail.note(MODULE_KEY, key);
     let state = match &case.place.module {
         Some(module) if module.installed && module.enabled => "enabled",
         Some(module) if module.installed => "disabled",
@@ -270,11 +280,6 @@ pub(crate) fn canonical(object: &ObjectRef) -> ObjectRef {
     }
 }
 
-pub(crate) fn company_module(id: &str) -> Option<(CompanyId, &str)> {
-    let (company, key) = id.split_once('/')?;
-    Some((CompanyId::from(parse_uuid(company)?), key))
-}
-
 /// Whether an object belongs to the request's company (and module, when it names one).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bound {
@@ -325,7 +330,7 @@ fn bind_anchored(case: &Case<'_>, company: CompanyId, owner: &str) -> Bound {
 
 /// The module whose state step 6 looked at is the object's.
 fn bind_module(case: &Case<'_>, owner: &str) -> Bound {
-    match &case.request.module_key {
+    match module_key(case) {
         Some(key) if key != owner => Bound::OtherModule,
         _ => Bound::Here,
     }

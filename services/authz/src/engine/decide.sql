@@ -50,12 +50,12 @@ verdict AS MATERIALIZED (
       ))) AS held
   FROM ask
 ),
--- What an object is anchored to; where the question names no company, the anchor says which company and module are meant.
+-- What an object is anchored to; where the question names no company, the anchor says which one is meant.
 place AS MATERIALIZED (
   SELECT p.no, p.feature, a.anchors,
       CASE WHEN p.by_anchor THEN substring(a.first FROM '^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})/')::uuid
         ELSE p.company END AS company,
-      CASE WHEN p.by_anchor THEN split_part(a.first, '/', 2) ELSE p.module END AS module
+      p.module
     FROM ROWS FROM (jsonb_to_recordset($10::text::jsonb)
         AS (company uuid, module text, feature text, object_type text, object_id text, by_anchor boolean))
       WITH ORDINALITY AS p(company, module, feature, object_type, object_id, by_anchor, no)

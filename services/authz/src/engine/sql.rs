@@ -14,7 +14,7 @@ use sqlx::{PgExecutor, PgPool};
 
 use super::model::Edition;
 use super::{Engine, Explained, Listed, Listing, Model, Models, Reading, Unanswered};
-use crate::facts::{Ask, Facts, Held, PlaceFacts, Question, SubjectFacts, SubjectRef};
+use crate::facts::{Ask, Facts, Held, Place, PlaceFacts, Question, SubjectFacts, SubjectRef};
 
 /// Most (object, relation) pairs that one question visits. Past it the answer is "cannot say", never a no.
 pub const DEFAULT_BUDGET: i64 = 1_000_000;
@@ -93,7 +93,8 @@ impl SqlEngine {
         let (types, ids, relations) = columns(&question.asks);
         // Only a subject that is itself a relation of an object can be met on the way as such.
         let implied = if relation.is_empty() { "{}" } else { model.implied_json() };
-        let places = json!(question.places).to_string();
+        let places: Vec<Place> = question.places.iter().map(|place| placed(model, place)).collect();
+        let places = json!(places).to_string();
         let answer = sqlx::query_file_as!(
             Row,
             "src/engine/decide.sql",
@@ -179,6 +180,11 @@ impl Row {
             paths: HashMap::new(),
         })
     }
+}
+
+/// With the module that the model says is meant.
+fn placed(model: &Model, place: &Place) -> Place {
+    Place { module: place.module_by(model).map(ToOwned::to_owned), ..place.clone() }
 }
 
 fn columns(asks: &[Ask]) -> (Vec<String>, Vec<String>, Vec<String>) {

@@ -25,6 +25,7 @@ mod models;
 mod naive;
 mod objects;
 mod operate;
+mod owner;
 mod privileges;
 mod probes;
 mod reasons;

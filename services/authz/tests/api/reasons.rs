@@ -89,6 +89,8 @@ async fn global_scope_asks_the_platform_role_then_the_module() {
     let nobody = json!({ "moduleKey": "crm" });
     assert_eq!(app.reason("alice", global(nobody)).await, "PLATFORM_ROLE_REQUIRED", "the role comes first");
     let relation = json!({ "object": { "type": "company_module", "id": format!("{company}/crm") }, "relation": "admin" });
+    assert_eq!(app.reason("root", global(relation.clone())).await, "MODULE_DISABLED", "of the object");
+    rows.run("UPDATE registry.modules SET enabled = true").await;
     assert_eq!(app.reason("root", global(relation)).await, "ALLOWED", "company steps are skipped");
 }
 

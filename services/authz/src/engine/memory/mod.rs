@@ -115,7 +115,7 @@ impl MemoryEngine {
         mut view: Arc<View>,
         question: &Question,
     ) -> Result<(Facts, Arc<Moment>), Unanswered> {
-        let mut located = locate_all(&view.graph, question);
+        let mut located = locate_all(&view, question);
         for _ in 0..ROUNDS {
             let asked = self.desk.ask(Wanted::of(question, &located));
             let moment =
@@ -123,12 +123,12 @@ impl MemoryEngine {
             // Where nothing changed meanwhile, everything is where it was.
             if !Arc::ptr_eq(&view, &moment.view) {
                 view = Arc::clone(&moment.view);
-                located = locate_all(&view.graph, question);
+                located = locate_all(&view, question);
             }
             if let Some(facts) = moment.facts(question, located) {
                 return Ok((facts, moment));
             }
-            located = locate_all(&view.graph, question);
+            located = locate_all(&view, question);
         }
         let cause = "the object is anchored elsewhere in every round".to_owned();
         Err(Unanswered { dependency: "engine", cause })
@@ -220,7 +220,7 @@ fn is_anchored(view: &View, listing: &Listing, anchor: &ObjectRef, id: &str) -> 
         object_id: Some(id.to_owned()),
         ..Place::default()
     };
-    let anchors = locate(&view.graph, &place).anchors;
+    let anchors = locate(view, &place).anchors;
     !anchors.is_empty() && anchors.iter().all(|id| *id == anchor.id)
 }
 

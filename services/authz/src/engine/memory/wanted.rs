@@ -10,8 +10,7 @@ use hashbrown::HashMap;
 use super::graph::{Graph, Way};
 use super::rules::Bound;
 use super::words::Word;
-use crate::decision::company_module;
-use crate::facts::{Facts, ModuleFacts, Place, PlaceFacts, Question, SubjectFacts};
+use crate::facts::{Facts, ModuleFacts, Place, PlaceFacts, Question, SubjectFacts, company_module};
 
 /// An object has one anchor; more are a mistake that is seen as soon as there are two.
 const MAX_ANCHORS: usize = 8;
@@ -61,7 +60,7 @@ pub(crate) struct Moment {
     pub(super) modules: Rows<(String, Option<String>), ModuleFacts>,
 }
 
-/// A place with its company, module and anchors as one graph has them.
+/// A place with its company, module and anchors as one graph and its model have them.
 pub(super) struct Located {
     company: Option<CompanyId>,
     module: Option<String>,
@@ -69,19 +68,19 @@ pub(super) struct Located {
 }
 
 /// Where the places of a question are.
-pub(super) fn locate_all(graph: &Graph, question: &Question) -> Vec<Located> {
-    question.places.iter().map(|place| locate(graph, place)).collect()
+pub(super) fn locate_all(view: &View, question: &Question) -> Vec<Located> {
+    question.places.iter().map(|place| locate(view, place)).collect()
 }
 
 /// Where a place is.
-pub(super) fn locate(graph: &Graph, place: &Place) -> Located {
-    let anchors = anchors(graph, place);
+pub(super) fn locate(view: &View, place: &Place) -> Located {
+    let anchors = anchors(&view.graph, place);
+    let module = place.module_by(&view.rules.model).map(ToOwned::to_owned);
     if !place.by_anchor {
-        return Located { company: place.company, module: place.module.clone(), anchors };
+        return Located { company: place.company, module, anchors };
     }
     let first = anchors.iter().min().and_then(|id| company_module(id));
-    let (company, module) = first.map(|(company, key)| (company, key.to_owned())).unzip();
-    Located { company, module, anchors }
+    Located { company: first.map(|(company, _)| company), module, anchors }
 }
 
 /// Ids of the modules in companies that an object is anchored to.
