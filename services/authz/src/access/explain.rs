@@ -1,6 +1,8 @@
 //! `GET /internal/authz/effective-access/explain`: why a decision is what it is. The seven steps with what became of each,
-//! the decision, and the tree of relations behind the last step, hit or miss. A superadmin may ask about anybody; an active
-//! member about itself in its company. An explanation is no decision: it is neither counted nor audited.
+//! the decision, and what the last step followed from. A superadmin may ask about anybody; an active member about itself in
+//! its company. The tree of relations, which names whom an object is shared with, is for who manages the object and for
+//! superadmins; others see the path by which they hold the relation. An explanation is no decision: it is neither counted nor
+//! audited.
 
 use axum::extract::State;
 use contract::Subject;
@@ -13,7 +15,11 @@ use service::{ApiError, Caller, Data, Query};
 
 use crate::App;
 use crate::decision::{self, StepTold, Undecided};
-use crate::engine::{Explained, Tree};
+use crate::engine::{Explained, Model, Tree};
+use crate::facts::{Ask, Facts, Held, Question, SubjectRef};
+
+/// The path of a relation that is not held.
+const NO_PATH: &str = "no path";
 
 /// The answer.
 #[derive(Debug, Serialize)]
@@ -22,7 +28,9 @@ pub struct Explanation {
     subject: Subject,
     steps: Vec<StepTold>,
     decision: Decision,
-    /// Present when the relation was looked at.
+    /// The tuples that satisfy the relation, or [`NO_PATH`]; present when the relation was looked at.
+    path: Option<String>,
+    /// Present when the relation was looked at by somebody who may see all of it.
     tree: Option<Tree>,
 }
 
@@ -46,7 +54,8 @@ pub async fn explain(
     };
     let Explained { facts, tree } = explained;
     let place = facts.places.first().ok_or_else(|| ApiError::unavailable("engine"))?;
-    if own && place.member_active != Some(true) {
+    let as_member = own && place.member_active == Some(true);
+    if own && !as_member {
         require_superadmin(&app, &caller.subject).await?;
     }
     let decision = decision::judge(&subject, &request, &facts, place)?;
@@ -54,8 +63,39 @@ pub async fn explain(
     // A step before the last that denied has nothing to do with relations, and an object of another company is not shown.
     let looked = decision.evidence.iter().any(|item| item.key == "anchor" && item.value == "bound")
         || request.company_id.is_none();
-    let tree = tree.filter(|_| looked);
-    Ok(Data(Explanation { subject, steps, decision, tree }))
+    let asked = decision::relation_ask(&request).filter(|_| looked);
+    let path = asked.map(|ask| facts.paths.get(&ask).filter(|path| !path.is_empty()).cloned());
+    let path = path.map(|path| path.unwrap_or_else(|| NO_PATH.to_owned()));
+    let tree = match tree.filter(|_| looked) {
+        Some(_) if as_member && !sees_all(&app, &caller.subject, &request, &facts).await? => None,
+        tree => tree,
+    };
+    Ok(Data(Explanation { subject, steps, decision, path, tree }))
+}
+
+/// Whether a member may see whom an object is shared with: it manages the object, or holds the platform role.
+async fn sees_all(
+    app: &App,
+    subject: &Subject,
+    request: &AccessRequest,
+    facts: &Facts,
+) -> Result<bool, ApiError> {
+    if let Some(manages) = manager_ask(&facts.model, request) {
+        let asks = vec![manages.clone()];
+        let question = Question { subject: SubjectRef::user(subject.as_str()), places: Vec::new(), asks };
+        let unread = |why| Undecided::at_once(&why, subject, request);
+        if app.engine.read(&question).await.map_err(unread)?.holds(&manages) == Held::Yes {
+            return Ok(true);
+        }
+    }
+    Ok(decision::decide(&*app.engine, subject, &decision::superadmin_request()).await?.allowed)
+}
+
+/// The relation whose holders manage the object that is asked about.
+fn manager_ask(model: &Model, request: &AccessRequest) -> Option<Ask> {
+    let Ask { object, .. } = decision::relation_ask(request)?;
+    let relation = model.manager_relation(&object.kind)?.to_owned();
+    Some(Ask { object, relation })
 }
 
 fn subject(query: &Query) -> Result<Option<Subject>, ApiError> {

@@ -59,6 +59,7 @@ pub struct Model {
     revision: i64,
     edition: Edition,
     owners: BTreeMap<String, String>,
+    managers: BTreeMap<String, String>,
     pub(super) rules: BTreeMap<String, BTreeMap<String, Rules>>,
     rules_json: String,
     implied_json: String,
@@ -93,7 +94,8 @@ impl Model {
         let (rules_json, implied_json) = (json_of_rules(&rules), json_of_implied(&rules));
         let turned_json = json_of_turned(&rules);
         let edition = Edition::default();
-        Ok(Self { revision, edition, owners, rules, rules_json, implied_json, turned_json })
+        let managers = BTreeMap::new();
+        Ok(Self { revision, edition, owners, managers, rules, rules_json, implied_json, turned_json })
     }
 
     /// Revision of the catalog that it was compiled from.
@@ -107,6 +109,19 @@ impl Model {
     pub fn of(mut self, edition: Edition) -> Self {
         self.edition = edition;
         self
+    }
+
+    /// The same model, with the relation of each type whose holders manage its objects.
+    #[must_use]
+    pub fn managed_by(mut self, managers: BTreeMap<String, String>) -> Self {
+        self.managers = managers;
+        self
+    }
+
+    /// The relation whose holders manage objects of a type; `None`: its fragment names none, as those of apps.
+    #[must_use]
+    pub fn manager_relation(&self, object_type: &str) -> Option<&str> {
+        self.managers.get(object_type).map(String::as_str)
     }
 
     /// The state of the catalog that it was compiled from.

@@ -75,8 +75,18 @@ async fn read(pool: &PgPool) -> sqlx::Result<Catalog> {
 }
 
 fn compile(revision: i64, declared: Vec<Declared>) -> Result<Model, Unanswered> {
+    let managers = declared.iter().flat_map(managers_of).collect();
     let parts = declared.into_iter().map(relations_of).collect::<Result<BTreeMap<_, _>, _>>()?;
-    Model::compile(revision, &base_model(), &parts).map_err(|error| unfit(error.to_string()))
+    let model = Model::compile(revision, &base_model(), &parts).map_err(|error| unfit(error.to_string()))?;
+    Ok(model.managed_by(managers))
+}
+
+/// Types and the relations that manage them, of a module: an app declares relations only.
+fn managers_of(declared: &Declared) -> Vec<(String, String)> {
+    let objects = declared.fragment.get("objects").and_then(Value::as_array);
+    let named = |object: &Value, key: &str| object.get(key)?.as_str().map(ToOwned::to_owned);
+    let manager = |object: &Value| named(object, "objectType").zip(named(object, "managerRelation"));
+    objects.into_iter().flatten().filter_map(manager).collect()
 }
 
 /// The view gives apps and modules alike a fragment with the section `relations`.

@@ -15,7 +15,8 @@ async fn a_hit_and_a_miss_are_explained_by_their_trees() {
     let path =
         format!("{EXPLAIN}?companyId={company}&moduleKey=crm&objectType=crm_deal&objectId=1&relation=viewer");
     for (subject, held) in [("alice", true), ("bob", false)] {
-        let told = app.ask("GET", &path, subject, None).await.data().clone();
+        let path = format!("{path}&subject={subject}");
+        let told = app.ask("GET", &path, "root", None).await.data().clone();
         assert_eq!(
             (&told["decision"]["allowed"], &told["subject"]),
             (&json!(held), &json!(subject)),
@@ -76,4 +77,49 @@ async fn an_object_of_another_company_shows_no_tree() {
         "{}",
         reply.text
     );
+}
+
+/// Who an object is shared with is for who manages it, and for superadmins.
+#[tokio::test]
+async fn a_member_sees_its_own_path_and_a_manager_the_shares_of_what_it_manages() {
+    let (app, rows, company) = with_crm(&["alice", "bob", "mia"]).await;
+    rows.run(
+        r#"UPDATE registry.modules SET fragment = fragment ||
+           '{"objects": [{"objectType": "crm_deal", "managerRelation": "owner"}]}' WHERE key = 'crm'"#,
+    )
+    .await;
+    rows.catalog_changed().await;
+    for deal in ["1", "2"] {
+        let anchor = format!("crm_deal:{deal}#company_module@company_module:{company}/crm");
+        rows.tuple(&anchor, "grant").await;
+        rows.tuple(&format!("crm_deal:{deal}#viewer@group:secret#member"), "grant").await;
+        rows.tuple(&format!("crm_deal:{deal}#viewer@user:carol"), "grant").await;
+    }
+    rows.tuple("group:secret#member@user:alice", "org").await;
+    rows.tuple("crm_deal:1#owner@user:mia", "grant").await;
+    let ask = async |subject: &str, query: &str| {
+        let path = format!("{EXPLAIN}?companyId={company}&objectType=crm_deal&relation=viewer{query}");
+        app.ask("GET", &path, subject, None).await
+    };
+    let own = ask("alice", "&objectId=1").await;
+    assert_eq!((&own.data()["tree"], own.text.contains("carol")), (&Value::Null, false), "{}", own.text);
+    let path = own.data()["path"].as_str().expect("a path");
+    assert!(path.contains("group:secret#member@user:alice"), "its own membership: {path}");
+    let none = ask("bob", "&objectId=1").await;
+    assert_eq!((&none.data()["tree"], &none.data()["path"]), (&Value::Null, &json!("no path")));
+    assert!(!none.text.contains("secret") && !none.text.contains("carol"), "{}", none.text);
+    let managed = ask("mia", "&objectId=1").await;
+    assert!(managed.text.contains("secret") && managed.data()["tree"]["held"] == true, "{}", managed.text);
+    let other = ask("mia", "&objectId=2").await;
+    assert_eq!((&other.data()["tree"], &other.data()["path"]), (&Value::Null, &json!("no path")));
+    assert!(!other.text.contains("secret"), "{}", other.text);
+    let whole = ask("root", "&objectId=2&subject=bob").await;
+    assert!(whole.text.contains("secret"), "{}", whole.text);
+    // The platform role of a member, about itself.
+    rows.member(company, "root").await;
+    assert!(ask("root", "&objectId=2").await.text.contains("secret"));
+    // Without a relation there is neither.
+    let path = format!("{EXPLAIN}?companyId={company}&objectType=crm_deal&objectId=1");
+    let plain = app.ask("GET", &path, "bob", None).await;
+    assert_eq!((&plain.data()["tree"], &plain.data()["path"]), (&Value::Null, &Value::Null));
 }
