@@ -97,6 +97,10 @@ pub struct AccessRequest {
     /// Must be absent or the bearer's subject.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor_id: Option<String>,
+    /// The caller narrows its answer by a no and refuses nobody: a no is no denial. Believed of services only, never of what
+    /// came through the edge.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub probe: bool,
 }
 
 impl AccessRequest {
@@ -115,6 +119,7 @@ impl AccessRequest {
             relation: Some(relation.to_owned()),
             correlation_id: None,
             actor_id: None,
+            probe: false,
         }
     }
 
@@ -123,6 +128,13 @@ impl AccessRequest {
     pub fn or_operator(mut self) -> Self {
         self.required_platform_role = Some(SUPERADMIN.to_owned());
         self.allow_platform_operator_company_scope = true;
+        self
+    }
+
+    /// The same question, whose no narrows an answer and refuses nobody.
+    #[must_use]
+    pub fn as_probe(mut self) -> Self {
+        self.probe = true;
         self
     }
 }
@@ -140,6 +152,7 @@ impl FromBody for AccessRequest {
         let relation = optional_name(fields, "relation");
         let correlation_id = fields.optional_text("correlationId", Text::line(MAX_NAME));
         let actor_id = fields.optional_text("actorId", Text::line(crate::Subject::MAX_LENGTH));
+        let probe = fields.optional_bool("probe");
         if fields.optional_bool("requiresEligibility")? == Some(true) {
             return fields.refuse("requiresEligibility", "reserved", "must be absent or false");
         }
@@ -155,6 +168,7 @@ impl FromBody for AccessRequest {
             relation: relation?,
             correlation_id: correlation_id?,
             actor_id: actor_id?,
+            probe: probe?.unwrap_or(false),
         };
         request.checked(fields)
     }
@@ -321,7 +335,10 @@ mod tests {
         let company = CompanyId::mint();
         let sent =
             AccessRequest::of_module("timesheet", company, "timesheet.projects.read", "member").or_operator();
-        assert_eq!(parse::<AccessRequest>(&json!(sent)), Ok(sent));
+        assert!(json!(sent).get("probe").is_none(), "a decision is what it was");
+        for sent in [sent.clone(), sent.as_probe()] {
+            assert_eq!(parse::<AccessRequest>(&json!(sent)), Ok(sent));
+        }
     }
 
     #[test]

@@ -31,12 +31,20 @@ impl CompanyCall {
         permits.ask(&self.caller, self.company, feature, &self.correlation).await
     }
 
-    /// Asks a further decision that narrows the answer instead of refusing the call.
+    /// Asks a further decision that narrows the answer instead of refusing the call; its no is no denial.
     ///
     /// # Errors
     /// 503 when authz cannot answer.
     pub async fn holds(&self, permits: &Permits, feature: &Feature) -> Result<bool, ApiError> {
         permits.holds(&self.caller, self.company, feature, &self.correlation).await
+    }
+
+    /// Asks a further decision by whose no this call is going to be refused.
+    ///
+    /// # Errors
+    /// 503 when authz cannot answer.
+    pub async fn allows(&self, permits: &Permits, feature: &Feature) -> Result<bool, ApiError> {
+        permits.allows(&self.caller, self.company, feature, &self.correlation).await
     }
 }
 

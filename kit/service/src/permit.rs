@@ -35,6 +35,13 @@ pub struct Permit {
     pub correlation: CorrelationId,
 }
 
+/// What a no of authz is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    ToRefuse,
+    ToNarrow,
+}
+
 /// Asks authz for permits on behalf of one module.
 #[derive(Clone)]
 pub struct Permits {
@@ -61,7 +68,7 @@ impl Permits {
         feature: &Feature,
         correlation: &CorrelationId,
     ) -> Result<Permit, ApiError> {
-        let decision = self.decide(caller, company, feature, correlation).await?;
+        let decision = self.decide(caller, company, feature, correlation, Asked::ToRefuse).await?;
         if decision.allowed {
             return Ok(Permit { subject: caller.subject.clone(), company, correlation: correlation.clone() });
         }
@@ -69,7 +76,7 @@ impl Permits {
     }
 
     /// Asks a second decision of an operation that has its permit already: a no narrows the answer (a field that is
-    /// hidden, a lower tier) instead of refusing the call.
+    /// hidden, a lower tier) instead of refusing the call, so authz writes down no denial.
     ///
     /// # Errors
     /// 503 when authz cannot answer.
@@ -80,7 +87,22 @@ impl Permits {
         feature: &Feature,
         correlation: &CorrelationId,
     ) -> Result<bool, ApiError> {
-        Ok(self.decide(caller, company, feature, correlation).await?.allowed)
+        Ok(self.decide(caller, company, feature, correlation, Asked::ToNarrow).await?.allowed)
+    }
+
+    /// Asks a second decision of an operation that has its permit already, by whose no the call is going to be refused: authz
+    /// writes the denial down.
+    ///
+    /// # Errors
+    /// 503 when authz cannot answer.
+    pub async fn allows(
+        &self,
+        caller: &Caller,
+        company: CompanyId,
+        feature: &Feature,
+        correlation: &CorrelationId,
+    ) -> Result<bool, ApiError> {
+        Ok(self.decide(caller, company, feature, correlation, Asked::ToRefuse).await?.allowed)
     }
 
     async fn decide(
@@ -89,9 +111,11 @@ impl Permits {
         company: CompanyId,
         feature: &Feature,
         correlation: &CorrelationId,
+        asked: Asked,
     ) -> Result<Decision, ApiError> {
         let question = AccessRequest::of_module(self.module, company, feature.key, feature.relation);
-        let mut question = if feature.operator { question.or_operator() } else { question };
+        let question = if feature.operator { question.or_operator() } else { question };
+        let mut question = if asked == Asked::ToNarrow { question.as_probe() } else { question };
         question.correlation_id = Some(correlation.to_string());
         let asked = self.authz.can(&caller.token, &question, correlation);
         let decided = step("decision", asked, |decided, span| {

@@ -165,6 +165,16 @@ impl ModuleApi {
         question
     }
 
+    /// The body of one question whose no narrows an answer.
+    #[must_use]
+    pub fn probe(&self, feature: &str, relation: &str, operator: bool) -> Value {
+        let mut question = self.question(feature, relation, operator);
+        if let Some(members) = question.as_object_mut() {
+            members.insert("probe".to_owned(), json!(true));
+        }
+        question
+    }
+
     /// `/api/<key>/v1/companies/<company><tail>`.
     #[must_use]
     pub fn path(&self, company: impl std::fmt::Display, tail: &str) -> String {

@@ -148,7 +148,7 @@ async fn a_ticket_has_every_documented_member() {
 async fn the_tier_is_the_highest_that_is_held_asked_from_the_top() {
     let company = company().await;
     let module = &company.module;
-    let tier = |relation| module.question("helpdesk.tier.read", relation, true);
+    let tier = |relation| module.probe("helpdesk.tier.read", relation, true);
     for (view, relations, expected, probes) in [
         ("mine", MEMBER, "member", vec![tier("admin"), tier("editor")]),
         ("mine", EDITOR, "editor", vec![tier("admin"), tier("editor")]),

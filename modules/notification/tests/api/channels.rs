@@ -59,7 +59,7 @@ async fn targets_are_shown_only_to_whoever_may_manage_channels() {
             module.questions().split_off(asked),
             [
                 module.question("notification.channels.read", "member", true),
-                module.question("notification.channels.manage", "admin", true),
+                module.probe("notification.channels.manage", "admin", true),
             ]
         );
     }

@@ -20,7 +20,7 @@ pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Da
     let who = Who { subject: permit.subject.clone(), member, approver: false };
     // Whoever may read or decide any submission may read what it held; every approver is a viewer.
     let concerned =
-        submission.concerns(&who) || call.holds(&app.permits, &features::SUBMISSIONS_READ_ALL).await?;
+        submission.concerns(&who) || call.allows(&app.permits, &features::SUBMISSIONS_READ_ALL).await?;
     if !concerned {
         return Err(not_yours("NOT_READER", "the submission is not the caller's to read"));
     }

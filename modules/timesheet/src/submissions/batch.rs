@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use service::{ApiError, CompanyCall, Data, RawBody};
 
-use super::decide::{Decider, moved};
+use super::decide::{Decider, Of, moved};
 use super::rules::{Move, Shown};
 use crate::weeks::rules::SubmissionId;
 use crate::{App, features};
@@ -65,7 +65,7 @@ pub(crate) async fn approve(
 ) -> Result<Data<Batch>, ApiError> {
     let permit = call.permit(&app.permits, &features::DECIDE).await?;
     let BatchBody(ids) = body.parse()?;
-    let mut decider = Decider::of(&app, &permit).await?;
+    let mut decider = Decider::of(&app, &permit, Of::Many).await?;
     let mut items = Vec::with_capacity(ids.len());
     for id in ids {
         match moved(&app, &call, &permit, &mut decider, id, &Move::Approve).await {

@@ -60,7 +60,7 @@ async fn decided(
     id: SubmissionId,
     step: Move,
 ) -> Result<Data<Shown>, ApiError> {
-    let mut decider = Decider::of(app, permit).await?;
+    let mut decider = Decider::of(app, permit, Of::One).await?;
     moved(app, call, permit, &mut decider, id, &step).await.map(Data)
 }
 
@@ -69,21 +69,31 @@ pub(super) struct Decider {
     who: Who,
     /// The second decision, once it was asked; it is asked at most once a request.
     authority: Option<bool>,
+    of: Of,
+}
+
+/// How many submissions a request moves. Without authority over the one, the request is refused; without it over one of
+/// many, that one is not moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+    One,
+    Many,
 }
 
 impl Decider {
-    pub(super) async fn of(app: &App, permit: &Permit) -> Result<Self, ApiError> {
+    pub(super) async fn of(app: &App, permit: &Permit, of: Of) -> Result<Self, ApiError> {
         let member = member_if_any(app, permit).await?;
         let who = Who { subject: permit.subject.clone(), member, approver: false };
-        Ok(Self { who, authority: None })
+        Ok(Self { who, authority: None, of })
     }
 
     /// The caller before this submission. Only where the answer depends on it is the second decision asked.
     async fn before(&mut self, app: &App, call: &CompanyCall, found: &Submission) -> Result<&Who, ApiError> {
         if found.needs_authority(&self.who) {
-            let authority = match self.authority {
-                Some(known) => known,
-                None => call.holds(&app.permits, &features::DECIDE_ANY).await?,
+            let authority = match (self.authority, self.of) {
+                (Some(known), _) => known,
+                (None, Of::One) => call.allows(&app.permits, &features::DECIDE_ANY).await?,
+                (None, Of::Many) => call.holds(&app.permits, &features::DECIDE_ANY).await?,
             };
             self.authority = Some(authority);
         }

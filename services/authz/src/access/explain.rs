@@ -140,6 +140,7 @@ fn request(query: &Query) -> Result<AccessRequest, ApiError> {
         relation,
         correlation_id: None,
         actor_id: None,
+        probe: false,
     })
 }
 

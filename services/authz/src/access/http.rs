@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use axum::extract::State;
+use axum::http::HeaderMap;
 use contract::Subject;
 use contract::decision::{AccessRequest, Decision, Evidence, MAX_BATCH_ITEMS, ObjectRef, Reason};
 use contract::fields::{Fields, FromBody};
@@ -15,16 +16,23 @@ use super::Denial;
 use crate::App;
 use crate::decision::{self, BatchItem, Undecided};
 
-/// `POST /internal/authz/effective-access/can`: shape (400), then the steps; a denial is written down before it is told.
+/// What the edge writes on every request that it forwards, and no service on a question of its own.
+const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"];
+
+/// `POST /internal/authz/effective-access/can`: shape (400), then the steps; a denial is written down before it is told. A
+/// service may narrow its answer by a no instead of refusing anybody (`probe`): then there is no denial, so none is written
+/// or counted.
 pub async fn can(
     State(app): State<App>,
     caller: Caller,
     Correlation(correlation): Correlation,
+    headers: HeaderMap,
     body: RawBody,
 ) -> Result<Data<Decision>, ApiError> {
     let begun = Instant::now();
     let request: AccessRequest = body.parse()?;
     refuse_other_actor(&request, &caller.subject)?;
+    let probe = request.probe && !FORWARDED.iter().any(|name| headers.contains_key(*name));
     let deciding = decision::decide(&*app.engine, &caller.subject, &request);
     let decided = step("decide", deciding, |decided, span| {
         span.set("platform.feature", request.feature_key.clone());
@@ -36,7 +44,7 @@ pub async fn can(
     let decided = match decided.await {
         Err(Undecided::UnknownFeature) => return Err(Undecided::UnknownFeature.into()),
         Err(unavailable) => Err(unavailable.into()),
-        Ok(decision) if decision.allowed => Ok(decision),
+        Ok(decision) if decision.allowed || probe => Ok(decision),
         Ok(decision) => {
             let correlation = request.correlation_id.as_deref().unwrap_or_else(|| correlation.as_str());
             let denial = Denial::of_request(&caller.subject, &request, decision.reason, correlation);
@@ -44,7 +52,9 @@ pub async fn can(
         }
     };
     let reason = decided.as_ref().map_or(Reason::DependencyUnavailable, |decision| decision.reason);
-    app.meter.count(reason, begun.elapsed());
+    if !probe {
+        app.meter.count(reason, begun.elapsed());
+    }
     decided.map(Data)
 }
 

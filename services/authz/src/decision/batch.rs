@@ -93,6 +93,7 @@ fn request(item: &BatchItem, place: Option<&PlaceFacts>) -> AccessRequest {
         relation: Some(item.relation.clone()),
         correlation_id: None,
         actor_id: None,
+        probe: false,
     }
 }
 

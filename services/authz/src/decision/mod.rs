@@ -61,6 +61,7 @@ pub fn superadmin_request() -> AccessRequest {
         relation: None,
         correlation_id: None,
         actor_id: None,
+        probe: false,
     }
 }
 

@@ -103,6 +103,7 @@ fn access(company: CompanyId, module: Option<&str>) -> AccessRequest {
         relation: None,
         correlation_id: None,
         actor_id: None,
+        probe: false,
     }
 }
 

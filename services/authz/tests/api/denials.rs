@@ -145,3 +145,30 @@ async fn futures_of<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     .await;
     outputs.into_iter().flatten().collect()
 }
+
+/// A service narrows its answer by a probe and refuses nobody.
+#[tokio::test]
+async fn a_probe_of_a_service_is_no_denial_and_one_through_the_edge_is_one() {
+    let app = App::start().await;
+    let company = app.rows().company().await;
+    let question = with(in_company(company), json!({ "probe": true }));
+    assert_eq!(app.reason("root", question.clone()).await, "COMPANY_MEMBERSHIP_REQUIRED");
+    assert_eq!(app.audit().await.len(), 0);
+    let counted = "platform_authz_decisions_total{reason=\"COMPANY_MEMBERSHIP_REQUIRED\",service=\"authz\"}";
+    let metrics = async || app.api.get("/metrics").send().await.text;
+    assert!(!metrics().await.contains(&format!("{counted} 1")), "not counted");
+    let mut written = 0;
+    for name in ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded"] {
+        let token = app.issuer.issue("root");
+        let call = app.api.post(crate::app::CAN).bearer(&token).header(name, "any").json(question.clone());
+        assert_eq!(call.send().await.data()["reason"], "COMPANY_MEMBERSHIP_REQUIRED", "{name}");
+        written += 1;
+        assert_eq!(app.audit().await.len(), written, "{name}");
+    }
+    assert!(metrics().await.contains(&format!("{counted} {written}")), "counted");
+    // Without the word it is a decision like any other.
+    assert_eq!(app.reason("root", in_company(company)).await, "COMPANY_MEMBERSHIP_REQUIRED");
+    assert_eq!(app.audit().await.len(), written + 1);
+    let wrong = app.can("root", with(in_company(company), json!({ "probe": "yes" }))).await;
+    assert_eq!((wrong.status, wrong.code()), (400, "VALIDATION_ERROR"), "{}", wrong.text);
+}
