@@ -1,16 +1,17 @@
-//! One target's `/metrics`: a connection of its own, closed afterwards, within the target's time from dial to last byte.
-//! The answer is parsed as it arrives and never outlives its first fault.
+//! One target's `/metrics`: a connection of its own, closed afterwards, within the target's time from dial to last byte. It
+//! is called as its requests are: with TLS and the upstreams' authorities, or over HTTP/2. The answer is parsed as it
+//! arrives and never outlives its first fault.
 
 use std::time::Duration;
 
 use bytes::Bytes;
+use h2::RecvStream;
 use http::header::{ACCEPT, CONNECTION, HOST, HeaderValue};
-use http::{Request, StatusCode, Uri};
+use http::{Request, StatusCode, Uri, uri};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -19,11 +20,15 @@ use super::exposition::{Exposition, Reading};
 use super::line::Fault;
 use super::pace::Pace;
 use crate::wire::Authority;
+use crate::wire::place::Speaks;
+use crate::wire::socket::Socket;
+use crate::wire::upstream::{Failure, Upstreams};
 
 /// What one target may take, connection included.
 const LONGEST: Duration = Duration::from_secs(2);
-/// Read ahead of the parser at most.
+/// Read ahead of the parser at most, and over HTTP/2.
 const READ_BYTES: usize = 16 << 10;
+const WINDOW_BYTES: u32 = 16 << 10;
 /// Parsed without a look at who else needs the core: some 20 us.
 const PIECE_BYTES: usize = 4 << 10;
 /// Where every service has its metrics.
@@ -33,6 +38,7 @@ const PATH: &str = "/metrics";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) service: String,
+    pub(super) speaks: Speaks,
     pub(super) authority: Authority,
 }
 
@@ -42,9 +48,11 @@ pub(super) enum Failed {
     #[error("nothing whole came within 2 s")]
     Late,
     #[error("cannot connect: {0}")]
-    Dial(#[from] std::io::Error),
+    Dial(#[from] Failure),
     #[error("the answer broke off: {0}")]
     Wire(#[from] hyper::Error),
+    #[error("the answer over HTTP/2 broke off: {0}")]
+    Http2(#[from] h2::Error),
     #[error("answered {0}")]
     Status(StatusCode),
     #[error("the exposition is malformed: {0}")]
@@ -56,9 +64,14 @@ pub(super) enum Failed {
 }
 
 /// Scrapes one target.
-pub(super) async fn fetch(target: &Target, share: &Share, pace: Pace) -> Result<Exposition, Failed> {
+pub(super) async fn fetch(
+    upstreams: &Upstreams,
+    target: &Target,
+    share: &Share,
+    pace: Pace,
+) -> Result<Exposition, Failed> {
     let scraped = tokio::select! {
-        scraped = timeout(LONGEST, exchange(target, share, pace)) => scraped.unwrap_or(Err(Failed::Late)),
+        scraped = timeout(LONGEST, exchange(upstreams, target, share, pace)) => scraped.unwrap_or(Err(Failed::Late)),
         () = share.cut() => Err(Failed::Cut),
     };
     if scraped.is_err() {
@@ -67,24 +80,92 @@ pub(super) async fn fetch(target: &Target, share: &Share, pace: Pace) -> Result<
     scraped
 }
 
-async fn exchange(target: &Target, share: &Share, pace: Pace) -> Result<Exposition, Failed> {
-    let address = (target.authority.host.as_str(), target.authority.port);
-    let stream = TcpStream::connect(address).await?;
-    let mut builder = http1::Builder::new();
-    builder.max_buf_size(READ_BYTES);
-    let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await?;
+async fn exchange(
+    upstreams: &Upstreams,
+    target: &Target,
+    share: &Share,
+    pace: Pace,
+) -> Result<Exposition, Failed> {
+    let socket = upstreams.connect(target.speaks, &target.authority).await?;
     // Dropped, and the connection with it, when this exchange ends however it ends.
     let mut driver = JoinSet::new();
-    driver.spawn(connection);
-    let response = sender.send_request(request(&target.authority)).await?;
-    if response.status() != StatusCode::OK {
-        return Err(Failed::Status(response.status()));
-    }
-    read(response.into_body(), target, share, pace).await
+    let body = match target.speaks {
+        Speaks::Http1 | Speaks::Https => over_http1(socket, &target.authority, &mut driver).await?,
+        Speaks::H2c => over_http2(socket, &target.authority, &mut driver).await?,
+    };
+    read(body, target, share, pace).await
 }
 
-fn request(authority: &Authority) -> Request<Empty<Bytes>> {
-    let mut request = Request::new(Empty::new());
+/// A target's answer on its way.
+enum Answer {
+    Http1(Incoming),
+    Http2(RecvStream),
+}
+
+async fn over_http1(
+    socket: Socket,
+    authority: &Authority,
+    driver: &mut JoinSet<()>,
+) -> Result<Answer, Failed> {
+    let mut builder = http1::Builder::new();
+    builder.max_buf_size(READ_BYTES);
+    let (mut sender, connection) = builder.handshake(TokioIo::new(socket)).await?;
+    driver.spawn(async { drop(connection.await) });
+    let response = sender.send_request(request(authority).map(|()| Empty::<Bytes>::new())).await?;
+    is_good(response.status())?;
+    Ok(Answer::Http1(response.into_body()))
+}
+
+async fn over_http2(
+    socket: Socket,
+    authority: &Authority,
+    driver: &mut JoinSet<()>,
+) -> Result<Answer, Failed> {
+    let mut builder = h2::client::Builder::new();
+    builder.initial_window_size(WINDOW_BYTES).max_header_list_size(WINDOW_BYTES).enable_push(false);
+    let (sender, connection) = builder.handshake::<_, Bytes>(socket).await?;
+    driver.spawn(async { drop(connection.await) });
+    let mut request = request(authority);
+    let headers = request.headers_mut();
+    headers.remove(CONNECTION);
+    let mut parts = uri::Parts::default();
+    parts.scheme = Some(uri::Scheme::HTTP);
+    parts.authority = headers.remove(HOST).and_then(|host| uri::Authority::try_from(host.as_bytes()).ok());
+    parts.path_and_query = Some(uri::PathAndQuery::from_static(PATH));
+    // An address of the configuration is an authority; without one the crate refuses the request.
+    *request.uri_mut() = Uri::from_parts(parts).unwrap_or_default();
+    let (response, _) = sender.ready().await?.send_request(request, true)?;
+    let response = response.await?;
+    is_good(response.status())?;
+    Ok(Answer::Http2(response.into_body()))
+}
+
+fn is_good(status: StatusCode) -> Result<(), Failed> {
+    if status == StatusCode::OK { Ok(()) } else { Err(Failed::Status(status)) }
+}
+
+impl Answer {
+    /// The next bytes; `None` at the end.
+    async fn next(&mut self) -> Result<Option<Bytes>, Failed> {
+        match self {
+            Self::Http1(body) => loop {
+                match body.frame().await.transpose()?.map(http_body::Frame::into_data) {
+                    Some(Ok(data)) => return Ok(Some(data)),
+                    Some(Err(_trailers)) => {}
+                    None => return Ok(None),
+                }
+            },
+            Self::Http2(stream) => {
+                let Some(data) = stream.data().await.transpose()? else { return Ok(None) };
+                stream.flow_control().release_capacity(data.len())?;
+                Ok(Some(data))
+            }
+        }
+    }
+}
+
+fn request(authority: &Authority) -> Request<()> {
+    let mut request = Request::new(());
     *request.uri_mut() = Uri::from_static(PATH);
     let headers = request.headers_mut();
     headers.insert(ACCEPT, HeaderValue::from_static(telemetry::EXPOSITION_TYPE));
@@ -96,11 +177,10 @@ fn request(authority: &Authority) -> Request<Empty<Bytes>> {
     request
 }
 
-async fn read(mut body: Incoming, target: &Target, share: &Share, pace: Pace) -> Result<Exposition, Failed> {
+async fn read(mut body: Answer, target: &Target, share: &Share, pace: Pace) -> Result<Exposition, Failed> {
     let mut reading = Reading::new(&target.service);
     let mut received = 0_usize;
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame?.into_data() else { continue };
+    while let Some(data) = body.next().await? {
         received = received.saturating_add(data.len());
         if !share.take(received) {
             return Err(Failed::Cut);

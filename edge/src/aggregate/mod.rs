@@ -26,6 +26,7 @@ use pace::Pace;
 use crate::Edge;
 use crate::meter::Present;
 use crate::way::routes::Service;
+use crate::wire::place::Speaks;
 
 /// What all targets may send together.
 const TOTAL_BYTES: usize = 8 << 20;
@@ -79,8 +80,8 @@ async fn run_apart(edge: &Arc<Edge>) -> Option<Vec<Bytes>> {
     merging.await.ok()
 }
 
-async fn run_once(edge: &Edge, own: &Exposition) -> Vec<Bytes> {
-    let mut targets = fetch_all(targets(edge)).await;
+async fn run_once(edge: &Arc<Edge>, own: &Exposition) -> Vec<Bytes> {
+    let mut targets = fetch_all(edge, targets(edge)).await;
     for service in merge::settle(own, &mut targets) {
         failed(&service, &Failed::Contradiction);
     }
@@ -91,18 +92,19 @@ async fn run_once(edge: &Edge, own: &Exposition) -> Vec<Bytes> {
 fn targets(edge: &Edge) -> Vec<Target> {
     let foundation = FOUNDATION.into_iter().map(|service| Target {
         service: service.name().to_owned(),
+        speaks: Speaks::Http1,
         authority: edge.authority(service).clone(),
     });
     let catalog = edge.catalog.present();
     // One target a module: the first of its hosts.
     let modules = catalog.iter().flat_map(|catalog| catalog.enabled()).filter_map(|module| {
         let first = edge.config.addresses.module(&module.key, module.port).into_iter().next();
-        first.map(|(_, authority)| Target { service: module.key.clone(), authority })
+        first.map(|(speaks, authority)| Target { service: module.key.clone(), speaks, authority })
     });
     foundation.chain(modules).collect()
 }
 
-async fn fetch_all(targets: Vec<Target>) -> Vec<Scraped> {
+async fn fetch_all(edge: &Arc<Edge>, targets: Vec<Target>) -> Vec<Scraped> {
     let budget = Budget::new(TOTAL_BYTES);
     let mut scraped: Vec<Scraped> =
         targets.iter().map(|target| Scraped { service: target.service.clone(), exposition: None }).collect();
@@ -110,7 +112,8 @@ async fn fetch_all(targets: Vec<Target>) -> Vec<Scraped> {
     let pace = Pace::begin();
     let mut running = JoinSet::new();
     for ((position, target), share) in targets.into_iter().enumerate().zip(shares.iter().cloned()) {
-        running.spawn(async move { (position, fetch(&target, &share, pace).await) });
+        let edge = Arc::clone(edge);
+        running.spawn(async move { (position, fetch(&edge.upstreams, &target, &share, pace).await) });
     }
     // A task that panicked leaves its target failed.
     while let Some(ended) = running.join_next().await {

@@ -28,7 +28,7 @@ pub(crate) mod proxy;
 mod records;
 mod sending;
 pub(crate) mod share;
-mod socket;
+pub(crate) mod socket;
 pub(crate) mod spelling;
 pub(crate) mod tls;
 pub(crate) mod trailers;

@@ -16,38 +16,38 @@ const ROUTE: &str = "/api/platform/metrics";
 /// The targets of a world whose timesheet is enabled.
 const TARGETS: [&str; 5] = ["registry", "identity", "org", "authz", "timesheet"];
 /// What a good service says, its own name left out.
-const GOOD: &str = "# HELP http_requests_total Requests handled.\n# TYPE http_requests_total counter\n\
+pub(crate) const GOOD: &str = "# HELP http_requests_total Requests handled.\n# TYPE http_requests_total counter\n\
                     http_requests_total{route=\"/x\",method=\"GET\",status=\"200\"} 7\n\
                     # HELP t_seconds A time.\n# TYPE t_seconds histogram\nt_seconds_bucket{le=\"+Inf\"} 1\n\
                     t_seconds_sum NaN\nt_seconds_count 1\n";
 
-async fn scrape(world: &World) -> Reply {
+pub(crate) async fn scrape(world: &World) -> Reply {
     let bearer = world.bearer("operator");
     world.superadmin(true, "ALLOWED");
     world.get(ROUTE, &[("authorization", &bearer)]).await
 }
 
-fn text(reply: &Reply) -> &str {
+pub(crate) fn text(reply: &Reply) -> &str {
     assert_eq!(reply.status, 200, "{reply:?}");
     assert_eq!(reply.header("content-type"), Some("text/plain; version=0.0.4"));
     std::str::from_utf8(&reply.body).expect("UTF-8")
 }
 
-fn up(text: &str, service: &str) -> Option<bool> {
+pub(crate) fn up(text: &str, service: &str) -> Option<bool> {
     let line = |value: u8| format!("platform_metrics_scrape_up{{service=\"{service}\"}} {value}");
     let has = |value| text.lines().any(|found| found == line(value));
     assert!(!(has(0) && has(1)), "{service} is both up and down");
     (has(0) || has(1)).then(|| has(1))
 }
 
-fn series_of(text: &str, service: &str) -> usize {
+pub(crate) fn series_of(text: &str, service: &str) -> usize {
     let own = format!("service=\"{service}\"");
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     samples.filter(|line| line.contains(&own) && !line.starts_with("platform_metrics_scrape_up")).count()
 }
 
 /// Every family has one HELP and one TYPE at most and stands in one piece, and every series names a service.
-fn well_formed(text: &str) {
+pub(crate) fn well_formed(text: &str) {
     let mut seen = std::collections::HashSet::new();
     let mut family = "";
     for line in text.lines() {
