@@ -131,7 +131,7 @@ async fn forward(
 ) -> Result<Response<EdgeBody>, Refusal> {
     let asking = outbound.trace();
     let terms = Terms { pause: edge.config.budgets.body_idle, rate: edge.config.timers.least_rate };
-    let taken_in = outbound.outgoing.upload.take_in(terms, &edge.held).await;
+    let taken_in = outbound.outgoing.upload.take_in(terms, client, &edge.held).await;
     taken_in.map_err(|fault| Refusal::Body { fault, limit: outbound.body_limit })?;
     let sent = Instant::now();
     let answered = edge.upstreams.send(outbound.place, Asker::Client(client), &mut outbound.outgoing).await;

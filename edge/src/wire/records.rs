@@ -34,6 +34,10 @@ impl Records {
         Self { stream, next: BETWEEN_RECORDS }
     }
 
+    pub(crate) const fn tcp(&self) -> &TcpStream {
+        &self.stream
+    }
+
     /// Whether every record that has begun has come to its end.
     pub(crate) fn is_whole(&self) -> bool {
         self.next == BETWEEN_RECORDS

@@ -17,20 +17,57 @@ use super::sending::Sending;
 /// hundred bytes each.
 const MOST_WHILE_IDLE: usize = 16 << 10;
 
-/// A dialled connection.
+/// A dialled connection. One that is dropped while an exchange is under way is reset: the system would keep its port for a
+/// minute otherwise, and a client that gives requests up as fast as it makes them would use up all ports.
 #[derive(Debug)]
-pub(crate) enum Socket {
+pub(crate) struct Socket {
+    stream: Stream,
+    is_under_way: bool,
+}
+
+#[derive(Debug)]
+enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream<Records>>),
 }
 
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if self.is_under_way
+            && let Err(error) = self.tcp().set_zero_linger()
+        {
+            tracing::debug!(%error, "an upstream connection is closed without a reset");
+        }
+    }
+}
+
 impl Socket {
+    pub(crate) const fn plain(stream: TcpStream) -> Self {
+        Self { stream: Stream::Plain(stream), is_under_way: false }
+    }
+
+    pub(crate) fn tls(stream: TlsStream<Records>) -> Self {
+        Self { stream: Stream::Tls(Box::new(stream)), is_under_way: false }
+    }
+
+    /// An exchange begins, or is over.
+    pub(crate) const fn set_under_way(&mut self, is_under_way: bool) {
+        self.is_under_way = is_under_way;
+    }
+
+    fn tcp(&self) -> &TcpStream {
+        match &self.stream {
+            Stream::Plain(stream) => stream,
+            Stream::Tls(stream) => stream.get_ref().0.tcp(),
+        }
+    }
+
     /// Whether an idle connection is as the last answer left it: no byte of an answer came, no part of a record, and no end.
     /// A system call only when the reactor knows of something. With TLS, tickets and new keys are taken in and are nothing.
     pub(crate) fn is_quiet(&mut self) -> bool {
-        match self {
-            Self::Plain(stream) => is_waiting(stream.try_read(&mut [0])),
-            Self::Tls(stream) => tls_is_quiet(stream),
+        match &mut self.stream {
+            Stream::Plain(stream) => is_waiting(stream.try_read(&mut [0])),
+            Stream::Tls(stream) => tls_is_quiet(stream),
         }
     }
 }
@@ -69,18 +106,18 @@ impl AsyncRead for Socket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            Self::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
+        match &mut self.get_mut().stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Stream::Tls(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
 }
 
 impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
-            Self::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
+        match &mut self.get_mut().stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Stream::Tls(stream) => Pin::new(stream).poll_write(context, bytes),
         }
     }
 
@@ -89,9 +126,9 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
-            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+        match &mut self.get_mut().stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            Stream::Tls(stream) => Pin::new(stream).poll_write_vectored(context, slices),
         }
     }
 
@@ -100,16 +137,16 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
-            Self::Tls(stream) => Pin::new(stream).poll_flush(context),
+        match &mut self.get_mut().stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Stream::Tls(stream) => Pin::new(stream).poll_flush(context),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(context),
+        match &mut self.get_mut().stream {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Stream::Tls(stream) => Pin::new(stream).poll_shutdown(context),
         }
     }
 }

@@ -19,12 +19,13 @@ use super::alarm::Alarm;
 use super::credit::{Credit, LeastRate};
 use super::headers::claims_identity;
 use super::incoming::RequestBody;
+use super::share::{ClientKey, Shares};
 use super::trailers;
 
 /// The longest body that is taken in before its request takes a place at its upstream: forms and JSON are shorter.
 pub(crate) const MOST_AHEAD: usize = 64 << 10;
-/// Bytes of bodies that one worker holds while their requests have no place yet: a thousand of the longest. Further bodies
-/// take a place first.
+/// Bytes of bodies that one worker holds while their requests have no place yet: a thousand of the longest, a quarter of
+/// them of one client. Further bodies take a place first.
 const MOST_HELD: usize = 64 << 20;
 
 /// A body to an upstream.
@@ -55,38 +56,50 @@ enum Source {
 struct Ahead {
     data: Bytes,
     trailers: Option<HeaderMap>,
-    _counted: Counted,
+    _counted: Option<Counted>,
 }
 
-/// How many bytes of bodies one worker holds.
-#[derive(Debug, Default)]
-pub(crate) struct Held(AtomicUsize);
+/// How many bytes of bodies one worker holds, and how many bodies of each client.
+#[derive(Debug)]
+pub(crate) struct Held {
+    bytes: AtomicUsize,
+    bodies: Shares,
+}
 
-/// The bytes of one body among them, until it is dropped.
+impl Default for Held {
+    fn default() -> Self {
+        Self { bytes: AtomicUsize::new(0), bodies: Shares::new(MOST_HELD / MOST_AHEAD / 4) }
+    }
+}
+
+/// One body among them, until it is dropped.
 #[derive(Debug)]
 struct Counted {
     held: Arc<Held>,
+    client: ClientKey,
     bytes: usize,
 }
 
 impl Counted {
-    const fn none(held: Arc<Held>) -> Self {
-        Self { held, bytes: 0 }
+    /// `None` when the client has its share.
+    fn enter(held: &Arc<Held>, client: ClientKey) -> Option<Self> {
+        held.bodies.enter(client).then(|| Self { held: Arc::clone(held), client, bytes: 0 })
     }
 
     fn add(&mut self, bytes: usize) {
         self.bytes += bytes;
-        self.held.0.fetch_add(bytes, Ordering::Relaxed);
+        self.held.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     fn has_room(&self) -> bool {
-        self.held.0.load(Ordering::Relaxed) < MOST_HELD
+        self.held.bytes.load(Ordering::Relaxed) < MOST_HELD
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.held.0.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.held.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.held.bodies.leave(self.client);
     }
 }
 
@@ -163,26 +176,37 @@ impl Upload {
     /// Takes a body in that was announced as no longer than [`MOST_AHEAD`], to its end, so that a slow client holds no place
     /// at the upstream meanwhile. The terms hold for any body from now on. On HTTP/2 more may follow a head than it has
     /// announced, and what is malformed must not reach an upstream as a whole request.
-    pub(crate) async fn take_in(&mut self, terms: Terms, held: &Arc<Held>) -> Result<(), ClientFault> {
+    pub(crate) async fn take_in(
+        &mut self,
+        terms: Terms,
+        client: ClientKey,
+        held: &Arc<Held>,
+    ) -> Result<(), ClientFault> {
         if self.is_end_stream() {
             return Ok(());
         }
         self.pace = Some(Box::new(Pace { credit: Credit::new(terms.rate), alarm: None }));
         let most = u64::try_from(MOST_AHEAD).unwrap_or(u64::MAX);
-        if self.size_hint().exact().is_none_or(|length| length > most) {
-            return Ok(());
-        }
-        self.take_whole(terms.pause, held).await
+        let counted = match self.size_hint().exact() {
+            // Always seen to its end: nothing is held of it.
+            Some(0) => None,
+            Some(length) if length <= most => match Counted::enter(held, client) {
+                Some(counted) => Some(counted),
+                None => return Ok(()),
+            },
+            Some(_) | None => return Ok(()),
+        };
+        self.take_whole(terms.pause, counted).await
     }
 
     #[inline(never)]
-    fn take_whole<'a>(
-        &'a mut self,
+    fn take_whole(
+        &mut self,
         pause: Duration,
-        held: &'a Arc<Held>,
-    ) -> BoxFuture<'a, Result<(), ClientFault>> {
+        counted: Option<Counted>,
+    ) -> BoxFuture<'_, Result<(), ClientFault>> {
         Box::pin(async move {
-            let mut taking = Taking::new(Counted::none(Arc::clone(held)));
+            let mut taking = Taking::new(counted);
             poll_fn(|context| taking.poll(self, pause, context)).await?;
             // Nothing of it went to anybody.
             self.begun = false;
@@ -344,13 +368,14 @@ struct Taking {
     /// Used only where a body comes in several pieces.
     all: BytesMut,
     trailers: Option<HeaderMap>,
-    counted: Counted,
+    taken: usize,
+    counted: Option<Counted>,
     alarm: Option<Alarm>,
 }
 
 impl Taking {
-    fn new(counted: Counted) -> Self {
-        Self { first: Bytes::new(), all: BytesMut::new(), trailers: None, counted, alarm: None }
+    fn new(counted: Option<Counted>) -> Self {
+        Self { first: Bytes::new(), all: BytesMut::new(), trailers: None, taken: 0, counted, alarm: None }
     }
 
     /// Ready at the body's end, and earlier when there is no room for more.
@@ -360,7 +385,7 @@ impl Taking {
         pause: Duration,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), ClientFault>> {
-        while !upload.is_end_stream() && self.counted.has_room() {
+        while !upload.is_end_stream() && self.counted.as_ref().is_none_or(Counted::has_room) {
             match Pin::new(&mut *upload).poll_frame(context) {
                 Poll::Ready(Some(frame)) => self.add(frame?, upload),
                 Poll::Ready(None) => break,
@@ -384,14 +409,17 @@ impl Taking {
                 return;
             }
         };
-        self.counted.add(data.len());
+        self.taken += data.len();
+        if let Some(counted) = &mut self.counted {
+            counted.add(data.len());
+        }
         if self.first.is_empty() && self.all.is_empty() {
             self.first = data;
             return;
         }
         if self.all.is_empty() {
             let rest = upload.size_hint().exact().and_then(|rest| usize::try_from(rest).ok());
-            self.all.reserve(self.counted.bytes.saturating_add(rest.unwrap_or_default()));
+            self.all.reserve(self.taken.saturating_add(rest.unwrap_or_default()));
             self.all.extend_from_slice(&std::mem::take(&mut self.first));
         }
         self.all.extend_from_slice(&data);

@@ -259,14 +259,14 @@ impl Upstreams {
     pub(crate) async fn connect(&self, speaks: Speaks, authority: &Authority) -> Result<Socket, Failure> {
         let stream = connect(authority).await?;
         if speaks != Speaks::Https {
-            return Ok(Socket::Plain(stream));
+            return Ok(Socket::plain(stream));
         }
         let name = ServerName::try_from(authority.host.clone()).map_err(|_| Failure::DialFailed)?;
         let secured = TlsConnector::from(Arc::clone(&self.tls)).connect(name, Records::new(stream)).await;
         let secured = secured.inspect_err(|error| {
             tracing::warn!(host = %authority.host_header(), %error, "TLS with an upstream failed");
         });
-        secured.map(|stream| Socket::Tls(Box::new(stream))).map_err(|_| Failure::DialFailed)
+        secured.map(|stream| Socket::tls(stream)).map_err(|_| Failure::DialFailed)
     }
 
     /// The answer on a link on which the exchange has begun.

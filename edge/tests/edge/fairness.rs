@@ -441,3 +441,35 @@ async fn a_long_answer_leaves_its_place_to_others() {
     let frame = timeout(SOON, http_body_util::BodyExt::frame(&mut body)).await.expect("in time");
     assert_eq!(frame.expect("a frame").expect("no error").into_data().expect("data"), "event");
 }
+
+#[tokio::test]
+async fn a_request_that_is_given_up_keeps_no_port_of_the_edge() {
+    use tokio::io::AsyncReadExt;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let world = World::with(&[
+        ("PLATFORM_MODULE_HOST_TIMESHEET", address.as_str()),
+        ("PLATFORM_GATEWAY_POOL_IDLE", "100ms"),
+    ])
+    .await;
+    let bearer = known(&world, "alice").await;
+    for given_up in [true, false] {
+        let mut client = Raw::client(&world).await;
+        client
+            .send(format!("GET {PATH} HTTP/1.1\r\nhost: localhost\r\nauthorization: {bearer}\r\n\r\n"))
+            .await;
+        let mut upstream = Raw::upstream(&listener).await;
+        upstream.head().await;
+        if given_up {
+            drop(client);
+        } else {
+            upstream.send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await;
+            assert_eq!(client.head().await.status(), 200);
+        }
+        let end = timeout(SOON, upstream.stream.read(&mut [0])).await.expect("the edge ends it");
+        let ended = end.map_err(|error| error.kind());
+        // A connection that is reset leaves nothing behind; one that has served ends in good order.
+        let wanted = if given_up { Err(std::io::ErrorKind::ConnectionReset) } else { Ok(0) };
+        assert_eq!(ended, wanted, "{given_up}");
+    }
+}

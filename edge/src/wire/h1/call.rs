@@ -137,6 +137,7 @@ impl Link {
         let now = Instant::now();
         self.progress = if empty { Progress::Sent(now) } else { Progress::Sending(now) };
         self.upload = upload;
+        self.socket.set_under_way(true);
         (self.deaf, self.heard, self.keep) = (false, false, false);
         (self.scanned, self.reader, self.lasting) = (0, Reader::done(), Lasting::default());
         (self.informing, self.blocked) = (Informing::default(), None);
@@ -251,6 +252,7 @@ impl Link {
     pub(crate) fn go_home(mut self: Box<Self>) {
         let sent = matches!(self.progress, Progress::Sent(_)) && !self.deaf && self.output.left() == 0;
         let turn = self.turn.take();
+        self.socket.set_under_way(!(sent && self.reader.is_done()));
         // What came with the answer and is no part of it must not be anybody's.
         if !(self.keep && sent && self.reader.is_done() && self.is_quiet()) {
             return;
@@ -264,7 +266,8 @@ impl Link {
     }
 
     /// The bare connection after a 101, with the bytes that came after the head, and the turn that goes on.
-    pub(crate) fn into_tunnel(self) -> (Socket, Bytes, Option<Turn>) {
+    pub(crate) fn into_tunnel(mut self) -> (Socket, Bytes, Option<Turn>) {
+        self.socket.set_under_way(false);
         (self.socket, self.input.freeze(), self.turn)
     }
 
@@ -438,7 +441,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (dialled, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
-        let mut link = Link::new(Socket::Plain(dialled.expect("a connection")), 0);
+        let mut link = Link::new(Socket::plain(dialled.expect("a connection")), 0);
         let client: Arc<dyn Client> = Arc::<Listener>::clone(client);
         link.begin(&Request::new(()), Upload::client(RequestBody::http1(client, true), None));
         let (mut upstream, _) = accepted.expect("a connection");

@@ -19,6 +19,8 @@ use crate::config::Limits;
 const STREAM_WINDOW: u32 = 64 << 10;
 /// A stalled connection holds at most this.
 const CONNECTION_WINDOW: u32 = 1 << 20;
+/// What a stream holds of an answer that its client does not read, window or not; the crate's own default is 400 KiB.
+const SEND_BUFFER: usize = 64 << 10;
 /// Rapid reset: streams reset by the peer before they were accepted.
 const PENDING_ACCEPT_RESETS: usize = 20;
 /// Streams this side had to reset because the peer broke the rules.
@@ -37,6 +39,7 @@ fn builder(limits: &Limits) -> Builder {
         .max_concurrent_streams(limits.streams)
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buffer_size(SEND_BUFFER)
         .max_pending_accept_reset_streams(PENDING_ACCEPT_RESETS)
         .max_local_error_reset_streams(Some(LOCAL_ERROR_RESETS))
         .max_header_list_size(u32::try_from(list).unwrap_or(u32::MAX))
