@@ -266,7 +266,7 @@ impl Upstreams {
         let secured = secured.inspect_err(|error| {
             tracing::warn!(host = %authority.host_header(), %error, "TLS with an upstream failed");
         });
-        secured.map(|stream| Socket::tls(stream)).map_err(|_| Failure::DialFailed)
+        secured.map(Socket::tls).map_err(|_| Failure::DialFailed)
     }
 
     /// The answer on a link on which the exchange has begun.
