@@ -33,13 +33,15 @@ pub(crate) enum Wait {
     Descriptors,
 }
 
-/// Why a connection was closed before it was served.
+/// Why a connection was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closed {
     /// Its address has as many as it may.
     AddressLimit,
     /// It had said nothing, and others waited for a place.
     Evicted,
+    /// Its client sent more frames than it may that bring no work.
+    Flood,
 }
 
 impl Tally {
@@ -65,7 +67,7 @@ impl Tally {
             )?,
             closed: counter(
                 "platform_gateway_connections_closed_total",
-                "Connections closed before they were served, by the reason.",
+                "Connections closed because of what their clients did, by the reason.",
                 "reason",
             )?,
             proxy_headers: counter(
@@ -105,6 +107,7 @@ impl Tally {
         let word = match closed {
             Closed::AddressLimit => "address_limit",
             Closed::Evicted => "evicted",
+            Closed::Flood => "flood",
         };
         self.closed.with_label_values(&[word]).inc();
     }

@@ -1,21 +1,19 @@
-//! What one client connection is doing, so that the edge's own timers can end it: silence before the first byte, a head
-//! that does not come to its end, a keep-alive nobody uses, a flood of control frames, an exchange in which nothing moves.
-//! `h2` has a timer for none of these.
+//! Tracks what one HTTP/2 connection is doing, so that the edge's own timers can end it: silence before the first byte, a
+//! head that does not come to its end, a keep-alive that nobody uses, an exchange in which nothing moves. `h2` has a timer for
+//! none of these. It also stops reading from a client whose frames end the connection.
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 
+use h2::Reason;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::frames::{Frames, HalfHead};
 use crate::config::Timers;
-
-/// Control frames of an HTTP/2 connection without a request; an honest client sends a few, and a ping now and then.
-const MOST_CONTROLS: u32 = 1_000;
 
 /// What the bytes on a connection are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,50 +29,43 @@ pub(crate) enum Protocol {
 pub(crate) struct Activity {
     doing: Mutex<Doing>,
     sooner: Notify,
+    /// Why the connection has to end at once. Nothing more is read then.
+    broken: OnceLock<Reason>,
 }
 
 #[derive(Debug)]
 struct Doing {
     state: State,
-    http2: Option<Http2>,
-}
-
-/// What is seen in HTTP/2 beside the requests, which may be under way at the same time.
-#[derive(Debug)]
-struct Http2 {
     frames: Frames,
+    /// Since when a request head is unfinished; requests may be under way at the same time.
     half_head: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum State {
     Silent { since: Instant },
-    ReadingHead { since: Instant },
     Idle { since: Instant },
     Busy { requests: usize, moved: Instant },
 }
 
-/// Which timer ran out.
+/// Why the connection has to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overdue {
     /// No first byte, or no end of the head: the connection is dropped.
     Head,
     /// Nobody uses the connection: it is closed politely.
     KeepAlive,
-    /// It is used for control frames alone: it is closed politely, too.
-    Flood,
     /// An exchange in which nothing moved in either direction: the connection is dropped.
     Stalled,
+    /// The client's frames end it; see [`Activity::broken`].
+    Broken,
 }
 
 impl Activity {
-    pub(crate) fn new(protocol: Protocol) -> Arc<Self> {
-        let state = State::Silent { since: Instant::now() };
-        let http2 = match protocol {
-            Protocol::Http1 => None,
-            Protocol::Http2 => Some(Http2 { frames: Frames::new(), half_head: None }),
-        };
-        Arc::new(Self { doing: Mutex::new(Doing { state, http2 }), sooner: Notify::new() })
+    pub(crate) fn new() -> Arc<Self> {
+        let now = Instant::now();
+        let doing = Doing { state: State::Silent { since: now }, frames: Frames::new(now), half_head: None };
+        Arc::new(Self { doing: Mutex::new(doing), sooner: Notify::new(), broken: OnceLock::new() })
     }
 
     /// A request has begun; the connection is busy until the result is dropped.
@@ -83,16 +74,22 @@ impl Activity {
         let moved = Instant::now();
         *state = match *state {
             State::Busy { requests, .. } => State::Busy { requests: requests + 1, moved },
-            State::Silent { .. } | State::ReadingHead { .. } | State::Idle { .. } => {
-                State::Busy { requests: 1, moved }
-            }
+            State::Silent { .. } | State::Idle { .. } => State::Busy { requests: 1, moved },
         };
         Busy(Arc::clone(self))
     }
 
-    /// Resolves when a timer has run out.
+    /// The reason to tell the client when its frames end the connection.
+    pub(crate) fn broken(&self) -> Option<Reason> {
+        self.broken.get().copied()
+    }
+
+    /// Resolves when a timer has run out, or the client's frames end the connection.
     pub(crate) async fn overdue(&self, timers: &Timers) -> Overdue {
         loop {
+            if self.broken().is_some() {
+                return Overdue::Broken;
+            }
             let (deadline, overdue) = self.lock().deadline(timers);
             if deadline <= Instant::now() {
                 return overdue;
@@ -104,16 +101,30 @@ impl Activity {
         }
     }
 
-    fn bytes_read(&self, bytes: &[u8]) {
-        if self.lock().read(bytes, Instant::now()) {
+    fn bytes_read(&self, bytes: &[u8]) -> Reading {
+        let read = {
+            let mut doing = self.lock();
+            doing.read(bytes, Instant::now()).map(|nearer| (nearer, doing.frames.is_pause_due()))
+        };
+        if !matches!(read, Ok((false, _))) {
             self.sooner.notify_one();
+        }
+        match read {
+            Ok((_, false)) => Reading::GoesOn,
+            Ok((_, true)) => Reading::Pauses,
+            Err(reason) => {
+                self.broken.get_or_init(|| reason);
+                Reading::Ends
+            }
         }
     }
 
-    fn bytes_written(&self) {
-        if let State::Busy { moved, .. } = &mut self.lock().state {
+    fn bytes_written<'a>(&self, slices: impl Iterator<Item = &'a [u8]>) {
+        let doing = &mut *self.lock();
+        if let State::Busy { moved, .. } = &mut doing.state {
             *moved = Instant::now();
         }
+        slices.for_each(|bytes| doing.frames.send(bytes));
     }
 
     fn end(&self) {
@@ -134,53 +145,30 @@ impl Activity {
 impl Doing {
     fn deadline(&self, timers: &Timers) -> (Instant, Overdue) {
         let by_state = match self.state {
-            State::Silent { since } | State::ReadingHead { since } => (since + timers.head, Overdue::Head),
-            State::Idle { since } if self.is_flooded() => (since, Overdue::Flood),
+            State::Silent { since } => (since + timers.head, Overdue::Head),
             State::Idle { since } => (since + timers.keep_alive, Overdue::KeepAlive),
             State::Busy { moved, .. } => (moved + timers.stream_idle, Overdue::Stalled),
         };
-        match self.http2.as_ref().and_then(|http2| http2.half_head) {
+        match self.half_head {
             Some(since) if since + timers.head < by_state.0 => (since + timers.head, Overdue::Head),
             _ => by_state,
         }
     }
 
-    /// Notes what the bytes mean. `true` when the deadline may have come nearer.
-    fn read(&mut self, bytes: &[u8], now: Instant) -> bool {
-        let Some(http2) = &mut self.http2 else { return self.state.read_http1(now) };
-        let before = http2.half_head.is_some();
-        http2.half_head = match http2.frames.read(bytes) {
+    /// Notes what the bytes mean. `true` when the deadline may have come nearer; an error ends the connection.
+    fn read(&mut self, bytes: &[u8], now: Instant) -> Result<bool, Reason> {
+        let before = self.half_head.is_some();
+        self.half_head = match self.frames.receive(bytes, now)? {
             HalfHead::None => None,
             HalfHead::Began => Some(now),
-            HalfHead::Still => http2.half_head.or(Some(now)),
+            HalfHead::Still => self.half_head.or(Some(now)),
         };
-        let nearer = http2.half_head.is_some() && !before;
         match &mut self.state {
             State::Busy { moved, .. } => *moved = now,
             State::Silent { .. } => self.state = State::Idle { since: now },
-            State::ReadingHead { .. } | State::Idle { .. } => {}
+            State::Idle { .. } => {}
         }
-        nearer || self.is_flooded()
-    }
-
-    fn is_flooded(&self) -> bool {
-        let idle = matches!(self.state, State::Idle { .. });
-        idle && self.http2.as_ref().is_some_and(|http2| http2.frames.controls() > MOST_CONTROLS)
-    }
-}
-
-impl State {
-    /// A byte while nothing is under way begins a request head.
-    fn read_http1(&mut self, now: Instant) -> bool {
-        match self {
-            Self::Busy { moved, .. } => *moved = now,
-            Self::Silent { .. } | Self::Idle { .. } => {
-                *self = Self::ReadingHead { since: now };
-                return true;
-            }
-            Self::ReadingHead { .. } => {}
-        }
-        false
+        Ok(self.half_head.is_some() && !before)
     }
 }
 
@@ -194,21 +182,38 @@ impl Drop for Busy {
     }
 }
 
+/// What becomes of the reading after some bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    GoesOn,
+    /// Others have their turn first.
+    Pauses,
+    /// These bytes end the connection, and nobody may see them.
+    Ends,
+}
+
 /// A socket that tells its connection's [`Activity`] when bytes move.
 pub(crate) struct Watched<S> {
     socket: S,
     activity: Arc<Activity>,
+    pausing: bool,
 }
 
 impl<S> Watched<S> {
     pub(crate) const fn new(socket: S, activity: Arc<Activity>) -> Self {
-        Self { socket, activity }
+        Self { socket, activity, pausing: false }
     }
 
-    fn wrote(&self, polled: &Poll<io::Result<usize>>) {
-        if matches!(polled, Poll::Ready(Ok(length)) if *length > 0) {
-            self.activity.bytes_written();
-        }
+    /// So many bytes of these slices were written.
+    fn wrote(&self, polled: &Poll<io::Result<usize>>, slices: &[io::IoSlice<'_>]) {
+        let Poll::Ready(Ok(length @ 1..)) = polled else { return };
+        let mut left = *length;
+        let written = slices.iter().map(|slice| {
+            let written = slice.get(..left.min(slice.len())).unwrap_or_default();
+            left -= written.len();
+            written
+        });
+        self.activity.bytes_written(written);
     }
 }
 
@@ -218,10 +223,25 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.activity.broken().is_some() {
+            return Poll::Pending;
+        }
+        if std::mem::take(&mut self.pausing) {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.socket).poll_read(context, buffer);
         if let Some(bytes) = buffer.filled().get(before..).filter(|bytes| !bytes.is_empty()) {
-            self.activity.bytes_read(bytes);
+            match self.activity.bytes_read(bytes) {
+                Reading::GoesOn => {}
+                Reading::Pauses => self.pausing = true,
+                Reading::Ends => {
+                    buffer.set_filled(before);
+                    // Whoever polls the connection looks why.
+                    return Poll::Pending;
+                }
+            }
         }
         polled
     }
@@ -234,7 +254,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.socket).poll_write(context, bytes);
-        self.wrote(&polled);
+        self.wrote(&polled, &[io::IoSlice::new(bytes)]);
         polled
     }
 
@@ -244,7 +264,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.socket).poll_write_vectored(context, slices);
-        self.wrote(&polled);
+        self.wrote(&polled, slices);
         polled
     }
 

@@ -12,11 +12,13 @@ use crate::world::World;
 
 pub(crate) const DATA: u8 = 0;
 pub(crate) const HEADERS: u8 = 1;
+pub(crate) const PRIORITY: u8 = 2;
 pub(crate) const RST_STREAM: u8 = 3;
 pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const PING: u8 = 6;
 pub(crate) const GOAWAY: u8 = 7;
 pub(crate) const WINDOW_UPDATE: u8 = 8;
+pub(crate) const PRIORITY_UPDATE: u8 = 16;
 
 /// On SETTINGS and PING.
 pub(crate) const ACK: u8 = 1;
@@ -57,9 +59,7 @@ impl Frames {
     }
 
     pub(crate) async fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
-        let length = u32::try_from(payload.len()).expect("a short frame").to_be_bytes();
-        let frame = [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat();
-        self.send_raw(&frame).await;
+        self.send_raw(&frame(kind, flags, stream, payload)).await;
     }
 
     pub(crate) async fn send_raw(&mut self, bytes: &[u8]) {
@@ -78,9 +78,12 @@ impl Frames {
 
     /// The next frame; `None` when the edge has closed the connection.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
+        timeout(SOON, self.read()).await.expect("a frame in time")
+    }
+
+    async fn read(&mut self) -> Option<Frame> {
         let mut head = [0; 9];
-        let read = timeout(SOON, self.0.read_exact(&mut head)).await.expect("a frame in time");
-        read.ok()?;
+        self.0.read_exact(&mut head).await.ok()?;
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
         let mut payload = vec![0; usize::try_from(length).expect("a length")];
         self.0.read_exact(&mut payload).await.expect("a whole frame");
@@ -98,6 +101,32 @@ impl Frames {
         }
     }
 
+    /// The error code of the GOAWAY with which the edge ends the connection; other frames are passed over. `None` when it
+    /// does not end it, or without a GOAWAY.
+    pub(crate) async fn ended_with(&mut self) -> Option<u32> {
+        let mut code = None;
+        while let Some(frame) = timeout(SOON, self.read()).await.ok()? {
+            if frame.kind == GOAWAY {
+                let bytes = frame.payload.get(4..8).expect("a last stream and a code");
+                code = Some(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
+            }
+        }
+        code
+    }
+
+    /// A PING is answered, whatever comes before the answer; `false` when the edge closes the connection.
+    pub(crate) async fn answers_pings(&mut self) -> bool {
+        if !self.try_send_raw(&frame(PING, 0, 0, b"question")).await {
+            return false;
+        }
+        while let Some(frame) = self.next().await {
+            if (frame.kind, frame.flags, frame.payload.as_slice()) == (PING, ACK, &b"question"[..]) {
+                return true;
+            }
+        }
+        false
+    }
+
     /// A PING is answered, and nothing but `passed_over` comes before the answer.
     pub(crate) async fn is_alive(&mut self, passed_over: &[u8]) {
         self.send(PING, 0, 0, b"are you?").await;
@@ -109,6 +138,12 @@ impl Frames {
         };
         assert_eq!((frame.kind, frame.flags, frame.payload.as_slice()), (PING, ACK, &b"are you?"[..]));
     }
+}
+
+/// A frame as it goes over the wire.
+pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).expect("a short frame").to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
 /// The header block of a GET: pseudo-headers and the bearer, none of it indexed by either side.

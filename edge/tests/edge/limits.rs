@@ -247,7 +247,7 @@ async fn waits(world: &World, client: &mut Client, bearer: &str, limit: &str) ->
 }
 
 /// How many connections were closed for this reason.
-async fn closed(world: &World, client: &mut Client, bearer: &str, reason: &str) -> u64 {
+pub(crate) async fn closed(world: &World, client: &mut Client, bearer: &str, reason: &str) -> u64 {
     counted(world, client, bearer, "platform_gateway_connections_closed_total{", reason).await
 }
 

@@ -18,6 +18,7 @@ mod client;
 mod cookies;
 mod drain;
 mod fairness;
+mod floods;
 mod forwarding;
 mod frames;
 mod fuzz;

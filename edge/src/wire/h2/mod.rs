@@ -21,6 +21,10 @@ const STREAM_WINDOW: u32 = 64 << 10;
 const CONNECTION_WINDOW: u32 = 1 << 20;
 /// What a stream holds of an answer that its client does not read, window or not; the crate's own default is 400 KiB.
 const SEND_BUFFER: usize = 64 << 10;
+/// What `h2` may spend on remembering small DATA frames, which it counts as 256 bytes each. Past it the connection is closed.
+/// Its default, half the connection's window, closes honest ones: an upload of 16-byte messages whose upstream stalls fills
+/// its window with 4,095 of them, which just fit here. A stalled connection holds as much again as its window at most.
+const SMALL_FRAMES_BYTES: usize = 1 << 20;
 /// Rapid reset: streams reset by the peer before they were accepted.
 const PENDING_ACCEPT_RESETS: usize = 20;
 /// Streams this side had to reset because the peer broke the rules.
@@ -40,6 +44,7 @@ fn builder(limits: &Limits) -> Builder {
         .initial_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buffer_size(SEND_BUFFER)
+        .data_frame_budget(SMALL_FRAMES_BYTES)
         .max_pending_accept_reset_streams(PENDING_ACCEPT_RESETS)
         .max_local_error_reset_streams(Some(LOCAL_ERROR_RESETS))
         .max_header_list_size(u32::try_from(list).unwrap_or(u32::MAX))

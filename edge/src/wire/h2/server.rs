@@ -4,8 +4,10 @@
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
+use h2::Reason;
 use h2::server::{Connection, Handshake};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
@@ -13,23 +15,50 @@ use tokio::time::timeout;
 use super::fragments::{Fragments, Marks};
 use super::{HasFragment, stream};
 use crate::Edge;
-use crate::wire::activity::{Activity, Overdue, Protocol, Watched};
+use crate::tally::Closed;
+use crate::wire::activity::{Activity, Overdue, Watched};
 use crate::wire::connection::Peer;
-use crate::wire::writes::{self, Flushing, Holding};
+use crate::wire::writes::{self, Broken, Flushing, Holding};
+
+/// How long a client whose frames end the connection has to take the GOAWAY that says so.
+const LAST_WORD: Duration = Duration::from_secs(1);
 
 /// Serves the connection to its end.
 pub(crate) async fn serve<S>(edge: Arc<Edge>, socket: S, peer: Peer)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let activity = Activity::new(Protocol::Http2);
+    let activity = Activity::new();
     let (socket, marks) = Fragments::new(socket);
     let (io, writes) = writes::hold(Watched::new(socket, Arc::clone(&activity)));
     let phase = Phase::Greeting(super::builder(&edge.config.limits).handshake(io));
-    let (shared, activity_shared) = (Arc::clone(&edge), Arc::clone(&activity));
-    let serving = Serving { edge: shared, activity: activity_shared, marks, peer, phase, closing: false };
+    let serving = Serving {
+        edge: Arc::clone(&edge),
+        activity: Arc::clone(&activity),
+        marks,
+        peer,
+        phase,
+        closing: false,
+        broken: false,
+    };
     let serving = pin!(serving);
-    drive(&edge, &activity, Flushing::new(serving, writes)).await;
+    let ended = drive(&edge, &activity, Flushing::new(serving, writes)).await;
+    let error = ended.and_then(Result::err);
+    if is_flood(&activity, error.as_ref()) {
+        edge.meter.tally.closed(Closed::Flood);
+    }
+    if let Some(error) = error {
+        tracing::debug!(%error, "a client connection ended");
+    }
+}
+
+/// Whether the client was told to calm down, by the edge or by `h2`.
+fn is_flood(activity: &Activity, error: Option<&Broken>) -> bool {
+    let by_h2 = match error {
+        Some(Broken::Protocol(error)) if error.is_library() => error.reason(),
+        Some(Broken::Protocol(_) | Broken::Socket(_)) | None => None,
+    };
+    activity.broken().or(by_h2) == Some(Reason::ENHANCE_YOUR_CALM)
 }
 
 /// A connection that takes streams in.
@@ -41,6 +70,8 @@ struct Serving<S> {
     phase: Phase<S>,
     /// It was asked to come to its end.
     closing: bool,
+    /// It ends at once, whatever is under way on it.
+    broken: bool,
 }
 
 enum Phase<S> {
@@ -82,8 +113,24 @@ where
                     continue;
                 }
             };
-            let Some(accepted) = ready!(connection.poll_accept(context)) else { return Poll::Ready(Ok(())) };
-            let (mut request, reply) = accepted?;
+            let polled = connection.poll_accept(context);
+            let accepted = match polled {
+                Poll::Ready(None) => return Poll::Ready(Ok(())),
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
+                Poll::Ready(Some(Ok(accepted))) => Some(accepted),
+                Poll::Pending => None,
+            };
+            if let Some(reason) = this.activity.broken() {
+                if !this.broken {
+                    this.broken = true;
+                    connection.abrupt_shutdown(reason);
+                } else if accepted.is_none() {
+                    return Poll::Pending;
+                }
+                // Requests that came before are refused with the rest.
+                continue;
+            }
+            let Some((mut request, reply)) = accepted else { return Poll::Pending };
             if this.marks.take(reply.stream_id().as_u32()) {
                 request.extensions_mut().insert(HasFragment);
             }
@@ -95,38 +142,32 @@ where
     }
 }
 
-/// Polls the connection to its end, and closes it when a timer runs out, when the drain begins, or when it is over.
+/// Polls the connection to its end, and closes it when a timer runs out, when the drain begins, or when it is over. `None`
+/// when it is dropped.
 async fn drive<S>(
     edge: &Edge,
     activity: &Activity,
     mut connection: Flushing<'_, Serving<Watched<S>>, Watched<S>>,
-) where
+) -> Option<Result<(), Broken>>
+where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let drain = edge.drain.token();
-    let ended = tokio::select! {
+    tokio::select! {
         biased;
-        ended = &mut connection => ended,
+        ended = &mut connection => Some(ended),
         overdue = activity.overdue(&edge.config.timers) => match overdue {
-            Overdue::Head | Overdue::Stalled => return,
-            Overdue::KeepAlive | Overdue::Flood => {
+            Overdue::Head | Overdue::Stalled => None,
+            Overdue::Broken => timeout(LAST_WORD, connection).await.ok(),
+            Overdue::KeepAlive => {
                 connection.connection().close();
                 // A client that does not answer the goodbye is not waited for.
-                match timeout(edge.config.timers.head, connection).await {
-                    Ok(ended) => ended,
-                    Err(_) => return,
-                }
+                timeout(edge.config.timers.head, connection).await.ok()
             }
         },
         () = drain.cancelled() => {
             connection.connection().close();
-            tokio::select! {
-                ended = connection => ended,
-                () = edge.end.cancelled() => return,
-            }
+            edge.end.run_until_cancelled(connection).await
         }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a client connection ended");
     }
 }
