@@ -4,14 +4,14 @@
 use std::net::SocketAddr;
 use std::sync::LazyLock;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use contract::CorrelationId;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use crate::config::OwnHosts;
 use crate::way::forwarded::Sender;
-use crate::way::outbound;
 use crate::way::route::RouteTable;
+use crate::way::{guard, outbound};
 use crate::wire::connection::Peer;
 use crate::wire::h1::framing::{self, Length};
 use crate::wire::h1::reader::{Reader, Taken};
@@ -52,6 +52,21 @@ pub fn rewrite(
     let host = HeaderValue::from_str(host).ok()?;
     let (marks, from) = (Marks::of(&headers), Sender { peer, behind_trusted_proxy: false, hosts: &HOSTS });
     outbound::rewrite(headers, marks, host, correlation, from).ok()
+}
+
+/// A request's head from its bytes to what the upstream gets, without anybody being asked; `None` when it is refused.
+#[must_use]
+pub fn take_in(
+    raw: &Bytes,
+    host: &str,
+    correlation: &CorrelationId,
+    client: SocketAddr,
+) -> Option<HeaderMap> {
+    head::end(raw, 0).ok()??;
+    let head = head::request(raw).ok()?;
+    let marks = Marks::of(&head.headers);
+    guard::check_headers(marks, &head.headers).ok()?;
+    rewrite(head.headers, host, correlation, client)
 }
 
 /// What was read of an upstream's answer.

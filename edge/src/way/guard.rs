@@ -92,7 +92,7 @@ fn of_another_host<B>(config: &EdgeConfig, peer: Peer, request: &Request<B>) -> 
     if is_answered { Ok(hosts.domain()) } else { Err(Refusal::Misdirected) }
 }
 
-fn check_headers(marks: Marks, headers: &HeaderMap) -> Result<(), Refusal> {
+pub(crate) fn check_headers(marks: Marks, headers: &HeaderMap) -> Result<(), Refusal> {
     if marks.has(Marks::CLAIM)
         && let Some(name) = headers.keys().find(|name| claims_identity(name))
     {
@@ -103,6 +103,9 @@ fn check_headers(marks: Marks, headers: &HeaderMap) -> Result<(), Refusal> {
     }
     if marks.has(Marks::EXPECT) && expects_the_unknown(headers) {
         return Err(Refusal::Expectation);
+    }
+    if (marks.has(Marks::CONNECTION) || marks.has(Marks::TE)) && spelling::lists_too_much(headers) {
+        return Err(Refusal::Misleading("The headers of this connection list too much."));
     }
     if marks.has(Marks::CONNECTION) && spelling::takes_too_much_away(headers) {
         return Err(Refusal::Misleading(

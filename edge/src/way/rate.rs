@@ -23,6 +23,8 @@ const SHARDS: usize = 16;
 const SHARD_COUNT: u64 = 16;
 /// Buckets of one shard: together a million, as many as there are provisioned subjects.
 const MOST_BUCKETS: usize = 62_500;
+/// Looking through all of them has to make room for so many, or nearly every request of a flood would look through all.
+const LEAST_ROOM: usize = MOST_BUCKETS / 8;
 
 /// Both limits of this edge, where they are on.
 #[derive(Debug)]
@@ -134,7 +136,7 @@ impl<K: Clone + Eq + Hash> Buckets<K> {
 /// Forgets full buckets; where none is, those that will be full soonest.
 fn make_room<K: Eq + Hash>(buckets: &mut HashMap<K, Instant>, now: Instant) {
     buckets.retain(|_, full_at| *full_at > now);
-    if buckets.len() < MOST_BUCKETS {
+    if buckets.len() <= MOST_BUCKETS - LEAST_ROOM {
         return;
     }
     let mut times: Vec<Instant> = buckets.values().copied().collect();
@@ -187,14 +189,21 @@ mod tests {
     fn full_buckets_are_forgotten_first_and_then_half_of_the_rest() {
         let now = Instant::now();
         let later = |seconds| now + Duration::from_secs(seconds);
-        let mut buckets: HashMap<usize, Instant> = (0..MOST_BUCKETS).map(|key| (key, later(1))).collect();
-        buckets.insert(0, now);
-        make_room(&mut buckets, now);
-        assert_eq!(buckets.len(), MOST_BUCKETS - 1);
-        let mut busy: HashMap<usize, Instant> =
-            (0..MOST_BUCKETS).map(|key| (key, later(u64::try_from(key).expect("small") + 1))).collect();
+        // So many are full again, the others not for a long time.
+        let buckets = |full: usize| -> HashMap<usize, Instant> {
+            let of = |key: usize| later(u64::try_from(key.saturating_sub(full)).expect("a small number"));
+            (0..MOST_BUCKETS).map(|key| (key, of(key))).collect()
+        };
+        let mut quiet = buckets(LEAST_ROOM);
+        make_room(&mut quiet, now);
+        let others = MOST_BUCKETS - LEAST_ROOM - 1;
+        assert_eq!((quiet.len(), quiet.contains_key(&LEAST_ROOM)), (others, false), "the full ones alone");
+        let mut busy = buckets(LEAST_ROOM - 2);
         make_room(&mut busy, now);
-        assert!(busy.len() <= MOST_BUCKETS / 2 && busy.contains_key(&(MOST_BUCKETS - 1)));
+        assert!(
+            busy.len() <= MOST_BUCKETS / 2 && busy.contains_key(&(MOST_BUCKETS - 1)),
+            "too few were full"
+        );
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Header names that some servers read as others: `_` and `.` count as `-` there. What the edge decides on or writes itself
 //! must not come a second time in such a spelling. Pure.
 
-use http::HeaderName;
-use http::header::{CONNECTION, HeaderMap};
+use http::header::{CONNECTION, HeaderMap, TE};
+use http::{HeaderName, HeaderValue};
 
 /// Frames a body.
 const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
@@ -22,6 +22,12 @@ const RESTED_ON: [&str; 13] = [
     "x-forwarded-host",
     "x-forwarded-proto",
 ];
+
+/// Bytes of a name that are read in another spelling: more than any name, or beginning of one, that it is held against.
+const MOST_FOLDED: usize = 64;
+/// Options that the headers of one hop list together. Honest clients list three; each one is looked up, so that a header of
+/// nothing else would cost a hundred times what its bytes cost.
+pub(crate) const MOST_OPTIONS: usize = 64;
 
 /// Whether a name would be taken for framing, and is none.
 pub(crate) fn is_taken_for_framing(name: &HeaderName) -> bool {
@@ -50,17 +56,23 @@ pub(crate) fn takes_too_much_away(headers: &HeaderMap) -> bool {
     names.any(|name| RESTED_ON.iter().any(|rested_on| name.eq_ignore_ascii_case(rested_on.as_bytes())))
 }
 
-/// The name as such a server reads it; `None` where it reads the same.
+/// Whether headers that are read option by option list more of them than any honest client.
+pub(crate) fn lists_too_much(headers: &HeaderMap) -> bool {
+    let lists = [CONNECTION, TE];
+    let values = lists.iter().flat_map(|name| headers.get_all(name));
+    let options = |value: &HeaderValue| 1 + memchr::memchr_iter(b',', value.as_bytes()).count();
+    values.map(options).sum::<usize>() > MOST_OPTIONS
+}
+
+/// The beginning of the name as such a server reads it, as much of it as any rule looks at; `None` where it reads the same.
 pub(crate) fn folded(name: &HeaderName) -> Option<String> {
     let name = name.as_str();
     let is_other = name.bytes().any(|byte| matches!(byte, b'_' | b'.'));
-    is_other.then(|| name.replace(['_', '.'], "-"))
+    is_other.then(|| name.get(..MOST_FOLDED).unwrap_or(name).replace(['_', '.'], "-"))
 }
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     fn name(text: &str) -> HeaderName {
@@ -98,5 +110,29 @@ mod tests {
         for value in ["close", "keep-alive, Upgrade, HTTP2-Settings", "x-secret", "TE", ""] {
             assert!(!takes(value), "{value}");
         }
+    }
+
+    #[test]
+    fn a_name_of_any_length_is_folded_as_far_as_rules_look() {
+        let long = format!("x_forwarded_{}", "_".repeat(60_000));
+        assert!(is_taken_for_the_edges(&name(&long)));
+        assert!(!is_taken_for_framing(&name(&format!("content_length{}", "_".repeat(60_000)))));
+        let folded = folded(&name(&long)).expect("another spelling");
+        assert_eq!(folded.len(), MOST_FOLDED, "and no further");
+    }
+
+    #[test]
+    fn options_of_one_hop_are_counted_together() {
+        let too_many = |connection: usize, te: usize| {
+            let list = |count: usize| HeaderValue::from_str(&vec!["a"; count].join(",")).expect("a value");
+            let mut map = HeaderMap::new();
+            for (name, value) in [(CONNECTION, list(1)), (CONNECTION, list(connection)), (TE, list(te))] {
+                map.append(name, value);
+            }
+            lists_too_much(&map)
+        };
+        assert!(!too_many(30, MOST_OPTIONS - 31), "at the limit");
+        assert!(too_many(30, MOST_OPTIONS - 30) && too_many(MOST_OPTIONS, 0), "one past it");
+        assert!(!lists_too_much(&HeaderMap::new()));
     }
 }

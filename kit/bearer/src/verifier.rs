@@ -14,6 +14,9 @@ use crate::{BearerConfig, Claims, Refused, crypto};
 
 /// Some ten times a real token.
 const MAX_TOKEN_BYTES: usize = 16 << 10;
+/// Of the header alone, which is read before anything is verified: some eight times a real one, and its members cost far
+/// more than their bytes.
+const MAX_HEADER_BYTES: usize = 1 << 10;
 /// Key ids are compared and remembered, so they have a limit of their own.
 const MAX_KID_BYTES: usize = 256;
 
@@ -100,6 +103,9 @@ fn header_of(token: &str) -> Result<Header, Refused> {
     if token.len() > MAX_TOKEN_BYTES {
         return Err(Refused::Invalid("too long"));
     }
+    if token.find('.').unwrap_or(token.len()) > MAX_HEADER_BYTES {
+        return Err(Refused::Invalid("the header is too long"));
+    }
     let header = jsonwebtoken::decode_header(token).map_err(|_| Refused::Invalid("not a signed JWT"))?;
     if !crypto::ACCEPTED.contains(&header.alg) {
         return Err(Refused::Invalid("the algorithm is not accepted"));
@@ -124,4 +130,43 @@ fn signature_only(header: &Header) -> Validation {
     validation.validate_nbf = false;
     validation.validate_aud = false;
     validation
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+    use super::*;
+
+    /// A token whose header has so many bytes, of which three in four are read.
+    fn token(header_bytes: usize) -> String {
+        let begin = r#"{"alg":"RS256","kid":"k1","a":""#;
+        let filler = "x".repeat(header_bytes / 4 * 3 - begin.len() - 2);
+        let header = URL_SAFE_NO_PAD.encode(format!("{begin}{filler}\"}}"));
+        assert_eq!(header.len(), header_bytes);
+        format!("{header}.e30.AAAA")
+    }
+
+    #[test]
+    fn a_header_is_read_up_to_its_limit_and_no_longer_one() {
+        assert_eq!(header_of(&token(MAX_HEADER_BYTES)).map(|header| header.kid), Ok(Some("k1".to_owned())));
+        let longer = header_of(&token(MAX_HEADER_BYTES + 4)).map(|_| ());
+        assert_eq!(longer, Err(Refused::Invalid("the header is too long")));
+        let endless = header_of(&"A".repeat(MAX_TOKEN_BYTES)).map(|_| ());
+        assert_eq!(endless, Err(Refused::Invalid("the header is too long")));
+        for short in ["", "A", "e30"] {
+            assert!(header_of(short).is_err(), "{short:?}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_read_up_to_its_limit_and_no_longer_one() {
+        let token = |bytes: usize| {
+            let begin = "eyJhbGciOiJSUzI1NiIsImtpZCI6ImsxIn0.e30.";
+            format!("{begin}{}", "A".repeat(bytes - begin.len()))
+        };
+        assert!(header_of(&token(MAX_TOKEN_BYTES)).is_ok());
+        assert_eq!(header_of(&token(MAX_TOKEN_BYTES + 1)).map(|_| ()), Err(Refused::Invalid("too long")));
+    }
 }

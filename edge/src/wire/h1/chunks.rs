@@ -16,9 +16,14 @@ const MOST_TRAILERS: usize = 16 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Chunks {
     Size,
-    Data { left: u64 },
+    Data {
+        left: u64,
+    },
     DataEnd,
-    Trailers,
+    /// So many bytes of them were looked at.
+    Trailers {
+        scanned: usize,
+    },
     Done,
 }
 
@@ -38,7 +43,7 @@ impl Chunks {
             match *self {
                 Self::Size => {
                     let Some(size) = size(input)? else { return Ok(Piece::NeedMore) };
-                    *self = if size == 0 { Self::Trailers } else { Self::Data { left: size } };
+                    *self = if size == 0 { Self::Trailers { scanned: 0 } } else { Self::Data { left: size } };
                 }
                 Self::Data { .. } if input.is_empty() => return Ok(Piece::NeedMore),
                 Self::Data { left } => {
@@ -55,7 +60,7 @@ impl Chunks {
                     }
                     _ => return Err(Fault::Malformed("A chunk does not end where it says.")),
                 },
-                Self::Trailers => return self.trailers(input),
+                Self::Trailers { scanned } => return self.trailers(input, scanned),
                 Self::Done => return Ok(Piece::End),
             }
         }
@@ -65,7 +70,7 @@ impl Chunks {
         matches!(self, Self::Done)
     }
 
-    fn trailers(&mut self, input: &mut BytesMut) -> Result<Piece, Fault> {
+    fn trailers(&mut self, input: &mut BytesMut, scanned: usize) -> Result<Piece, Fault> {
         match input.as_ref() {
             [] | [b'\r'] => return Ok(Piece::NeedMore),
             [b'\r', b'\n', ..] => {
@@ -75,7 +80,8 @@ impl Chunks {
             }
             _ => {}
         }
-        let Some(end) = head::end(input, 0)? else {
+        let Some(end) = head::end(input, scanned)? else {
+            *self = Self::Trailers { scanned: input.len() };
             let fits = input.len() <= MOST_TRAILERS;
             return if fits { Ok(Piece::NeedMore) } else { Err(Fault::HeadTooLarge) };
         };
@@ -91,7 +97,8 @@ impl Chunks {
 /// The size of the next chunk, once its line is whole.
 fn size(input: &mut BytesMut) -> Result<Option<u64>, Fault> {
     let Some(end) = memchr::memchr(b'\n', input) else {
-        let fits = input.len() <= MOST_SIZE_LINE;
+        // The carriage return may be there already.
+        let fits = input.len() <= MOST_SIZE_LINE + 1;
         return if fits { Ok(None) } else { Err(Fault::Malformed("A chunk's size is too long.")) };
     };
     let line = input.split_to(end + 1);
@@ -140,6 +147,18 @@ mod tests {
             let trailers = trailers.expect("trailers");
             assert_eq!((data.as_str(), done), ("hello,0123456789", true));
             assert_eq!((trailers["x-sum"].as_bytes(), trailers.len()), (&b"1"[..], 2));
+        }
+    }
+
+    #[test]
+    fn lines_and_trailers_are_taken_up_to_their_limits_however_they_arrive() {
+        let size_line = |bytes: usize| format!("1;{}\r\nx\r\n0\r\n\r\n", "x".repeat(bytes - 2));
+        let trailers = |bytes: usize| format!("0\r\nx: {}\r\n\r\n", "y".repeat(bytes - 7));
+        for step in [1, 2, 255, 256, 257, 258, 100_000] {
+            assert!(taken(size_line(MOST_SIZE_LINE).as_bytes(), step).expect("at the limit").2, "{step}");
+            assert!(taken(size_line(MOST_SIZE_LINE + 1).as_bytes(), step).is_err(), "{step}");
+            assert!(taken(trailers(MOST_TRAILERS).as_bytes(), step).expect("at the limit").2, "{step}");
+            assert!(taken(trailers(MOST_TRAILERS + 1).as_bytes(), step).is_err(), "{step}");
         }
     }
 

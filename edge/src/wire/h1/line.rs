@@ -191,8 +191,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         let most = limits.header_bytes.saturating_add(limits.uri).saturating_add(SLACK);
         let Some(end) = end.filter(|end| *end <= most) else {
             self.scanned = self.input.len();
-            let first_line = memchr::memchr(b'\n', &self.input).unwrap_or(self.input.len());
-            if first_line > limits.uri.saturating_add(SLACK).saturating_add(FIRST_LINE) {
+            let first_line = limits.uri.saturating_add(SLACK).saturating_add(FIRST_LINE);
+            // Looked at once it is too long, and not again with every byte that comes.
+            let longer = self.input.get(..=first_line);
+            if longer.is_some_and(|line| memchr::memchr(b'\n', line).is_none()) {
                 return Err(Fault::UriTooLong);
             }
             return if self.input.len() > most { Err(Fault::HeadTooLarge) } else { Ok(None) };
