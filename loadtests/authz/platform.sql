@@ -3,7 +3,7 @@ SET session_replication_role = replica;
 TRUNCATE authz.tuple;
 INSERT INTO authz.tuple SELECT DISTINCT *, 'grant' FROM load_tuple;
 INSERT INTO authz.tuple VALUES ('company_module', :'company' || '/lt', 'company', 'company', :'company', '', 'default');
-INSERT INTO identity.provider_look(at) VALUES (now() + interval '1 day') ON CONFLICT (one) DO UPDATE SET at = excluded.at;
+INSERT INTO identity.provider_look(at) VALUES (now()) ON CONFLICT (one) DO UPDATE SET at = excluded.at;
 INSERT INTO org.units(id, company_id, type_key, depth, code, name) VALUES (:'company', :'company', 'company', 0, 'LOAD', 'Load') ON CONFLICT DO NOTHING;
 INSERT INTO registry.modules(key, kind, display_name, version, installed, enabled, manifest, fragment, content_hash, service_client_id)
   VALUES ('lt', 'app', 'lt', '1.0.0', true, true, '{}', '{"relations":{"lt_doc":{"company_module":{"this":true},"owner":{"this":true},"viewer":{"union":[{"this":true},{"computedUserset":"owner"}]}}}}', sha256('lt'), 'lt') ON CONFLICT DO NOTHING;

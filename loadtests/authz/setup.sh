@@ -38,6 +38,9 @@ settings() { # database, port offset: authz's variables, one a line
 }
 serve() { # database, port offset
   local offset=${2:-$AUTHZ_OFFSET}
+  # No identity looks at a provider here, and authz decides by no look that is older than five minutes.
+  while sleep 60; do sql "$1" -c 'UPDATE identity.provider_look SET at = now()' || exit 0; done >/dev/null 2>&1 &
+  echo "$!" >>"$STARTED"
   env $(settings "$1" "$offset") $SERVER >"$WORK/authz-$offset.log" 2>&1 &
   AUTHZ=$!; echo "$AUTHZ" >>"$STARTED"
 }

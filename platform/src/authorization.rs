@@ -10,7 +10,7 @@ use authz::facts::Ask;
 use authz::operate::{self, OperateError, TupleText};
 use contract::Settings;
 use rustix::process::geteuid;
-use service::config::DatabaseConfig;
+use service::config::{DatabaseConfig, DatabaseTls};
 use service::embedded::SUPERUSER;
 use service::migrate::Login;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
@@ -18,7 +18,7 @@ use sqlx::{ConnectOptions, Connection};
 
 use crate::cli::{AuthzQuestion, AuthzRequest, TuplesRequest};
 use crate::data_dir::DataDir;
-use crate::database::{self, Database, parse_url};
+use crate::database::{self, Database};
 use crate::secrets::{Secrets, random};
 use crate::stop::Stop;
 use crate::up::UpConfig;
@@ -58,7 +58,7 @@ pub(crate) async fn run(request: &AuthzRequest, settings: &Settings) -> Result<(
 fn owner(settings: &Settings) -> Result<PgConnectOptions, Stop> {
     let config = UpConfig::read(settings)?;
     if let Some(url) = &config.database_url {
-        return parse_url(url);
+        return database::owner(url, &config.database_tls);
     }
     let Some(password) = Secrets::in_dir(&config.data_dir).find("db-superuser")? else {
         return Err(Stop::Unfit(format!(
@@ -197,6 +197,7 @@ async fn put(owner: &PgConnectOptions, all: &[cases::Case]) -> Result<Outcome, S
             role: "platform_authz".to_owned(),
             password: login.map(|login| login.password.clone()).unwrap_or_default(),
             max_connections: CONNECTIONS,
+            tls: DatabaseTls::default(),
         },
         DEFAULT_BUDGET,
     );

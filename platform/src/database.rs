@@ -6,6 +6,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use contract::Settings;
+use service::config::DatabaseTls;
+use service::db::secured;
 use service::embedded::{Account, Binaries, Launch, Place, SUPERUSER, Server, obtain};
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
 use sqlx::{ConnectOptions, Connection};
@@ -40,8 +42,8 @@ pub(crate) struct Database {
 
 impl Database {
     /// The database of `PLATFORM_DATABASE_URL`.
-    pub(crate) fn connect(url: &str) -> Result<Self, Stop> {
-        let owner = parse_url(url)?;
+    pub(crate) fn connect(url: &str, tls: &DatabaseTls) -> Result<Self, Stop> {
+        let owner = owner(url, tls)?;
         Ok(Self { owner, server: None })
     }
 
@@ -130,6 +132,11 @@ pub(crate) fn wipe(data_dir: &Path) -> Result<(), Stop> {
     Place { parent: data_dir.to_owned(), elsewhere: ELSEWHERE.into() }.wipe()?;
     let removed = std::fs::remove_dir_all(data_dir);
     removed.map_err(|error| Stop::Failed(format!("{} is left over: {error}", data_dir.display())))
+}
+
+/// The owner's login, secured as every connection to this database is.
+pub(crate) fn owner(url: &str, tls: &DatabaseTls) -> Result<PgConnectOptions, Stop> {
+    Ok(secured(parse_url(url)?, tls))
 }
 
 /// The owner's login in `PLATFORM_DATABASE_URL`, which must name a database.

@@ -1,7 +1,7 @@
 //! `platform migrate`, and the step of `up` that does the same.
 
 use contract::Settings;
-use service::config::env_name;
+use service::config::{DatabaseTls, env_name};
 use service::migrate::{Login, MigrationSet, apply, bootstrap};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection};
@@ -16,7 +16,9 @@ pub(crate) async fn migrate(settings: &Settings) -> Result<(), Stop> {
     let Some(url) = settings.raw(DATABASE_URL.name) else {
         return Err(Stop::Unfit(format!("{}: is required ({})", DATABASE_URL.name, DATABASE_URL.meaning)));
     };
-    let owner = database::parse_url(url)?;
+    let mut reader = settings.reader();
+    let tls = DatabaseTls::read(&mut reader);
+    let owner = database::owner(url, &reader.finish(tls)?)?;
     let logins = logins_from(settings, &owner).await?;
     run(&owner, &logins).await?;
     console::result("the database is up to date");

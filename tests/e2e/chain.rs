@@ -94,7 +94,7 @@ impl Chain {
         let (database, issuer, modules) =
             (testkit::database().await, TokenIssuer::start().await, Stub::start().await);
         let stop = CancellationToken::new();
-        let registry = serve_registry(&database, &issuer, bundles, &stop).await;
+        let registry = serve_registry(&database, (&issuer, &modules), bundles, &stop).await;
         let (folder, base_url) = serve_edge(&registry, &issuer, &modules, &stop).await;
         let admin =
             Api::new(&base_url, &folder.join("edge.pem"), Version::Http2).with_token(&issuer.issue("admin"));
@@ -128,13 +128,16 @@ impl Drop for Chain {
     }
 }
 
+/// Registry; authz and identity are the stub.
 async fn serve_registry(
     database: &testkit::TestDatabase,
-    issuer: &TokenIssuer,
+    (issuer, stub): (&TokenIssuer, &Stub),
     bundles: &[Bundle],
     stop: &CancellationToken,
 ) -> String {
-    let settings = testkit::settings("registry", database, issuer);
+    let settings = testkit::settings("registry", database, issuer)
+        .with("PLATFORM_AUTHZ_BASE_URL", stub.url())
+        .with("PLATFORM_IDENTITY_BASE_URL", stub.url());
     let config = registry::Config::read(&settings.with("PLATFORM_INSTALLED_MODULES", "alpha,beta,gamma"));
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let address = listener.local_addr().expect("bound");

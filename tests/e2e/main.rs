@@ -37,6 +37,7 @@ mod restart;
 mod statuses;
 mod timesheet_statuses;
 mod tour;
+mod trust;
 
 /// Not a test of its own: the journeys start this binary again as the `platform` command, so that nothing has to be
 /// built or found twice. Without the variable it has nothing to do.

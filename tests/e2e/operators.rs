@@ -23,6 +23,7 @@ async fn operators_change_what_no_route_changes() {
     scene.deactivation().await;
     scene.lifecycle().await;
     assert_eq!(code(&scene.run("org admin add nowhere")), 2, "a missing argument is a usage error");
+    scene.credential();
     let Scene { mut platform, .. } = scene;
     platform.stop();
     let output = platform.output("identity suspend nobody");
@@ -68,6 +69,22 @@ impl Scene {
 
     async fn reason(&self, role: Option<&str>) -> String {
         self.decide(role).await.data(200)["reason"].as_str().expect("a reason").to_owned()
+    }
+
+    /// Without the credential of the platform that runs there is no command.
+    fn credential(&self) {
+        let command = format!("org deactivate {}", self.company);
+        let wrong = [("PLATFORM_OPERATOR_TOKEN", "not-the-one-of-this-platform")];
+        let refused = self.platform.output_with(&command, &wrong);
+        assert_eq!(
+            (code(&refused), said(&refused).contains("401 AUTH_TOKEN_INVALID")),
+            (1, true),
+            "{refused:?}"
+        );
+        let elsewhere = std::env::temp_dir().display().to_string();
+        let unknown = self.platform.output_with(&command, &[("PLATFORM_DATA_DIR", &elsewhere)]);
+        let says = said(&unknown).contains("PLATFORM_OPERATOR_TOKEN: is required");
+        assert_eq!((code(&unknown), says), (2, true), "{unknown:?}");
     }
 
     async fn company_administrators(&self) {

@@ -82,7 +82,8 @@ async fn authz_down(scene: &mut Scene) {
     alice.get("/api/platform/capabilities").await.data(200);
     alice.get("/api/platform/catalog").await.data(200);
     alice.get("/api/org/me/companies").await.data(200);
-    alice.get(&format!("/api/org/companies/{company}/members")).await.data(200);
+    let directory = format!("/api/org/companies/{company}/members");
+    alice.get(&directory).await.refused(503, "AUTHORIZATION_UNAVAILABLE");
     scene.heal("authz").await;
 }
 

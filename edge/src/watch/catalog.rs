@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwapOption, Guard};
 use bytes::{Bytes, BytesMut};
+use contract::Subject;
 use contract::catalog::{CatalogSnapshot, ModuleEntry, ModuleState};
 use foldhash::quality::RandomState;
 use http::{HeaderValue, Request, StatusCode, header};
@@ -41,7 +42,8 @@ pub(crate) struct Catalog {
     revision: i64,
     modules: HashMap<String, Module, RandomState>,
     apps: HashSet<String, RandomState>,
-    app_clients: HashSet<String, RandomState>,
+    /// The service account of each app's client, where it is known.
+    app_backends: HashMap<String, Option<Subject>, RandomState>,
 }
 
 /// A module of the snapshot, and where it is.
@@ -54,13 +56,14 @@ pub(crate) struct Module {
 
 impl Catalog {
     fn of(snapshot: CatalogSnapshot, places: &Places) -> Self {
-        let (apps, app_clients) = snapshot.apps.into_iter().map(|app| (app.key, app.client_id)).unzip();
+        let (apps, app_backends) =
+            snapshot.apps.into_iter().map(|app| (app.key, (app.client_id, app.subject))).unzip();
         let located = |entry: ModuleEntry| {
             let place = places.module(&entry.key, entry.port);
             (entry.key.clone(), Module { key: Arc::from(entry.key.as_str()), entry, place })
         };
         let modules = snapshot.modules.into_iter().map(located).collect();
-        Self { revision: snapshot.revision, modules, apps, app_clients }
+        Self { revision: snapshot.revision, modules, apps, app_backends }
     }
 
     pub(crate) const fn revision(&self) -> i64 {
@@ -86,9 +89,10 @@ impl Catalog {
         self.apps.contains(key)
     }
 
-    /// Whether `client` is the service client of a registered app, enabled or not.
-    pub(crate) fn is_app_client(&self, client: &str) -> bool {
-        self.app_clients.contains(client)
+    /// Whether `subject` is the service account of `client`, and `client` is that of a registered app, enabled or not. A
+    /// token that the client got for a user is the user's.
+    pub(crate) fn is_app_backend(&self, client: &str, subject: &Subject) -> bool {
+        self.app_backends.get(client).is_some_and(|account| account.as_ref() == Some(subject))
     }
 }
 

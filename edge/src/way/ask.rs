@@ -23,19 +23,22 @@ use crate::wire::upstream::Failure;
 
 /// Whether the superadmin role is held, and if not, why.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct Superadmin {
     pub(crate) held: bool,
     pub(crate) reason: String,
     #[serde(default)]
     pub(crate) evidence: Value,
+    /// Whether the account may act at all: it exists, is enabled at the provider, and its lifecycle is active.
+    #[serde(default)]
+    pub(crate) account_active: bool,
 }
 
-/// What a subject is to a company.
+/// Whether a company's directory is open to a subject, and if not, why.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Membership {
-    pub(crate) is_member: bool,
-    pub(crate) is_active: bool,
+pub(crate) struct DirectoryAccess {
+    pub(crate) held: bool,
+    pub(crate) reason: String,
 }
 
 /// Asks authz, fresh every time.
@@ -44,16 +47,16 @@ pub(crate) async fn superadmin(edge: &Edge, claims: &Claims, named: &Named) -> R
     ask(edge, claims, Question::get(Service::Authz, &path), named).await
 }
 
-/// Asks org.
-pub(crate) async fn membership(
+/// Asks authz for steps 1 to 5 of the decision in `company`, or the superadmin role; fresh every time.
+pub(crate) async fn directory(
     edge: &Edge,
     company: &str,
     claims: &Claims,
     named: &Named,
-) -> Result<Membership, Refusal> {
+) -> Result<DirectoryAccess, Refusal> {
     let (company, subject) = (encode(company), encode(claims.subject.as_str()));
-    let path = format!("/internal/org/companies/{company}/members/by-kcsub/{subject}");
-    ask(edge, claims, Question::get(Service::Org, &path), named).await
+    let path = format!("/internal/authz/directory/{company}/{subject}");
+    ask(edge, claims, Question::get(Service::Authz, &path), named).await
 }
 
 /// What is asked of a service; `body` is JSON or empty.

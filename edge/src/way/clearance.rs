@@ -98,7 +98,7 @@ async fn pass(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Caller) ->
         Guard::Bearer | Guard::BearerAtOnce => Ok(()),
         Guard::Superadmin => {
             let answer = ask::superadmin(edge, &caller.claims, &guarded.named).await?;
-            let ask::Superadmin { held, reason, evidence } = answer;
+            let ask::Superadmin { held, reason, evidence, .. } = answer;
             if held { Ok(()) } else { Err(Refusal::Denied(Denial::NotSuperadmin { reason, evidence })) }
         }
         Guard::Directory => directory(edge, guarded, found, caller).await,
@@ -111,42 +111,26 @@ async fn directory(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Calle
     if parse_uuid(company).is_none() {
         return Err(Refusal::PathId("companyId"));
     }
-    let membership = ask::membership(edge, company, &caller.claims, &guarded.named).await?;
-    match (membership.is_member, membership.is_active) {
-        (true, true) => Ok(()),
-        (true, false) => or_superadmin(edge, guarded, caller, Some("COMPANY_ACCESS_BLOCKED")).await,
-        (false, _) => or_superadmin(edge, guarded, caller, Some("COMPANY_MEMBERSHIP_REQUIRED")).await,
-    }
+    let answer = ask::directory(edge, company, &caller.claims, &guarded.named).await?;
+    if answer.held { Ok(()) } else { Err(Refusal::Denied(Denial::Forbidden { reason: answer.reason })) }
 }
 
+/// A registered app's service account whose account may act, or a superadmin: one answer of authz tells both.
 async fn app_backend(edge: &Edge, guarded: &Guarded, caller: &Caller) -> Result<(), Refusal> {
     let catalog = Option::clone(&edge.catalog.present());
+    let subject = &caller.claims.subject;
     let client = caller.claims.authorized_party.as_deref();
-    let is_app = catalog.as_ref().zip(client).is_some_and(|(catalog, client)| catalog.is_app_client(client));
-    if is_app {
-        return Ok(());
-    }
-    match or_superadmin(edge, guarded, caller, None).await {
-        // Without a catalog nobody knows whether this is an app, so this is no denial.
-        Err(Refusal::Denied(_)) if catalog.is_none() => {
-            Err(Refusal::Unavailable { dependency: Service::Registry, reason: "no_catalog" })
-        }
-        passed_or_not => passed_or_not,
-    }
-}
-
-/// The way round the other guards; a denial names their reason, or the decision's own.
-async fn or_superadmin(
-    edge: &Edge,
-    guarded: &Guarded,
-    caller: &Caller,
-    denial: Option<&'static str>,
-) -> Result<(), Refusal> {
+    let is_backend =
+        catalog.as_ref().zip(client).is_some_and(|(catalog, client)| catalog.is_app_backend(client, subject));
     let answer = ask::superadmin(edge, &caller.claims, &guarded.named).await?;
-    if answer.held {
+    if answer.held || (is_backend && answer.account_active) {
         return Ok(());
     }
-    Err(Refusal::Denied(Denial::Forbidden { reason: denial.map_or(answer.reason, ToOwned::to_owned) }))
+    if catalog.is_none() {
+        // Without a catalog nobody knows whether this is an app, so this is no denial.
+        return Err(Refusal::Unavailable { dependency: Service::Registry, reason: "no_catalog" });
+    }
+    Err(Refusal::Denied(Denial::Forbidden { reason: answer.reason }))
 }
 
 fn fixed(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Caller) -> Clearance {

@@ -32,9 +32,9 @@ pub(crate) enum Guard {
     BearerAtOnce,
     /// A holder of the platform superadmin role, asked fresh.
     Superadmin,
-    /// An active member of the company in the path, or a superadmin.
+    /// An account that may act and is an active member of the company in the path, which is active; or a superadmin.
     Directory,
-    /// A registered app's backend, or a superadmin.
+    /// A registered app's service account that may act, or a superadmin.
     AppBackend,
 }
 

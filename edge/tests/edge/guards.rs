@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use crate::backend::Answer;
-use crate::world::{BY_KCSUB, COMPANY, SUPERADMIN, World};
+use crate::world::{COMPANY, DIRECTORY, PROVISION, SUPERADMIN, World};
 
 const ADMIN_ROUTE: &str = "/api/org/admin/units/01890a5d-ac96-774b-bcce-b302099a8057";
 
-fn membership(is_member: bool, is_active: bool) -> Answer {
-    Answer::Json(200, json!({"data": {"isMember": is_member, "isActive": is_active, "memberId": null}}))
+fn directory(held: bool, reason: &str) -> Answer {
+    Answer::Json(200, json!({"data": {"held": held, "reason": reason, "evidence": []}}))
 }
 
 #[tokio::test]
@@ -77,63 +77,92 @@ async fn authz_out_of_reach_refuses() {
 }
 
 #[tokio::test]
-async fn the_directory_is_for_active_members_and_superadmins() {
+async fn the_directory_is_for_whom_authz_lets_in_asked_afresh_every_time() {
     let world = World::start().await;
-    let bearer = world.bearer("alice");
+    let bearer = world.bearer("alice/of the realm");
     let auth = [("authorization", bearer.as_str())];
     let route = format!("/api/org/companies/{COMPANY}/members?q=a");
-    world.superadmin(false, "PLATFORM_ROLE_REQUIRED");
-    world.backend.on_path(BY_KCSUB, membership(true, true));
+    world.backend.on_path(DIRECTORY, directory(true, "ALLOWED"));
     let reply = world.get(&route, &auth).await;
     assert_eq!(reply.status, 200);
     assert_eq!(reply.json()["data"]["path"], format!("/internal/org/companies/{COMPANY}/members?q=a"));
-    assert!(world.backend.seen(SUPERADMIN).is_empty(), "a member needs no decision");
-    for (answer, reason) in [
-        (membership(true, false), "COMPANY_ACCESS_BLOCKED"),
-        (membership(false, false), "COMPANY_MEMBERSHIP_REQUIRED"),
-        (membership(false, true), "COMPANY_MEMBERSHIP_REQUIRED"),
+    for reason in [
+        "COMPANY_ACCESS_BLOCKED",
+        "COMPANY_MEMBERSHIP_REQUIRED",
+        "COMPANY_INACTIVE",
+        "USER_LIFECYCLE_DISABLED",
+        "IDP_DISABLED",
     ] {
-        world.backend.on_path(BY_KCSUB, answer);
+        world.backend.on_path(DIRECTORY, directory(false, reason));
         let reply = world.get(&route, &auth).await;
         assert_eq!((reply.status, reply.code().as_str()), (403, "FORBIDDEN"));
         assert_eq!(reply.json()["error"]["details"]["reason"], reason);
     }
-    world.superadmin(true, "ALLOWED");
-    assert_eq!(world.get(&route, &auth).await.status, 200);
-    world.backend.on_path(BY_KCSUB, Answer::Raw(200, ""));
-    let reply = world.get(&route, &auth).await;
-    assert_eq!(reply.json()["error"]["details"]["dependency"], "org");
+    let asked = world.backend.seen(DIRECTORY);
+    assert_eq!(asked.len(), 6, "one question each, none remembered");
+    assert_eq!(asked[0].path_and_query, format!("{DIRECTORY}alice%2Fof%20the%20realm"));
+    for no_answer in [Answer::Raw(200, ""), Answer::Json(503, json!({"error": {}}))] {
+        world.backend.on_path(DIRECTORY, no_answer);
+        let reply = world.get(&route, &auth).await;
+        assert_eq!((reply.status, reply.code().as_str()), (503, "AUTHORIZATION_UNAVAILABLE"));
+        assert_eq!(reply.json()["error"]["details"]["dependency"], "authz");
+    }
+    assert_eq!(world.backend.seen("/internal/org/companies").len(), 1, "only the one that was let in");
     let reply = world.get("/api/org/companies/not-a-uuid/members", &auth).await;
     assert_eq!((reply.status, reply.code().as_str()), (400, "BAD_REQUEST"));
 }
 
-#[tokio::test]
-async fn grants_and_by_subject_are_for_registered_backends_and_superadmins() {
-    let world = World::start().await;
-    world.superadmin(false, "PLATFORM_ROLE_REQUIRED");
-    let app = world.bearer_with("service-1", &json!({"azp": "crm-backend"}));
-    let stranger = world.bearer_with("service-2", &json!({"azp": "other-backend"}));
-    let nobody = world.bearer_with("alice", &json!({"azp": null}));
+/// `(status, reason)` of both routes of apps' backends.
+async fn as_backend(world: &World, subject: &str, client: Option<&str>) -> [(u16, String); 2] {
+    let bearer = world.bearer_with(subject, &json!({ "azp": client }));
+    world.backend.on_path(PROVISION, Answer::Json(200, json!({"data": {"kcSub": subject}})));
+    let auth = [("authorization", bearer.as_str())];
     let by_subject = format!("/api/org/companies/{COMPANY}/members/by-subject/bob");
-    world
-        .backend
-        .on_path(crate::world::PROVISION, Answer::Json(200, json!({"data": {"kcSub": "service-1"}})));
-    assert_eq!(world.post("/api/auth/grants", &[("authorization", &app)], "{}").await.status, 200);
-    assert_eq!(world.get(&by_subject, &[("authorization", &app)]).await.status, 200);
-    assert!(world.backend.seen(SUPERADMIN).is_empty());
-    for (subject, bearer) in [("service-2", stranger), ("alice", nobody)] {
-        world
-            .backend
-            .on_path(crate::world::PROVISION, Answer::Json(200, json!({"data": {"kcSub": subject}})));
-        for reply in [
-            world.post("/api/auth/grants", &[("authorization", &bearer)], "{}").await,
-            world.get(&by_subject, &[("authorization", &bearer)]).await,
-        ] {
-            assert_eq!((reply.status, reply.code().as_str()), (403, "FORBIDDEN"));
-            assert_eq!(reply.json()["error"]["details"]["reason"], "PLATFORM_ROLE_REQUIRED");
-        }
-        world.superadmin(true, "ALLOWED");
-        assert_eq!(world.post("/api/auth/grants", &[("authorization", &bearer)], "{}").await.status, 200);
+    let replies = [world.post("/api/auth/grants", &auth, "{}").await, world.get(&by_subject, &auth).await];
+    replies.map(|reply| {
+        let reason = reply.json()["error"]["details"]["reason"].as_str().unwrap_or_default().to_owned();
+        (reply.status, reason)
+    })
+}
+
+#[tokio::test]
+async fn only_the_service_account_of_a_registered_app_is_its_backend() {
+    let world = World::start().await;
+    let (passed, refused) = ((200, String::new()), (403, "PLATFORM_ROLE_REQUIRED".to_owned()));
+    world.superadmin(false, "PLATFORM_ROLE_REQUIRED");
+    let backend = as_backend(&world, "service-1", Some("crm-backend")).await;
+    assert_eq!(backend, [passed.clone(), passed.clone()]);
+    for (what, subject, client) in [
+        ("a user's token of the app's client", "alice", Some("crm-backend")),
+        ("the account with another client", "service-1", Some("platform-frontend")),
+        ("the account with another app's client", "service-1", Some("erp-backend")),
+        ("an account that nobody knows yet", "service-2", Some("erp-backend")),
+        ("an account of a registry that tells no subjects", "service-3", Some("old-backend")),
+        ("another client", "service-4", Some("other-backend")),
+        ("no client", "alice", None),
+    ] {
         world.superadmin(false, "PLATFORM_ROLE_REQUIRED");
+        let found = as_backend(&world, subject, client).await;
+        assert_eq!(found, [refused.clone(), refused.clone()], "{what}");
+        world.superadmin(true, "ALLOWED");
+        let found = as_backend(&world, subject, client).await;
+        assert_eq!(found, [passed.clone(), passed.clone()], "{what}, as a superadmin");
     }
+}
+
+#[tokio::test]
+async fn a_backend_whose_account_may_not_act_is_refused_and_without_authz_nobody_passes() {
+    let world = World::start().await;
+    for reason in ["USER_LIFECYCLE_DISABLED", "IDP_DISABLED", "AUTH_USER_NOT_FOUND"] {
+        world.superadmin(false, reason);
+        let found = as_backend(&world, "service-1", Some("crm-backend")).await;
+        assert_eq!(found, [(403, reason.to_owned()), (403, reason.to_owned())]);
+    }
+    world.superadmin(false, "PLATFORM_ROLE_REQUIRED");
+    let found = as_backend(&world, "service-1", Some("crm-backend")).await;
+    assert_eq!(found.map(|(status, _)| status), [200, 200], "and again at once when it may");
+    assert_eq!(world.backend.seen(SUPERADMIN).len(), 8, "asked every time, once");
+    world.backend.on_path(SUPERADMIN, Answer::Json(503, json!({"error": {}})));
+    let found = as_backend(&world, "service-1", Some("crm-backend")).await;
+    assert_eq!(found.map(|(status, _)| status), [503, 503]);
 }

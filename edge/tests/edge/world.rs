@@ -22,8 +22,7 @@ use crate::tokens::{ISSUER, Signer};
 pub(crate) const COMPANY: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 pub(crate) const SUPERADMIN: &str = "/internal/authz/superadmin/";
 pub(crate) const PROVISION: &str = "/internal/identity/provision";
-pub(crate) const BY_KCSUB: &str =
-    "/internal/org/companies/01890a5d-ac96-774b-bcce-b302099a8057/members/by-kcsub/";
+pub(crate) const DIRECTORY: &str = "/internal/authz/directory/01890a5d-ac96-774b-bcce-b302099a8057/";
 
 /// A running edge.
 pub(crate) struct World {
@@ -95,9 +94,11 @@ impl World {
         format!("Bearer {}", self.signer.token(subject, changes))
     }
 
-    /// authz answers the superadmin question so.
+    /// authz answers the superadmin question so; who is refused by the role alone has an account that may act.
     pub(crate) fn superadmin(&self, held: bool, reason: &str) {
-        let data = json!({"held": held, "reason": reason, "evidence": [{"key": "step", "value": "4"}]});
+        let active = held || reason == "PLATFORM_ROLE_REQUIRED";
+        let evidence = json!([{"key": "step", "value": "4"}]);
+        let data = json!({"held": held, "reason": reason, "evidence": evidence, "accountActive": active});
         self.backend.on_path(SUPERADMIN, Answer::Json(200, json!({ "data": data })));
     }
 
@@ -134,7 +135,7 @@ impl Drop for World {
     }
 }
 
-/// One line of registry's stream: timesheet in `state`, the app crm.
+/// One line of registry's stream: timesheet in `state`, the app crm, and two whose backend nobody knows yet.
 pub(crate) fn snapshot(revision: i64, state: &str) -> String {
     let missing: &[&str] = if state == "MODULE_DEPENDENCY_MISSING" { &["notification"] } else { &[] };
     json!({
@@ -143,7 +144,11 @@ pub(crate) fn snapshot(revision: i64, state: &str) -> String {
             {"key": "timesheet", "state": state, "port": 8160, "missing": missing},
             {"key": "docs", "state": "MODULE_NOT_INSTALLED", "port": 8170, "missing": []},
         ],
-        "apps": [{"key": "crm", "clientId": "crm-backend", "enabled": false}],
+        "apps": [
+            {"key": "crm", "clientId": "crm-backend", "subject": "service-1", "enabled": false},
+            {"key": "erp", "clientId": "erp-backend", "subject": null, "enabled": true},
+            {"key": "old", "clientId": "old-backend", "enabled": true},
+        ],
     })
     .to_string()
 }

@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Subject;
+
 /// Whether requests to a module may pass, in the order of the gate's answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -39,6 +41,10 @@ pub struct AppEntry {
     pub key: String,
     /// `azp` of its backend's tokens.
     pub client_id: String,
+    /// `sub` of its backend's tokens: the client's service account. Absent until it is known; until then nobody is the
+    /// app's backend.
+    #[serde(default)]
+    pub subject: Option<Subject>,
     /// Apps are guards' business even when disabled.
     pub enabled: bool,
 }

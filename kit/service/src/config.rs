@@ -1,6 +1,7 @@
 //! The configuration that every service shares (module contract, "Authentication" 4; `operating.md`).
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bearer::BearerConfig;
@@ -41,6 +42,20 @@ const DB_PASSWORD: Variable = Variable::new(
     None,
     "Password of the role platform_<service>",
 );
+/// Whom connections to a database trust.
+const DATABASE_CA: Variable = Variable::new(
+    "PLATFORM_DATABASE_CA",
+    Kind::Path,
+    None,
+    "PEM file of the authorities that connections to the database trust besides the public ones",
+);
+/// How far they trust.
+const DATABASE_TLS: Variable = Variable::new(
+    "PLATFORM_DATABASE_TLS",
+    Kind::Text,
+    None,
+    "verify-full: connections to the database are encrypted, and its certificate and name are verified (as always unless it is on loopback or a socket); prefer: encrypted where the server offers it, nothing is verified",
+);
 const DB_POOL: Variable = Variable::new(
     "PLATFORM_DB_POOL_MAX",
     Kind::Integer,
@@ -53,12 +68,30 @@ const DRAIN_TIMEOUT: Variable = Variable::new(
     Some("10s"),
     "How long requests in flight may finish at a stop",
 );
+/// Address of authz, for those that ask it.
+pub const AUTHZ_BASE_URL: Variable = Variable::new(
+    "PLATFORM_AUTHZ_BASE_URL",
+    Kind::Url,
+    None,
+    "Address of authz; without it, authz's port on this machine",
+);
 const COMMIT: Variable =
     Variable::new("PLATFORM_COMMIT", Kind::Text, Some("unknown"), "Commit shown in platform_build_info");
 
 /// The variables of every service.
-pub const VARIABLES: &[Variable] =
-    &[LISTEN_ADDR, PORT_OFFSET, DB_HOST, DB_PORT, DB_NAME, DB_PASSWORD, DB_POOL, DRAIN_TIMEOUT, COMMIT];
+pub const VARIABLES: &[Variable] = &[
+    LISTEN_ADDR,
+    PORT_OFFSET,
+    DB_HOST,
+    DB_PORT,
+    DB_NAME,
+    DB_PASSWORD,
+    DATABASE_CA,
+    DATABASE_TLS,
+    DB_POOL,
+    DRAIN_TIMEOUT,
+    COMMIT,
+];
 
 /// Where a service's data is.
 #[derive(Clone, Debug)]
@@ -75,14 +108,59 @@ pub struct DatabaseConfig {
     pub password: String,
     /// Largest pool.
     pub max_connections: u32,
+    /// How connections are secured.
+    pub tls: DatabaseTls,
 }
 
-impl DatabaseConfig {
-    /// A database on this machine is reached without TLS.
-    #[must_use]
-    pub fn is_local(&self) -> bool {
-        self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+/// How connections to a database are secured, where it is not on this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DatabaseTls {
+    /// What was asked for; absent: [`TlsMode::VerifyFull`] for every database that is not on this machine.
+    pub mode: Option<TlsMode>,
+    /// A file of authorities besides the public ones.
+    pub ca: Option<PathBuf>,
+}
+
+/// How far a database's certificate is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsMode {
+    /// It is an authority's that is trusted, and the host's.
+    VerifyFull,
+    /// Not at all, and without one there is no encryption: whoever is in between reads and writes.
+    Prefer,
+}
+
+impl DatabaseTls {
+    /// Reads the two variables that all connections share.
+    pub fn read(reader: &mut Reader<'_>) -> Self {
+        let mode = |text: &str| match text {
+            "verify-full" => Some(TlsMode::VerifyFull),
+            "prefer" => Some(TlsMode::Prefer),
+            _ => None,
+        };
+        let mode = reader.parsed(&DATABASE_TLS, mode, "verify-full or prefer");
+        let ca = reader.optional(&DATABASE_CA).map(PathBuf::from);
+        if let Some(path) = &ca {
+            let text = std::fs::read_to_string(path);
+            let problem = match &text {
+                Ok(text) if text.contains("-----BEGIN CERTIFICATE-----") => None,
+                Ok(_) => Some("holds no PEM certificate".to_owned()),
+                Err(error) => Some(format!("cannot be read: {error}")),
+            };
+            if let Some(problem) = problem {
+                reader.refuse(DATABASE_CA.name, format!("\"{}\" {problem}", path.display()));
+            }
+        }
+        Self { mode, ca }
     }
+}
+
+/// Whether a database's host is this machine, by name alone: what a name stands for is asked of nobody.
+#[must_use]
+pub fn is_local(host: &str) -> bool {
+    host == "localhost"
+        || host.starts_with('/')
+        || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// What every service reads.
@@ -166,6 +244,7 @@ fn read_database(reader: &mut Reader<'_>, name: &str) -> DatabaseConfig {
     let host: &Settings = reader.settings();
     let host = host.raw(&format!("{prefix}HOST")).unwrap_or("127.0.0.1").to_owned();
     let max = reader.integer(&DB_POOL, 1);
+    let tls = DatabaseTls::read(reader);
     DatabaseConfig {
         host,
         port,
@@ -173,5 +252,6 @@ fn read_database(reader: &mut Reader<'_>, name: &str) -> DatabaseConfig {
         role: format!("platform_{name}"),
         password,
         max_connections: u32::try_from(max).unwrap_or(u32::MAX),
+        tls,
     }
 }

@@ -8,7 +8,7 @@ use sqlx::{ConnectOptions as _, Connection as _, PgConnection, PgPool};
 use telemetry::Metrics;
 
 use crate::ApiError;
-use crate::config::DatabaseConfig;
+use crate::config::{DatabaseConfig, DatabaseTls, TlsMode, is_local};
 
 /// How long a request waits for a connection before it is told that the database cannot answer.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -48,15 +48,34 @@ pub fn pool_with(config: &DatabaseConfig, settings: &[(&str, &str)]) -> PgPool {
 /// How one connection is made, for those that are no pool's.
 #[must_use]
 pub fn options(config: &DatabaseConfig, settings: &[(&str, &str)]) -> PgConnectOptions {
-    PgConnectOptions::new_without_pgpass()
+    let options = PgConnectOptions::new_without_pgpass()
         .host(&config.host)
         .port(config.port)
         .database(&config.name)
         .username(&config.role)
         .password(&config.password)
         .application_name(&config.role)
-        .ssl_mode(if config.is_local() { PgSslMode::Disable } else { PgSslMode::Prefer })
-        .options(settings.iter().copied())
+        .ssl_mode(PgSslMode::Disable)
+        .options(settings.iter().copied());
+    secured(options, &config.tls)
+}
+
+/// The same options with TLS as it has to be: to this machine as they say, unless more was asked for; to any other machine
+/// the certificate and its name are verified, unless less was asked for. A socket has no TLS.
+#[must_use]
+pub fn secured(options: PgConnectOptions, tls: &DatabaseTls) -> PgConnectOptions {
+    if options.get_socket().is_some() || options.get_host().starts_with('/') {
+        return options;
+    }
+    let options = match (tls.mode, is_local(options.get_host())) {
+        (Some(TlsMode::Prefer), _) => options.ssl_mode(PgSslMode::Prefer),
+        (Some(TlsMode::VerifyFull), _) | (None, false) => options.ssl_mode(PgSslMode::VerifyFull),
+        (None, true) => options,
+    };
+    match &tls.ca {
+        Some(ca) => options.ssl_root_cert(ca),
+        None => options,
+    }
 }
 
 /// One connection, for a worker whose statements follow each other. A pool asks each connection whether it still lives when
@@ -177,6 +196,62 @@ pub fn on_constraint(error: sqlx::Error, constraint: &str, refusal: impl FnOnce(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn mode(host: &str, mode: Option<TlsMode>) -> PgSslMode {
+        let tls = DatabaseTls { mode, ca: None };
+        let config = DatabaseConfig {
+            host: host.to_owned(),
+            port: 5_432,
+            name: "platform".to_owned(),
+            role: "platform_org".to_owned(),
+            password: "secret".to_owned(),
+            max_connections: 1,
+            tls,
+        };
+        options(&config, &[]).get_ssl_mode()
+    }
+
+    #[test]
+    fn a_database_elsewhere_is_verified_unless_less_is_asked_for() {
+        use PgSslMode::{Disable, Prefer, VerifyFull};
+        let cases = [
+            ("127.0.0.1", Disable),
+            ("127.8.8.8", Disable),
+            ("::1", Disable),
+            ("localhost", Disable),
+            ("/var/run/postgresql", Disable),
+            ("db.example.test", VerifyFull),
+            ("10.0.0.1", VerifyFull),
+            ("localhost.example.test", VerifyFull),
+            ("127.1", VerifyFull),
+            ("0.0.0.0", VerifyFull),
+            ("", VerifyFull),
+        ];
+        for (host, unasked) in cases {
+            assert!(same(mode(host, None), unasked), "{host:?}");
+            if host.starts_with('/') {
+                continue;
+            }
+            assert!(same(mode(host, Some(TlsMode::Prefer)), Prefer), "{host:?}");
+            assert!(same(mode(host, Some(TlsMode::VerifyFull)), VerifyFull), "{host:?}");
+        }
+    }
+
+    #[test]
+    fn an_owners_address_may_ask_for_more_and_never_for_less() {
+        let unasked = DatabaseTls::default();
+        let of = |url: &str| secured(url.parse().expect("an address"), &unasked).get_ssl_mode();
+        for weak in ["disable", "allow", "prefer", "require", "verify-ca"] {
+            let remote = format!("postgres://owner:x@db.example.test/platform?sslmode={weak}");
+            assert!(same(of(&remote), PgSslMode::VerifyFull), "{weak}");
+        }
+        let local = of("postgres://owner:x@127.0.0.1/platform?sslmode=verify-full");
+        assert!(same(local, PgSslMode::VerifyFull));
+    }
+
+    fn same(left: PgSslMode, right: PgSslMode) -> bool {
+        std::mem::discriminant(&left) == std::mem::discriminant(&right)
+    }
 
     #[test]
     fn states_of_a_server_that_is_not_able() {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! serve -> layers (correlation, meter, limits, timeout, panic, contention) -> the crate's routes.rs
-//!   -> extractors Caller, PathParams, RawBody; of modules: CompanyCall -> <resource>/http.rs
+//!   -> extractors Caller, Superadmin, Operator, PathParams, RawBody; of modules: CompanyCall -> <resource>/http.rs
 //!   -> modules: call.permit(&permits, &FEATURE) -> Permit              (decision first; no Permit, no store call)
 //!   -> rules.rs (pure) -> store.rs(tx.conn(), …)                       (schema-qualified SQL)
 //!   -> tx.commit(AuditEvent) -> Data<T>            errors: ApiError, rendered only in reply.rs
@@ -28,6 +28,7 @@ pub mod idempotency;
 pub mod layers;
 pub mod migrate;
 pub mod module;
+pub mod operator;
 pub mod origins;
 pub mod path;
 pub mod permit;
@@ -35,7 +36,9 @@ pub mod probes;
 pub mod query;
 pub mod readiness;
 pub mod reply;
+pub mod scram;
 pub mod serve;
+pub mod superadmin;
 mod turn;
 
 pub use audit::{AuditEvent, AuditedTx, changes};
@@ -48,8 +51,10 @@ pub use config::ServiceConfig;
 pub use core::Core;
 pub use error::ApiError;
 pub use module::ModuleConfig;
+pub use operator::{Operator, OperatorKey};
 pub use path::PathParams;
 pub use permit::{Feature, Permit, Permits};
 pub use query::Query;
 pub use reply::{Created, Data};
 pub use serve::{ServeError, serve};
+pub use superadmin::{PlatformRole, RoleAnswer, Superadmin};

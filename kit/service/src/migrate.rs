@@ -12,7 +12,9 @@ use sqlx::migrate::{MigrateError as RunError, Migration, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 
-/// The statements that make one login; `{key}` and `{password}` are filled in.
+use crate::scram::{self, ScramError};
+
+/// The statements that make one login; `{key}` and `{password}` are filled in, the latter with a verifier.
 const ROLES: &str = include_str!("../../../migrations/0000_bootstrap/roles.sql");
 /// The statements that fence one schema; `{key}` is filled in.
 const SCHEMAS: &str = include_str!("../../../migrations/0000_bootstrap/service.sql");
@@ -82,11 +84,12 @@ pub enum MigrateError {
         "\"{0}\" cannot name a schema: a lower-case letter, then letters, digits and _, at most {MAX_KEY_BYTES}"
     )]
     BadKey(String),
-    /// A password that cannot be written into the statement.
-    #[error(
-        "the database password of {0} is empty, or holds a NUL or the text $bootstrap$: choose another one"
-    )]
+    /// A password that nobody could log in with.
+    #[error("the database password of {0} is empty or holds control characters: choose another one")]
     BadPassword(String),
+    /// No salt for a password's verifier.
+    #[error("the system's random source does not answer")]
+    NoRandom,
     /// Roles or schemas could not be made.
     #[error("roles, schemas and audit tables could not be made: {0}")]
     Bootstrap(#[source] sqlx::Error),
@@ -150,7 +153,7 @@ pub async fn apply(owner: &PgConnectOptions, sets: &[MigrationSet]) -> Result<()
 
 async fn run_locked(owner: &PgConnectOptions, statements: String) -> Result<(), MigrateError> {
     let mut connection = connect(owner).await?;
-    // Not a prepared query: several statements, whose keys and passwords `role_statements` has checked.
+    // Not a prepared query: several statements, whose keys and verifiers `role_statements` has made sure of.
     let run = sqlx::raw_sql(AssertSqlSafe(statements)).execute(&mut connection).await;
     run.map_err(MigrateError::Bootstrap)?;
     connection.close().await.map_err(MigrateError::Connect)
@@ -163,7 +166,7 @@ async fn connect(owner: &PgConnectOptions) -> Result<PgConnection, MigrateError>
         ("search_path", ""),
         ("client_min_messages", "warning"),
     ]);
-    // Slow statements are logged whole, and the one that makes a role holds its password.
+    // Slow statements are logged whole, and the one that makes a role holds its password's verifier.
     let quiet = quiet.disable_statement_logging();
     let mut connection = quiet.connect().await.map_err(MigrateError::Connect)?;
     let lock =
@@ -181,13 +184,12 @@ async fn become_owner(connection: &mut PgConnection) -> Result<(), MigrateError>
 
 fn role_statements(login: &Login) -> Result<String, MigrateError> {
     check_key(&login.key)?;
-    let password = &login.password;
-    if password.is_empty() || password.contains('\0') || password.contains("$bootstrap$") {
-        return Err(MigrateError::BadPassword(login.key.clone()));
-    }
-    // The key first: what a password holds is never read as a placeholder.
-    let named = ROLES.replace("{key}", &login.key);
-    Ok(named.replace("{password}", &password.replace('\'', "''")))
+    let verifier = scram::verifier(&login.password).map_err(|error| match error {
+        ScramError::Password => MigrateError::BadPassword(login.key.clone()),
+        ScramError::Random => MigrateError::NoRandom,
+    })?;
+    // A verifier holds nothing that the statement could be ended with.
+    Ok(ROLES.replace("{key}", &login.key).replace("{password}", &verifier))
 }
 
 fn check_key(key: &str) -> Result<(), MigrateError> {
@@ -224,19 +226,19 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_a_literal_whatever_it_holds() {
-        let text = role_statements(&login("org", "it's {key} \\ $1")).expect("a fine password");
-        assert!(text.contains("PASSWORD 'it''s {key} \\ $1'"), "{text}");
-        assert!(text.contains("CREATE ROLE platform_org LOGIN"), "{text}");
+    fn a_statement_holds_a_verifier_and_no_password() {
+        let password = "it's {key} \\ $1 $bootstrap$; DROP ROLE platform_owner";
+        let text = role_statements(&login("org", password)).expect("a fine password");
+        assert!(text.contains("CREATE ROLE platform_org LOGIN PASSWORD 'SCRAM-SHA-256$4096:"), "{text}");
+        assert!(!text.contains("it's") && !text.contains("DROP ROLE"), "{text}");
+        assert_eq!(text.matches("$bootstrap$").count(), 2, "where the block begins and ends");
     }
 
     #[test]
-    fn a_password_that_would_end_the_statement_is_refused() {
-        for bad in ["", "a\0b", "x$bootstrap$; DROP ROLE platform_owner"] {
-            assert!(
-                matches!(role_statements(&login("org", bad)), Err(MigrateError::BadPassword(_))),
-                "{bad:?}"
-            );
+    fn a_password_that_nobody_can_log_in_with_is_refused() {
+        for bad in ["", "a\0b", "a\nb"] {
+            let refused = role_statements(&login("org", bad));
+            assert!(matches!(refused, Err(MigrateError::BadPassword(_))), "{bad:?}");
         }
     }
 

@@ -9,18 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clients::authz::AuthzClient;
 use crate::clients::org::OrgClient;
-use crate::config::base_url;
+use crate::config::{AUTHZ_BASE_URL, base_url};
 use crate::layers::Limits;
 use crate::{Core, Permits, ServeError, ServiceConfig, idempotency};
 
 /// The variables of every module, beside those of every service.
 pub const VARIABLES: &[Variable] = &[
-    Variable::new(
-        "PLATFORM_AUTHZ_BASE_URL",
-        Kind::Url,
-        None,
-        "Address of authz; without it, authz's port on this machine",
-    ),
+    AUTHZ_BASE_URL,
     Variable::new(
         "PLATFORM_ORG_BASE_URL",
         Kind::Url,

@@ -1,9 +1,11 @@
 //! What operators do that has no public route: company administrators, deactivation, a subject's lifecycle. Each is one
-//! call of the service that owns the rows, at its internal address, and its audit row names the operator's account.
+//! call of the service that owns the rows, at its internal address, with the operator's credential; its audit row names the
+//! operator's account.
 
 pub(crate) mod identity;
 pub(crate) mod org;
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -12,11 +14,16 @@ use http::Method;
 use serde_json::Value;
 use service::client::{Call, Client};
 use service::config::offset_port;
+use service::operator::TOKEN;
 
+use crate::secrets::Secrets;
 use crate::stop::Stop;
 use crate::up::listeners::listen_host;
 use crate::up::reached_at;
+use crate::variables::DATA_DIR;
 
+/// Name of the kept secret that is the operator's credential.
+pub(crate) const OPERATOR: &str = "operator";
 /// One call; a lifecycle change may wait for the guard of the platform role.
 const BUDGET: Duration = Duration::from_secs(10);
 
@@ -36,7 +43,7 @@ async fn put(
     );
     let url = settings.raw(&variable).map_or(local, ToOwned::to_owned);
     let client = Client::new(service, &url, BUDGET);
-    let call = Call::new(Method::PUT, path).json(body);
+    let call = Call::new(Method::PUT, path).bearer(&credential(settings)?).json(body);
     let unanswered =
         |error: &dyn std::fmt::Display| Stop::Failed(format!("{error}; is the platform running at {url}?"));
     let answer = client.send(call).await.map_err(|error| unanswered(&error))?;
@@ -47,6 +54,23 @@ async fn put(
     let said =
         |name: &str| body.pointer(&format!("/error/{name}")).and_then(Value::as_str).unwrap_or_default();
     Err(Stop::Failed(format!("refused: {} ({} {})", said("message"), answer.status.as_u16(), said("code"))))
+}
+
+/// Of its variable, else of the data directory of the `up` that runs.
+fn credential(settings: &Settings) -> Result<String, Stop> {
+    if let Some(token) = settings.raw(TOKEN.name) {
+        return Ok(token.to_owned());
+    }
+    let mut reader = settings.reader();
+    let data_dir = reader.text(&DATA_DIR);
+    let kept = Secrets::in_dir(Path::new(&reader.finish(data_dir)?)).find(OPERATOR)?;
+    kept.ok_or_else(|| {
+        Stop::Unfit(format!(
+            "{}: is required, because no operator's credential is kept in the data directory: run this in the folder \
+             that the platform was started in, or set PLATFORM_DATA_DIR, or the variable as the services have it",
+            TOKEN.name
+        ))
+    })
 }
 
 /// The account that runs this command; under sudo, the one that called it.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use contract::settings::Problems;
 use contract::{Reader, Settings, ports};
-use service::config::offset_port;
+use service::config::{DatabaseTls, offset_port};
 
 use crate::catalog;
 use crate::stop::Stop;
@@ -20,6 +20,8 @@ pub(crate) struct UpConfig {
     pub(crate) data_dir: PathBuf,
     pub(crate) min_free: u64,
     pub(crate) database_url: Option<String>,
+    /// How connections to that one are secured.
+    pub(crate) database_tls: DatabaseTls,
     pub(crate) postgres_port: u16,
     pub(crate) edge: EdgeAddresses,
     pub(crate) listen: IpAddr,
@@ -46,6 +48,7 @@ impl UpConfig {
             data_dir: PathBuf::from(reader.text(&DATA_DIR)),
             min_free: u64::try_from(reader.size(&MIN_FREE_DISK)).unwrap_or(u64::MAX),
             database_url: database_url(&mut reader),
+            database_tls: DatabaseTls::read(&mut reader),
             postgres_port: offset_port(&mut reader, ports::POSTGRES),
             domain: domain.unwrap_or_else(|| format!("localhost:{}", edge.tls.port())),
             realm: known_text(&mut reader, "PLATFORM_REALM"),

@@ -8,6 +8,7 @@ use service::config::offset_port;
 use tokio::net::TcpListener;
 
 use super::Plan;
+use crate::console;
 use crate::stop::Stop;
 use crate::variables::{EDGE_ADDR, EDGE_PLAIN_ADDR, all};
 
@@ -76,7 +77,22 @@ impl EdgeListeners {
 /// Binds the internal listener of one service.
 pub(crate) async fn bind_service(host: &IpAddr, port: u16, name: &str) -> Result<TcpListener, Stop> {
     let variable = if host.is_loopback() { "PLATFORM_PORT_OFFSET" } else { "PLATFORM_LISTEN_ADDR" };
-    bind(SocketAddr::new(*host, port), variable, name).await
+    let listener = bind(SocketAddr::new(*host, port), variable, name).await?;
+    if let Some(warning) = exposed(host, port, name) {
+        console::say(&warning);
+    }
+    Ok(listener)
+}
+
+/// What to say of an internal listener that not only this machine reaches.
+fn exposed(host: &IpAddr, port: u16, name: &str) -> Option<String> {
+    (!host.is_loopback()).then(|| {
+        format!(
+            "platform: warning: {name} listens on {} (PLATFORM_LISTEN_ADDR), which other machines may reach: let only the \
+             platform's own through to it",
+            SocketAddr::new(*host, port)
+        )
+    })
 }
 
 /// The edge's addresses; those that are not set have their default ports, moved by the offset.
@@ -111,4 +127,25 @@ async fn bind(address: SocketAddr, variable: &str, whose: &str) -> Result<TcpLis
         let says = known.map_or_else(|| format!("cannot be used: {error}"), |(_, says)| (*says).to_owned());
         Stop::Unfit(format!("{variable}: port {} on {} ({whose}) {says}", address.port(), address.ip()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_past_loopback_is_told_of_and_unasked_there_is_none() {
+        let host = listen_host(&Settings::default()).expect("a default");
+        assert_eq!(exposed(&host, 8_130, "org"), None, "{host}");
+        for (told, shown) in [("0.0.0.0", "0.0.0.0:8130"), ("::", "[::]:8130"), ("10.0.0.1", "10.0.0.1:8130")]
+        {
+            let settings = Settings::default().with("PLATFORM_LISTEN_ADDR", told);
+            let host = listen_host(&settings).expect("an address");
+            let warning = exposed(&host, 8_130, "org").expect("a warning");
+            assert!(warning.contains("org listens on") && warning.contains(shown), "{warning}");
+        }
+        for local in ["127.0.0.1", "127.0.0.2", "::1"] {
+            assert_eq!(exposed(&local.parse().expect("an address"), 8_130, "org"), None, "{local}");
+        }
+    }
 }

@@ -87,7 +87,7 @@ async fn start_database(
     signals: &Signals,
 ) -> Result<Option<Database>, Stop> {
     if let Some(url) = &config.database_url {
-        return Database::connect(url).map(Some);
+        return Database::connect(url, &config.database_tls).map(Some);
     }
     let programs = tokio::select! {
         programs = database::programs(&plan.settings, data_dir) => programs?,

@@ -9,6 +9,7 @@ use contract::Settings;
 use edge::EdgeConfig;
 use service::config::{env_name, offset_port};
 use service::migrate::Login;
+use service::operator;
 
 use super::UpConfig;
 use super::config::problems_of;
@@ -16,6 +17,7 @@ use super::listeners::EdgeAddresses;
 use crate::catalog::{self, IDP, Part, Start};
 use crate::console;
 use crate::database;
+use crate::operator::OPERATOR;
 use crate::stop::Stop;
 use crate::variables::all;
 
@@ -170,7 +172,12 @@ fn shared(
     for (name, url) in &urls.internal {
         shared.default_to(format!("PLATFORM_{}_BASE_URL", env_name(name)), url);
     }
+    if config.database_url.is_none() {
+        // The embedded database is on loopback and has no certificate.
+        shared = shared.with("PLATFORM_DATABASE_TLS", "");
+    }
     shared.default_to("PLATFORM_INSTALLED_MODULES", config.modules.join(","));
+    shared.default_to(operator::TOKEN.name, secret(OPERATOR)?);
     provider(shared, config, urls, secret)
 }
 

@@ -1,5 +1,5 @@
 //! The whole route table of authz, internal routes only. The edge guards those it proxies; here every route but the
-//! superadmin look-up verifies the bearer again.
+//! two questions of the edge's guards verifies the bearer again, and the platform role is written only by whoever holds it.
 
 use axum::Router;
 use axum::routing::{delete, get, post};
@@ -17,7 +17,8 @@ pub fn router(app: App) -> Router {
         .route("/internal/authz/access/v1/evaluation", post(access::authzen::evaluation))
         .route("/internal/authz/access/v1/evaluations", post(access::authzen::evaluations))
         .route("/internal/authz/authzen-configuration", get(access::authzen::metadata))
-        .route("/internal/authz/superadmin/{kcSub}", get(access::http::superadmin))
+        .route("/internal/authz/superadmin/{kcSub}", get(access::guards::superadmin))
+        .route("/internal/authz/directory/{companyId}/{kcSub}", get(access::guards::directory))
         .route("/internal/authz/grants", post(grants::http::change))
         .route("/internal/authz/platform-roles", post(roles::http::grant))
         .route("/internal/authz/platform-roles/{role}/{subjectId}", delete(roles::http::revoke))

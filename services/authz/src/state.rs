@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use axum::extract::FromRef;
-use service::{Core, ServeError};
+use contract::CorrelationId;
+use service::{ApiError, Caller, Core, PlatformRole, RoleAnswer, ServeError};
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
 use crate::access::DenialLog;
+use crate::decision;
 use crate::engine::{DEFAULT_BUDGET, Engine, MemoryEngine, SqlEngine};
 use crate::meter::DecisionMeter;
 
@@ -41,5 +43,14 @@ impl App {
 impl FromRef<App> for Core {
     fn from_ref(app: &App) -> Self {
         app.core.clone()
+    }
+}
+
+impl PlatformRole for App {
+    async fn platform_role(&self, caller: &Caller, _: &CorrelationId) -> Result<RoleAnswer, ApiError> {
+        let request = decision::superadmin_request();
+        let decided = decision::decide(&*self.engine, &caller.subject, &request).await?;
+        let evidence = serde_json::to_value(decided.evidence).map_err(ApiError::internal)?;
+        Ok(RoleAnswer { held: decided.allowed, reason: decided.reason.as_str().to_owned(), evidence })
     }
 }

@@ -11,6 +11,7 @@ pub fn router(app: App) -> Router {
         .route("/internal/identity/provision", post(provision::http::provision))
         .route("/internal/identity/users/lookup", post(users::http::lookup))
         .route("/internal/identity/users/resolve", post(users::resolve::resolve))
+        .route("/internal/identity/service-accounts/{clientId}", get(users::service_account::one))
         .route("/internal/identity/users/{kcSub}", get(users::http::one))
         .route("/internal/identity/users/{kcSub}/state", get(users::http::state))
         .route("/internal/identity/users/{kcSub}/lifecycle", put(lifecycle::http::change))

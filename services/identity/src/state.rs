@@ -1,7 +1,7 @@
 //! What every handler of identity holds.
 
 use axum::extract::FromRef;
-use service::Core;
+use service::{Core, OperatorKey};
 
 use crate::Config;
 use crate::provider::Provider;
@@ -11,6 +11,7 @@ use crate::provider::Provider;
 pub struct App {
     pub(crate) core: Core,
     pub(crate) provider: Provider,
+    operator: OperatorKey,
 }
 
 impl App {
@@ -18,12 +19,18 @@ impl App {
     #[must_use]
     pub fn new(core: Core, config: &Config) -> Self {
         let provider = Provider::new(config.provider.clone(), core.clock.clone());
-        Self { core, provider }
+        Self { core, provider, operator: config.operator.clone() }
     }
 }
 
 impl FromRef<App> for Core {
     fn from_ref(app: &App) -> Self {
         app.core.clone()
+    }
+}
+
+impl FromRef<App> for OperatorKey {
+    fn from_ref(app: &App) -> Self {
+        app.operator.clone()
     }
 }

@@ -35,6 +35,11 @@ pub fn router(app: App) -> Router {
             "/admin/realms/{realm}/users/{id}",
             get(admin::http::user).put(admin::http::put_user).delete(admin::http::delete_user),
         )
+        .route("/admin/realms/{realm}/clients", get(admin::clients::list))
+        .route(
+            "/admin/realms/{realm}/clients/{id}/service-account-user",
+            get(admin::clients::service_account),
+        )
         .route("/admin/realms/{realm}/keys", get(admin::http::keys))
         .route("/admin/realms/{realm}/keys/rotate", post(admin::http::rotate_keys))
         .route("/admin/realms/{realm}/admin-events", get(admin::http::admin_events))

@@ -3,16 +3,21 @@
 use contract::settings::{Kind, Problems};
 use contract::{Settings, Variable, ports};
 use service::ServiceConfig;
-use service::config::base_url;
+use service::config::{AUTHZ_BASE_URL, base_url};
 use service::layers::Limits;
+use service::operator::{self, OperatorKey};
 
 /// The variables that org reads and that are not every service's.
-pub const VARIABLES: &[Variable] = &[Variable::new(
-    "PLATFORM_IDENTITY_BASE_URL",
-    Kind::Url,
-    None,
-    "Address of identity; without it, identity's port on this machine",
-)];
+pub const VARIABLES: &[Variable] = &[
+    Variable::new(
+        "PLATFORM_IDENTITY_BASE_URL",
+        Kind::Url,
+        None,
+        "Address of identity; without it, identity's port on this machine",
+    ),
+    AUTHZ_BASE_URL,
+    operator::TOKEN,
+];
 
 /// The configuration of one org process.
 #[derive(Clone, Debug)]
@@ -21,6 +26,10 @@ pub struct Config {
     pub service: ServiceConfig,
     /// Where identity answers.
     pub identity_url: String,
+    /// Where authz answers.
+    pub authz_url: String,
+    /// What operators show.
+    pub operator: OperatorKey,
 }
 
 impl Config {
@@ -33,6 +42,8 @@ impl Config {
         let config = Self {
             service: ServiceConfig::read(&mut reader, "org", ports::ORG, Limits::FOUNDATION),
             identity_url: base_url(&mut reader, "identity", ports::IDENTITY),
+            authz_url: base_url(&mut reader, "authz", ports::AUTHZ),
+            operator: OperatorKey::read(&mut reader),
         };
         reader.finish(config)
     }

@@ -1,7 +1,9 @@
 //! What every handler of org holds.
 
 use axum::extract::FromRef;
-use service::Core;
+use contract::CorrelationId;
+use service::clients::authz::AuthzClient;
+use service::{ApiError, Caller, Core, OperatorKey, PlatformRole, RoleAnswer};
 
 use crate::Config;
 use crate::identity::IdentityClient;
@@ -11,18 +13,41 @@ use crate::identity::IdentityClient;
 pub struct App {
     pub(crate) core: Core,
     pub(crate) identity: IdentityClient,
+    authz: AuthzClient,
+    operator: OperatorKey,
 }
 
 impl App {
     /// Of one process.
     #[must_use]
     pub fn new(core: Core, config: &Config) -> Self {
-        Self { core, identity: IdentityClient::new(&config.identity_url) }
+        Self {
+            core,
+            identity: IdentityClient::new(&config.identity_url),
+            authz: AuthzClient::new(&config.authz_url),
+            operator: config.operator.clone(),
+        }
     }
 }
 
 impl FromRef<App> for Core {
     fn from_ref(app: &App) -> Self {
         app.core.clone()
+    }
+}
+
+impl FromRef<App> for OperatorKey {
+    fn from_ref(app: &App) -> Self {
+        app.operator.clone()
+    }
+}
+
+impl PlatformRole for App {
+    async fn platform_role(
+        &self,
+        caller: &Caller,
+        correlation: &CorrelationId,
+    ) -> Result<RoleAnswer, ApiError> {
+        Ok(self.authz.platform_role(&caller.subject, correlation).await?)
     }
 }

@@ -3,6 +3,7 @@
 use contract::settings::{Kind, Problems};
 use contract::{Settings, Variable, ports};
 use service::ServiceConfig;
+use service::config::{AUTHZ_BASE_URL, base_url};
 use service::layers::Limits;
 
 const INSTALLED_MODULES: Variable = Variable::new(
@@ -18,8 +19,16 @@ const IDP_ADMIN_CLIENT_ID: Variable = Variable::new(
     "Client that administers the identity provider; no app may register it as its own",
 );
 
+const IDENTITY_BASE_URL: Variable = Variable::new(
+    "PLATFORM_IDENTITY_BASE_URL",
+    Kind::Url,
+    None,
+    "Address of identity; without it, identity's port on this machine",
+);
+
 /// The variables that registry reads and that are not every service's.
-pub const VARIABLES: &[Variable] = &[INSTALLED_MODULES, IDP_ADMIN_CLIENT_ID];
+pub const VARIABLES: &[Variable] =
+    &[INSTALLED_MODULES, IDP_ADMIN_CLIENT_ID, AUTHZ_BASE_URL, IDENTITY_BASE_URL];
 
 /// The configuration of one registry process.
 #[derive(Clone, Debug)]
@@ -30,6 +39,10 @@ pub struct Config {
     pub installed_modules: String,
     /// A client of the identity provider that no app may claim.
     pub idp_admin_client: Option<String>,
+    /// Where authz answers.
+    pub authz_url: String,
+    /// Where identity answers.
+    pub identity_url: String,
 }
 
 impl Config {
@@ -43,6 +56,8 @@ impl Config {
             service: ServiceConfig::read(&mut reader, "registry", ports::REGISTRY, Limits::FOUNDATION),
             installed_modules: reader.text(&INSTALLED_MODULES),
             idp_admin_client: reader.optional(&IDP_ADMIN_CLIENT_ID),
+            authz_url: base_url(&mut reader, "authz", ports::AUTHZ),
+            identity_url: base_url(&mut reader, "identity", ports::IDENTITY),
         };
         reader.finish(config)
     }

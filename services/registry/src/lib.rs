@@ -5,10 +5,11 @@
 //! after the other: each locks the revision's row before it reads. Whatever is installed and enabled has its default
 //! grants in every active company (`default_grants/`).
 //!
-//! The edge guards these routes; registry verifies the bearer of changes again, for the audit row's actor, and decides
-//! no rights. authz and org read its facts through the grants of its migration; edges follow `snapshot/`.
+//! The edge guards these routes; whoever changes something must be a superadmin here too: registry verifies the bearer again
+//! and asks authz for its platform role. authz and org read its facts through the grants of its migration; edges follow `snapshot/`.
 
 pub mod apps;
+mod backends;
 pub mod bundles;
 pub mod catalog;
 pub mod config;
@@ -57,6 +58,7 @@ pub async fn serve(
     let app = App::new(core.clone(), &config, &shipped, &stop);
     let pass = start::Pass { app: app.clone(), shipped, install };
     let pass = tokio::spawn(pass.at_start(hold, stop.clone()));
+    tokio::spawn(backends::run(app.clone(), stop.clone()));
     service::serve(core, router(app), listener, stop.clone(), config.service.drain_timeout).await;
     stop.cancel();
     pass.await.unwrap_or_else(|died| Err(ServeError::Unfit(format!("the start-up pass died: {died}"))))

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use axum::extract::FromRef;
-use service::Core;
+use contract::CorrelationId;
+use service::clients::authz::AuthzClient;
+use service::{ApiError, Caller, Core, PlatformRole, RoleAnswer};
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
 use crate::apps::rules::Reserved;
+use crate::backends::Backends;
 use crate::bundles::ShippedModule;
 use crate::snapshot::Follower;
 
@@ -17,6 +20,8 @@ pub struct App {
     pub(crate) core: Core,
     pub(crate) reserved: Arc<Reserved>,
     pub(crate) follower: Follower,
+    pub(crate) backends: Backends,
+    authz: AuthzClient,
     pub(crate) stop: CancellationToken,
 }
 
@@ -27,12 +32,29 @@ impl App {
         let module_keys = shipped.iter().map(|module| module.contract.manifest.key.clone()).collect();
         let reserved = Reserved { module_keys, idp_admin_client: config.idp_admin_client.clone() };
         let follower = Follower::start(core.pool.clone(), stop.clone());
-        Self { core, reserved: Arc::new(reserved), follower, stop: stop.clone() }
+        Self {
+            core,
+            reserved: Arc::new(reserved),
+            follower,
+            backends: Backends::new(&config.identity_url),
+            authz: AuthzClient::new(&config.authz_url),
+            stop: stop.clone(),
+        }
     }
 }
 
 impl FromRef<App> for Core {
     fn from_ref(app: &App) -> Self {
         app.core.clone()
+    }
+}
+
+impl PlatformRole for App {
+    async fn platform_role(
+        &self,
+        caller: &Caller,
+        correlation: &CorrelationId,
+    ) -> Result<RoleAnswer, ApiError> {
+        Ok(self.authz.platform_role(&caller.subject, correlation).await?)
     }
 }

@@ -28,6 +28,8 @@ const PARTS: [(&str, u16); 10] = [
 
 /// Port of the second edge, before the offset: no part of the platform has it or the one after it.
 const SECOND_GATEWAY: u16 = 8300;
+/// What opens the routes of operators.
+const OPERATOR: &str = "the-credential-of-an-operator";
 /// How long a part may take from its start until it is ready, on a busy machine.
 const START_LIMIT: Duration = Duration::from_mins(1);
 
@@ -194,7 +196,7 @@ impl Separate {
         let service = testkit::Api::at(([127, 0, 0, 1], self.port(8130)).into());
         let body = serde_json::json!({ "isActive": is_active, "operator": "e2e" });
         let path = format!("/internal/org/units/{company}/activity");
-        let reply = service.call(reqwest::Method::PUT, &path).json(body).send().await;
+        let reply = service.put(path).bearer(OPERATOR).json(body).send().await;
         assert_eq!(reply.status, 200, "{}", reply.text);
     }
 
@@ -221,6 +223,7 @@ impl Separate {
             ("PLATFORM_IDP_ADMIN_CLIENT_ID".to_owned(), "platform-admin".to_owned()),
             ("PLATFORM_IDP_ADMIN_CLIENT_SECRET".to_owned(), "end-to-end".to_owned()),
             ("PLATFORM_SUPERADMINS".to_owned(), "admin".to_owned()),
+            ("PLATFORM_OPERATOR_TOKEN".to_owned(), OPERATOR.to_owned()),
             ("PLATFORM_INSTALLED_MODULES".to_owned(), "timesheet,notification,helpdesk,docs".to_owned()),
         ];
         let database = [

@@ -26,6 +26,9 @@ use operator::Operator;
 /// The service client of the suite, and its secret.
 const SERVICE_CLIENT: &str = "crm-backend";
 const SERVICE_SECRET: &str = "a secret of the suite";
+/// A client that is declared after its app is registered, and its secret.
+const LATE_CLIENT: &str = "late-backend";
+const LATE_SECRET: &str = "another secret of the suite";
 /// Between a token and the answer that brings it.
 const SLOWEST_ANSWER_S: i64 = 5;
 /// The first reconcile runs beside the start; after it logins work.
@@ -50,6 +53,7 @@ async fn every_rule_of_authentication_holds_at_this_provider() {
     scene("refresh, and reuse refused", logins::refresh(&suite)).await;
     scene("logout", logins::logout(&suite)).await;
     scene("client credentials", services::client_credentials(&suite)).await;
+    scene("only a service account is an app's backend", services::impostors(&suite)).await;
     scene("administration is unreachable", services::administration(&suite)).await;
     scene("keys rotate while serving", keys::rotation(&suite)).await;
     scene("a disabled account", accounts::disabled(&suite)).await;
@@ -71,6 +75,7 @@ impl Suite {
         let mut all = vec![
             ("PLATFORM_SERVICE_CLIENTS", SERVICE_CLIENT),
             ("PLATFORM_SERVICE_CLIENT_SECRET_CRM_BACKEND", SERVICE_SECRET),
+            ("PLATFORM_SERVICE_CLIENT_SECRET_LATE_BACKEND", LATE_SECRET),
             ("PLATFORM_SUPERADMINS", "admin"),
         ];
         all.extend(variables.iter().map(|(name, value)| (*name, value.as_str())));

@@ -85,6 +85,15 @@ impl Operator {
         self.ask(Method::DELETE, &format!("/users/{user}"), None).await;
     }
 
+    /// Lets a client exchange users' passwords for tokens, or no more. Only Keycloak has that.
+    pub(super) async fn let_log_in(&self, client: &str, may: bool) {
+        let found = self.ask(Method::GET, &format!("/clients?clientId={client}"), None).await;
+        let mut found = found[0].clone();
+        found["directAccessGrantsEnabled"] = json!(may);
+        let path = format!("/clients/{}", found["id"].as_str().expect("an id"));
+        self.ask(Method::PUT, &path, Some(found)).await;
+    }
+
     /// A new signing key, active at once; the old one goes on verifying.
     pub(super) async fn rotate(&self) {
         if self.kind == Kind::BuiltIn {

@@ -1,7 +1,7 @@
 //! The provider's settings follow the configuration at every start.
 
 use super::operator::Kind;
-use super::{RECONCILED, SERVICE_CLIENT, SERVICE_SECRET, Suite};
+use super::{LATE_CLIENT, LATE_SECRET, RECONCILED, SERVICE_CLIENT, SERVICE_SECRET, Suite, access, services};
 use crate::harness::eventually;
 
 /// An origin that is there only while it is configured.
@@ -12,11 +12,13 @@ pub(super) async fn at_every_start(suite: &mut Suite) {
     let extra = format!("{EXTRA}/callback");
     assert_eq!(opens(suite, &extra).await, 400);
     assert_eq!(service_token(suite).await, 200);
-    restart(suite, EXTRA, "");
+    restart(suite, EXTRA, LATE_CLIENT);
     becomes(suite, "the extra address is registered", &extra, 200).await;
     let own = suite.browser().callback();
     assert_eq!(opens(suite, &own).await, 200, "the platform's own stays");
     assert_ne!(service_token(suite).await, 200, "a client that nobody declares is disabled");
+    let membership = services::membership(suite).await;
+    services::becomes_backend(&suite.api().with_token(&late_token(suite).await), &membership).await;
 
     restart(suite, "", SERVICE_CLIENT);
     becomes(suite, "the extra address is gone", &extra, 400).await;
@@ -55,6 +57,18 @@ async fn becomes(suite: &Suite, what: &str, address: &str, status: u16) {
 
 async fn opens(suite: &Suite, redirect: &str) -> u16 {
     suite.browser().authorize(&[("redirect_uri", redirect)]).await.status
+}
+
+/// The token of the client that was declared after its app was registered.
+async fn late_token(suite: &Suite) -> String {
+    let form =
+        [("grant_type", "client_credentials"), ("client_id", LATE_CLIENT), ("client_secret", LATE_SECRET)];
+    eventually("the late client is there", RECONCILED, || async {
+        let answer = suite.browser().token(&form).await;
+        if answer.status == 200 { Ok(()) } else { Err(answer.text) }
+    })
+    .await;
+    access(&suite.browser().token(&form).await.json())
 }
 
 async fn service_token(suite: &Suite) -> u16 {

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use contract::CorrelationId;
 use contract::decision::{AccessRequest, Decision, Reason};
+use contract::{CorrelationId, Subject};
 use http::{Method, StatusCode};
 
-use crate::client::{Call, Client, Unavailable};
+use crate::RoleAnswer;
+use crate::client::{Call, Client, Unavailable, encode_segment};
 
 /// How long a decision may take.
 const DECISION_BUDGET: Duration = Duration::from_millis(1_500);
@@ -45,5 +46,22 @@ impl AuthzClient {
             return Err(self.0.unavailable("a decision that contradicts itself".to_owned()));
         }
         Ok(decision)
+    }
+
+    /// Whether a subject holds the platform role now.
+    ///
+    /// # Errors
+    /// Anything but a 200 with a whole answer: the caller must refuse.
+    pub async fn platform_role(
+        &self,
+        subject: &Subject,
+        correlation: &CorrelationId,
+    ) -> Result<RoleAnswer, Unavailable> {
+        let path = format!("/internal/authz/superadmin/{}", encode_segment(subject.as_str()));
+        let answer = self.0.send(Call::new(Method::GET, path).correlation(correlation)).await?;
+        if answer.status != StatusCode::OK {
+            return Err(self.0.unavailable(format!("status {}", answer.status)));
+        }
+        self.0.data(&answer)
     }
 }

@@ -4,11 +4,14 @@
 
 mod app;
 mod audit;
+mod bootstrap;
 mod contention;
+mod database_tls;
 mod fetch;
 mod layers;
 mod listener;
 mod maven;
 mod org_client;
+mod own_server;
 mod probes;
 mod requests;

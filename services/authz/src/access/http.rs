@@ -1,15 +1,14 @@
-//! The handlers of the decision routes. `can` answers for the bearer only; the superadmin look-up is the edge's and
-//! answers for the subject in its path.
+//! The handlers of the decision routes, which answer for the bearer only.
 
 use std::time::Instant;
 
 use axum::extract::State;
 use axum::http::HeaderMap;
 use contract::Subject;
-use contract::decision::{AccessRequest, Decision, Evidence, MAX_BATCH_ITEMS, ObjectRef, Reason};
+use contract::decision::{AccessRequest, Decision, MAX_BATCH_ITEMS, ObjectRef, Reason};
 use contract::fields::{Fields, FromBody};
 use serde::Serialize;
-use service::{ApiError, Caller, Correlation, Data, PathParams, RawBody};
+use service::{ApiError, Caller, Correlation, Data, RawBody};
 use telemetry::traces::step;
 
 use super::Denial;
@@ -122,25 +121,6 @@ pub(super) async fn decide_and_audit(
         app.denials.write(denial).await?;
     }
     Ok(answers)
-}
-
-/// What the edge's guard asks before a route of superadmins.
-#[derive(Debug, Serialize)]
-pub struct SuperadminAnswer {
-    held: bool,
-    reason: Reason,
-    evidence: Vec<Evidence>,
-}
-
-/// `GET /internal/authz/superadmin/{kcSub}`: steps 1 to 4, not counted and not audited.
-pub async fn superadmin(
-    State(app): State<App>,
-    path: PathParams,
-) -> Result<Data<SuperadminAnswer>, ApiError> {
-    let subject = path.subject("kcSub").ok_or_else(|| ApiError::BadRequest("kcSub is no subject".into()))?;
-    let decided = decision::decide(&*app.engine, &subject, &decision::superadmin_request()).await?;
-    let Decision { allowed: held, reason, evidence } = decided;
-    Ok(Data(SuperadminAnswer { held, reason, evidence }))
 }
 
 fn refuse_other_actor(request: &AccessRequest, bearer: &Subject) -> Result<(), ApiError> {

@@ -4,6 +4,7 @@
 pub mod authzen;
 mod denials;
 pub mod explain;
+pub mod guards;
 pub mod http;
 pub mod objects;
 

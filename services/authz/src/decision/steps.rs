@@ -12,8 +12,9 @@ use super::reason::{Trail, Undecided, decision};
 use crate::engine::Known;
 use crate::facts::{Ask, Facts, Held, PlaceFacts, company_module, deciding_module};
 
-/// How old identity's last look at the provider may be: as old as an access token.
-const MAX_LOOK_AGE_S: f64 = 300.0;
+/// How old identity's last look at the provider may be: as old as an access token. A look in the future is none; a second
+/// is left to a clock that was set back a little.
+const LOOK_AGE_S: std::ops::RangeInclusive<f64> = -1.0..=300.0;
 
 /// Everything a step may look at.
 pub(super) struct Case<'a> {
@@ -116,7 +117,7 @@ fn subject_exists(case: &Case<'_>, _trail: &mut Trail) -> Verdict {
 
 /// What identity last saw is believed only as long as it is fresh.
 fn account_is_enabled(case: &Case<'_>, _trail: &mut Trail) -> Verdict {
-    let fresh = case.facts.look_age_s.is_some_and(|age| age <= MAX_LOOK_AGE_S);
+    let fresh = case.facts.look_age_s.is_some_and(|age| LOOK_AGE_S.contains(&age));
     match &case.facts.subject {
         _ if !fresh => Verdict::CannotSay("idp"),
         Some(subject) if subject.idp_enabled => Verdict::Pass,

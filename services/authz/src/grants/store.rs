@@ -13,13 +13,20 @@ use super::anchors::{Belongings, Key};
 use super::request::Tuple;
 use super::types::Sorted;
 
-/// The app whose backend a client of the identity provider is.
-pub(super) async fn app_of_client(pool: &PgPool, client: &str) -> sqlx::Result<Option<String>> {
-    let key = sqlx::query_scalar!(
-        r#"SELECT key AS "key!" FROM registry.module_facts WHERE service_client_id = $1"#,
+/// A registered app, and the account of its client where it is known.
+pub(super) struct App {
+    pub(super) key: String,
+    pub(super) account: Option<String>,
+}
+
+/// The app that a client of the identity provider belongs to.
+pub(super) async fn app_of_client(pool: &PgPool, client: &str) -> sqlx::Result<Option<App>> {
+    let app = sqlx::query_as!(
+        App,
+        r#"SELECT key AS "key!", service_subject AS account FROM registry.app_backends WHERE service_client_id = $1"#,
         client
     );
-    key.fetch_optional(pool).await
+    app.fetch_optional(pool).await
 }
 
 /// Keeps the catalog as it is until the transaction ends: registry takes this lock exclusively before it changes it.

@@ -1,12 +1,12 @@
-//! `POST /internal/authz/platform-roles`, `DELETE /internal/authz/platform-roles/{role}/{subjectId}`. The edge has asked
-//! for a superadmin before; the bearer is the audit row's actor.
+//! `POST /internal/authz/platform-roles`, `DELETE /internal/authz/platform-roles/{role}/{subjectId}`. The bearer must
+//! hold the role itself, whatever the edge has asked before; it is the audit row's actor.
 
 use axum::extract::State;
 use contract::Subject;
 use contract::decision::{MAX_NAME, SUPERADMIN};
 use contract::fields::{Fields, FromBody, Text};
 use serde::Serialize;
-use service::{ApiError, AuditedTx, Caller, Correlation, Data, PathParams, RawBody};
+use service::{ApiError, AuditedTx, Correlation, Data, PathParams, RawBody, Superadmin};
 
 use super::{Change, rules, store};
 use crate::App;
@@ -30,7 +30,7 @@ impl FromBody for PlatformRole {
 /// Gives the role; a holder keeps it (200, nothing written).
 pub async fn grant(
     State(app): State<App>,
-    caller: Caller,
+    caller: Superadmin,
     Correlation(correlation): Correlation,
     body: RawBody,
 ) -> Result<Data<PlatformRole>, ApiError> {
@@ -53,7 +53,7 @@ pub async fn grant(
 /// Takes the role, but never the last one.
 pub async fn revoke(
     State(app): State<App>,
-    caller: Caller,
+    caller: Superadmin,
     Correlation(correlation): Correlation,
     path: PathParams,
 ) -> Result<Data<PlatformRole>, ApiError> {

@@ -1,6 +1,10 @@
 //! The first superadmins. A start that finds no holder asks identity who the configured names are and gives them the
 //! role. Until somebody holds it the service is not ready, because nobody could administer the platform; with nobody
 //! named it cannot become ready and says so.
+//!
+//! A user name counts for an account that was there when the service started, and only until the provider has answered once:
+//! where people register themselves, a name that nobody has is anybody's later. From then on only subjects are looked for,
+//! which nobody chooses.
 
 use std::time::Duration;
 
@@ -47,6 +51,7 @@ pub(crate) async fn ensure_holder(
     config: &Config,
     hold: ReadinessHold,
 ) -> Result<(), ServeError> {
+    let started = core.clock.unix_seconds().saturating_mul(1_000);
     let holders = until_answered(|| holder_count(&core)).await;
     if holders > 0 {
         hold.release();
@@ -57,21 +62,33 @@ pub(crate) async fn ensure_holder(
         return Err(ServeError::Unfit(message.to_owned()));
     }
     let identity = Client::new("identity", &config.identity_url, RESOLVE_BUDGET);
-    grant_all(&core, &identity, config.superadmins.clone(), hold).await;
+    grant_all(&core, &identity, config.superadmins.clone(), started, hold).await;
     Ok(())
 }
 
-async fn grant_all(core: &Core, identity: &Client, mut names: Vec<String>, hold: ReadinessHold) {
-    let mut hold = Some(hold);
+/// `started`: in milliseconds since 1970.
+async fn grant_all(
+    core: &Core,
+    identity: &Client,
+    mut names: Vec<String>,
+    started: i64,
+    hold: ReadinessHold,
+) {
+    let (mut hold, mut existed_at) = (Some(hold), Some(started));
     let mut pause = FIRST_PAUSE;
     loop {
-        match attempt(core, identity, &names).await {
+        match attempt(core, identity, &names, existed_at).await {
             Ok(Progress::Done) => {
                 release(&mut hold);
                 return;
             }
             Ok(Progress::Missing(missing)) => {
-                tracing::error!(names = ?missing, "PLATFORM_SUPERADMINS names accounts that cannot be found");
+                // The provider has answered: whoever takes one of these names from now on is not who was meant.
+                existed_at = None;
+                tracing::error!(
+                    names = ?missing,
+                    "PLATFORM_SUPERADMINS names accounts that did not exist when authz started: name their subjects, or start authz again once they exist"
+                );
                 if missing.len() < names.len() {
                     release(&mut hold);
                 }
@@ -90,8 +107,13 @@ fn release(hold: &mut Option<ReadinessHold>) {
     }
 }
 
-async fn attempt(core: &Core, identity: &Client, names: &[String]) -> Result<Progress, ApiError> {
-    let resolved = resolve(identity, names).await?;
+async fn attempt(
+    core: &Core,
+    identity: &Client,
+    names: &[String],
+    existed_at: Option<i64>,
+) -> Result<Progress, ApiError> {
+    let resolved = resolve(identity, names, existed_at).await?;
     let subject_of = |name: &String| {
         let found = resolved.iter().find(|one| one.name == *name);
         found.and_then(|one| one.kc_sub.clone())
@@ -102,8 +124,16 @@ async fn attempt(core: &Core, identity: &Client, names: &[String]) -> Result<Pro
     Ok(if missing.is_empty() { Progress::Done } else { Progress::Missing(missing) })
 }
 
-async fn resolve(identity: &Client, names: &[String]) -> Result<Vec<Resolved>, Unavailable> {
-    let call = Call::new(Method::POST, "/internal/identity/users/resolve").json(&json!({ "names": names }));
+async fn resolve(
+    identity: &Client,
+    names: &[String],
+    existed_at: Option<i64>,
+) -> Result<Vec<Resolved>, Unavailable> {
+    let question = existed_at.map_or_else(
+        || json!({ "names": names }),
+        |existed_at| json!({ "names": names, "existedAt": existed_at }),
+    );
+    let call = Call::new(Method::POST, "/internal/identity/users/resolve").json(&question);
     let answer = identity.send(call).await?;
     if answer.status != StatusCode::OK {
         return Err(identity.unavailable(format!("status {}", answer.status)));

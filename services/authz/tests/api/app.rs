@@ -3,7 +3,7 @@
 use authz::engine::SqlEngine;
 use contract::id::CompanyId;
 use serde_json::{Value, json};
-use service::config::DatabaseConfig;
+use service::config::{DatabaseConfig, DatabaseTls};
 use sqlx::{AssertSqlSafe, PgPool};
 use testkit::{Api, OpenApi, Reply, Stub, TestDatabase, TokenIssuer};
 use tokio::net::TcpListener;
@@ -127,6 +127,7 @@ pub(crate) fn engine(database: &TestDatabase, budget: i64) -> SqlEngine {
         role: "platform_authz".to_owned(),
         password: database.password().to_owned(),
         max_connections: 2,
+        tls: DatabaseTls::default(),
     };
     SqlEngine::connect(&config, budget)
 }
@@ -193,13 +194,15 @@ impl Rows {
         self.tuple(&format!("company:{company}#member@user:{subject}"), "org").await;
     }
 
-    /// An app, installed and enabled, with its relations and features.
+    /// An app, installed and enabled, with its relations and features. Its client is named like it, and the client's account
+    /// is `account-of-<key>`.
     pub(crate) async fn app(&self, key: &str, relations: &Value, features: &[&str]) {
         let fragment = json!({ "relations": relations });
         self.run(format!(
             "INSERT INTO registry.modules(key, kind, display_name, version, installed, enabled, manifest, fragment,
-                 content_hash, service_client_id)
-             VALUES ('{key}', 'app', '{key}', '1.0.0', true, true, '{{}}', '{fragment}', sha256('{key}'), '{key}')"
+                 content_hash, service_client_id, service_subject)
+             VALUES ('{key}', 'app', '{key}', '1.0.0', true, true, '{{}}', '{fragment}', sha256('{key}'), '{key}',
+                 'account-of-{key}')"
         ))
         .await;
         for feature in features {

@@ -293,21 +293,46 @@ async fn limits_of_the_shape() {
 async fn an_apps_backend_grants_on_its_own_types_only() {
     let world = World::start().await;
     let rows = world.app.rows();
-    rows.subject("service-account").await;
-    let token = world.app.issuer.service_account("service-account", "crm");
+    rows.subject("account-of-crm").await;
+    let token = world.app.issuer.service_account("account-of-crm", "crm");
     let ask = async |tuples: &[&str]| {
         let reply = world.app.ask_with(&token, "POST", GRANTS, world.body("grant", tuples)).await;
         (reply.status, reply.body["error"]["details"]["reason"].as_str().unwrap_or_default().to_owned())
     };
     let denied = |reason: &str| (403, reason.to_owned());
     assert_eq!(ask(&[ANCHOR, OWNER]).await, denied("COMPANY_MEMBERSHIP_REQUIRED"), "like anybody else");
-    rows.member(world.company, "service-account").await;
+    rows.member(world.company, "account-of-crm").await;
     assert_eq!(ask(&[ANCHOR, OWNER]).await, (200, String::new()));
     for other in ["erp_order:1#owner@user:alice", "company_module:{c}/erp#member@user:alice"] {
         assert_eq!(ask(&[OWNER, other]).await, denied("TYPE_OF_ANOTHER_APP"), "{other}");
     }
     let tier = "company_module:{c}/crm#member@user:alice";
     assert_eq!(ask(&[tier]).await, denied("ENGINE_DENIED"), "its own module, without being administrator");
+}
+
+#[tokio::test]
+async fn a_token_of_an_apps_client_that_is_not_its_accounts_gives_its_user_nothing() {
+    let world = World::start().await;
+    let rows = world.app.rows();
+    rows.subject("account-of-crm").await;
+    rows.member(world.company, "account-of-crm").await;
+    let ask = async |subject: &str, client: &str| {
+        let token = world.app.issuer.token(subject).claim("azp", client).sign();
+        let reply = world.app.ask_with(&token, "POST", GRANTS, world.body("grant", &[ANCHOR, OWNER])).await;
+        (reply.status, reply.body["error"]["details"]["reason"].as_str().unwrap_or_default().to_owned())
+    };
+    let (done, refused) = ((200, String::new()), (403, "NOT_THE_APPS_ACCOUNT".to_owned()));
+    let before = world.granted().await;
+    assert_eq!(ask("alice", "crm").await, refused, "a member whom the app's client logged in");
+    assert_eq!(ask("boss", "crm").await, refused, "and the module's administrator");
+    assert_eq!(ask("account-of-crm", "erp").await, refused, "the account with another app's client");
+    rows.run("UPDATE registry.modules SET service_subject = NULL").await;
+    assert_eq!(ask("account-of-crm", "crm").await, refused, "while nobody knows the account");
+    assert_eq!(world.granted().await, before);
+    rows.run("UPDATE registry.modules SET service_subject = 'account-of-' || key").await;
+    assert_eq!(ask("account-of-crm", "crm").await, done, "the account itself");
+    assert_eq!(ask("alice", "platform-frontend").await, done, "alice, whose module asks with her token");
+    assert_eq!(ask("root", "crm").await, done, "a superadmin, whatever client made the token");
 }
 
 #[tokio::test]

@@ -105,7 +105,7 @@ async fn an_unknown_feature_of_an_app_is_422_before_the_first_step() {
         assert_eq!(app.reason("stranger", asked(known)).await, "AUTH_USER_NOT_FOUND", "{known}");
     }
     rows.run(
-        "UPDATE registry.modules SET kind = 'module', service_client_id = NULL, port = 8150 WHERE key = 'crm'",
+        "UPDATE registry.modules SET kind = 'module', service_client_id = NULL, service_subject = NULL, port = 8150 WHERE key = 'crm'",
     )
     .await;
     assert_eq!(

@@ -45,7 +45,10 @@ async fn named_accounts_get_the_role_once_identity_answers_and_only_then_is_it_r
     until_ready(&app, 200).await;
     assert_eq!(holders(&app.rows()).await, ["sub-of-admin", "sub-of-eve"]);
     let asked = app.identity.requests().pop().expect("identity was asked");
-    assert_eq!(asked.body, json!({ "names": ["admin", "sub-of-eve"] }));
+    assert_eq!(asked.body["names"], json!(["admin", "sub-of-eve"]));
+    let started = asked.body["existedAt"].as_i64().expect("a moment");
+    let first = app.identity.requests()[0].body["existedAt"].as_i64();
+    assert_eq!(first, Some(started), "the moment of the start, however often it asks");
     let audit: Vec<_> = app.audit().await.iter().map(|row| row["actor"].clone()).collect();
     assert_eq!(audit, ["system:bootstrap", "system:bootstrap"]);
     let ledger: Vec<Value> =
@@ -60,7 +63,7 @@ async fn named_accounts_get_the_role_once_identity_answers_and_only_then_is_it_r
 }
 
 #[tokio::test]
-async fn nobody_found_is_not_ready_and_a_name_found_later_gets_the_role() {
+async fn nobody_found_is_not_ready_and_a_subject_found_later_gets_the_role() {
     let app = empty().await;
     let entry = |name: &str, sub: Option<&str>| json!({ "name": name, "kcSub": sub });
     app.identity.answer(
@@ -69,11 +72,17 @@ async fn nobody_found_is_not_ready_and_a_name_found_later_gets_the_role() {
         200,
         json!({ "data": [entry("admin", None), entry("sub-of-eve", None)] }),
     );
-    while app.identity.requests().len() < 2 {
-        tokio::task::yield_now().await;
-    }
+    let asked_without_a_moment = async {
+        while app.identity.requests().last().is_none_or(|asked| asked.body.get("existedAt").is_some()) {
+            tokio::task::yield_now().await;
+        }
+    };
+    let once_answered = tokio::time::timeout(Duration::from_secs(20), asked_without_a_moment).await;
+    once_answered.expect("only subjects count once the provider has answered");
     assert_eq!(app.api.get("/ready").send().await.status, 503);
     assert_eq!(holders(&app.rows()).await, Vec::<String>::new());
+    let first = &app.identity.requests()[0].body;
+    assert!(first["existedAt"].is_i64(), "before that, names of accounts that were there: {first}");
     let one = json!({ "data": [entry("admin", Some("a")), entry("sub-of-eve", None)] });
     app.identity.answer("POST", RESOLVE, 200, one);
     until_ready(&app, 200).await;

@@ -1,5 +1,6 @@
-//! The look-up behind the edge's superadmin guard.
+//! The look-ups behind the edge's guards: the platform role, and a company's directory.
 
+use contract::id::CompanyId;
 use serde_json::json;
 
 use crate::app::{App, Rows, evidence};
@@ -19,6 +20,7 @@ async fn steps_one_to_four_decide_without_a_bearer_uncounted_and_unaudited() {
     let (status, held) = look_up(&app, "root").await;
     assert_eq!((status, &held["held"], &held["reason"]), (200, &json!(true), &json!("ALLOWED")));
     assert_eq!(evidence(&held["evidence"], "platformRole"), "platform-superadmin held");
+    assert_eq!(held["accountActive"], true);
     for (change, subject, reason) in [
         ("SELECT 1", "alice", "PLATFORM_ROLE_REQUIRED"),
         ("SELECT 1", "nobody%20known", "AUTH_USER_NOT_FOUND"),
@@ -36,6 +38,7 @@ async fn steps_one_to_four_decide_without_a_bearer_uncounted_and_unaudited() {
             (200, &json!(false), &json!(reason)),
             "{subject}"
         );
+        assert_eq!(answer["accountActive"], json!(reason == "PLATFORM_ROLE_REQUIRED"), "{reason}");
     }
     assert!(app.audit().await.is_empty());
     let metrics = app.api.get("/metrics").send().await.text;
@@ -51,4 +54,75 @@ async fn what_cannot_be_decided_is_503_and_what_is_no_subject_400() {
     app.rows().look(301).await;
     assert_eq!(look_up(&app, "root").await.0, 503);
     assert_eq!(look_up(&app, &"x".repeat(256)).await.0, 400);
+}
+
+/// `held reason` of a subject at a company's directory.
+async fn directory(app: &App, company: CompanyId, subject: &str) -> String {
+    let path = format!("/internal/authz/directory/{company}/{subject}");
+    let reply = app.api.get(&path).send().await;
+    app.document().check("GET", &path, &reply);
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    format!("{} {}", reply.data()["held"], reply.data()["reason"].as_str().expect("a reason"))
+}
+
+#[tokio::test]
+async fn the_directory_is_open_to_steps_one_to_five_and_to_superadmins() {
+    let app = App::start().await;
+    let rows: Rows = app.rows();
+    let company = rows.company().await;
+    for subject in ["alice", "bob"] {
+        rows.subject(subject).await;
+    }
+    rows.member(company, "alice").await;
+    assert_eq!(directory(&app, company, "alice").await, "true ALLOWED");
+    assert_eq!(directory(&app, company, "bob").await, "false COMPANY_MEMBERSHIP_REQUIRED");
+    assert_eq!(directory(&app, company, "stranger").await, "false AUTH_USER_NOT_FOUND");
+    let users =
+        |change: &str| format!("UPDATE identity.users SET {change} WHERE kc_sub IN ('alice', 'root')");
+    for (change, back, refused, root) in [
+        (users("lifecycle = 'suspended'"), users("lifecycle = 'active'"), "USER_LIFECYCLE_DISABLED", false),
+        (users("idp_enabled = false"), users("idp_enabled = true"), "IDP_DISABLED", false),
+        (
+            "UPDATE org.units SET is_active = false".to_owned(),
+            "UPDATE org.units SET is_active = true".to_owned(),
+            "COMPANY_INACTIVE",
+            true,
+        ),
+        (
+            "UPDATE org.members SET is_active = false".to_owned(),
+            "UPDATE org.members SET is_active = true".to_owned(),
+            "COMPANY_ACCESS_BLOCKED",
+            true,
+        ),
+    ] {
+        rows.run(change).await;
+        assert_eq!(directory(&app, company, "alice").await, format!("false {refused}"));
+        assert_eq!(
+            directory(&app, company, "root").await.starts_with("true"),
+            root,
+            "a superadmin: {refused}"
+        );
+        rows.run(back).await;
+        assert_eq!(directory(&app, company, "alice").await, "true ALLOWED", "and again: {refused}");
+    }
+    assert_eq!(directory(&app, CompanyId::mint(), "root").await, "true ALLOWED", "in no company at all");
+    assert_eq!(directory(&app, CompanyId::mint(), "alice").await, "false COMPANY_INACTIVE");
+    assert!(app.audit().await.is_empty(), "a question of the edge is no decision");
+}
+
+#[tokio::test]
+async fn a_directory_that_cannot_be_decided_is_503_and_a_malformed_question_400() {
+    let app = App::start().await;
+    let company = app.rows().company().await;
+    let ask = async |path: String| {
+        let reply = app.api.get(&path).send().await;
+        app.document().check("GET", &path, &reply);
+        (reply.status, reply.code().to_owned())
+    };
+    let malformed = (400, "BAD_REQUEST".to_owned());
+    assert_eq!(ask("/internal/authz/directory/x/root".to_owned()).await, malformed);
+    assert_eq!(ask(format!("/internal/authz/directory/{company}/{}", "x".repeat(256))).await, malformed);
+    app.rows().look(301).await;
+    let unavailable = (503, "AUTHORIZATION_UNAVAILABLE".to_owned());
+    assert_eq!(ask(format!("/internal/authz/directory/{company}/root")).await, unavailable);
 }

@@ -19,13 +19,17 @@ fn refused(reply: &Reply, dependency: &str, step: usize) {
 }
 
 #[tokio::test]
-async fn a_look_at_the_provider_that_is_old_or_missing_is_503_at_step_two() {
+async fn a_look_at_the_provider_that_is_old_or_missing_or_in_the_future_is_503_at_step_two() {
     let app = App::start().await;
     let rows = app.rows();
     let company = rows.company().await;
     rows.look(301).await;
     refused(&app.can("root", in_company(company)).await, "idp", 2);
     rows.look(290).await;
+    assert_eq!(app.reason("root", in_company(company)).await, "COMPANY_MEMBERSHIP_REQUIRED");
+    rows.look(-3_600).await;
+    refused(&app.can("root", in_company(company)).await, "idp", 2);
+    rows.look(0).await;
     assert_eq!(app.reason("root", in_company(company)).await, "COMPANY_MEMBERSHIP_REQUIRED");
     rows.run("DELETE FROM identity.provider_look").await;
     refused(&app.can("root", in_company(company)).await, "idp", 2);
@@ -36,7 +40,8 @@ async fn a_look_at_the_provider_that_is_old_or_missing_is_503_at_step_two() {
     );
     let denied: Vec<Value> =
         app.audit().await.into_iter().map(|row| row["payload"]["reason"].clone()).collect();
-    assert_eq!(denied, ["COMPANY_MEMBERSHIP_REQUIRED", "AUTH_USER_NOT_FOUND"], "a 503 is no denial");
+    let membership = "COMPANY_MEMBERSHIP_REQUIRED";
+    assert_eq!(denied, [membership, membership, "AUTH_USER_NOT_FOUND"], "a 503 is no denial");
 }
 
 #[tokio::test]

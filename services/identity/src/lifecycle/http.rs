@@ -1,9 +1,9 @@
-//! `PUT /internal/identity/users/{kcSub}/lifecycle`, which only the operator's tool calls.
+//! `PUT /internal/identity/users/{kcSub}/lifecycle`, for the operator's credential.
 
 use axum::extract::State;
 use contract::{CorrelationId, Subject};
 use serde_json::json;
-use service::{ApiError, AuditEvent, AuditedTx, Correlation, Data, PathParams, RawBody};
+use service::{ApiError, AuditEvent, AuditedTx, Correlation, Data, Operator, PathParams, RawBody};
 
 use super::rules::{Lifecycle, LifecycleChange};
 use super::store;
@@ -13,6 +13,7 @@ use crate::users::rules::User;
 /// Moves a subject to another state.
 pub(crate) async fn change(
     State(app): State<App>,
+    _operator: Operator,
     path: PathParams,
     Correlation(id): Correlation,
     body: RawBody,

@@ -71,11 +71,12 @@ pub(super) async fn apply(
         .collect())
 }
 
-/// Stores the time of a complete look: when it began, for what it saw first is as old as that.
+/// Stores the time of a complete look: when it began, for what it saw first is as old as that. A time that has not come yet
+/// (the database's clock went back) is replaced: it says nothing, and would say so until it comes.
 pub(super) async fn stamp(conn: &mut PgConnection, age_seconds: f64) -> sqlx::Result<()> {
     sqlx::query!(
         "INSERT INTO identity.provider_look(at) VALUES (now() - make_interval(secs => $1))
-             ON CONFLICT (one) DO UPDATE SET at = greatest(provider_look.at, excluded.at)",
+             ON CONFLICT (one) DO UPDATE SET at = CASE WHEN provider_look.at BETWEEN excluded.at AND now() THEN provider_look.at ELSE excluded.at END",
         age_seconds
     )
     .execute(conn)

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 /// How the provider names the users that stand for service clients.
-const SERVICE_PREFIX: &str = "service-account-";
+pub(crate) const SERVICE_PREFIX: &str = "service-account-";
 
 /// One account of the provider. An answer without `id` or `enabled` is no answer.
 #[derive(Clone, Debug, Deserialize)]
@@ -22,6 +22,11 @@ pub struct Account {
     pub first_name: Option<String>,
     /// Display data.
     pub last_name: Option<String>,
+    /// When it was made, in milliseconds since 1970 by the provider's clock.
+    pub created_timestamp: Option<i64>,
+    /// Only the built-in provider says so: nobody registers there.
+    #[serde(default)]
+    pub made_by_operator: bool,
 }
 
 impl Account {
@@ -32,6 +37,12 @@ impl Account {
         let names: Vec<&str> =
             names.into_iter().flatten().map(str::trim).filter(|name| !name.is_empty()).collect();
         (!names.is_empty()).then(|| names.join(" "))
+    }
+
+    /// Whether it was there at `unix_millis`, or nobody but an operator can have made it.
+    #[must_use]
+    pub fn existed_at(&self, unix_millis: i64) -> bool {
+        self.made_by_operator || self.created_timestamp.is_some_and(|made| made <= unix_millis)
     }
 
     /// Whether it is a service client's.

@@ -3,8 +3,10 @@
 
 mod account;
 mod admin;
+mod client;
 mod manage;
 mod token;
 
 pub use account::Account;
+pub(crate) use account::SERVICE_PREFIX;
 pub use admin::{Provider, ProviderConfig};

@@ -1,7 +1,7 @@
 //! `/internal/identity/users…`, the reads.
 
 use axum::extract::State;
-use service::{ApiError, Data, PathParams, RawBody};
+use service::{ApiError, Data, Operator, PathParams, RawBody};
 
 use super::rules::{DisplayEntry, LookupRequest, MAX_LOOK_AGE_SECONDS, SubjectState, User};
 use super::store;
@@ -14,9 +14,13 @@ pub(crate) async fn one(State(app): State<App>, path: PathParams) -> Result<Data
     store::find(&app.core.pool, &subject).await?.map(Data).ok_or_else(unknown)
 }
 
-/// A subject's state, for operators. authz reads the facts view instead, by the same rule: without a recent look at the
+/// A subject's state, for the operator's credential. authz reads the facts view instead, by the same rule: without a recent look at the
 /// provider there is no answer.
-pub(crate) async fn state(State(app): State<App>, path: PathParams) -> Result<Data<SubjectState>, ApiError> {
+pub(crate) async fn state(
+    State(app): State<App>,
+    _operator: Operator,
+    path: PathParams,
+) -> Result<Data<SubjectState>, ApiError> {
     let subject = path.subject("kcSub").ok_or(ApiError::NotFound("user".into()))?;
     let state = store::state(&app.core.pool, &subject, MAX_LOOK_AGE_SECONDS).await?;
     state.map(Data).ok_or_else(|| ApiError::unavailable("idp"))

@@ -1,5 +1,7 @@
 //! `POST /internal/identity/users/resolve`: names that an operator wrote down become subjects with a record, so that a
-//! role can be given to somebody who has not logged in yet.
+//! role can be given to somebody who has not logged in yet. A user name counts for an account that was there at the moment
+//! that the caller names: where people register themselves, a name that nobody had then is anybody's now. A subject counts
+//! whenever it is found: nobody chooses one.
 
 use axum::extract::State;
 use contract::{CorrelationId, Subject};
@@ -7,7 +9,7 @@ use service::{ApiError, Correlation, Data, RawBody};
 
 use super::rules::{ResolveRequest, Resolved};
 use crate::App;
-use crate::provider::Account;
+use crate::provider::{Account, SERVICE_PREFIX};
 use crate::provision::provision_known;
 use crate::provision::rules::{AccountState, NewUser};
 
@@ -20,26 +22,37 @@ pub(crate) async fn resolve(
     Correlation(id): Correlation,
     body: RawBody,
 ) -> Result<Data<Vec<Resolved>>, ApiError> {
-    let ResolveRequest(names) = body.parse()?;
+    let ResolveRequest { names, existed_at } = body.parse()?;
     let mut resolved = Vec::with_capacity(names.len());
     for name in names {
-        let kc_sub = resolve_one(&app, &id, name.as_str()).await?;
+        let kc_sub = resolve_one(&app, &id, name.as_str(), existed_at).await?;
         resolved.push(Resolved { name: name.into(), kc_sub });
     }
     Ok(Data(resolved))
 }
 
-async fn resolve_one(app: &App, id: &CorrelationId, name: &str) -> Result<Option<Subject>, ApiError> {
-    let Some(account) = account(app, name).await? else { return Ok(None) };
+async fn resolve_one(
+    app: &App,
+    id: &CorrelationId,
+    name: &str,
+    existed_at: Option<i64>,
+) -> Result<Option<Subject>, ApiError> {
+    let Some(account) = account(app, name, existed_at).await? else { return Ok(None) };
     let Some(user) = NewUser::of_account(&account) else { return Ok(None) };
     provision_known(app, ACTOR, id, &user, AccountState::of(Some(&account))).await?;
     Ok(Some(user.subject))
 }
 
-/// The subject comes first: a user can choose a login name, nobody can choose a subject.
-async fn account(app: &App, name: &str) -> Result<Option<Account>, ApiError> {
-    match app.provider.account(name).await? {
-        Some(account) => Ok(Some(account)),
-        None => Ok(app.provider.account_named(name).await?),
+/// The subject comes first: a user can choose a login name, nobody can choose a subject. The account of a service client is
+/// found by its client, which an operator declared, and not by a name that only looks like it.
+async fn account(app: &App, name: &str, existed_at: Option<i64>) -> Result<Option<Account>, ApiError> {
+    if let Some(account) = app.provider.account(name).await? {
+        return Ok(Some(account));
     }
+    let Some(moment) = existed_at else { return Ok(None) };
+    if let Some(client) = name.strip_prefix(SERVICE_PREFIX) {
+        return Ok(app.provider.service_account(client).await?);
+    }
+    let found = app.provider.account_named(name).await?;
+    Ok(found.filter(|account| account.existed_at(moment)))
 }

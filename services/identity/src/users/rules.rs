@@ -11,6 +11,8 @@ use crate::texts::texts;
 pub(crate) const MAX_LOOKUP: usize = 200;
 /// Most names of one resolve: each may cost two questions to the provider.
 pub(crate) const MAX_RESOLVE: usize = 100;
+/// The last millisecond of the year 9999, past which no clock of a provider goes.
+const LAST_MOMENT: i64 = 253_402_300_799_999;
 /// A look at the provider older than this says nothing any more: as long as an access token lives.
 pub(crate) const MAX_LOOK_AGE_SECONDS: f64 = 300.0;
 
@@ -58,13 +60,20 @@ impl FromBody for LookupRequest {
     }
 }
 
-/// Body of resolve: login names or subjects, which have the same limit.
+/// Body of resolve.
 #[derive(Debug)]
-pub(crate) struct ResolveRequest(pub(crate) Vec<Subject>);
+pub(crate) struct ResolveRequest {
+    /// Login names or subjects, which have the same limit.
+    pub(crate) names: Vec<Subject>,
+    /// Milliseconds since 1970; a login name counts for an account that was there then, and without it for none.
+    pub(crate) existed_at: Option<i64>,
+}
 
 impl FromBody for ResolveRequest {
     fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
-        texts(fields, "names", MAX_RESOLVE, Subject::parse).map(Self)
+        let names = texts(fields, "names", MAX_RESOLVE, Subject::parse);
+        let existed_at = fields.optional_integer("existedAt", 0..=LAST_MOMENT);
+        Some(Self { names: names?, existed_at: existed_at? })
     }
 }
 

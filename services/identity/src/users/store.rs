@@ -37,7 +37,7 @@ pub(crate) async fn state(
     let row = sqlx::query!(
         r#"SELECT l.at, u.idp_enabled AS "idp_enabled?", u.lifecycle AS "lifecycle?"
              FROM identity.provider_look l LEFT JOIN identity.users u ON u.kc_sub = $1
-            WHERE l.at > now() - make_interval(secs => $2)"#,
+            WHERE l.at BETWEEN now() - make_interval(secs => $2) AND now() + interval '1 s'"#,
         subject.as_str(),
         max_age_seconds,
     )

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::json;
 
-use crate::support::{Identity, fields};
+use crate::support::{Identity, OPERATOR, fields};
 
 #[tokio::test]
 async fn a_body_is_json_of_limited_size_without_nul() {
@@ -14,7 +14,7 @@ async fn a_body_is_json_of_limited_size_without_nul() {
         (Method::POST, "/internal/identity/users/resolve"),
         (Method::PUT, "/internal/identity/users/alice/lifecycle"),
     ] {
-        let call = || identity.api.call(method.clone(), path);
+        let call = || identity.api.call(method.clone(), path).bearer(OPERATOR);
         let json = || call().header("content-type", "application/json");
         for bad in ["{", "[]", "null", ""] {
             let reply = identity.checked(method.as_str(), path, json().body(bad)).await;
@@ -39,9 +39,32 @@ async fn every_documented_route_is_there() {
     for operation in testkit::OpenApi::parse(identity::OPENAPI).operations() {
         let (method, path) = operation.split_once(' ').expect("a method and a path");
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
-        let reply = identity.send(method, &path.replace("{kcSub}", "nobody"), None).await;
+        let reply = identity
+            .send(method, &path.replace("{kcSub}", "nobody").replace("{clientId}", "nobody"), None)
+            .await;
         assert_ne!(reply.status, 405, "{operation}");
     }
     assert_eq!(identity.api.get("/internal/identity/nothing").send().await.status, 404);
     assert_eq!(identity.api.get("/internal/identity/provision").send().await.status, 405);
+}
+
+#[tokio::test]
+async fn operators_routes_open_to_the_operators_credential_and_to_nothing_else() {
+    let identity = Identity::start().await;
+    identity.known("alice").await;
+    let path = |tail: &str| format!("/internal/identity/users/alice/{tail}");
+    let body = json!({ "state": "suspended", "reason": "r", "operator": "root" });
+    for (method, path) in [(Method::PUT, path("lifecycle")), (Method::GET, path("state"))] {
+        let call = || identity.api.call(method.clone(), &path).json(body.clone());
+        let rows = identity.audit().await;
+        let bare = identity.checked(method.as_str(), &path, call()).await;
+        assert_eq!((bare.status, bare.code()), (401, "AUTH_TOKEN_MISSING"), "{path}");
+        for wrong in ["x", &OPERATOR[1..], &format!("{OPERATOR}x")] {
+            let reply = identity.checked(method.as_str(), &path, call().bearer(wrong)).await;
+            assert_eq!((reply.status, reply.code()), (401, "AUTH_TOKEN_INVALID"), "{path} {wrong}");
+        }
+        assert_eq!(identity.audit().await, rows, "what is refused changes nothing");
+        let reply = identity.checked(method.as_str(), &path, call().bearer(OPERATOR)).await;
+        assert_eq!(reply.status, 200, "{path}");
+    }
 }

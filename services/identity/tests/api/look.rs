@@ -156,3 +156,18 @@ async fn the_loop_looks_at_once_goes_on_and_heals() {
     identity.provider.delete("alice");
     until("alice is gone", || async { !identity.is_enabled("alice").await }).await;
 }
+
+#[tokio::test]
+async fn a_look_in_the_future_is_none_and_the_next_one_replaces_it() {
+    let identity = Identity::start().await;
+    identity.known("alice").await;
+    identity.age_look(-3_600.0).await;
+    assert_eq!(identity.get("/internal/identity/users/alice/state").await.status, 503);
+    identity.quick_look().await.expect("a look");
+    assert!((0.0..60.0).contains(&identity.look_age().await), "not an hour from now");
+    assert_eq!(identity.get("/internal/identity/users/alice/state").await.status, 200);
+    // A look that began before the last one does not make it older.
+    let age = identity.look_age().await;
+    identity.quick_look().await.expect("a look");
+    assert!(identity.look_age().await <= age + 60.0);
+}

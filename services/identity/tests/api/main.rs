@@ -15,5 +15,6 @@ mod provider;
 mod provision;
 mod reconcile;
 mod resolve;
+mod service_accounts;
 mod support;
 mod users;

@@ -19,6 +19,8 @@ pub(crate) struct Provider {
 #[derive(Default)]
 struct State {
     accounts: BTreeMap<String, Value>,
+    /// Clients by their id in the realm: `clientId`, and the account of those that have one.
+    clients: BTreeMap<String, (String, Option<String>)>,
     deleted: Vec<String>,
     token: u32,
 }
@@ -41,6 +43,22 @@ impl Provider {
             Some(account) => (200, account.clone()),
             None => (404, json!({ "error": "User not found" })),
         });
+        self.on("/clients", |state, request| {
+            let wanted = parameter(&request.query, "clientId");
+            let rows = state.clients.iter().filter(|(_, (client, _))| Some(client) == wanted.as_ref());
+            let row = |(id, (client, account)): (&String, &(String, Option<String>))| {
+                json!({ "id": id, "clientId": client, "serviceAccountsEnabled": account.is_some() })
+            };
+            (200, rows.map(row).collect())
+        });
+        self.on("/clients/*", |state, request| {
+            let id = request.path.trim_end_matches("/service-account-user").rsplit('/').next();
+            let account = id.and_then(|id| state.clients.get(id)).and_then(|(_, account)| account.as_ref());
+            match account.and_then(|account| state.accounts.get(account)) {
+                Some(account) => (200, account.clone()),
+                None => (400, json!({ "error": "Service account not enabled for the client" })),
+            }
+        });
         self.on("/admin-events", |state, request| {
             let events = state
                 .deleted
@@ -52,7 +70,7 @@ impl Provider {
 
     /// Answers every admin route with this status.
     pub(crate) fn fail(&self, status: u16) {
-        for path in ["/users", "/users/*", "/admin-events"] {
+        for path in ["/users", "/users/*", "/clients", "/clients/*", "/admin-events"] {
             self.stub.answer("GET", &format!("{ADMIN}{path}"), status, json!({}));
         }
     }
@@ -66,9 +84,26 @@ impl Provider {
     pub(crate) fn account(&self, id: &str, username: &str, enabled: bool) {
         let account = json!({
             "id": id, "username": username, "enabled": enabled, "email": format!("{username}@example.org"),
-            "firstName": username, "lastName": "Example"
+            "firstName": username, "lastName": "Example", "createdTimestamp": 1_000
         });
         self.state().accounts.insert(id.to_owned(), account);
+    }
+
+    /// Sets when an account was made; `None`: it does not say.
+    pub(crate) fn made_at(&self, id: &str, unix_millis: Option<i64>) {
+        let mut state = self.state();
+        let account = state.accounts.get_mut(id).expect("it is there");
+        account["createdTimestamp"] = json!(unix_millis);
+    }
+
+    /// Says that nobody but an operator makes accounts here, as the built-in provider does.
+    pub(crate) fn made_by_operator(&self, id: &str) {
+        self.state().accounts.get_mut(id).expect("it is there")["madeByOperator"] = json!(true);
+    }
+
+    /// Adds or replaces a client, with an account of its own or without.
+    pub(crate) fn client(&self, id: &str, client_id: &str, account: Option<&str>) {
+        self.state().clients.insert(id.to_owned(), (client_id.to_owned(), account.map(ToOwned::to_owned)));
     }
 
     pub(crate) fn delete(&self, id: &str) {

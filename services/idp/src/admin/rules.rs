@@ -64,6 +64,8 @@ pub(crate) fn user(user: &User) -> Value {
         "disableableCredentialTypes": [],
         "requiredActions": [],
         "notBefore": 0,
+        // Not of Keycloak: nobody registers here, so an account is as old as the operator's configuration.
+        "madeByOperator": true,
     });
     let texts = [
         ("firstName", &user.first_name),

@@ -42,6 +42,8 @@ async fn only_the_administration_client_may() {
         ("PUT", format!("{USERS}/{id}")),
         ("DELETE", format!("{USERS}/{id}")),
         ("GET", EVENTS.to_owned()),
+        ("GET", "/admin/realms/platform/clients?clientId=crm-backend".to_owned()),
+        ("GET", "/admin/realms/platform/clients/crm-backend/service-account-user".to_owned()),
         ("GET", "/admin/realms/platform/keys".to_owned()),
         ("POST", "/admin/realms/platform/keys/rotate".to_owned()),
     ];
@@ -84,7 +86,7 @@ async fn users_are_listed_and_found() {
         json!({
             "id": id, "username": "alice", "firstName": "Alice", "email": "alice@example.test",
             "emailVerified": true, "createdTimestamp": NOW * 1_000, "enabled": true, "totp": false,
-            "disableableCredentialTypes": [], "requiredActions": [], "notBefore": 0,
+            "disableableCredentialTypes": [], "requiredActions": [], "notBefore": 0, "madeByOperator": true,
         })
     );
     assert_eq!(ask(&provider, "GET", &format!("{USERS}/{id}"), &token, None).await.body, alice);
@@ -177,5 +179,37 @@ async fn a_deleted_account_is_gone_with_its_sessions_and_leaves_an_event() {
     assert_eq!(list(&format!("?dateFrom={}", NOW * 1_000)).await.body, events);
     for bad in ["?dateFrom=yesterday", "?max=x"] {
         assert_eq!(list(bad).await.status, 400, "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn a_clients_own_account_is_found_by_the_client() {
+    let provider = Provider::start().await;
+    let token = admin(&provider).await;
+    let crm = provider.client_token("crm-backend", CRM_SECRET).await;
+    let subject = claims_of(&json!(crm))["sub"].clone();
+    const CLIENTS: &str = "/admin/realms/platform/clients";
+    let get = async |path: String| ask(&provider, "GET", &path, &token, None).await;
+    let listed = get(format!("{CLIENTS}?clientId=crm-backend")).await;
+    let client = &listed.body[0];
+    assert_eq!(
+        (&client["clientId"], &client["serviceAccountsEnabled"]),
+        (&json!("crm-backend"), &json!(true))
+    );
+    let id = client["id"].as_str().expect("an id");
+    let account = get(format!("{CLIENTS}/{id}/service-account-user")).await;
+    assert_eq!((account.status, &account.body["id"]), (200, &subject), "{}", account.text);
+    assert_eq!(account.body["username"], "service-account-crm-backend");
+    assert_eq!(get(format!("{CLIENTS}?clientId=crm")).await.body, json!([]), "all of it, or nothing");
+    let frontend = get(format!("{CLIENTS}?clientId=platform-frontend")).await;
+    assert_eq!(frontend.body[0]["serviceAccountsEnabled"], false);
+    for (path, status) in [
+        (format!("{CLIENTS}/platform-frontend/service-account-user"), 400),
+        (format!("{CLIENTS}/nobody/service-account-user"), 404),
+        (CLIENTS.to_owned(), 400),
+        (format!("{CLIENTS}?clientId={}", "x".repeat(255)), 200),
+        (format!("{CLIENTS}?clientId={}", "x".repeat(256)), 400),
+    ] {
+        assert_eq!(get(path.clone()).await.status, status, "{path}");
     }
 }

@@ -5,7 +5,7 @@ use contract::envelope::code;
 use contract::id::{AssignmentId, CompanyId, MemberId, PositionId};
 use serde_json::json;
 use service::{
-    ApiError, AuditEvent, AuditedTx, Caller, Correlation, Created, Data, PathParams, RawBody, changes,
+    ApiError, AuditEvent, AuditedTx, Correlation, Created, Data, PathParams, RawBody, Superadmin, changes,
 };
 
 use super::rules::{NewAssignment, OrgAssignment, Placed};
@@ -20,7 +20,7 @@ use crate::units::store::share_company;
 /// Gives a position to a member from today on. Who held it holds it no more; the same member again changes nothing.
 pub(crate) async fn create(
     State(app): State<App>,
-    caller: Caller,
+    caller: Superadmin,
     path: PathParams,
     Correlation(id): Correlation,
     body: RawBody,
@@ -50,7 +50,7 @@ pub(crate) async fn create(
 /// Ends an open assignment today.
 pub(crate) async fn finish(
     State(app): State<App>,
-    caller: Caller,
+    caller: Superadmin,
     path: PathParams,
     Correlation(id): Correlation,
 ) -> Result<Data<OrgAssignment>, ApiError> {

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use contract::id::CompanyId;
 use contract::page::Page;
-use service::{ApiError, Caller, Correlation, Created, Data, PathParams, Query, RawBody, changes};
+use service::{ApiError, Correlation, Created, Data, PathParams, Query, RawBody, Superadmin, changes};
 
 use super::rules::{NewGroup, OrgGroup, OrgGroupWithMemberCount};
 use super::store;
@@ -14,7 +14,7 @@ use crate::units::store::company_exists;
 /// A page of a company's groups.
 pub(crate) async fn list(
     State(app): State<App>,
-    _caller: Caller,
+    _caller: Superadmin,
     path: PathParams,
     query: Query,
 ) -> Result<Data<Page<OrgGroupWithMemberCount>>, ApiError> {
@@ -26,7 +26,7 @@ pub(crate) async fn list(
 /// unknown company is 400.
 pub(crate) async fn create(
     State(app): State<App>,
-    caller: Caller,
+    caller: Superadmin,
     path: PathParams,
     Correlation(id): Correlation,
     body: RawBody,

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use contract::id::{GroupId, MemberId};
 use serde_json::{Map, json};
-use service::{ApiError, AuditEvent, AuditedTx, Caller, Correlation, Created, Data, PathParams, RawBody};
+use service::{ApiError, AuditEvent, AuditedTx, Correlation, Created, Data, PathParams, RawBody, Superadmin};
 
 use super::rules::{NewGroupMember, OrgGroup, OrgGroupMember, RemovedMember};
 use super::store;
@@ -17,7 +17,7 @@ use crate::units::store::share_company;
 /// Everybody in a group. The route lists neither 400 nor 404: an id that is none has no members.
 pub(crate) async fn list(
     State(app): State<App>,
-    _caller: Caller,
+    _caller: Superadmin,
     path: PathParams,
 ) -> Result<Data<Vec<OrgGroupMember>>, ApiError> {
     let Some(group) = path.parsed::<GroupId>("id") else { return Ok(Data(Vec::new())) };
@@ -27,7 +27,7 @@ pub(crate) async fn list(
 /// Puts a member into a group.
 pub(crate) async fn add(
     State(app): State<App>,
-    caller: Caller,
+    caller: Superadmin,
     path: PathParams,
     Correlation(id): Correlation,
     body: RawBody,
@@ -52,7 +52,7 @@ pub(crate) async fn add(
 /// Takes a member out of a group.
 pub(crate) async fn remove(
     State(app): State<App>,
-    caller: Caller,
+    caller: Superadmin,
     path: PathParams,
     Correlation(id): Correlation,
 ) -> Result<Data<RemovedMember>, ApiError> {

@@ -4,7 +4,9 @@ use axum::extract::State;
 use contract::id::MemberId;
 use contract::page::Page;
 use service::caller::Correlation;
-use service::{ApiError, AuditEvent, AuditedTx, Caller, Created, Data, PathParams, Query, RawBody, changes};
+use service::{
+    ApiError, AuditEvent, AuditedTx, Created, Data, PathParams, Query, RawBody, Superadmin, changes,
+};
 
 use super::rules::{MemberChange, NewMember, OrgMember};
 use super::store;
@@ -16,7 +18,7 @@ use crate::units::store::share_company;
 /// Creates a member, who has no login until linked.
 pub(crate) async fn create(
     State(app): State<App>,
-    caller: Caller,
+    caller: Superadmin,
     Correlation(id): Correlation,
     body: RawBody,
 ) -> Result<Created<OrgMember>, ApiError> {
@@ -32,7 +34,7 @@ pub(crate) async fn create(
 /// A page of a company's members.
 pub(crate) async fn list(
     State(app): State<App>,
-    _caller: Caller,
+    _caller: Superadmin,
     query: Query,
 ) -> Result<Data<Page<OrgMember>>, ApiError> {
     let company = query.id("companyId")?;
@@ -43,7 +45,7 @@ pub(crate) async fn list(
 /// Changes what the body names.
 pub(crate) async fn update(
     State(app): State<App>,
-    caller: Caller,
+    caller: Superadmin,
     path: PathParams,
     Correlation(id): Correlation,
     body: RawBody,

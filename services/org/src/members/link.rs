@@ -3,7 +3,7 @@
 use axum::extract::State;
 use contract::id::MemberId;
 use service::caller::Correlation;
-use service::{ApiError, AuditedTx, Caller, Data, PathParams, RawBody, changes};
+use service::{ApiError, AuditedTx, Data, PathParams, RawBody, Superadmin, changes};
 
 use super::http::held;
 use super::rules::{LinkRequest, OrgMember, is_new_link};
@@ -15,7 +15,7 @@ use crate::tuples;
 /// Links a member to a subject that identity knows. The same subject again changes nothing.
 pub(crate) async fn link(
     State(app): State<App>,
-    caller: Caller,
+    caller: Superadmin,
     path: PathParams,
     Correlation(id): Correlation,
     body: RawBody,
@@ -42,7 +42,7 @@ pub(crate) async fn link(
 /// Takes the link away; a member without one stays as it is.
 pub(crate) async fn unlink(
     State(app): State<App>,
-    caller: Caller,
+    caller: Superadmin,
     path: PathParams,
     Correlation(id): Correlation,
 ) -> Result<Data<OrgMember>, ApiError> {

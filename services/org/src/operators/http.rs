@@ -1,10 +1,10 @@
-//! `/internal/org/companies/{companyId}/admins/{kcSub}` and `/internal/org/units/{id}/activity`.
+//! `/internal/org/companies/{companyId}/admins/{kcSub}` and `/internal/org/units/{id}/activity`, for the operator's credential.
 
 use axum::extract::State;
 use contract::id::{CompanyId, UnitId};
 use serde_json::{Map, Value, json};
 use service::caller::Correlation;
-use service::{ApiError, Data, PathParams, RawBody};
+use service::{ApiError, Data, Operator, PathParams, RawBody};
 
 use super::rules::{ActivityChange, AdminChange, CompanyAdmin};
 use super::store;
@@ -16,6 +16,7 @@ use crate::{App, default_grants};
 /// Gives or takes the company role `admin`. To have it, a subject must be known to identity; to lose it, it need not.
 pub(crate) async fn set_admin(
     State(app): State<App>,
+    _operator: Operator,
     path: PathParams,
     Correlation(id): Correlation,
     body: RawBody,
@@ -51,6 +52,7 @@ pub(crate) async fn set_admin(
 /// enabled meanwhile.
 pub(crate) async fn set_activity(
     State(app): State<App>,
+    _operator: Operator,
     path: PathParams,
     Correlation(id): Correlation,
     body: RawBody,

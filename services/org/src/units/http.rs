@@ -4,7 +4,7 @@ use axum::extract::State;
 use contract::CorrelationId;
 use contract::id::UnitId;
 use service::caller::Correlation;
-use service::{ApiError, AuditEvent, Caller, Created, Data, PathParams, RawBody, changes};
+use service::{ApiError, AuditEvent, Caller, Created, Data, PathParams, RawBody, Superadmin, changes};
 
 use super::rules::{NewUnit, OrgUnit, Place, Placed};
 use super::store;
@@ -15,7 +15,7 @@ use crate::events::event;
 /// Creates a company or a unit below another.
 pub(crate) async fn create(
     State(app): State<App>,
-    caller: Caller,
+    caller: Superadmin,
     Correlation(id): Correlation,
     body: RawBody,
 ) -> Result<Created<OrgUnit>, ApiError> {
@@ -30,7 +30,7 @@ pub(crate) async fn create(
 /// One unit.
 pub(crate) async fn one(
     State(app): State<App>,
-    _caller: Caller,
+    _caller: Superadmin,
     path: PathParams,
 ) -> Result<Data<OrgUnit>, ApiError> {
     let found = store::find(&app.core.pool, path.id("id")?).await?;
@@ -40,7 +40,7 @@ pub(crate) async fn one(
 /// A unit and every unit below it.
 pub(crate) async fn subtree(
     State(app): State<App>,
-    _caller: Caller,
+    _caller: Superadmin,
     path: PathParams,
 ) -> Result<Data<Vec<OrgUnit>>, ApiError> {
     let units = store::subtree(&app.core.pool, path.id("id")?).await?;

@@ -8,7 +8,7 @@ use crate::support::{Org, fields};
 const ID: &str = "018f0000-0000-7000-8000-000000000000";
 
 /// Every administration route with ids that are nobody's.
-fn admin_routes() -> Vec<(Method, String)> {
+pub(crate) fn admin_routes() -> Vec<(Method, String)> {
     let route = |method, path: &str| (method, format!("/internal/org/admin{}", path.replace("ID", ID)));
     vec![
         route(Method::POST, "/units"),

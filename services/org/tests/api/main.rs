@@ -22,5 +22,6 @@ mod many_members;
 mod members;
 mod operators;
 mod positions;
+mod superadmins;
 mod support;
 mod units;

@@ -1,6 +1,5 @@
 //! What operators do: company administrators, and companies and units turned off and on.
 
-use http::Method;
 use serde_json::{Value, json};
 use testkit::Reply;
 
@@ -8,12 +7,12 @@ use crate::support::{Org, fields};
 
 async fn set_admin(org: &Org, company: &str, subject: &str, is_admin: bool) -> Reply {
     let path = format!("/internal/org/companies/{company}/admins/{subject}");
-    org.put(&path, json!({ "isAdmin": is_admin, "operator": "root" })).await
+    org.operate(&path, json!({ "isAdmin": is_admin, "operator": "root" })).await
 }
 
 async fn set_active(org: &Org, unit: &str, is_active: bool) -> Reply {
     let path = format!("/internal/org/units/{unit}/activity");
-    org.put(&path, json!({ "isActive": is_active, "operator": "root" })).await
+    org.operate(&path, json!({ "isActive": is_active, "operator": "root" })).await
 }
 
 #[tokio::test]
@@ -68,12 +67,12 @@ async fn bodies_are_checked() {
         (format!("/internal/org/companies/{company}/admins/alice"), "isAdmin"),
         (format!("/internal/org/units/{company}/activity"), "isActive"),
     ] {
-        let send = async |body: Value| fields(&org.send(Method::PUT, &path, Some(body)).await);
+        let send = async |body: Value| fields(&org.operate(&path, body).await);
         assert_eq!(send(json!({})).await, [format!("{flag} required"), "operator required".to_owned()]);
         let past = json!({ flag: "yes", "operator": "o".repeat(201) });
         assert_eq!(send(past).await, [format!("{flag} type"), "operator length".to_owned()]);
         let longest = json!({ flag: true, "operator": "o".repeat(200) });
-        assert_eq!(org.put(&path, longest).await.status, 200);
+        assert_eq!(org.operate(&path, longest).await.status, 200);
     }
 }
 

@@ -13,6 +13,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Subject of the bearer that tests act with.
 pub(crate) const ADMIN: &str = "admin-subject";
+/// What opens the routes of operators.
+pub(crate) const OPERATOR: &str = "the-credential-of-an-operator";
+/// Where authz is asked who holds the platform role.
+pub(crate) const ROLE: &str = "/internal/authz/superadmin/*";
 /// Longest wait for something that another task does.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -21,6 +25,7 @@ pub(crate) struct Org {
     pub(crate) api: Api,
     pub(crate) issuer: TokenIssuer,
     pub(crate) identity: Stub,
+    pub(crate) authz: Stub,
     pub(crate) database: TestDatabase,
     pub(crate) owner: PgPool,
     pub(crate) token: String,
@@ -54,13 +59,17 @@ impl Org {
     }
 
     async fn spawn(database: TestDatabase, change: impl FnOnce(Settings) -> Settings) -> Self {
-        let (issuer, identity) = (TokenIssuer::start().await, Stub::start().await);
+        let (issuer, identity, authz) =
+            (TokenIssuer::start().await, Stub::start().await, Stub::start().await);
+        authz.answer("GET", ROLE, 200, role(true, "ALLOWED"));
         identity.answer_with("GET", "/internal/identity/users/*", |request| {
             let known = !request.path.ends_with("stranger");
             (if known { 200 } else { 404 }, json!({ "data": {} }))
         });
-        let settings =
-            testkit::settings("org", &database, &issuer).with("PLATFORM_IDENTITY_BASE_URL", identity.url());
+        let settings = testkit::settings("org", &database, &issuer)
+            .with("PLATFORM_IDENTITY_BASE_URL", identity.url())
+            .with("PLATFORM_AUTHZ_BASE_URL", authz.url())
+            .with("PLATFORM_OPERATOR_TOKEN", OPERATOR);
         let config = org::Config::read(&change(settings)).expect("a configuration");
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let api = Api::at(listener.local_addr().expect("bound"));
@@ -69,7 +78,7 @@ impl Org {
         let token = issuer.issue(ADMIN);
         let owner = database.owner_pool();
         let document = OpenApi::parse(org::OPENAPI);
-        Self { api, issuer, identity, database, owner, token, document, _stop: stop.drop_guard() }
+        Self { api, issuer, identity, authz, database, owner, token, document, _stop: stop.drop_guard() }
     }
 
     /// The listener is open at once; the signing keys come a moment later, and until then `idp` is what is missing.
@@ -113,6 +122,11 @@ impl Org {
 
     pub(crate) async fn delete(&self, path: &str) -> Reply {
         self.send(Method::DELETE, path, None).await
+    }
+
+    /// As an operator.
+    pub(crate) async fn operate(&self, path: &str, body: Value) -> Reply {
+        self.checked("PUT", path, self.api.put(path).bearer(OPERATOR).json(body)).await
     }
 
     /// A new company's id.
@@ -166,6 +180,11 @@ impl Org {
         .await
         .expect("the tuples")
     }
+}
+
+/// What authz answers about the platform role.
+pub(crate) fn role(held: bool, reason: &str) -> Value {
+    json!({ "data": { "held": held, "reason": reason, "evidence": [], "accountActive": held } })
 }
 
 /// The id of what was made.

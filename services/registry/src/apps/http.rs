@@ -2,9 +2,10 @@
 //! breaks a rule, 200 with the app's capability.
 
 use axum::extract::State;
+use contract::{CorrelationId, Subject};
 use serde_json::{Map, Value, json};
 use service::caller::Correlation;
-use service::{ApiError, AuditEvent, AuditedTx, Caller, RawBody};
+use service::{ApiError, AuditEvent, AuditedTx, RawBody, Superadmin};
 
 use super::rules::{self, AppManifest, Checked};
 use super::store;
@@ -17,13 +18,14 @@ use crate::reply::AtRevision;
 /// Registers an app, or updates it in place to a higher version.
 pub(crate) async fn register(
     State(app): State<App>,
-    caller: Caller,
+    caller: Superadmin,
     Correlation(id): Correlation,
     body: RawBody,
 ) -> Result<AtRevision<Capability>, ApiError> {
     let manifest: AppManifest = body.parse()?;
     let checked = rules::check(manifest, &body.json()?, &app.reserved);
     let checked = checked.map_err(|problems| ApiError::unprocessable(&problems))?;
+    let account = account_of(&app, &checked.client_id, &id).await;
     let mut tx = app.core.begin(&caller.subject, &id).await?;
     let revision = lock(tx.conn()).await?;
     let standing = store::standing(tx.conn(), &checked).await?;
@@ -36,11 +38,24 @@ pub(crate) async fn register(
         return Ok(AtRevision { revision, data });
     }
     refuse_removal_in_use(&mut tx, &checked, &standing).await?;
-    store::write(&mut tx, &checked).await?;
+    store::write(&mut tx, &checked, account.as_ref()).await?;
     let revision = bump(tx.conn()).await?;
     tx.commit(&event(&checked, &standing)).await?;
     app.follower.look();
+    app.backends.look();
     Ok(AtRevision { revision, data })
+}
+
+/// The account of the app's client, when identity can tell now; otherwise the app is registered without, and nobody is its
+/// backend until it is known.
+async fn account_of(app: &App, client_id: &str, id: &CorrelationId) -> Option<Subject> {
+    match app.backends.identity.account_of(client_id, id).await {
+        Ok(found) => found,
+        Err(error) => {
+            tracing::warn!(%error, client_id, "the account of an app's client is not known yet");
+            None
+        }
+    }
 }
 
 /// What a new version leaves out must not be in use: its tuples would mean nothing any more.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use contract::Subject;
 use contract::fragment::{Relations, parse_relations};
 use contract::manifest::version;
 use serde_json::Value;
@@ -44,10 +45,15 @@ pub(super) async fn standing(conn: &mut PgConnection, checked: &Checked) -> Resu
     Ok(standing)
 }
 
-/// Adds the app or updates it in place; enabled stays as it is.
-pub(super) async fn write(tx: &mut AuditedTx, checked: &Checked) -> Result<(), ApiError> {
+/// Adds the app or updates it in place; enabled stays as it is. Without an `account` the one that is known stays, as long as
+/// the client does.
+pub(super) async fn write(
+    tx: &mut AuditedTx,
+    checked: &Checked,
+    account: Option<&Subject>,
+) -> Result<(), ApiError> {
     let actor = tx.actor().to_owned();
-    write_row(tx.conn(), checked).await?;
+    write_row(tx.conn(), checked, account).await?;
     write_version(tx.conn(), checked, &actor).await?;
     write_claims(tx.conn(), checked).await?;
     Ok(())
@@ -64,15 +70,23 @@ pub(super) async fn has_tuples(conn: &mut PgConnection, removed: &Removed) -> sq
     .await
 }
 
-async fn write_row(conn: &mut PgConnection, checked: &Checked) -> sqlx::Result<()> {
+async fn write_row(
+    conn: &mut PgConnection,
+    checked: &Checked,
+    account: Option<&Subject>,
+) -> sqlx::Result<()> {
     sqlx::query!(
         "INSERT INTO registry.modules(key, kind, display_name, version, installed, enabled, manifest, fragment, content_hash,
-                                      service_client_id)
-         VALUES ($1, 'app', $2, $3, true, false, $4, $5, $6, $7)
+                                      service_client_id, service_subject)
+         VALUES ($1, 'app', $2, $3, true, false, $4, $5, $6, $7, $8)
          ON CONFLICT (key) DO UPDATE SET
            display_name = EXCLUDED.display_name, version = EXCLUDED.version, manifest = EXCLUDED.manifest,
            fragment = EXCLUDED.fragment, content_hash = EXCLUDED.content_hash,
-           service_client_id = EXCLUDED.service_client_id, updated_at = now()",
+           service_client_id = EXCLUDED.service_client_id,
+           service_subject = CASE WHEN EXCLUDED.service_subject IS NULL
+               AND modules.service_client_id = EXCLUDED.service_client_id
+             THEN modules.service_subject ELSE EXCLUDED.service_subject END,
+           updated_at = now()",
         checked.key,
         checked.display_name,
         checked.version.to_string(),
@@ -80,6 +94,7 @@ async fn write_row(conn: &mut PgConnection, checked: &Checked) -> sqlx::Result<(
         checked.fragment(),
         checked.content_hash(),
         checked.client_id,
+        account.map(Subject::as_str),
     )
     .execute(conn)
     .await?;

@@ -1,5 +1,6 @@
 //! What the catalog says: pure, from the rows of one moment.
 
+use contract::Subject;
 use contract::catalog::{AppEntry, CatalogSnapshot, ModuleEntry, ModuleState};
 use semver::{Version, VersionReq};
 use serde::Serialize;
@@ -26,7 +27,11 @@ pub(crate) struct Registered {
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Module(Module),
-    App { client_id: String },
+    /// The subject is its client's own account, where it is known.
+    App {
+        client_id: String,
+        subject: Option<Subject>,
+    },
 }
 
 /// What a module has beside its name and state.
@@ -155,9 +160,12 @@ fn entry(one: &Registered, module: &Module) -> CatalogEntry {
 
 fn app_entry(one: &Registered) -> Option<AppEntry> {
     match &one.kind {
-        Kind::App { client_id } => {
-            Some(AppEntry { key: one.key.clone(), client_id: client_id.clone(), enabled: one.enabled })
-        }
+        Kind::App { client_id, subject } => Some(AppEntry {
+            key: one.key.clone(),
+            client_id: client_id.clone(),
+            subject: subject.clone(),
+            enabled: one.enabled,
+        }),
         Kind::Module(_) => None,
     }
 }
@@ -241,14 +249,19 @@ mod tests {
     #[test]
     fn apps_are_capabilities_and_no_catalog_entries() {
         let app = Registered {
-            kind: Kind::App { client_id: "crm-backend".to_owned() },
+            kind: Kind::App { client_id: "crm-backend".to_owned(), subject: Subject::parse("crm-account") },
             ..module("crm", true, false, &[])
         };
         let catalog = Catalog { revision: 7, registered: vec![app] };
         assert_eq!(catalog.entries(), []);
         assert_eq!(catalog.capabilities().len(), 1);
         assert!(catalog.capability("nobody").is_none());
-        let app = AppEntry { key: "crm".to_owned(), client_id: "crm-backend".to_owned(), enabled: false };
+        let app = AppEntry {
+            key: "crm".to_owned(),
+            client_id: "crm-backend".to_owned(),
+            subject: Subject::parse("crm-account"),
+            enabled: false,
+        };
         assert_eq!(catalog.snapshot(), CatalogSnapshot { revision: 7, modules: vec![], apps: vec![app] });
     }
 }

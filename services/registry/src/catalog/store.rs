@@ -1,5 +1,6 @@
 //! SQL of the catalog: reading it whole, and the revision that every change raises.
 
+use contract::Subject;
 use contract::manifest::version;
 use serde::Deserialize;
 use service::ApiError;
@@ -17,7 +18,7 @@ pub(crate) async fn load(pool: &PgPool) -> Result<Catalog, ApiError> {
                  'key', m.key, 'displayName', m.display_name, 'version', m.version, 'installed', m.installed,
                  'enabled', m.enabled, 'scopeType', m.scope_type, 'mandatory', m.mandatory, 'basePath', m.base_path,
                  'healthPath', m.health_path, 'port', m.port, 'licenseClass', m.license_class,
-                 'clientId', m.service_client_id, 'dependencies', coalesce(m.manifest -> 'dependencies', '[]'))
+                 'clientId', m.service_client_id, 'subject', m.service_subject, 'dependencies', coalesce(m.manifest -> 'dependencies', '[]'))
                  ORDER BY m.key COLLATE "C")
                FROM registry.modules m), '[]') AS "rows!: Json<Vec<Row>>"
            FROM registry.model_revision r"#
@@ -61,6 +62,7 @@ struct Row {
     port: Option<u16>,
     license_class: String,
     client_id: Option<String>,
+    subject: Option<Subject>,
     dependencies: Vec<DependencyRow>,
 }
 
@@ -80,7 +82,7 @@ impl TryFrom<Row> for Registered {
             |what: &str| ApiError::internal(format!("the catalog's row {} has no readable {what}", row.key));
         let version = version::parse(&row.version).ok_or_else(|| unreadable("version"))?;
         let kind = match (row.client_id, row.port) {
-            (Some(client_id), _) => Kind::App { client_id },
+            (Some(client_id), _) => Kind::App { client_id, subject: row.subject },
             (None, Some(port)) => Kind::Module(Module {
                 scope_type: row.scope_type,
                 mandatory: row.mandatory,

@@ -5,7 +5,7 @@ use contract::manifest::is_key;
 use serde::Serialize;
 use serde_json::json;
 use service::caller::Correlation;
-use service::{ApiError, AuditEvent, AuditedTx, Caller, PathParams};
+use service::{ApiError, AuditEvent, AuditedTx, PathParams, Superadmin};
 
 use super::rules::{self, Standing, Step};
 use super::store;
@@ -23,7 +23,7 @@ pub(crate) struct Enabled {
 /// Enables a module or app and writes its default grants, in one transaction.
 pub(crate) async fn enable(
     State(app): State<App>,
-    caller: Caller,
+    caller: Superadmin,
     Correlation(id): Correlation,
     path: PathParams,
 ) -> Result<AtRevision<Enabled>, ApiError> {
@@ -49,7 +49,7 @@ pub(crate) async fn enable(
 /// Disables a module or app. Nothing is removed, and nothing that needs it is disabled with it.
 pub(crate) async fn disable(
     State(app): State<App>,
-    caller: Caller,
+    caller: Superadmin,
     Correlation(id): Correlation,
     path: PathParams,
 ) -> Result<AtRevision<Enabled>, ApiError> {

@@ -7,7 +7,7 @@ use registry::{Config, OPENAPI};
 use serde_json::{Value, json};
 use service::{Bundle, ServeError};
 use sqlx::{PgPool, Row};
-use testkit::{Api, OpenApi, Reply, TestDatabase, TokenIssuer};
+use testkit::{Api, OpenApi, Reply, Stub, TestDatabase, TokenIssuer};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +17,10 @@ use uuid::Uuid;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// The subject of [`TestApp::admin`].
 pub(crate) const ADMIN: &str = "admin-subject";
+/// Where authz is asked who holds the platform role.
+pub(crate) const ROLE: &str = "/internal/authz/superadmin/*";
+/// Where identity is asked for the account of a client.
+pub(crate) const ACCOUNTS: &str = "/internal/identity/service-accounts/*";
 
 pub(crate) struct TestApp {
     pub(crate) api: Api,
@@ -25,6 +29,7 @@ pub(crate) struct TestApp {
     pub(crate) owner: PgPool,
     pub(crate) admin: String,
     pub(crate) issuer: TokenIssuer,
+    pub(crate) authz: Stub,
     pub(crate) stop: CancellationToken,
     pub(crate) serving: JoinHandle<Result<(), ServeError>>,
 }
@@ -87,8 +92,27 @@ pub(crate) async fn launch(database: TestDatabase, modules: &[Made], install: &s
 
 /// The same with the database at another port than its own.
 pub(crate) async fn launch_at(database: TestDatabase, port: u16, modules: &[Made], install: &str) -> TestApp {
-    let issuer = TokenIssuer::start().await;
-    let settings = testkit::settings("registry", &database, &issuer);
+    let identity = Stub::start().await;
+    identity.answer_with("GET", ACCOUNTS, |asked| {
+        let client = asked.path.rsplit('/').next().unwrap_or_default();
+        (200, account(client, Some(&format!("account-of-{client}"))))
+    });
+    launch_beside(identity, database, port, modules, install).await
+}
+
+/// The same beside an identity that a test has prepared.
+pub(crate) async fn launch_beside(
+    identity: Stub,
+    database: TestDatabase,
+    port: u16,
+    modules: &[Made],
+    install: &str,
+) -> TestApp {
+    let (issuer, authz) = (TokenIssuer::start().await, Stub::start().await);
+    authz.answer("GET", ROLE, 200, role(true, "ALLOWED"));
+    let settings = testkit::settings("registry", &database, &issuer)
+        .with("PLATFORM_AUTHZ_BASE_URL", authz.url())
+        .with("PLATFORM_IDENTITY_BASE_URL", identity.url());
     let settings = settings.with("PLATFORM_REGISTRY_DB_PORT", port.to_string());
     let settings = settings.with("PLATFORM_INSTALLED_MODULES", install).with("PLATFORM_DRAIN_TIMEOUT", "5s");
     let config = Config::read(&settings).expect("good settings");
@@ -98,7 +122,18 @@ pub(crate) async fn launch_at(database: TestDatabase, port: u16, modules: &[Made
     let bundles = modules.iter().map(Made::bundle).collect();
     let serving = tokio::spawn(registry::serve(config, bundles, listener, stop.clone()));
     let (api, owner) = (Api::at(address), database.owner_pool());
-    TestApp { api, address, owner, database, admin: issuer.issue(ADMIN), issuer, stop, serving }
+    let admin = issuer.issue(ADMIN);
+    TestApp { api, address, database, owner, admin, issuer, authz, stop, serving }
+}
+
+/// What authz answers about the platform role.
+pub(crate) fn role(held: bool, reason: &str) -> Value {
+    json!({ "data": { "held": held, "reason": reason, "evidence": [], "accountActive": held } })
+}
+
+/// What identity answers about the account of a client.
+pub(crate) fn account(client: &str, subject: Option<&str>) -> Value {
+    json!({ "data": { "clientId": client, "kcSub": subject } })
 }
 
 /// Starts registry with `modules` on a fresh database and waits until it is ready.

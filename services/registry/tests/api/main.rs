@@ -9,6 +9,7 @@
 
 mod app;
 mod apps;
+mod backends;
 mod bundles;
 #[expect(dead_code, reason = "the contract's own tests read more of its cases")]
 #[path = "../../../../kit/contract/tests/rules/cases.rs"]
@@ -19,3 +20,4 @@ mod enablement;
 mod rules;
 mod snapshot;
 mod start;
+mod superadmins;

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use contract::Subject;
 use contract::catalog::{AppEntry, CatalogSnapshot, ModuleState};
 use http_body_util::{BodyExt, Empty};
 use hyper_util::client::legacy::Client;
@@ -11,13 +12,13 @@ use serde_json::json;
 use crate::app::{Made, PATIENCE, TestApp, made, start};
 
 /// An open stream and what was read of it.
-struct Stream {
+pub(crate) struct Stream {
     body: hyper::body::Incoming,
     read: Vec<u8>,
 }
 
 impl Stream {
-    async fn open(app: &TestApp, query: &str) -> Self {
+    pub(crate) async fn open(app: &TestApp, query: &str) -> Self {
         let http = Client::builder(TokioExecutor::new()).build_http::<Empty<bytes::Bytes>>();
         let uri = format!("http://{}/internal/platform/snapshot{query}", app.address);
         let response = http.get(uri.parse().expect("an address")).await.expect("an answer");
@@ -39,7 +40,7 @@ impl Stream {
     }
 
     /// The next snapshot, heartbeats passed over.
-    async fn snapshot(&mut self) -> CatalogSnapshot {
+    pub(crate) async fn snapshot(&mut self) -> CatalogSnapshot {
         loop {
             let line = self.line().await.expect("the stream goes on");
             if !line.is_empty() {
@@ -86,7 +87,12 @@ async fn the_first_line_comes_at_once_and_each_change_after_it() {
 async fn apps_are_told_enabled_or_not() {
     let app = start(&[], "").await;
     let mut stream = Stream::open(&app, "?after=0").await;
-    let entry = |enabled| AppEntry { key: "crm".to_owned(), client_id: "crm-backend".to_owned(), enabled };
+    let entry = |enabled| AppEntry {
+        key: "crm".to_owned(),
+        client_id: "crm-backend".to_owned(),
+        subject: Subject::parse("account-of-crm-backend"),
+        enabled,
+    };
     assert_eq!(app.register(crate::apps::manifest("crm", "1.0.0")).await.status, 200);
     assert_eq!(stream.snapshot().await.apps, [entry(false)]);
     assert_eq!(app.enable("crm").await.status, 200);

@@ -1,0 +1,75 @@
+//! Routes for superadmins: a [`Superadmin`] exists only when authz has said, for this very request, that the bearer holds
+//! the platform role. The edge asks the same before; a service does not rely on who opened its port.
+
+use std::ops::Deref;
+
+use axum::extract::{FromRef, FromRequestParts};
+use contract::CorrelationId;
+use contract::envelope::code;
+use http::request::Parts;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{ApiError, Caller, Core, Correlation};
+
+/// Whether a subject holds the platform role, and if not, why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoleAnswer {
+    /// It does.
+    pub held: bool,
+    /// The decision's word.
+    pub reason: String,
+    /// What the decision looked at.
+    #[serde(default)]
+    pub evidence: Value,
+}
+
+/// What can be asked who holds the platform role: the state of a service whose routes take a [`Superadmin`].
+pub trait PlatformRole {
+    /// Asks afresh; an answer is never kept.
+    ///
+    /// # Errors
+    /// 503 when authz cannot answer.
+    fn platform_role(
+        &self,
+        caller: &Caller,
+        correlation: &CorrelationId,
+    ) -> impl Future<Output = Result<RoleAnswer, ApiError>> + Send;
+}
+
+/// A verified bearer that holds the platform role at this moment.
+#[derive(Debug)]
+pub struct Superadmin(Caller);
+
+impl Deref for Superadmin {
+    type Target = Caller;
+
+    fn deref(&self) -> &Caller {
+        &self.0
+    }
+}
+
+impl<S> FromRequestParts<S> for Superadmin
+where
+    S: PlatformRole + Send + Sync,
+    Core: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        let Ok(Correlation(correlation)) = Correlation::from_request_parts(parts, state).await;
+        let answer = state.platform_role(&caller, &correlation).await?;
+        if answer.held { Ok(Self(caller)) } else { Err(denied(&answer)) }
+    }
+}
+
+/// As the edge's guard refuses.
+fn denied(answer: &RoleAnswer) -> ApiError {
+    let role = answer.reason == code::PLATFORM_ROLE_REQUIRED;
+    ApiError::Forbidden {
+        code: if role { code::PLATFORM_ROLE_REQUIRED } else { code::AUTHORIZATION_DENIED },
+        message: "the platform superadmin role is required".into(),
+        details: json!({ "reason": answer.reason, "evidence": answer.evidence }),
+    }
+}

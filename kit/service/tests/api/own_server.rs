@@ -1,0 +1,80 @@
+//! A PostgreSQL of one test's own, with settings of its own; stopped and gone when it is dropped.
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use contract::Settings;
+use service::embedded::{Account, Launch, SUPERUSER, Server, obtain};
+use sqlx::postgres::PgConnectOptions;
+use uuid::Uuid;
+
+/// The superuser's password.
+pub(crate) const PASSWORD: &str = "the-superusers-own";
+
+pub(crate) struct OwnServer {
+    pub(crate) port: u16,
+    folder: PathBuf,
+    server: Option<Server>,
+}
+
+impl OwnServer {
+    /// Starts one; `files` are written beside its cluster, readable by the server alone, and a setting's `{dir}` is where.
+    pub(crate) async fn start(files: &[(&str, String)], settings: &[(&'static str, &str)]) -> Self {
+        let folder = std::env::temp_dir().join(format!("platform-own-{}", Uuid::now_v7().simple()));
+        std::fs::create_dir_all(folder.join("pg")).expect("a folder");
+        let account = Account::for_database().expect("an account");
+        for (name, text) in files {
+            let path = folder.join(name);
+            std::fs::write(&path, text).expect("a file");
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).expect("a mode");
+            account.give(&path).expect("an owner");
+        }
+        account.give(&folder.join("pg")).expect("an owner");
+        let port =
+            TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr()).expect("a port").port();
+        let environment = Settings::from_pairs(std::env::vars().filter(|(name, _)| name == "PATH"));
+        let fill = |(name, value): &(&'static str, &str)| {
+            (*name, value.replace("{dir}", &folder.display().to_string()))
+        };
+        let launch = Launch {
+            binaries: obtain(&environment, None, account, &|_| {}).await.expect("PostgreSQL"),
+            account,
+            log: folder.join("log"),
+            port,
+            settings: [("fsync", "off"), ("shared_buffers", "16MB")]
+                .iter()
+                .chain(settings)
+                .map(fill)
+                .collect(),
+        };
+        launch.initialise(&folder.join("pg"), PASSWORD, false).await.expect("a cluster");
+        let server = launch.start(&folder.join("pg")).await.expect("a server");
+        Self { port, folder, server: Some(server) }
+    }
+
+    /// The superuser at this host, with sqlx's own idea of TLS.
+    pub(crate) fn superuser(&self, host: &str) -> PgConnectOptions {
+        let options = PgConnectOptions::new_without_pgpass().host(host).port(self.port);
+        options.username(SUPERUSER).password(PASSWORD).database("postgres")
+    }
+
+    /// Everything that the server has logged.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.join("log")).expect("a log")
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+}
+
+impl Drop for OwnServer {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop_at_once();
+        }
+        // The server may still be writing its last; what is left in the folder of temporary files is nobody's.
+        drop(std::fs::remove_dir_all(&self.folder));
+    }
+}

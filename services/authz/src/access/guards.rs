@@ -1,0 +1,72 @@
+//! What the edge's guards ask about a subject before a request goes on. The edge has verified the bearer; these routes take
+//! the subject from their path. Not counted and not audited: the request's own decision is, where it has one.
+
+use axum::extract::State;
+use contract::Subject;
+use contract::decision::{AccessRequest, Decision, Evidence, Reason, Scope};
+use contract::id::CompanyId;
+use serde::Serialize;
+use service::{ApiError, Data, PathParams};
+
+use crate::App;
+use crate::decision::{self, Undecided, superadmin_request};
+
+/// Whether the platform role is held.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SuperadminAnswer {
+    held: bool,
+    reason: Reason,
+    evidence: Vec<Evidence>,
+    /// Steps 1 to 3 passed, whatever became of the role.
+    account_active: bool,
+}
+
+/// `GET /internal/authz/superadmin/{kcSub}`: steps 1 to 4.
+pub async fn superadmin(
+    State(app): State<App>,
+    path: PathParams,
+) -> Result<Data<SuperadminAnswer>, ApiError> {
+    let subject = subject(&path)?;
+    let decided = decision::decide(&*app.engine, &subject, &superadmin_request()).await?;
+    let Decision { allowed: held, reason, evidence } = decided;
+    let account_active = held || reason == Reason::PlatformRoleRequired;
+    Ok(Data(SuperadminAnswer { held, reason, evidence, account_active }))
+}
+
+/// Whether a company's directory is open to the subject.
+#[derive(Debug, Serialize)]
+pub struct DirectoryAnswer {
+    held: bool,
+    reason: Reason,
+    evidence: Vec<Evidence>,
+}
+
+/// `GET /internal/authz/directory/{companyId}/{kcSub}`: steps 1 to 5 in that company as its member, else steps 1 to 4 as a
+/// superadmin, who needs neither membership nor a company; both by facts of one moment.
+pub async fn directory(State(app): State<App>, path: PathParams) -> Result<Data<DirectoryAnswer>, ApiError> {
+    let (company, subject) = (path.id("companyId")?, subject(&path)?);
+    let request = directory_request(company);
+    let question = decision::question(&subject, &request);
+    let facts = app.engine.read(&question).await;
+    let facts = facts.map_err(|why| Undecided::at_once(&why, &subject, &request))?;
+    let place = facts.places.first().ok_or_else(|| ApiError::unavailable("engine"))?;
+    let member = decision::judge(&subject, &request, &facts, place)?;
+    let held = member.allowed || decision::judge(&subject, &superadmin_request(), &facts, place)?.allowed;
+    let reason = if held { Reason::Allowed } else { member.reason };
+    Ok(Data(DirectoryAnswer { held, reason, evidence: member.evidence }))
+}
+
+/// The role is named so that its facts are read together with the company's; it opens nothing here.
+fn directory_request(company: CompanyId) -> AccessRequest {
+    AccessRequest {
+        feature_key: "org.directory".to_owned(),
+        scope: Scope::Company,
+        company_id: Some(company),
+        ..superadmin_request()
+    }
+}
+
+fn subject(path: &PathParams) -> Result<Subject, ApiError> {
+    path.subject("kcSub").ok_or_else(|| ApiError::BadRequest("kcSub is no subject".into()))
+}

@@ -1,0 +1,104 @@
+//! The subject of an app's backend: learned at registration, or as soon as the provider knows the client; told to the edges
+//! and to authz; never guessed.
+
+use contract::Subject;
+use serde_json::json;
+use testkit::Stub;
+
+use crate::app::{ACCOUNTS, TestApp, account, launch_beside};
+use crate::apps::manifest;
+use crate::snapshot::Stream;
+
+async fn start(identity: &Stub) -> TestApp {
+    let database = testkit::database().await;
+    let port = database.port();
+    let app = launch_beside(identity.clone(), database, port, &[], "").await;
+    app.ready().await;
+    app
+}
+
+/// The subject of the only app, as authz reads it.
+async fn stored(app: &TestApp) -> Option<String> {
+    let sql = "SELECT service_subject FROM registry.app_backends";
+    sqlx::query_scalar(sql).fetch_one(&app.owner).await.expect("one app")
+}
+
+/// Waits until the edges are told of this subject.
+async fn told(stream: &mut Stream, subject: Option<&str>) {
+    loop {
+        let snapshot = stream.snapshot().await;
+        if snapshot.apps.first().is_some_and(|app| app.subject.as_ref().map(Subject::as_str) == subject) {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_account_of_the_client_is_learned_with_the_registration() {
+    let identity = Stub::start().await;
+    identity.answer("GET", ACCOUNTS, 200, account("crm-backend", Some("sub-1")));
+    let app = start(&identity).await;
+    assert_eq!(app.register(manifest("crm", "1.0.0")).await.status, 200);
+    assert_eq!(stored(&app).await.as_deref(), Some("sub-1"), "before the answer");
+    told(&mut Stream::open(&app, "").await, Some("sub-1")).await;
+    assert_eq!(identity.requests()[0].path, "/internal/identity/service-accounts/crm-backend");
+    app.end().await;
+}
+
+#[tokio::test]
+async fn a_client_that_is_declared_later_becomes_the_backend_by_itself() {
+    let identity = Stub::start().await;
+    identity.answer("GET", ACCOUNTS, 200, account("crm-backend", None));
+    let app = start(&identity).await;
+    let mut stream = Stream::open(&app, "").await;
+    assert_eq!(app.register(manifest("crm", "1.0.0")).await.status, 200);
+    assert_eq!(stored(&app).await, None);
+    told(&mut stream, None).await;
+    let before = app.revision().await;
+    identity.answer("GET", ACCOUNTS, 200, account("crm-backend", Some("sub-1")));
+    told(&mut stream, Some("sub-1")).await;
+    assert_eq!(stored(&app).await.as_deref(), Some("sub-1"));
+    assert_eq!(app.revision().await, before + 1);
+    let last = app.audit().await.pop();
+    assert_eq!(last.as_deref(), Some("app.backend_learned app:crm system:app-backends"));
+    app.end().await;
+}
+
+#[tokio::test]
+async fn an_outage_registers_without_a_backend_and_heals() {
+    let identity = Stub::start().await;
+    identity.answer("GET", ACCOUNTS, 503, json!({ "error": {} }));
+    let app = start(&identity).await;
+    let mut stream = Stream::open(&app, "").await;
+    assert_eq!(app.register(manifest("crm", "1.0.0")).await.status, 200);
+    assert_eq!(stored(&app).await, None, "nobody is the backend");
+    identity.answer("GET", ACCOUNTS, 200, account("crm-backend", Some("sub-1")));
+    told(&mut stream, Some("sub-1")).await;
+    // A later version without an answer keeps what is known of the same client, and nothing of another.
+    identity.answer("GET", ACCOUNTS, 503, json!({ "error": {} }));
+    assert_eq!(app.register(manifest("crm", "1.1.0")).await.status, 200);
+    assert_eq!(stored(&app).await.as_deref(), Some("sub-1"));
+    let mut other = manifest("crm", "1.2.0");
+    other["serviceClientId"] = json!("crm-other");
+    assert_eq!(app.register(other).await.status, 200);
+    assert_eq!(stored(&app).await, None);
+    app.end().await;
+}
+
+#[tokio::test]
+async fn an_account_that_is_another_or_gone_is_learned_at_a_start() {
+    let identity = Stub::start().await;
+    identity.answer("GET", ACCOUNTS, 200, account("crm-backend", Some("sub-1")));
+    let app = start(&identity).await;
+    assert_eq!(app.register(manifest("crm", "1.0.0")).await.status, 200);
+    for now in [Some("sub-2"), None, Some("sub-3")] {
+        identity.answer("GET", ACCOUNTS, 200, account("crm-backend", now));
+        let (database, port) = (app.database.clone(), app.database.port());
+        let again = launch_beside(identity.clone(), database, port, &[], "").await;
+        again.ready().await;
+        told(&mut Stream::open(&again, "").await, now).await;
+        assert_eq!(stored(&again).await.as_deref(), now);
+        again.end().await;
+    }
+    app.end().await;
+}
