@@ -13,6 +13,9 @@ use super::h2c::connection::Multiplexed;
 
 /// Idle connections kept to one host; more than that are closed when they come back.
 const MOST_IDLE: usize = 256;
+/// How long a connection is not used after an answer that has announced a body and may have none (to HEAD, and 304): a
+/// server that sends it all the same does so right after the head, and it would be the next request's answer.
+const REST: Duration = Duration::from_millis(50);
 
 /// Connections that wait for work.
 #[derive(Debug, Default)]
@@ -27,6 +30,7 @@ pub(crate) struct Shelf {
 #[derive(Debug)]
 struct Idle {
     link: Box<Link>,
+    /// Usable from then on.
     since: Instant,
 }
 
@@ -39,9 +43,14 @@ struct Shared {
 impl Shelf {
     /// A connection that is open and unused, if there is one.
     pub(crate) fn take(&self, longest_idle: Duration) -> Option<Box<Link>> {
+        self.take_at(longest_idle, Instant::now())
+    }
+
+    fn take_at(&self, longest_idle: Duration, now: Instant) -> Option<Box<Link>> {
         let mut idle = lock(&self.idle);
-        while let Some(Idle { mut link, since }) = idle.pop() {
-            if since.elapsed() < longest_idle && link.is_quiet() {
+        while let Some(rested) = idle.iter().rposition(|idle| idle.since <= now) {
+            let Idle { mut link, since } = idle.remove(rested);
+            if now.duration_since(since) < longest_idle && link.is_quiet() {
                 self.reused.fetch_add(1, Ordering::Relaxed);
                 return Some(link);
             }
@@ -52,7 +61,8 @@ impl Shelf {
     pub(crate) fn put_back(&self, link: Box<Link>) {
         let mut idle = lock(&self.idle);
         if idle.len() < MOST_IDLE {
-            idle.push(Idle { link, since: Instant::now() });
+            let rest = if link.may_be_followed() { REST } else { Duration::ZERO };
+            idle.push(Idle { link, since: Instant::now() + rest });
         }
     }
 
@@ -90,4 +100,67 @@ impl Shelf {
 
 fn lock<T>(of_one_worker: &Mutex<T>) -> MutexGuard<'_, T> {
     of_one_worker.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use http::{Method, Request};
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::config::Budgets;
+    use crate::wire::place::Capacity;
+    use crate::wire::socket::Socket;
+    use crate::wire::upload::Upload;
+
+    const LONG: Duration = Duration::from_mins(1);
+    const MOMENT: Duration = Duration::from_nanos(1);
+
+    /// A connection after this answer.
+    async fn answered(method: &Method, answer: &str) -> (Box<Link>, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (dialled, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let mut link = Box::new(Link::new(Socket::plain(dialled.expect("a connection")), 0));
+        link.begin(&Request::new(()), Upload::empty());
+        let (mut upstream, _) = accepted.expect("a connection");
+        upstream.write_all(answer.as_bytes()).await.expect("sent");
+        let budgets = Budgets {
+            dial: LONG,
+            first_byte: LONG,
+            body_idle: LONG,
+            stream_idle: LONG,
+            pool_idle: LONG,
+            capacity: Capacity { requests: 1, share: 100 },
+        };
+        poll_fn(|context| link.poll_head(context, method, &budgets)).await.expect("an answer");
+        (link, upstream)
+    }
+
+    #[tokio::test]
+    async fn a_connection_rests_where_a_body_that_may_not_be_there_might_follow() {
+        let length =
+            |status: &str, length: usize| format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n");
+        for (method, answer, rests) in [
+            (Method::HEAD, length("200 OK", 9), true),
+            (Method::GET, length("304 Not Modified", 9), true),
+            (Method::HEAD, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_owned(), true),
+            (Method::HEAD, length("200 OK", 0), false),
+            (Method::GET, "HTTP/1.1 304 Not Modified\r\n\r\n".to_owned(), false),
+            (Method::GET, length("200 OK", 0), false),
+        ] {
+            let (link, _upstream) = answered(&method, &answer).await;
+            let shelf = Shelf::default();
+            let before = Instant::now();
+            shelf.put_back(link);
+            let after = Instant::now();
+            let early = shelf.take_at(LONG, if rests { before + REST - MOMENT } else { after });
+            assert_eq!(early.is_none(), rests, "{method} {answer}");
+            let late = shelf.take_at(LONG, after + REST);
+            assert_eq!(late.is_some(), rests, "{method} {answer}");
+        }
+    }
 }

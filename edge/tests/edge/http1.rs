@@ -173,6 +173,7 @@ async fn early_hints_are_passed_on_and_other_answers_without_a_body_have_none() 
     upstream.send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
     let head = client.head().await;
     assert_eq!((head.status(), client.body(&head).await.as_str()), (200, "ok"));
+    drop(upstream);
     for (method, answer, length) in [
         ("HEAD", "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n", Some("9")),
         ("GET", "HTTP/1.1 304 Not Modified\r\ncontent-length: 9\r\n\r\n", Some("9")),
@@ -180,6 +181,7 @@ async fn early_hints_are_passed_on_and_other_answers_without_a_body_have_none() 
         ("GET", "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", Some("0")),
     ] {
         client.send(ask(method)).await;
+        let mut upstream = Raw::upstream(&listener).await;
         upstream.head().await;
         upstream.send(answer).await;
         assert_eq!(client.head().await.header("content-length"), length, "{method} {answer:?}");

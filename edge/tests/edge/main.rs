@@ -40,6 +40,7 @@ mod rates;
 mod raw;
 mod refusals;
 mod resumption;
+mod reuse;
 mod scrapes;
 mod secured;
 mod stalls;

@@ -54,6 +54,8 @@ pub(crate) struct Link {
     heard: bool,
     /// The answer keeps the connection.
     keep: bool,
+    /// The answer has announced a body that it may not have.
+    followed: bool,
     /// Informational answers that came.
     informing: Informing,
     /// Since when the client has had no room for them.
@@ -95,6 +97,7 @@ impl Link {
             deaf: false,
             heard: false,
             keep: false,
+            followed: false,
             informing: Informing::default(),
             blocked: None,
             used_before: false,
@@ -113,6 +116,11 @@ impl Link {
     /// Whether it has served before, so that the upstream may have closed it meanwhile.
     pub(crate) const fn was_used(&self) -> bool {
         self.used_before
+    }
+
+    /// Whether a body that may not be there might follow the last answer.
+    pub(crate) const fn may_be_followed(&self) -> bool {
+        self.followed
     }
 
     /// Begins an exchange: the head is written, the body is taken.
@@ -286,7 +294,11 @@ impl Link {
         let length = framing::of_answer(method, head.status, declared);
         self.upload.is_a_stream();
         let tunnel = head.status == StatusCode::SWITCHING_PROTOCOLS;
-        self.keep = !head.close && !tunnel && length != Length::UntilClose;
+        let announced = !matches!(declared, None | Some(Length::Exact(0)));
+        self.followed = announced && length == Length::Exact(0);
+        // A 204 that announces a body is malformed (RFC 9110, 8.6): what follows it is anybody's guess.
+        let is_clear = !(self.followed && head.status == StatusCode::NO_CONTENT);
+        self.keep = !head.close && !tunnel && is_clear && length != Length::UntilClose;
         self.reader = Reader::of(length);
         if let Some(Length::Exact(announced)) = declared
             && (*method == Method::HEAD || head.status == StatusCode::NOT_MODIFIED)
