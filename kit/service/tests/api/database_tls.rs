@@ -2,7 +2,7 @@
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use service::config::{DatabaseConfig, DatabaseTls, TlsMode};
-use service::{config, db};
+use service::db;
 use sqlx::{ConnectOptions, Connection};
 
 use crate::own_server::{OwnServer, PASSWORD};
@@ -109,7 +109,7 @@ fn what_is_not_a_mode_or_an_authority_is_refused_at_the_start() {
     let read = |name: &str, value: &str| {
         let settings = contract::Settings::default().with(name, value);
         let mut reader = settings.reader();
-        let tls = config::DatabaseTls::read(&mut reader);
+        let tls = DatabaseTls::read(&mut reader);
         reader.finish(tls).map_err(|problems| problems.to_string())
     };
     for bad in ["disable", "require", "verify-ca", "Verify-Full", "yes"] {

@@ -6,6 +6,7 @@ use testkit::Reply;
 use crate::provider::{ADMIN_SECRET, CRM_SECRET, NOW, Provider, claims_of, expected, oauth_error};
 
 const USERS: &str = "/admin/realms/platform/users";
+const CLIENTS: &str = "/admin/realms/platform/clients";
 const EVENTS: &str = "/admin/realms/platform/admin-events";
 
 async fn ask(provider: &Provider, method: &str, path: &str, token: &str, body: Option<Value>) -> Reply {
@@ -188,7 +189,6 @@ async fn a_clients_own_account_is_found_by_the_client() {
     let token = admin(&provider).await;
     let crm = provider.client_token("crm-backend", CRM_SECRET).await;
     let subject = claims_of(&json!(crm))["sub"].clone();
-    const CLIENTS: &str = "/admin/realms/platform/clients";
     let get = async |path: String| ask(&provider, "GET", &path, &token, None).await;
     let listed = get(format!("{CLIENTS}?clientId=crm-backend")).await;
     let client = &listed.body[0];
