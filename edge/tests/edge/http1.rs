@@ -3,8 +3,9 @@
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpListener;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use crate::raw::{Raw, SOON};
@@ -255,6 +256,114 @@ async fn a_client_that_stops_sending_still_gets_its_answer() {
     let head = client.head().await;
     assert_eq!((head.status(), head.header("connection")), (200, Some("close")));
     assert_eq!(client.rest().await, "ok");
+}
+
+/// So many requests, one after the other in the same bytes: every other one with a body, by its length or in chunks.
+fn ahead(count: usize, bearer: &str) -> String {
+    let one = |number: usize| {
+        let head = format!("/{number} HTTP/1.1\r\nhost: a\r\nauthorization: {bearer}\r\n");
+        let body = format!("{number:03}");
+        match number % 4 {
+            1 => format!("POST {PATH}{head}content-length: 3\r\n\r\n{body}"),
+            3 => format!("POST {PATH}{head}transfer-encoding: chunked\r\n\r\n3\r\n{body}\r\n0\r\n\r\n"),
+            _ => format!("GET {PATH}{head}\r\n"),
+        }
+    };
+    (0..count).map(one).collect()
+}
+
+/// Each of them is answered, the last one with the goodbye, and nothing comes after.
+async fn all_answered<S: AsyncRead + AsyncWrite + Unpin>(client: &mut Raw<S>, count: usize, about: &str) {
+    for number in 0..count {
+        let head = client.head().await;
+        assert_eq!(head.status(), 200, "{about}, {number}");
+        let body: Value = serde_json::from_str(&client.body(&head).await).expect("JSON");
+        assert_eq!(body["data"]["path"], format!("{PATH}/{number}"), "{about}");
+        let sent = if number % 2 == 1 { format!("{number:03}") } else { String::new() };
+        assert_eq!(body["data"]["body"], sent, "{about}, {number}");
+        let is_last = number + 1 == count;
+        assert_eq!(head.header("connection"), is_last.then_some("close"), "{about}, {number}");
+    }
+    assert_eq!(client.rest().await, "", "{about}");
+}
+
+#[tokio::test]
+async fn requests_sent_ahead_of_a_half_close_are_all_answered() {
+    const COUNT: usize = 20;
+    let world = World::start().await;
+    let bearer = world.bearer("alice");
+    let requests = ahead(COUNT, &bearer);
+    let mut client = Raw::on(TcpStream::connect(world.plain).await.expect("a connection"));
+    client.send(&requests).await;
+    client.stream.shutdown().await.expect("the end of what is sent");
+    all_answered(&mut client, COUNT, "TCP").await;
+    let mut client = Raw::client(&world).await;
+    let session = client.stream.get_mut().1;
+    session.writer().write_all(requests.as_bytes()).expect("taken");
+    session.send_close_notify();
+    client.stream.flush().await.expect("sent");
+    all_answered(&mut client, COUNT, "TLS").await;
+}
+
+#[tokio::test]
+async fn more_requests_than_are_taken_in_at_once_are_all_answered_after_a_half_close() {
+    const COUNT: usize = 400;
+    let world = World::start().await;
+    let bearer = world.bearer("alice");
+    let requests = ahead(COUNT, &bearer);
+    assert!(requests.len() > 2 * (64 << 10), "{}", requests.len());
+    let (read, mut write) = tokio::io::split(TcpStream::connect(world.plain).await.expect("a connection"));
+    let sending = tokio::spawn(async move {
+        write.write_all(requests.as_bytes()).await.expect("written");
+        write.shutdown().await.expect("the end of what is sent");
+    });
+    let mut client = Raw::on(tokio::io::join(read, tokio::io::sink()));
+    all_answered(&mut client, COUNT, "TCP").await;
+    sending.await.expect("all is sent");
+}
+
+#[tokio::test]
+async fn half_a_request_before_a_half_close_takes_no_answer_from_those_before_it() {
+    let world = World::start().await;
+    let bearer = world.bearer("alice");
+    for half in ["GET /x HTTP/1.1\r\nhost: a\r\n".to_owned(), "G".to_owned()] {
+        let mut client = Raw::on(TcpStream::connect(world.plain).await.expect("a connection"));
+        client.send(format!("{}{half}", ahead(3, &bearer))).await;
+        client.stream.shutdown().await.expect("the end of what is sent");
+        for number in 0..3 {
+            let head = client.head().await;
+            assert_eq!(head.status(), 200, "{half:?}, {number}");
+            client.body(&head).await;
+        }
+        assert_eq!(client.rest().await, "", "{half:?}");
+    }
+    let mut client = Raw::on(TcpStream::connect(world.plain).await.expect("a connection"));
+    let half = format!(
+        "POST {PATH} HTTP/1.1\r\nhost: a\r\nauthorization: {bearer}\r\ncontent-length: 9\r\n\r\nhalf"
+    );
+    client.send(format!("{}{half}", ahead(3, &bearer))).await;
+    client.stream.shutdown().await.expect("the end of what is sent");
+    for _ in 0..3 {
+        let head = client.head().await;
+        assert_eq!(head.status(), 200);
+        client.body(&head).await;
+    }
+    assert_eq!(client.head().await.status(), 400, "half a body");
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_behind_requests_sent_ahead_is_not_answered_and_the_rest_goes_nowhere() {
+    let (world, listener, bearer) = scripted(&[]).await;
+    let mut client = Raw::client(&world).await;
+    client.send(ahead(2, &bearer)).await;
+    let mut upstream = Raw::upstream(&listener).await;
+    upstream.head().await;
+    // The goodbye and the end of the connection.
+    client.stream.shutdown().await.expect("a goodbye");
+    drop(client);
+    assert_eq!(timeout(SOON, upstream.rest()).await.expect("in time"), "");
+    let next = timeout(Duration::from_millis(300), listener.accept()).await;
+    assert!(next.is_err(), "the second request goes nowhere");
 }
 
 #[tokio::test]

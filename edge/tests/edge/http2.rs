@@ -14,7 +14,9 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::client::{Version, tls};
-use crate::frames::{END_HEADERS, END_STREAM, Frames, HEADERS, append_length};
+use crate::frames::{
+    DATA, END_HEADERS, END_STREAM, Frames, HEADERS, RST_STREAM, WINDOW_UPDATE, append_length, get_block,
+};
 use crate::http1::scripted;
 use crate::raw::{Raw, SOON};
 use crate::world::World;
@@ -169,6 +171,35 @@ async fn a_request_whose_stream_is_reset_never_looks_complete() {
 }
 
 #[tokio::test]
+async fn a_body_that_is_whole_by_its_length_waits_for_the_end_of_its_stream() {
+    // More than is taken in before the upstream is asked.
+    let most = "x".repeat(100_000);
+    let (world, listener, bearer) = scripted(&[]).await;
+    for is_ended in [true, false] {
+        let mut client = Client::connect(&world, &bearer).await;
+        let (answer, mut body) = client.ask(Method::POST, &[("content-length", "100004")], false).await;
+        body.send_data(Bytes::from(most.clone()), false).expect("sent");
+        let mut upstream = Raw::upstream(&listener).await;
+        upstream.head().await;
+        upstream.expect(&most).await;
+        body.send_data(Bytes::from("rest"), false).expect("sent");
+        // The edge has had the time to send it on.
+        for _ in 0..10 {
+            assert_eq!(world.get("/healthz", &[]).await.status, 200);
+        }
+        if is_ended {
+            body.send_data(Bytes::new(), true).expect("sent");
+            upstream.expect("rest").await;
+            upstream.send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
+            assert_eq!(body_of(answer).await, (200, "ok".to_owned()));
+        } else {
+            body.send_reset(Reason::CANCEL);
+            assert_eq!(upstream.rest().await, "", "a request that is taken back is never whole");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_body_is_read_no_faster_than_the_upstream_takes_it() {
     const CHUNK: usize = 16 << 10;
     let (world, listener, bearer) = scripted(&[]).await;
@@ -237,5 +268,37 @@ async fn what_an_upstream_says_when_it_breaks_off_is_said_to_the_client() {
         told.notify_one();
         let end = timeout(SOON, response.body_mut().data()).await.expect("in time");
         assert_eq!(end.expect("an end").expect_err("a bad one").reason(), Some(reason));
+    }
+}
+
+#[tokio::test]
+async fn a_pseudo_header_in_a_trailer_is_known_by_its_place_in_the_table() {
+    // A regular field of the table, and a path of it; the newest has number 62.
+    for (number, is_whole) in [(0xbe, true), (0xbf, false)] {
+        let (world, listener, bearer) = scripted(&[]).await;
+        let mut frames = Frames::connect(&world, 65_535).await;
+        let mut block = get_block(PATH, &bearer);
+        // POST instead of GET.
+        block[0] = 0x83;
+        block.extend_from_slice(b"\x44\x02/x\x40\x03x-a\x011");
+        // The second path makes this one malformed, and is in the table nevertheless.
+        frames.send(HEADERS, END_HEADERS | END_STREAM, 1, &block).await;
+        frames.next_of(RST_STREAM, 1).await;
+        let mut block = get_block(PATH, &bearer);
+        block[0] = 0x83;
+        frames.send(HEADERS, END_HEADERS, 3, &block).await;
+        frames.send(DATA, 0, 3, b"hello").await;
+        let mut upstream = Raw::upstream(&listener).await;
+        upstream.head().await;
+        upstream.expect("5\r\nhello\r\n").await;
+        frames.send(HEADERS, END_HEADERS | END_STREAM, 3, &[number]).await;
+        if is_whole {
+            upstream.expect("0\r\nx-a: 1\r\n\r\n").await;
+        } else {
+            let reset = frames.next_of(RST_STREAM, 3).await;
+            assert_eq!(reset.payload, 1_u32.to_be_bytes(), "PROTOCOL_ERROR");
+            assert_eq!(upstream.rest().await, "", "the upstream never gets a whole request");
+            frames.is_alive(&[WINDOW_UPDATE]).await;
+        }
     }
 }

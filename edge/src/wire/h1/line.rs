@@ -76,7 +76,9 @@ impl<S> Line<S> {
     pub(crate) fn put_answer<T>(&self, fill: impl FnOnce(&mut Output, bool) -> T) -> T {
         let wire = &mut *self.wire();
         let unasked = std::mem::take(&mut wire.expects);
-        let can_go_on = !unasked && !wire.broken && !wire.half_closed;
+        // A client that has stopped sending waits for the answers to what it has sent.
+        let may_follow = !wire.half_closed || !wire.input.is_empty();
+        let can_go_on = !unasked && !wire.broken && may_follow;
         fill(&mut wire.output, can_go_on)
     }
 
@@ -129,7 +131,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
                 return Poll::Ready(Ok(Some(head)));
             }
             *has_input = !wire.input.is_empty();
-            match ready!(wire.poll_read(context)) {
+            let read = if wire.half_closed { Ok(0) } else { ready!(wire.poll_read(context)) };
+            match read {
                 Ok(0) if wire.input.is_empty() => return Poll::Ready(Ok(None)),
                 Ok(0) | Err(_) => return Poll::Ready(Err(None)),
                 Ok(_) => {}

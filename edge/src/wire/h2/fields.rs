@@ -1,5 +1,6 @@
-//! [`Fields`]: reads header blocks (HPACK, RFC 7541) as far as it takes to see whether a `:path` has a fragment: where
-//! fields begin and end, and which entries of the dynamic table are paths. Everything else is left to `h2`.
+//! [`Fields`]: reads header blocks (HPACK, RFC 7541) as far as it takes to see whether a `:path` has a fragment and whether
+//! there is any pseudo-header: where fields begin and end, and which entries of the dynamic table are which. Everything else
+//! is left to `h2`.
 
 use std::collections::VecDeque;
 
@@ -9,11 +10,15 @@ const MAX_TABLE_BYTES: usize = 4_096;
 const ENTRY_OVERHEAD: usize = 32;
 /// Continued bytes of a number; `h2` takes no more.
 const MAX_NUMBER_BYTES: u32 = 4;
+/// Pseudo-headers in the static table.
+const STATIC_PSEUDO: std::ops::RangeInclusive<usize> = 1..=14;
 /// `:path` and its two values in the static table.
 const STATIC_PATHS: std::ops::RangeInclusive<usize> = 4..=5;
 const PATH: &[u8] = b":path";
 /// The same, Huffman-coded.
 const CODED_PATH: &[u8] = &[0xb9, 0x58, 0xd3, 0x3f];
+/// `:`, seven bits.
+const CODED_COLON: u8 = 0x5c;
 /// Lengths of the names in the static table (RFC 7541, appendix A).
 const STATIC_NAMES: [usize; 61] = [
     10, 7, 7, 5, 5, 7, 7, 7, 7, 7, 7, 7, 7, 7, 14, 15, 15, 13, 6, 27, 3, 5, 13, 13, 19, 16, 16, 14, 16, 13,
@@ -24,9 +29,27 @@ const STATIC_NAMES: [usize; 61] = [
 /// What a field is here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    Other,
+    Regular,
+    /// A pseudo-header other than `:path`.
+    Pseudo,
     Path,
     PathWithFragment,
+}
+
+/// What is in a header block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// A `:path` with a fragment.
+    pub(super) fragment: bool,
+    /// Any pseudo-header.
+    pub(super) pseudo: bool,
+}
+
+impl Seen {
+    fn see(&mut self, kind: Kind) {
+        self.fragment |= kind == Kind::PathWithFragment;
+        self.pseudo |= kind != Kind::Regular;
+    }
 }
 
 /// An entry of the dynamic table.
@@ -60,51 +83,48 @@ impl Default for Fields {
 
 impl Fields {
     /// Reads a whole header block; `None` when it is malformed.
-    pub(super) fn has_fragment(&mut self, block: &[u8]) -> Option<bool> {
+    pub(super) fn read(&mut self, block: &[u8]) -> Option<Seen> {
         let mut rest = block;
-        let mut found = false;
+        let mut seen = Seen::default();
         while let Some(first) = rest.first() {
-            found |= match first.leading_zeros() {
-                0 => self.kind(number(&mut rest, 7)?)? == Kind::PathWithFragment,
-                1 => self.literal(&mut rest, 6, true)?,
-                2 => {
-                    self.resize(number(&mut rest, 5)?)?;
-                    false
-                }
-                _ => self.literal(&mut rest, 4, false)?,
-            };
+            match first.leading_zeros() {
+                0 => seen.see(self.kind(number(&mut rest, 7)?)?),
+                1 => seen.see(self.literal(&mut rest, 6, true)?),
+                2 => self.resize(number(&mut rest, 5)?)?,
+                _ => seen.see(self.literal(&mut rest, 4, false)?),
+            }
         }
-        Some(found)
+        Some(seen)
     }
 
-    /// A field in letters; whether it is a path with a fragment.
-    fn literal(&mut self, rest: &mut &[u8], prefix: u32, is_kept: bool) -> Option<bool> {
+    /// A field in letters.
+    fn literal(&mut self, rest: &mut &[u8], prefix: u32, is_kept: bool) -> Option<Kind> {
         let index = number(rest, prefix)?;
-        let (is_path, name_bytes) = if index == 0 {
+        let (name, name_bytes) = if index == 0 {
             let name = Text::take(rest)?;
-            let coded = if name.is_coded { CODED_PATH } else { PATH };
             // Its length is asked for only where the field is kept.
-            (name.bytes == coded, if is_kept { name.decoded_bytes()? } else { 0 })
+            (name.kind_of_name(), if is_kept { name.decoded_bytes()? } else { 0 })
         } else {
-            (self.kind(index)? != Kind::Other, self.name_bytes(index)?)
+            (self.kind(index)?, self.name_bytes(index)?)
         };
         let value = Text::take(rest)?;
-        let kind = match (is_path, is_path && value.has_fragment()?) {
-            (false, _) => Kind::Other,
-            (true, false) => Kind::Path,
-            (true, true) => Kind::PathWithFragment,
+        let kind = match name {
+            Kind::Regular | Kind::Pseudo => name,
+            Kind::Path | Kind::PathWithFragment if value.has_fragment()? => Kind::PathWithFragment,
+            Kind::Path | Kind::PathWithFragment => Kind::Path,
         };
         if is_kept {
             self.keep(Entry { name_bytes, value_bytes: value.decoded_bytes()?, kind });
         }
-        Some(kind == Kind::PathWithFragment)
+        Some(kind)
     }
 
     fn kind(&self, index: usize) -> Option<Kind> {
         match index.checked_sub(STATIC_NAMES.len() + 1) {
             Some(place) => self.entries.get(place).map(|entry| entry.kind),
             None if STATIC_PATHS.contains(&index) => Some(Kind::Path),
-            None => (index > 0).then_some(Kind::Other),
+            None if STATIC_PSEUDO.contains(&index) => Some(Kind::Pseudo),
+            None => (index > 0).then_some(Kind::Regular),
         }
     }
 
@@ -180,6 +200,15 @@ impl<'a> Text<'a> {
 
     fn decoded_bytes(self) -> Option<usize> {
         if self.is_coded { symbols(self.bytes, |_| {}) } else { Some(self.bytes.len()) }
+    }
+
+    fn kind_of_name(self) -> Kind {
+        match (self.bytes, self.is_coded) {
+            (PATH, false) | (CODED_PATH, true) => Kind::Path,
+            ([b':', ..], false) => Kind::Pseudo,
+            ([first, ..], true) if first >> 1 == CODED_COLON => Kind::Pseudo,
+            _ => Kind::Regular,
+        }
     }
 
     fn has_fragment(self) -> Option<bool> {
@@ -272,6 +301,14 @@ fn has_nine_ones(text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    fn has_fragment(fields: &mut Fields, block: &[u8]) -> Option<bool> {
+        fields.read(block).map(|seen| seen.fragment)
+    }
+
+    fn has_pseudo(fields: &mut Fields, block: &[u8]) -> Option<bool> {
+        fields.read(block).map(|seen| seen.pseudo)
+    }
+
     fn unhex(text: &str) -> Vec<u8> {
         let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
         let digit = |digit: u8| char::from(digit).to_digit(16).expect("a digit");
@@ -285,7 +322,7 @@ mod tests {
     fn followed(blocks: &[(&str, usize)]) {
         let mut fields = Fields::default();
         for (block, bytes) in blocks {
-            assert_eq!(fields.has_fragment(&unhex(block)), Some(false), "{block}");
+            assert_eq!(has_fragment(&mut fields, &unhex(block)), Some(false), "{block}");
             assert_eq!(fields.bytes, *bytes, "{block}");
         }
     }
@@ -346,10 +383,10 @@ mod tests {
                 block(&[&[0x82, 0x87, 0x04]]),
             ];
             for with in with {
-                assert_eq!(Fields::default().has_fragment(&with), Some(true), "{with:x?}");
+                assert_eq!(has_fragment(&mut Fields::default(), &with), Some(true), "{with:x?}");
             }
             for without in [block(&[&[0x01]]), block(&[&[0x00, 0x05], b":patj"]), b"\x04\x04/a?b".to_vec()] {
-                assert_eq!(Fields::default().has_fragment(&without), Some(false), "{without:x?}");
+                assert_eq!(has_fragment(&mut Fields::default(), &without), Some(false), "{without:x?}");
             }
         }
     }
@@ -357,14 +394,50 @@ mod tests {
     #[test]
     fn a_path_in_the_table_is_known_by_its_place() {
         let mut fields = Fields::default();
-        assert_eq!(fields.has_fragment(b"\x44\x04/a#b"), Some(true));
-        assert_eq!(fields.has_fragment(&[0xbe]), Some(true), "the whole field again");
-        assert_eq!(fields.has_fragment(b"\x40\x01a\x01#"), Some(false), "pushes it one place down");
-        assert_eq!(fields.has_fragment(&[0xbe]), Some(false));
-        assert_eq!(fields.has_fragment(&[0xbf]), Some(true));
-        assert_eq!(fields.has_fragment(b"\x0f\x30\x02/a"), Some(false), "its name with another value");
-        assert_eq!(fields.has_fragment(b"\x0f\x30\x02/#"), Some(true));
-        assert_eq!(fields.has_fragment(&[0x20, 0xbf]), None, "a table of nothing has no places");
+        assert_eq!(has_fragment(&mut fields, b"\x44\x04/a#b"), Some(true));
+        assert_eq!(has_fragment(&mut fields, &[0xbe]), Some(true), "the whole field again");
+        assert_eq!(has_fragment(&mut fields, b"\x40\x01a\x01#"), Some(false), "pushes it one place down");
+        assert_eq!(has_fragment(&mut fields, &[0xbe]), Some(false));
+        assert_eq!(has_fragment(&mut fields, &[0xbf]), Some(true));
+        assert_eq!(has_fragment(&mut fields, b"\x0f\x30\x02/a"), Some(false), "its name with another value");
+        assert_eq!(has_fragment(&mut fields, b"\x0f\x30\x02/#"), Some(true));
+        assert_eq!(has_fragment(&mut fields, &[0x20, 0xbf]), None, "a table of nothing has no places");
+    }
+
+    #[test]
+    fn a_pseudo_header_is_found_in_every_form_and_nowhere_else() {
+        for with in [
+            &[0x81][..],
+            &[0x8e],
+            b"\x04\x02/x",
+            b"\x18\x03200",
+            b"\x00\x07:status\x03200",
+            b"\x00\x04:foo\x00",
+            b"\x00\x01:\x00",
+            &[&[0x00, 0x84], CODED_PATH, b"\x02/x"].concat(),
+            // `:status`, Huffman-coded.
+            b"\x00\x85\xb8\x84\x8d\x36\xa3\x03200",
+            b"\x90\x00\x01a\x01b\x84",
+        ] {
+            assert_eq!(has_pseudo(&mut Fields::default(), with), Some(true), "{with:x?}");
+        }
+        for without in [
+            &[][..],
+            &[0x8f, 0xbd, 0x20],
+            b"\x0f\x00\x01:",
+            b"\x00\x01a\x05:path",
+            b"\x00\x00\x05:path",
+            b"\x00\x02a:\x00",
+            // `x-a`, Huffman-coded.
+            b"\x00\x83\xf2\xb0\xff\x011",
+        ] {
+            assert_eq!(has_pseudo(&mut Fields::default(), without), Some(false), "{without:x?}");
+        }
+        let mut fields = Fields::default();
+        assert_eq!(has_pseudo(&mut fields, b"\x48\x03200\x40\x01a\x011"), Some(true));
+        assert_eq!(has_pseudo(&mut fields, &[0xbe]), Some(false), "a");
+        assert_eq!(has_pseudo(&mut fields, &[0xbf]), Some(true), ":status");
+        assert_eq!(has_pseudo(&mut fields, b"\x0f\x30\x03404"), Some(true), "by its name");
     }
 
     #[test]
@@ -380,9 +453,13 @@ mod tests {
             &[0x44, 0x84, 0xff, 0xff, 0xff, 0xff],
             &[0x3f, 0xe2, 0x1f],
         ] {
-            assert_eq!(Fields::default().has_fragment(bad), None, "{bad:x?}");
+            assert_eq!(has_fragment(&mut Fields::default(), bad), None, "{bad:x?}");
         }
-        assert_eq!(Fields::default().has_fragment(&[0x3f, 0xe1, 0x1f]), Some(false), "a table of 4,096");
+        assert_eq!(
+            has_fragment(&mut Fields::default(), &[0x3f, 0xe1, 0x1f]),
+            Some(false),
+            "a table of 4,096"
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! [`Fragments`]: finds the requests whose `:path` has a fragment. The crate `h2` cuts fragments off, so nobody behind it
-//! sees one, and HTTP/1.1 refuses them. It follows the client's header blocks as they are read, and changes nothing.
+//! [`Fragments`]: finds what the crate `h2` drops without a word, and what makes a request malformed: the fragment of a
+//! `:path`, and pseudo-headers in trailers (RFC 9113, 8.1). It follows the client's header blocks as they are read, and
+//! changes nothing.
 
 use std::io;
 use std::pin::Pin;
@@ -25,7 +26,7 @@ const MAX_BLOCK_BYTES: usize = 512 << 10;
 /// Marks that wait for their streams. `h2` hands streams over before it reads on for long, so an honest client has none.
 const MAX_MARKS: usize = 1_024;
 
-/// The streams whose requests have a fragment, from the socket to whoever accepts the streams.
+/// The streams whose requests are malformed, from the socket to those who accept the streams and read their bodies.
 #[derive(Debug, Default)]
 pub(super) struct Marks {
     any: AtomicBool,
@@ -34,7 +35,10 @@ pub(super) struct Marks {
 
 #[derive(Debug, Default)]
 struct Marked {
+    /// Their targets have a fragment.
     streams: Vec<u32>,
+    /// Their trailers have a pseudo-header. Nobody may ever ask for one of these: its body need not be read.
+    trailers: Vec<u32>,
     /// The header blocks cannot be followed any more; every request counts as marked.
     is_lost: bool,
 }
@@ -50,16 +54,30 @@ impl Marks {
         let mut marked = self.lock();
         let found = marked.is_lost || marked.streams.contains(&stream);
         marked.streams.retain(|other| *other > stream);
-        self.any.store(marked.is_lost || !marked.streams.is_empty(), Ordering::Release);
+        self.any.store(marked.is_any(), Ordering::Release);
+        found
+    }
+
+    /// Whether this stream's trailers, which have come, have a pseudo-header.
+    #[cold]
+    pub(super) fn take_trailers(&self, stream: u32) -> bool {
+        let mut marked = self.lock();
+        let found = marked.is_lost || marked.trailers.contains(&stream);
+        marked.trailers.retain(|other| *other != stream);
+        self.any.store(marked.is_any(), Ordering::Release);
         found
     }
 
     #[cold]
-    fn mark(&self, stream: u32) {
+    fn mark(&self, stream: u32, is_trailer: bool) {
         let mut marked = self.lock();
-        marked.is_lost |= marked.streams.len() >= MAX_MARKS;
+        marked.is_lost |= marked.streams.len() + marked.trailers.len() >= MAX_MARKS;
         if !marked.is_lost {
-            marked.streams.push(stream);
+            if is_trailer {
+                marked.trailers.push(stream);
+            } else {
+                marked.streams.push(stream);
+            }
         }
         self.any.store(true, Ordering::Release);
     }
@@ -72,6 +90,12 @@ impl Marks {
 
     fn lock(&self) -> MutexGuard<'_, Marked> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Marked {
+    const fn is_any(&self) -> bool {
+        self.is_lost || !self.streams.is_empty() || !self.trailers.is_empty()
     }
 }
 
@@ -99,6 +123,10 @@ struct Frames {
     kind: u8,
     flags: u8,
     stream: u32,
+    /// The highest stream that was opened.
+    opened: u32,
+    /// The header block does not open its stream.
+    is_trailer: bool,
     /// What has come of a header frame that did not come at once.
     payload: Vec<u8>,
     /// What has come of a header block of several frames.
@@ -118,6 +146,8 @@ impl Frames {
             kind: 0,
             flags: 0,
             stream: 0,
+            opened: 0,
+            is_trailer: false,
             payload: Vec::new(),
             block: Vec::new(),
             fields: Fields::default(),
@@ -147,6 +177,8 @@ impl Frames {
             if kind == HEADERS {
                 // The highest bit is reserved.
                 self.stream = u32::from_be_bytes(stream) & (u32::MAX >> 1);
+                self.is_trailer = self.stream <= self.opened;
+                self.opened = self.opened.max(self.stream);
             }
             if self.payload_left == 0 && self.is_of_block() {
                 self.frame(&[]);
@@ -210,9 +242,11 @@ impl Frames {
     }
 
     fn whole(&mut self, block: &[u8]) {
-        match self.fields.has_fragment(block) {
-            Some(false) => {}
-            Some(true) => self.marks.mark(self.stream),
+        match self.fields.read(block) {
+            Some(seen) if if self.is_trailer { seen.pseudo } else { seen.fragment } => {
+                self.marks.mark(self.stream, self.is_trailer);
+            }
+            Some(_) => {}
             None => self.lose(),
         }
     }
@@ -312,6 +346,27 @@ mod tests {
     }
 
     #[test]
+    fn trailers_are_marked_for_their_pseudo_headers_and_heads_are_not() {
+        let bytes = [
+            frame(HEADERS, END_HEADERS, 1, WITHOUT),
+            frame(HEADERS, END_HEADERS, 3, WITHOUT),
+            frame(HEADERS, END_HEADERS, 1, b"\x00\x01a\x00"),
+            frame(HEADERS, 0, 3, b"\x00\x01a\x00"),
+            frame(CONTINUATION, END_HEADERS, 3, WITH),
+            frame(HEADERS, END_HEADERS, 5, WITHOUT),
+        ]
+        .concat();
+        for step in [1, 2, 3, 5, 8, 13, 1_000] {
+            let marks = Arc::new(Marks::default());
+            let mut frames = Frames::new(Arc::clone(&marks));
+            [PREFACE, &bytes].concat().chunks(step).for_each(|piece| frames.read(piece));
+            let marked = |stream| marks.take_trailers(stream);
+            assert_eq!([1, 3, 5, 3].map(marked), [false, true, false, false], "{step}");
+            assert!((1..7).all(|stream| !marks.take(stream)), "{step}: no fragment");
+        }
+    }
+
+    #[test]
     fn blocks_that_cannot_be_followed_let_nothing_pass() {
         for bad in [
             frame(HEADERS, END_HEADERS, 1, &[0x80]),
@@ -343,11 +398,11 @@ mod tests {
     #[test]
     fn marks_are_bounded_and_forgotten_as_streams_are_accepted() {
         let marks = Marks::default();
-        (1..=1_024).for_each(|stream| marks.mark(stream));
+        (1..=1_024).for_each(|stream| marks.mark(stream, false));
         assert!(marks.take(512) && !marks.take(512) && marks.take(513) && !marks.take(2_000));
-        (0..1_024).for_each(|stream| marks.mark(3_000 + stream));
+        (0..1_024).for_each(|stream| marks.mark(3_000 + stream, stream % 2 == 0));
         assert!(!marks.take(2_001), "at the limit");
-        marks.mark(9_000);
+        marks.mark(9_000, false);
         assert!(marks.take(2_003), "past it everything counts as marked");
     }
 }

@@ -1,15 +1,17 @@
 //! [`Receiving`]: a request's body on its stream. The client's window opens as the body is read, so that nothing is read
-//! ahead of whoever sends it on.
+//! ahead of whoever sends it on. The last piece of an announced length is held back until the stream's end has come: until
+//! then the request may still turn out to be malformed, and an upstream that has every byte takes it for whole.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use h2::RecvStream;
+use h2::{Reason, RecvStream};
 use http::header::{CONTENT_LENGTH, EXPECT};
 use http::{HeaderMap, StatusCode};
 use http_body::{Frame, SizeHint};
 
+use super::fragments::Marks;
 use super::reply::Reply;
 use crate::wire::h1::framing::{Declared, Length};
 use crate::wire::headers::strip_answer;
@@ -23,27 +25,32 @@ pub(crate) struct Receiving {
     left: Option<u64>,
     /// The client waits for a 100.
     expects: bool,
+    /// The last piece, while the stream's end is awaited.
+    last: Option<Bytes>,
+    /// Come, and not yet read.
+    trailers: Option<HeaderMap>,
+    marks: Arc<Marks>,
     reply: Arc<Reply>,
 }
 
 impl Receiving {
     /// The body that this head announces.
-    pub(super) fn new(stream: RecvStream, headers: &HeaderMap, reply: Arc<Reply>) -> Self {
+    pub(super) fn new(stream: RecvStream, headers: &HeaderMap, marks: Arc<Marks>, reply: Arc<Reply>) -> Self {
         if stream.is_end_stream() {
-            return Self::none(reply);
+            return Self::none(marks, reply);
         }
         Self {
             stream: Some(stream),
             left: announced_length(headers),
             // Whatever else is expected, the way refuses.
             expects: headers.contains_key(EXPECT),
-            reply,
+            ..Self::none(marks, reply)
         }
     }
 
     /// No body.
-    pub(super) const fn none(reply: Arc<Reply>) -> Self {
-        Self { stream: None, left: Some(0), expects: false, reply }
+    pub(super) const fn none(marks: Arc<Marks>, reply: Arc<Reply>) -> Self {
+        Self { stream: None, left: Some(0), expects: false, last: None, trailers: None, marks, reply }
     }
 
     /// The next frame of the body. Whatever ends the stream before its end is the client's fault.
@@ -52,15 +59,21 @@ impl Receiving {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ClientFault>>> {
         let Some(stream) = &mut self.stream else { return Poll::Ready(None) };
+        if let Some(trailers) = self.trailers.take() {
+            return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
+        }
         loop {
             match stream.poll_data(context) {
                 Poll::Ready(Some(Ok(data))) if data.is_empty() => {}
                 Poll::Ready(Some(Ok(data))) => {
                     self.expects = false;
-                    self.left = self.left.map(|left| left.saturating_sub(count(&data)));
                     // A stream that is closed meanwhile has no window to open.
                     let _opened = stream.flow_control().release_capacity(data.len());
-                    return Poll::Ready(Some(Ok(Frame::data(data))));
+                    if self.left == Some(count(&data)) && !stream.is_end_stream() {
+                        self.last = Some(data);
+                        continue;
+                    }
+                    return Poll::Ready(Some(Ok(self.piece(data))));
                 }
                 Poll::Ready(Some(Err(_))) => return Poll::Ready(Some(Err(ClientFault::Broken))),
                 // Trailers may follow.
@@ -73,15 +86,29 @@ impl Receiving {
                 }
             }
         }
-        match ready!(stream.poll_trailers(context)) {
-            Ok(trailers) => Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers)))),
-            Err(_) => Poll::Ready(Some(Err(ClientFault::Broken))),
+        let Ok(trailers) = ready!(stream.poll_trailers(context)) else {
+            return Poll::Ready(Some(Err(ClientFault::Broken)));
+        };
+        if trailers.is_some() && self.marks.take_trailers(stream.stream_id().as_u32()) {
+            self.reply.reset(Reason::PROTOCOL_ERROR);
+            return Poll::Ready(Some(Err(ClientFault::Broken)));
         }
+        if let Some(last) = self.last.take() {
+            self.trailers = trailers;
+            return Poll::Ready(Some(Ok(self.piece(last))));
+        }
+        Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
+    }
+
+    fn piece(&mut self, data: Bytes) -> Frame<Bytes> {
+        self.left = self.left.map(|left| left.saturating_sub(count(&data)));
+        Frame::data(data)
     }
 
     /// Whether nothing more comes.
     pub(crate) fn is_end(&self) -> bool {
-        self.stream.as_ref().is_none_or(RecvStream::is_end_stream)
+        let is_held = self.last.is_some() || self.trailers.is_some();
+        !is_held && self.stream.as_ref().is_none_or(RecvStream::is_end_stream)
     }
 
     /// What is still to come, where that is known.

@@ -135,7 +135,8 @@ where
                 request.extensions_mut().insert(HasFragment);
             }
             let busy = this.activity.begin();
-            let served = stream::serve(Arc::clone(&this.edge), this.peer, busy, request, reply);
+            let (edge, marks) = (Arc::clone(&this.edge), Arc::clone(&this.marks));
+            let served = stream::serve(edge, this.peer, busy, marks, request, reply);
             // On its way into the runtime a task is moved several times.
             tokio::spawn(Box::pin(served));
         }

@@ -13,6 +13,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, DATE, SEC_WEBSOCKET_ACCEPT, UPGRA
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body as _;
 
+use super::fragments::Marks;
 use super::pump::Pump;
 use super::receiving::Receiving;
 use super::reply::Reply;
@@ -31,12 +32,13 @@ pub(super) async fn serve(
     edge: Arc<Edge>,
     peer: Peer,
     busy: Busy,
+    marks: Arc<Marks>,
     request: Request<RecvStream>,
     reply: SendResponse<Bytes>,
 ) {
     let reply = Arc::new(Reply::new(reply));
     let is_head = *request.method() == Method::HEAD;
-    let (request, bare) = taken_in(request, &reply);
+    let (request, bare) = taken_in(request, marks, &reply);
     let answered = {
         let mut run = Box::pin(exchange::run(&edge, peer, request));
         poll_fn(|context| match run.as_mut().poll(context) {
@@ -62,13 +64,17 @@ pub(super) async fn serve(
 }
 
 /// The request with its body; the bare stream instead where another protocol may be asked for.
-fn taken_in(request: Request<RecvStream>, reply: &Arc<Reply>) -> (Request<RequestBody>, Option<RecvStream>) {
+fn taken_in(
+    request: Request<RecvStream>,
+    marks: Arc<Marks>,
+    reply: &Arc<Reply>,
+) -> (Request<RequestBody>, Option<RecvStream>) {
     let reply = Arc::clone(reply);
     let (head, stream) = request.into_parts();
     if head.method == Method::CONNECT {
-        return (Request::from_parts(head, RequestBody::http2(Receiving::none(reply))), Some(stream));
+        return (Request::from_parts(head, RequestBody::http2(Receiving::none(marks, reply))), Some(stream));
     }
-    let body = Receiving::new(stream, &head.headers, reply);
+    let body = Receiving::new(stream, &head.headers, marks, reply);
     (Request::from_parts(head, RequestBody::http2(body)), None)
 }
 
