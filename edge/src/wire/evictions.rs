@@ -1,5 +1,5 @@
-//! Makes room at the limit of connections: whoever has said nothing useful for a while is closed, the oldest first, when a
-//! new client waits for a place. Served connections are never closed for it.
+//! Makes room at the limit of connections, and at that of handshakes: a client that has kept the edge waiting for a while is
+//! closed, the oldest first, when another one waits for its place. Served connections are never closed for it.
 
 use std::io::{self, Error, ErrorKind};
 use std::pin::{Pin, pin};
@@ -15,7 +15,7 @@ use crate::tally::{Closed, Tally};
 /// repeats a lost packet.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Connections that may be closed, and whether anybody waits for a place. All workers share it; a client that speaks within
+/// Connections that may be closed, and whether anybody waits for a place. All workers share it; a client that goes on within
 /// [`PATIENCE`] never touches it.
 pub(crate) struct Evictions {
     drain: Drain,
@@ -30,7 +30,7 @@ impl Evictions {
         Self { drain, tally, wanted: AtomicUsize::new(0), give_way: Notify::new() }
     }
 
-    /// Waits for what a client has to say first, until the deadline.
+    /// Waits for what a client has to say, until the deadline.
     ///
     /// # Errors
     /// `TimedOut`; `ConnectionAborted` when the connection has to make room or the drain has begun, and the client had its

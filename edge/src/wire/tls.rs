@@ -69,6 +69,8 @@ pub(crate) struct Handshakes {
     certificates: Arc<Certificates>,
     evictions: Arc<Evictions>,
     at_once: Semaphore,
+    /// Makes room among the handshakes: one that waits for its client is closed when another waits for its place.
+    stalled: Evictions,
     timers: Timers,
     tally: Tally,
 }
@@ -91,11 +93,13 @@ impl Handshakes {
     pub(crate) fn new(
         certificates: Arc<Certificates>,
         evictions: Arc<Evictions>,
+        stalled: Evictions,
         limits: &Limits,
         timers: Timers,
         tally: Tally,
     ) -> Self {
-        Self { certificates, evictions, at_once: Semaphore::new(limits.handshakes), timers, tally }
+        let at_once = Semaphore::new(limits.handshakes);
+        Self { certificates, evictions, at_once, stalled, timers, tally }
     }
 
     /// Waits until the client has said hello. Apart from the handshake: a client that says nothing has no room for one.
@@ -109,12 +113,12 @@ impl Handshakes {
     /// The handshake, once there is a place for it.
     pub(crate) async fn handshake(&self, greeted: Greeted) -> io::Result<Secured<TlsStream<Sending>>> {
         let Greeted { accepted: Accepted { stream, peer, held }, hello, deadline } = greeted;
-        let shaken = async {
-            let _turn = self.turn(&held).await?;
-            self.shake(stream, *hello).await
+        let turn = match self.turn_at_once(held.slot().map(Slot::handshakes)) {
+            Some(turn) => turn,
+            None => timeout_at(deadline, self.turn(&held)).await.map_err(|_| io::ErrorKind::TimedOut)??,
         };
-        let stream =
-            timeout_at(deadline, shaken).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        let stream = self.stalled.hear(deadline, self.shake(stream, *hello)).await??;
+        drop(turn);
         let h2 = stream.get_ref().1.alpn_protocol() == Some(ALPN_H2);
         let protocol = if h2 { Protocol::Http2 } else { Protocol::Http1 };
         Ok(Secured { stream, peer, protocol, scheme: Scheme::Https, held })
@@ -122,15 +126,12 @@ impl Handshakes {
 
     /// Waits first for those of the same address, so that they stand in nobody else's way.
     async fn turn<'a>(&'a self, held: &'a Held) -> io::Result<Turn<'a>> {
-        let of_address = held.slot().map(Slot::handshakes);
-        if let Some(turn) = self.turn_at_once(of_address) {
-            return Ok(turn);
-        }
         self.tally.waited(Wait::Handshakes);
-        let of_address = match of_address {
+        let of_address = match held.slot().map(Slot::handshakes) {
             Some(handshakes) => Some(handshakes.acquire().await.map_err(io::Error::other)?),
             None => None,
         };
+        let _room = self.stalled.want();
         let of_all = self.at_once.acquire().await.map_err(io::Error::other)?;
         Ok(Turn { _of_all: of_all, _of_address: of_address })
     }

@@ -81,6 +81,21 @@ async fn clients_that_say_nothing_or_not_all_of_hello_take_no_handshake() {
 }
 
 #[tokio::test]
+async fn a_handshake_whose_client_has_fallen_silent_makes_room_for_one_that_waits() {
+    let limits = [("PLATFORM_GATEWAY_MAX_HANDSHAKES", "2"), ("PLATFORM_GATEWAY_WORKERS", "1")];
+    let world = World::with(&limits).await;
+    let bearer = world.bearer("admin");
+    let mut known = alive(&world).await;
+    let (mut oldest, mut other) = (greeted(&world).await, greeted(&world).await);
+    assert!(timeout(LONG, ended(&mut oldest)).await.is_err(), "while nobody waits it may take its time");
+    // Their budget is ten seconds from the hello.
+    timeout(Duration::from_secs(4), alive(&world)).await.expect("a third one is served");
+    timeout(SOON, ended(&mut oldest)).await.expect("the oldest has made room");
+    assert!(timeout(PATIENCE, ended(&mut other)).await.is_err(), "one was enough");
+    assert_eq!(closed(&world, &mut known, &bearer, "evicted").await, 1);
+}
+
+#[tokio::test]
 async fn one_address_has_a_share_of_the_handshakes() {
     // Of 32 an address has 8.
     let limits = [("PLATFORM_GATEWAY_MAX_HANDSHAKES", "32"), ("PLATFORM_GATEWAY_WORKERS", "1")];
@@ -212,6 +227,13 @@ async fn answered(stream: &mut TcpStream) {
     let mut first = [0];
     timeout(SOON, stream.read_exact(&mut first)).await.expect("in time").expect("a byte");
     assert_eq!(first, [0x16], "a handshake");
+}
+
+/// Resolves when the edge has closed the connection.
+async fn ended(stream: &mut TcpStream) {
+    let mut rest = Vec::new();
+    // A reset ends it as well.
+    let _closed = stream.read_to_end(&mut rest).await;
 }
 
 /// A connection with a handshake that does not end.
