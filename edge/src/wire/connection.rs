@@ -29,7 +29,7 @@ where
     let peer = Peer { address: peer, scheme };
     match protocol {
         Protocol::Http1 => {
-            let connection = Connection::new(edge, stream, peer);
+            let mut connection = Connection::new(edge, stream, peer);
             Box::pin(async move {
                 connection.serve().await;
                 drop(held);

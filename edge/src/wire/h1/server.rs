@@ -85,8 +85,8 @@ where
         Self { line: Arc::new(Line::new(socket)), alarm, drain, has_body: false, edge, peer }
     }
 
-    /// Serves it to its end.
-    pub(crate) async fn serve(mut self) {
+    /// Serves it to its end. By reference, or the future would have room for the connection twice.
+    pub(crate) async fn serve(&mut self) {
         let mut first = true;
         loop {
             let then = match self.head(first).await {
