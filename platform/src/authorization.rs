@@ -197,6 +197,7 @@ async fn put(owner: &PgConnectOptions, all: &[cases::Case]) -> Result<Outcome, S
             role: "platform_authz".to_owned(),
             password: login.map(|login| login.password.clone()).unwrap_or_default(),
             max_connections: CONNECTIONS,
+            max_worker_connections: CONNECTIONS,
             tls: DatabaseTls::default(),
         },
         DEFAULT_BUDGET,

@@ -23,8 +23,8 @@ use crate::variables::DATABASE_URL;
 const ELSEWHERE: &str = "/var/lib/platform";
 /// Name of the embedded database.
 const NAME: &str = "platform";
-/// Largest number of connections of the embedded server: twice what ten pools of five and an operator need, and half of
-/// that again for tools.
+/// Largest number of connections of the embedded server: twice what ten services of five and two connections and an
+/// operator need, and room for tools.
 const MAX_CONNECTIONS: u32 = 200;
 /// Connections that are not of a service's pool: the feed, the writer of denials, migrations, an operator.
 const SPARE_CONNECTIONS: u32 = 20;
@@ -100,7 +100,7 @@ impl Database {
         }
         Err(Stop::Unfit(format!(
             "the database allows {allowed} connections and the platform needs {needed}: raise max_connections, \
-             or lower PLATFORM_DB_POOL_MAX"
+             or lower PLATFORM_DB_POOL_MAX and PLATFORM_DB_WORKER_POOL_MAX"
         )))
     }
 

@@ -62,11 +62,17 @@ const DB_POOL: Variable = Variable::new(
     Some("5"),
     "Most database connections of one service",
 );
+const DB_WORKER_POOL: Variable = Variable::new(
+    "PLATFORM_DB_WORKER_POOL_MAX",
+    Kind::Integer,
+    Some("2"),
+    "Most database connections of one service's background work, beside those of PLATFORM_DB_POOL_MAX",
+);
 const DRAIN_TIMEOUT: Variable = Variable::new(
     "PLATFORM_DRAIN_TIMEOUT",
     Kind::Duration,
     Some("10s"),
-    "How long requests in flight may finish at a stop",
+    "How long requests in flight and background work may finish at a stop",
 );
 /// Address of authz, for those that ask it.
 pub const AUTHZ_BASE_URL: Variable = Variable::new(
@@ -89,6 +95,7 @@ pub const VARIABLES: &[Variable] = &[
     DATABASE_CA,
     DATABASE_TLS,
     DB_POOL,
+    DB_WORKER_POOL,
     DRAIN_TIMEOUT,
     COMMIT,
 ];
@@ -106,8 +113,10 @@ pub struct DatabaseConfig {
     pub role: String,
     /// Its password.
     pub password: String,
-    /// Largest pool.
+    /// Largest pool of the requests.
     pub max_connections: u32,
+    /// Largest pool of the workers.
+    pub max_worker_connections: u32,
     /// How connections are secured.
     pub tls: DatabaseTls,
 }
@@ -243,7 +252,8 @@ fn read_database(reader: &mut Reader<'_>, name: &str) -> DatabaseConfig {
     });
     let host: &Settings = reader.settings();
     let host = host.raw(&format!("{prefix}HOST")).unwrap_or("127.0.0.1").to_owned();
-    let max = reader.integer(&DB_POOL, 1);
+    let mut most = |variable| u32::try_from(reader.integer(variable, 1)).unwrap_or(u32::MAX);
+    let (max_connections, max_worker_connections) = (most(&DB_POOL), most(&DB_WORKER_POOL));
     let tls = DatabaseTls::read(reader);
     DatabaseConfig {
         host,
@@ -251,7 +261,8 @@ fn read_database(reader: &mut Reader<'_>, name: &str) -> DatabaseConfig {
         name: name_,
         role: format!("platform_{name}"),
         password,
-        max_connections: u32::try_from(max).unwrap_or(u32::MAX),
+        max_connections,
+        max_worker_connections,
         tls,
     }
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::db::PoolGauges;
 use crate::readiness::Readiness;
-use crate::{ApiError, AuditedTx, ServeError, ServiceConfig};
+use crate::{ApiError, AuditedTx, ServeError, ServiceConfig, Workers};
 
 /// Remembered of verified tokens, 32 MB at most: a service sees the callers of one platform again and again, and its own calls
 /// carry a caller's token on.
@@ -32,6 +32,8 @@ pub struct Core {
     pub tracer: Option<Tracer>,
     /// The time.
     pub clock: Clock,
+    /// Background work; [`crate::serve`] waits for its end.
+    pub workers: Workers,
     /// Start-up passes that `/ready` waits for.
     pub readiness: Readiness,
     pub(crate) gauges: PoolGauges,
@@ -49,6 +51,7 @@ impl Core {
         let verifier = Verifier::start(config.bearer.clone(), clock.clone(), stop.clone());
         let gauges = PoolGauges::register(&metrics)?;
         let tracer = Tracer::of(config.name, &metrics)?;
+        let workers = Workers::start(config.name, &config.database, &metrics, stop)?;
         Ok(Self {
             name: config.name,
             pool: crate::db::pool(&config.database),
@@ -56,10 +59,17 @@ impl Core {
             metrics,
             tracer,
             clock,
+            workers,
             readiness: Readiness::default(),
             gauges,
             limits: config.limits,
         })
+    }
+
+    /// The same parts on the workers' connections, for what runs beside the requests.
+    #[must_use]
+    pub fn for_workers(&self) -> Self {
+        Self { pool: self.workers.pool().clone(), ..self.clone() }
     }
 
     /// Opens a transaction whose every change is audited with `actor`.

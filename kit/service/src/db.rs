@@ -25,11 +25,21 @@ pub fn pool(config: &DatabaseConfig) -> PgPool {
     pool_with(config, &[])
 }
 
+/// The same for background work, apart from the requests' pool.
+#[must_use]
+pub fn worker_pool(config: &DatabaseConfig) -> PgPool {
+    sized_pool(config, config.max_worker_connections, &[])
+}
+
 /// The same, for connections with server settings of their own.
 #[must_use]
 pub fn pool_with(config: &DatabaseConfig, settings: &[(&str, &str)]) -> PgPool {
+    sized_pool(config, config.max_connections, settings)
+}
+
+fn sized_pool(config: &DatabaseConfig, max_connections: u32, settings: &[(&str, &str)]) -> PgPool {
     PgPoolOptions::new()
-        .max_connections(config.max_connections)
+        .max_connections(max_connections)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .idle_timeout(IDLE_TIMEOUT)
         // Each connection is asked when it comes back already; asking again is for those that waited.
@@ -122,7 +132,7 @@ impl OwnConnection {
     }
 }
 
-/// The three pool families (module contract, "Metrics").
+/// The three families of one pool.
 #[derive(Clone)]
 pub(crate) struct PoolGauges {
     acquired: IntGauge,
@@ -131,12 +141,22 @@ pub(crate) struct PoolGauges {
 }
 
 impl PoolGauges {
+    /// Of the requests' pool (module contract, "Metrics").
     pub(crate) fn register(metrics: &Metrics) -> prometheus::Result<Self> {
-        let gauge = |name: &str, help: &str| metrics.register(IntGauge::new(name, help)?);
+        Self::register_as(metrics, "platform_db_pool", "pool")
+    }
+
+    /// Of the workers' pool.
+    pub(crate) fn register_for_workers(metrics: &Metrics) -> prometheus::Result<Self> {
+        Self::register_as(metrics, "platform_worker_db_pool", "worker pool")
+    }
+
+    fn register_as(metrics: &Metrics, head: &str, pool: &str) -> prometheus::Result<Self> {
+        let gauge = |tail: &str, help: &str| metrics.register(IntGauge::new(format!("{head}_{tail}"), help)?);
         Ok(Self {
-            acquired: gauge("platform_db_pool_acquired_conns", "Acquired pool connections.")?,
-            idle: gauge("platform_db_pool_idle_conns", "Idle pool connections.")?,
-            max: gauge("platform_db_pool_max_conns", "Configured pool maximum.")?,
+            acquired: gauge("acquired_conns", &format!("Acquired {pool} connections."))?,
+            idle: gauge("idle_conns", &format!("Idle {pool} connections."))?,
+            max: gauge("max_conns", &format!("Configured {pool} maximum."))?,
         })
     }
 
@@ -206,6 +226,7 @@ mod tests {
             role: "platform_org".to_owned(),
             password: "secret".to_owned(),
             max_connections: 1,
+            max_worker_connections: 1,
             tls,
         };
         options(&config, &[]).get_ssl_mode()

@@ -15,12 +15,10 @@ use ring::digest::{Context, SHA256};
 use serde::Serialize;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, PgPool};
-use tokio::time::MissedTickBehavior;
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::reply::render;
-use crate::{ApiError, AuditedTx, Core, Created};
+use crate::{ApiError, AuditedTx, Created};
 
 /// The request's header.
 pub const HEADER: &str = "idempotency-key";
@@ -31,7 +29,7 @@ pub const WAIT: &str = "2s";
 /// How long an answer is kept.
 const KEPT_HOURS: i32 = 72;
 /// How often expired answers are removed.
-const SWEEP_EVERY: Duration = Duration::from_hours(1);
+pub(crate) const SWEEP_EVERY: Duration = Duration::from_hours(1);
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// A client's key.
@@ -248,19 +246,6 @@ impl<T: Serialize> IntoResponse for Once<T> {
         match self {
             Self::First(created) => created.into_response(),
             Self::Again(replay) => replay.into_response(),
-        }
-    }
-}
-
-/// Removes the expired answers of a service now and every hour, until `stop` is cancelled. An outage of the database
-/// leaves them for the next round.
-pub async fn sweep_hourly(core: Core, stop: CancellationToken) {
-    let mut hours = tokio::time::interval(SWEEP_EVERY);
-    hours.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while stop.run_until_cancelled(hours.tick()).await.is_some() {
-        match sweep(&core.pool, core.name).await {
-            Ok(removed) => tracing::debug!(removed, "expired idempotency keys are gone"),
-            Err(error) => tracing::warn!(%error, "expired idempotency keys stay until the next round"),
         }
     }
 }

@@ -1,12 +1,7 @@
 //! What happens around every handler, outermost first: the request's names (correlation id, trace) with its span and its
 //! line in the log, meter, time limit, panic, contention. Each calls the next here; nothing else may add a layer.
 
-use std::any::Any;
-use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -21,6 +16,7 @@ use telemetry::traces::context;
 use telemetry::{HttpMeter, Scope, Tracer, UNMATCHED};
 
 use crate::account::Account;
+use crate::panics::caught;
 use crate::{ApiError, Core, contention};
 
 /// Largest body of a foundation service.
@@ -109,26 +105,10 @@ async fn meter(chassis: &Chassis, request: Request, next: Next) -> Response {
 /// A request that takes too long is given up: its future is dropped, and with it its transaction.
 async fn limit(limits: Limits, mut request: Request, next: Next) -> Response {
     request.extensions_mut().insert(BodyLimit(limits.body));
-    let answer = tokio::time::timeout(limits.request, caught(contention::layer(request, next))).await;
-    answer.unwrap_or_else(|_| ApiError::unavailable("request_budget").into_response())
-}
-
-/// A handler that panics is a bug of one request.
-async fn caught(answer: impl Future<Output = Response>) -> Response {
-    let mut answer = pin!(answer);
-    poll_fn(|context| {
-        let polled = catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(context)));
-        polled.unwrap_or_else(|cause| Poll::Ready(panicked(cause)))
-    })
-    .await
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "an owned cause is what was caught")]
-fn panicked(cause: Box<dyn Any + Send>) -> Response {
-    let message = cause
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| cause.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".to_owned());
-    ApiError::internal(message).into_response()
+    match tokio::time::timeout(limits.request, caught(contention::layer(request, next))).await {
+        Ok(Ok(response)) => response,
+        // A handler that panics is a bug of one request.
+        Ok(Err(panic)) => ApiError::internal(panic).into_response(),
+        Err(_) => ApiError::unavailable("request_budget").into_response(),
+    }
 }

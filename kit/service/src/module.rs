@@ -89,7 +89,11 @@ pub async fn serve(
 ) -> Result<(), ServeError> {
     let parts = Parts::start(config, clock, &stop)?;
     let core = parts.core.clone();
-    tokio::spawn(idempotency::sweep_hourly(core.clone(), stop.clone()));
+    let aside = core.for_workers();
+    core.workers.every("idempotency_sweep", idempotency::SWEEP_EVERY, move || {
+        let core = aside.clone();
+        async move { idempotency::sweep(&core.pool, core.name).await.map(drop) }
+    });
     crate::serve(core, routes(parts)?, listener, stop, config.service.drain_timeout).await;
     Ok(())
 }

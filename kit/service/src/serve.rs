@@ -26,8 +26,9 @@ pub enum ServeError {
     Unfit(String),
 }
 
-/// Serves `routes` and the probes. Cancelling `stop` stops accepting; requests in flight finish within `drain`. A connection
-/// that cannot be accepted is no reason to end.
+/// Serves `routes` and the probes. Cancelling `stop` stops accepting; requests in flight and the steps and jobs that workers
+/// have in hand finish within `drain`, and only then are the pools closed. A connection that cannot be accepted is no reason
+/// to end.
 pub async fn serve(
     core: Core,
     routes: Router,
@@ -39,15 +40,21 @@ pub async fn serve(
         tracing::warn!(service = core.name, %error, "the listener works as the system made it");
     }
     let app = layers::around(&core, routes.merge(probes::routes(core.clone())));
-    let serving = accept(listener, app, &stop);
+    let workers = core.workers.clone();
+    let drained = async {
+        accept(listener, app, &stop).await;
+        tracing::debug!(service = core.name, "every request has ended");
+        workers.ended().await;
+    };
     let deadline = async {
         stop.cancelled().await;
         tokio::time::sleep(drain).await;
     };
     tokio::select! {
-        () = serving => {}
-        () = deadline => tracing::warn!(service = core.name, "requests were still in flight when the drain ended"),
+        () = drained => {}
+        () = deadline => tracing::warn!(service = core.name, "requests or workers were still busy when the drain ended"),
     }
+    workers.end().await;
     core.pool.close().await;
 }
 

@@ -238,11 +238,14 @@ fn configure(shared: &Settings, config: &UpConfig) -> (Vec<Planned>, Vec<String>
     (servers, problems)
 }
 
+/// The connections of one service: its requests' and its workers'.
 fn pool_size(shared: &Settings) -> u32 {
     let mut reader = shared.reader();
-    let size =
-        all().get("PLATFORM_DB_POOL_MAX").map(|variable| reader.integer(variable, 1)).unwrap_or_default();
-    u32::try_from(size).unwrap_or(u32::MAX)
+    let mut size = |name| {
+        let size = all().get(name).map(|variable| reader.integer(variable, 1)).unwrap_or_default();
+        u32::try_from(size).unwrap_or(u32::MAX)
+    };
+    size("PLATFORM_DB_POOL_MAX").saturating_add(size("PLATFORM_DB_WORKER_POOL_MAX"))
 }
 
 /// Ten servers that read the same variable have the same problem with it.

@@ -45,6 +45,7 @@ async fn connect(
         role: service::embedded::SUPERUSER.to_owned(),
         password: PASSWORD.to_owned(),
         max_connections: 1,
+        max_worker_connections: 1,
         tls: DatabaseTls { mode, ca: ca.map(|name| server.path(name)) },
     };
     let mut connection = db::options(&config, &[]).connect().await.map_err(|error| error.to_string())?;

@@ -14,4 +14,7 @@ mod maven;
 mod org_client;
 mod own_server;
 mod probes;
+mod queue;
+mod queue_processes;
 mod requests;
+mod workers;

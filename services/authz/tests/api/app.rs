@@ -127,6 +127,7 @@ pub(crate) fn engine(database: &TestDatabase, budget: i64) -> SqlEngine {
         role: "platform_authz".to_owned(),
         password: database.password().to_owned(),
         max_connections: 2,
+        max_worker_connections: 2,
         tls: DatabaseTls::default(),
     };
     SqlEngine::connect(&config, budget)

@@ -1,0 +1,389 @@
+//! Queues: claims due jobs, works on them outside of any transaction, settles each. At least once: a job whose worker died
+//! or lost its lease is worked on again, and never twice at the same time.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::task::{Id, JoinSet};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::meter::QueueMeter;
+use super::{Ask, Claimed, Ladder, Lease, Leased, Pace, Workers};
+use crate::panics::caught;
+
+/// How often the age of the oldest job is read: as often as a usual scrape.
+const AGE_INTERVAL: Duration = Duration::from_secs(15);
+/// Claims in a row that look at keys without filling the places; the next poll goes on where they ended.
+const MAX_CLAIMS: usize = 16;
+/// Pause before a settlement that failed is tried again; doubled up to [`LAST_SETTLE_RETRY`].
+const FIRST_SETTLE_RETRY: Duration = Duration::from_millis(100);
+const LAST_SETTLE_RETRY: Duration = Duration::from_secs(2);
+
+pub(super) const OUTCOMES: [&str; 3] = ["done", "retry", "dead"];
+pub(super) const CAUSES: [&str; 3] =
+    [Broken::Panic.as_str(), Broken::Timeout.as_str(), Broken::LeaseLost.as_str()];
+
+/// How a queue is worked on.
+#[derive(Clone, Debug)]
+pub struct QueueConfig {
+    /// Labels its log lines and metrics.
+    pub name: &'static str,
+    /// Most jobs that this process works on at once.
+    pub places: usize,
+    /// Most of them that have the same key.
+    pub places_per_key: usize,
+    /// How long a job is its worker's alone. The work has three quarters of it, so that the outcome is stored in time.
+    pub lease: Duration,
+    /// How often due jobs are looked for when nobody says that there are some ([`Wake`]).
+    pub poll: Duration,
+    /// When a failed job is tried again, and how often.
+    pub ladder: Ladder,
+}
+
+/// A queue: what its jobs are and what is done with one.
+pub trait Queue: Send + Sync + 'static {
+    /// What [`Self::work`] needs to know of a job.
+    type Job: Send + Sync + 'static;
+    /// What one attempt leaves behind besides its verdict.
+    type Report: Send + Sync;
+    /// Why a settlement could not be stored.
+    type Error: Display + Send;
+
+    /// Takes due jobs under a lease; [`super::JobTable::claim`] has the statement.
+    fn claim(&self, ask: &Ask) -> impl Future<Output = sqlx::Result<Claimed<Self::Job>>> + Send;
+
+    /// One attempt. It holds no transaction, and it is dropped when three quarters of the lease are over.
+    fn work(&self, job: &Leased<Self::Job>) -> impl Future<Output = Worked<Self::Report>> + Send;
+
+    /// Stores the outcome of an attempt with [`super::JobTable::settle`], in one transaction with whatever else belongs to
+    /// it. Tried again while the lease lasts; `false`: the lease was lost, and nothing was stored.
+    fn settle(
+        &self,
+        job: &Leased<Self::Job>,
+        ended: &Ended<Self::Report>,
+    ) -> impl Future<Output = Result<bool, Self::Error>> + Send;
+
+    /// How long the oldest due job waits past its time; [`super::JobTable::oldest`] has the statement.
+    fn oldest(&self) -> impl Future<Output = sqlx::Result<Duration>> + Send;
+}
+
+/// What an attempt found out.
+#[derive(Clone, Debug)]
+pub struct Worked<R> {
+    /// Whether the job is to be tried again.
+    pub verdict: Verdict,
+    /// For the settlement.
+    pub report: R,
+}
+
+/// Whether a job is to be tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is done.
+    Done,
+    /// It failed and may succeed later, after what the receiver asked for at the earliest. Dead after the last attempt.
+    Retry {
+        /// The receiver's wish.
+        asked: Option<Duration>,
+    },
+    /// It failed for good.
+    Dead,
+}
+
+/// What is to be stored of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// It is done.
+    Done,
+    /// It is due again after this wait.
+    Again {
+        /// From the database's present moment.
+        after: Duration,
+    },
+    /// It is given up.
+    Dead,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug)]
+pub struct Ended<R> {
+    /// What is to be stored.
+    pub settlement: Settlement,
+    /// The attempt's report, or why there is none.
+    pub report: Result<R, Broken>,
+}
+
+/// Why an attempt has no report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// It panicked.
+    Panic,
+    /// It took longer than its lease allows.
+    Timeout,
+    /// The last attempt that the job had ended with its worker.
+    LeaseLost,
+}
+
+impl Broken {
+    /// `panic`, `timeout` or `lease_lost`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Panic => "panic",
+            Self::Timeout => "timeout",
+            Self::LeaseLost => "lease_lost",
+        }
+    }
+}
+
+/// Tells a queue of this process that there are new jobs, so that they need not wait for the next poll. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Wake(Arc<Notify>);
+
+impl Wake {
+    /// To be called after the commit.
+    pub fn wake(&self) {
+        self.0.notify_one();
+    }
+}
+
+impl Workers {
+    /// Works on `queue` until the service stops; jobs in hand are finished then.
+    pub fn queue<Q: Queue>(&self, config: QueueConfig, queue: Q) -> Wake {
+        let (queue, wake) = (Arc::new(queue), Arc::new(Notify::new()));
+        let meter = self.meter.of_queue(config.name);
+        self.observe(&config, Arc::clone(&queue), meter.clone());
+        let worker = QueueWorker {
+            common: Arc::new(Common { service: self.service, config, queue, meter }),
+            stop: self.stop.clone(),
+            wake: Arc::clone(&wake),
+            jobs: JoinSet::new(),
+            keys: HashMap::new(),
+            after: None,
+            is_failing: false,
+        };
+        // Not by `spawn`, which would drop the jobs without waiting for their end.
+        self.tasks.spawn(worker.run(self.abort.clone()));
+        Wake(wake)
+    }
+
+    fn observe<Q: Queue>(&self, config: &QueueConfig, queue: Arc<Q>, meter: QueueMeter) {
+        self.every(config.name, Pace::every(AGE_INTERVAL), move || {
+            let (queue, meter) = (Arc::clone(&queue), meter.clone());
+            async move { queue.oldest().await.map(|age| meter.oldest(age)) }
+        });
+    }
+}
+
+struct Common<Q> {
+    service: &'static str,
+    config: QueueConfig,
+    queue: Arc<Q>,
+    meter: QueueMeter,
+}
+
+struct QueueWorker<Q> {
+    common: Arc<Common<Q>>,
+    stop: CancellationToken,
+    wake: Arc<Notify>,
+    jobs: JoinSet<()>,
+    /// The key of each running job.
+    keys: HashMap<Id, Uuid>,
+    /// The key after which the next claim goes on.
+    after: Option<Uuid>,
+    /// The last claim failed.
+    is_failing: bool,
+}
+
+impl<Q: Queue> QueueWorker<Q> {
+    async fn run(mut self, abort: CancellationToken) {
+        abort.run_until_cancelled(self.work()).await;
+        self.jobs.shutdown().await;
+        self.common.meter.running(0);
+    }
+
+    async fn work(&mut self) {
+        let mut is_due = true;
+        while !self.stop.is_cancelled() {
+            if is_due {
+                self.fill().await;
+            }
+            is_due = tokio::select! {
+                () = self.stop.cancelled() => break,
+                () = self.wake.notified() => true,
+                () = tokio::time::sleep(self.common.config.poll) => true,
+                Some(ended) = self.jobs.join_next_with_id() => self.freed(id_of(&ended)),
+            };
+            while let Some(ended) = self.jobs.try_join_next_with_id() {
+                is_due |= self.freed(id_of(&ended));
+            }
+        }
+        while let Some(ended) = self.jobs.join_next_with_id().await {
+            self.freed(id_of(&ended));
+        }
+    }
+
+    /// Frees the place of a job; true when another job may have waited for it.
+    fn freed(&mut self, id: Id) -> bool {
+        let was_full = self.keys.len() >= self.common.config.places;
+        let key = self.keys.remove(&id);
+        self.common.meter.running(self.keys.len());
+        let same = self.keys.values().filter(|other| key.as_ref() == Some(other)).count();
+        was_full || same + 1 >= self.common.config.places_per_key
+    }
+
+    /// Claims until the places are full or nothing more is due.
+    async fn fill(&mut self) {
+        for _ in 0..MAX_CLAIMS {
+            let ask = self.ask();
+            if ask.room == 0 {
+                return;
+            }
+            let claimed_at = Instant::now();
+            match self.common.queue.claim(&ask).await {
+                Ok(claimed) => {
+                    self.is_failing = false;
+                    self.after = claimed.after;
+                    self.common.meter.claimed(claimed.jobs.len().try_into().unwrap_or(u64::MAX));
+                    let is_partial = claimed.is_partial;
+                    claimed.jobs.into_iter().for_each(|job| self.start(job, claimed_at));
+                    if !is_partial {
+                        return;
+                    }
+                }
+                Err(error) => return self.failed(&error),
+            }
+        }
+    }
+
+    fn ask(&self) -> Ask {
+        let config = &self.common.config;
+        let mut running: HashMap<Uuid, i64> = HashMap::new();
+        for key in self.keys.values() {
+            *running.entry(*key).or_default() += 1;
+        }
+        let (keys, running) = running.into_iter().unzip();
+        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        Ask {
+            room: number(config.places.saturating_sub(self.keys.len())),
+            per_key: number(config.places_per_key),
+            keys,
+            running,
+            after: self.after,
+            lease: config.lease,
+            attempts: i32::try_from(config.ladder.attempts()).unwrap_or(i32::MAX),
+        }
+    }
+
+    fn start(&mut self, job: Leased<Q::Job>, claimed_at: Instant) {
+        let (common, key) = (Arc::clone(&self.common), job.lease.key);
+        let task = self.jobs.spawn(async move { common.see_through(job, claimed_at).await });
+        self.keys.insert(task.id(), key);
+        self.common.meter.running(self.keys.len());
+    }
+
+    /// An outage is logged once, not once a poll.
+    fn failed(&mut self, error: &sqlx::Error) {
+        let (service, queue) = (self.common.service, self.common.config.name);
+        if self.is_failing {
+            tracing::debug!(service, queue, %error, "jobs still cannot be claimed");
+        } else {
+            tracing::warn!(service, queue, %error, "jobs cannot be claimed now");
+        }
+        self.is_failing = true;
+    }
+}
+
+fn id_of(ended: &Result<(Id, ()), tokio::task::JoinError>) -> Id {
+    match ended {
+        Ok((id, ())) => *id,
+        Err(error) => error.id(),
+    }
+}
+
+impl<Q: Queue> Common<Q> {
+    /// One attempt and its settlement.
+    async fn see_through(&self, job: Leased<Q::Job>, claimed_at: Instant) {
+        let ended = self.attempt(&job, claimed_at).await;
+        if let Err(broken) = ended.report {
+            self.meter.broken(broken.as_str());
+        }
+        let (service, queue, id) = (self.service, self.config.name, job.lease.id);
+        match timeout_at(claimed_at + self.config.lease, self.settle(&job, &ended)).await {
+            Ok(true) => self.meter.settled(match ended.settlement {
+                Settlement::Done => "done",
+                Settlement::Again { .. } => "retry",
+                Settlement::Dead => "dead",
+            }),
+            Ok(false) | Err(_) => {
+                tracing::warn!(service, queue, %id, "an attempt was not settled within its lease");
+                self.meter.late();
+            }
+        }
+    }
+
+    async fn attempt(&self, job: &Leased<Q::Job>, claimed_at: Instant) -> Ended<Q::Report> {
+        let (service, queue, id) = (self.service, self.config.name, job.lease.id);
+        if job.lease.is_spent {
+            tracing::warn!(service, queue, %id, "the last attempt ended with its worker; the job is given up");
+            return Ended { settlement: Settlement::Dead, report: Err(Broken::LeaseLost) };
+        }
+        let deadline = claimed_at + self.config.lease.saturating_mul(3) / 4;
+        let (verdict, report) = match timeout_at(deadline, caught(self.queue.work(job))).await {
+            Ok(Ok(Worked { verdict, report })) => (verdict, Ok(report)),
+            Ok(Err(panic)) => {
+                tracing::error!(service, queue, %id, panic, "a job panicked");
+                (Verdict::Retry { asked: None }, Err(Broken::Panic))
+            }
+            Err(_) => {
+                tracing::warn!(service, queue, %id, "a job took longer than its lease allows");
+                (Verdict::Retry { asked: None }, Err(Broken::Timeout))
+            }
+        };
+        Ended { settlement: self.settlement(&job.lease, verdict), report }
+    }
+
+    fn settlement(&self, lease: &Lease, verdict: Verdict) -> Settlement {
+        match verdict {
+            Verdict::Done => Settlement::Done,
+            Verdict::Dead => Settlement::Dead,
+            Verdict::Retry { asked } => {
+                let wait = self.config.ladder.after(lease.attempt, asked, random_of(lease));
+                wait.map_or(Settlement::Dead, |after| Settlement::Again { after })
+            }
+        }
+    }
+
+    /// Until it is stored: a database that is away for a moment costs no second attempt.
+    async fn settle(&self, job: &Leased<Q::Job>, ended: &Ended<Q::Report>) -> bool {
+        let (service, queue, id) = (self.service, self.config.name, job.lease.id);
+        let mut pause = FIRST_SETTLE_RETRY;
+        loop {
+            match caught(self.queue.settle(job, ended)).await {
+                Ok(Ok(stored)) => return stored,
+                Ok(Err(error)) => {
+                    tracing::warn!(service, queue, %id, %error, "an attempt is not settled yet")
+                }
+                Err(panic) => {
+                    tracing::error!(service, queue, %id, panic, "a settlement panicked");
+                    self.meter.broken(Broken::Panic.as_str());
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = pause.saturating_mul(2).min(LAST_SETTLE_RETRY);
+        }
+    }
+}
+
+/// Tokens are random, so that each attempt of each job has its own.
+fn random_of(lease: &Lease) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (lease.id, lease.token).hash(&mut hasher);
+    hasher.finish()
+}
