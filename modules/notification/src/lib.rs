@@ -53,10 +53,13 @@ pub async fn serve(
     listener: TcpListener,
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
-    let stop = shutdown.clone();
     let routes = |parts: Parts| {
         let meter = delivery::Meter::register(&parts.core.metrics)?;
-        tokio::spawn(meter.recount(parts.core.pool.clone(), config.recount_interval, stop));
+        let pool = parts.core.workers.pool().clone();
+        parts.core.workers.every("delivery_recount", config.recount_interval, move || {
+            let (meter, pool) = (meter.clone(), pool.clone());
+            async move { meter.count(&pool).await }
+        });
         Ok(router(App::from(parts)))
     };
     service::module::serve(&config.module, Clock::system(), listener, shutdown, routes).await

@@ -5,28 +5,35 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use service::workers::{Next, Step};
 use sqlx::PgPool;
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// How long a row stays; a reader that is further behind loads everything anew.
 const KEPT: Duration = Duration::from_hours(1);
 /// How often the pruner looks.
-const INTERVAL: Duration = Duration::from_mins(10);
+pub(crate) const INTERVAL: Duration = Duration::from_mins(10);
 /// Rows of one statement, so that none of them runs into the role's time limit.
 const BATCH: i64 = 10_000;
 
-/// Prunes until `stop`.
-pub async fn keep_short(pool: PgPool, stop: CancellationToken) {
-    let mut pruner = Pruner::default();
-    loop {
-        if let Err(error) = pruner.step(&pool, Instant::now()).await {
-            tracing::warn!(%error, "the change log could not be pruned");
-        }
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(INTERVAL) => {}
-        }
+/// Prunes with every step.
+pub(crate) struct Pruning {
+    pool: PgPool,
+    pruner: Pruner,
+}
+
+impl Pruning {
+    /// Of the log in the database of `pool`.
+    pub(crate) fn on(pool: PgPool) -> Self {
+        Self { pool, pruner: Pruner::default() }
+    }
+}
+
+impl Step for Pruning {
+    type Error = sqlx::Error;
+
+    async fn step(&mut self) -> sqlx::Result<Next> {
+        self.pruner.step(&self.pool, Instant::now()).await.map(|_| Next::Interval)
     }
 }
 

@@ -47,11 +47,15 @@ pub async fn serve(
     let core = Core::start(&config.service, contract::Clock::system(), &shutdown)?;
     let hold = core.readiness.hold("platform superadmins");
     let superadmins = roles::start::ensure_holder(core.clone(), &config, hold);
-    tokio::spawn(feed::keep_short(core.pool.clone(), shutdown.clone()));
+    core.workers.every("change_log_prune", feed::INTERVAL, feed::Pruning::on(core.workers.pool().clone()));
     let app = App::start(core.clone(), &config, &shutdown)?;
+    let workers = core.workers.clone();
     let serving = service::serve(core, router(app), listener, shutdown, config.service.drain_timeout);
     tokio::select! {
         () = serving => Ok(()),
-        Err(unfit) = superadmins => Err(unfit),
+        Err(unfit) = superadmins => {
+            workers.end().await;
+            Err(unfit)
+        }
     }
 }

@@ -46,9 +46,9 @@ pub async fn serve(
 ) -> Result<(), ServeError> {
     let core = Core::start(&config.service, contract::Clock::system(), &shutdown)?;
     let app = App::new(core.clone(), &config);
-    tokio::spawn(look::run(app.clone(), config.intervals, shutdown.clone()));
+    look::start(&app, config.intervals);
     if let Some(target) = config.reconcile {
-        tokio::spawn(reconcile::run(app.clone(), target, shutdown.clone()));
+        reconcile::start(&app, target);
     }
     service::serve(core, router(app), listener, shutdown, config.service.drain_timeout).await;
     Ok(())

@@ -21,6 +21,11 @@ impl App {
         let provider = Provider::new(config.provider.clone(), core.clock.clone());
         Self { core, provider, operator: config.operator.clone() }
     }
+
+    /// The same on the workers' connections.
+    pub(crate) fn for_workers(&self) -> Self {
+        Self { core: self.core.for_workers(), ..self.clone() }
+    }
 }
 
 impl FromRef<App> for Core {

@@ -73,9 +73,8 @@ pub async fn serve_at(
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let Some(app) = App::start(&config, clock, &shutdown).await? else { return Ok(()) };
-    let sweeping = tokio::spawn(sweep::run(app.clone(), shutdown.clone()));
+    sweep::start(&app);
     let core = app.core().clone();
     service::serve(core, router(app), listener, shutdown, config.service.drain_timeout).await;
-    sweeping.abort();
     Ok(())
 }

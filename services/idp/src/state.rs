@@ -75,6 +75,11 @@ impl App {
         }))
     }
 
+    /// The same on the workers' connections.
+    pub(crate) fn for_workers(&self) -> Self {
+        Self { core: self.core.for_workers(), ..self.clone() }
+    }
+
     /// What every service holds.
     #[must_use]
     pub const fn core(&self) -> &Core {

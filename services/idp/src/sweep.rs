@@ -1,11 +1,11 @@
 //! Removes what has run out: sessions nobody may use any more (their codes go with them) and old administration
-//! events; then it is the turn of the signing keys. A step function and its loop; tests call the step.
+//! events; beside it the signing keys are looked after. Step functions; tests call them.
 
 use std::time::Duration;
 
 use serde_json::json;
+use service::workers::Pace;
 use service::{ApiError, AuditEvent};
-use tokio_util::sync::CancellationToken;
 
 use crate::keys::rotation;
 use crate::state::App;
@@ -18,20 +18,19 @@ const BATCH: i64 = 1_000;
 /// How long administration events are kept; the account look reads them every few seconds.
 const EVENTS_KEPT: time::Duration = time::Duration::days(30);
 
-/// Sweeps until told to stop. A failed step is logged and tried again at the next turn.
-pub(crate) async fn run(app: App, stop: CancellationToken) {
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(EVERY) => {}
-        }
-        if let Err(error) = step(&app).await {
-            tracing::warn!(%error, "expired sessions could not be swept");
-        }
-        if let Err(error) = rotation::step(&app).await {
-            tracing::warn!(%error, "the signing keys could not be looked after");
-        }
-    }
+/// Sweeps and looks after the keys until the service stops.
+pub(crate) fn start(app: &App) {
+    let (workers, pace) = (&app.core.workers, Pace::every(EVERY).after(EVERY));
+    let aside = app.for_workers();
+    workers.every("session_sweep", pace.clone(), move || {
+        let app = aside.clone();
+        async move { step(&app).await.map(drop) }
+    });
+    let aside = app.for_workers();
+    workers.every("key_rotation", pace, move || {
+        let app = aside.clone();
+        async move { rotation::step(&app).await }
+    });
 }
 
 /// Removes one batch; gives how many sessions it removed.

@@ -50,7 +50,7 @@ pub async fn serve(
 ) -> Result<(), ServeError> {
     let core = Core::start(&config.service, contract::Clock::system(), &shutdown)?;
     let hold = core.readiness.hold("derived tuples");
-    tokio::spawn(tuples::repair::at_start(core.clone(), hold, shutdown.clone()));
+    tuples::repair::start(&core, hold);
     let app = App::new(core.clone(), &config);
     service::serve(core, router(app), listener, shutdown, config.service.drain_timeout).await;
     Ok(())

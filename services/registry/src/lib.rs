@@ -24,6 +24,7 @@ mod state;
 
 use service::{Bundle, Core, ServeError};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 pub use apps::check_app;
@@ -56,10 +57,11 @@ pub async fn serve(
     let core = Core::start(&config.service, contract::Clock::system(), &stop)?;
     let hold = core.readiness.hold("catalog");
     let app = App::new(core.clone(), &config, &shipped, &stop);
-    let pass = start::Pass { app: app.clone(), shipped, install };
-    let pass = tokio::spawn(pass.at_start(hold, stop.clone()));
-    tokio::spawn(backends::run(app.clone(), stop.clone()));
-    service::serve(core, router(app), listener, stop.clone(), config.service.drain_timeout).await;
-    stop.cancel();
-    pass.await.unwrap_or_else(|died| Err(ServeError::Unfit(format!("the start-up pass died: {died}"))))
+    let (unfit, found_unfit) = oneshot::channel();
+    start::begin(&app, start::Pass { app: app.for_workers(), shipped, install }, hold, unfit);
+    backends::start(&app);
+    app.follower.start(&core);
+    service::serve(core, router(app), listener, stop, config.service.drain_timeout).await;
+    // Nothing was sent by a pass that succeeded, or that the stop came before.
+    found_unfit.await.map_or(Ok(()), |why| Err(ServeError::Unfit(why)))
 }

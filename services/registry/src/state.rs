@@ -26,20 +26,24 @@ pub struct App {
 }
 
 impl App {
-    /// Of one process; follows the catalog until `stop` is cancelled.
+    /// Of one process, whose streams end when `stop` is cancelled.
     #[must_use]
     pub fn new(core: Core, config: &Config, shipped: &[ShippedModule], stop: &CancellationToken) -> Self {
         let module_keys = shipped.iter().map(|module| module.contract.manifest.key.clone()).collect();
         let reserved = Reserved { module_keys, idp_admin_client: config.idp_admin_client.clone() };
-        let follower = Follower::start(core.pool.clone(), stop.clone());
         Self {
             core,
             reserved: Arc::new(reserved),
-            follower,
+            follower: Follower::default(),
             backends: Backends::new(&config.identity_url),
             authz: AuthzClient::new(&config.authz_url),
             stop: stop.clone(),
         }
+    }
+
+    /// The same on the workers' connections.
+    pub(crate) fn for_workers(&self) -> Self {
+        Self { core: self.core.for_workers(), ..self.clone() }
     }
 }
 

@@ -8,8 +8,6 @@ use contract::settings::Kind;
 use prometheus::{Gauge, IntCounterVec, IntGaugeVec, Opts};
 use sqlx::PgPool;
 use telemetry::Metrics;
-use tokio::time::MissedTickBehavior;
-use tokio_util::sync::CancellationToken;
 
 use super::store;
 
@@ -64,23 +62,11 @@ impl Meter {
         Ok(Self { jobs, overdue })
     }
 
-    /// Counts until `stop`. A database that does not answer leaves the figures as they were.
-    pub async fn recount(self, pool: PgPool, every: Duration, stop: CancellationToken) {
-        let mut turn = tokio::time::interval(every);
-        turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                _ = turn.tick() => {}
-                () = stop.cancelled() => return,
-            }
-            if let Err(error) = self.count(&pool).await {
-                tracing::warn!(%error, "delivery jobs cannot be counted");
-            }
-        }
-    }
-
-    /// One count.
-    async fn count(&self, pool: &PgPool) -> sqlx::Result<()> {
+    /// One count. A database that does not answer leaves the figures as they were.
+    ///
+    /// # Errors
+    /// The database cannot be asked.
+    pub async fn count(&self, pool: &PgPool) -> sqlx::Result<()> {
         let counts = store::count(pool, CLAIM_GROUP).await?;
         let of = |state: &str| counts.iter().find(|count| count.state == state);
         for state in STATES {

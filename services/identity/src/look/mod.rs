@@ -1,6 +1,6 @@
 //! The look at the provider: which of the subjects that are known here are disabled or gone there. One step is
 //! [`once`]: ask (`ask.rs`, no transaction open), then store what was found together with the time of the look
-//! (`store.rs`, one transaction). A look that could not ask everything changes nothing. [`run`] is the loop.
+//! (`store.rs`, one transaction). A look that could not ask everything changes nothing. [`start`] looks again and again.
 
 mod ask;
 mod findings;
@@ -9,10 +9,10 @@ mod store;
 use std::time::Duration;
 
 use serde_json::json;
+use service::workers::{Next, Pace, Step};
 use service::{ApiError, AuditEvent};
 use time::OffsetDateTime;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::App;
 use findings::Change;
@@ -47,16 +47,15 @@ pub enum Scope {
     },
 }
 
-/// Looks at the provider until `stop`.
-pub(crate) async fn run(app: App, intervals: Intervals, stop: CancellationToken) {
-    let mut progress = Progress::default();
-    loop {
-        let wait = progress.step(&app, intervals).await;
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(wait) => {}
-        }
-    }
+/// Looks at the provider until the service stops.
+pub(crate) fn start(app: &App, intervals: Intervals) {
+    // A look waits for the provider, and one that was cut off changes nothing.
+    let pace = Pace::every(intervals.quick).retrying(FIRST_RETRY, LAST_RETRY).dropped_at_stop();
+    app.core.workers.every(
+        "idp_look",
+        pace,
+        Looks { app: app.for_workers(), intervals, last: None, last_full: None },
+    );
 }
 
 /// One complete look; gives the number of subjects whose state changed.
@@ -77,55 +76,40 @@ pub async fn once(app: &App, scope: Scope) -> Result<usize, ApiError> {
     Ok(changes.len())
 }
 
-/// What the loop remembers between two looks.
-#[derive(Default)]
-struct Progress {
+/// Look after look, and what is remembered between two.
+struct Looks {
+    app: App,
+    intervals: Intervals,
     last: Option<OffsetDateTime>,
     last_full: Option<Instant>,
-    retry: Option<Duration>,
 }
 
-impl Progress {
-    /// One look, and how long to wait after it.
-    async fn step(&mut self, app: &App, intervals: Intervals) -> Duration {
-        let (begun, moment) = (Instant::now(), app.core.clock.now());
-        let scope = self.scope(intervals.full);
-        match once(app, scope).await {
-            Ok(changed) => {
-                self.succeeded(scope, begun, moment, changed);
-                intervals.quick
-            }
-            Err(error) => self.failed(&error),
-        }
-    }
+impl Step for Looks {
+    type Error = ApiError;
 
-    fn scope(&self, full: Duration) -> Scope {
-        let is_due = self.last_full.is_none_or(|last| last.elapsed() >= full);
+    /// Decisions stop when looks fail for too long.
+    async fn step(&mut self) -> Result<Next, ApiError> {
+        let (begun, moment) = (Instant::now(), self.app.core.clock.now());
+        let scope = self.scope();
+        let changed = once(&self.app, scope).await?;
+        if self.last.is_none() || changed > 0 {
+            tracing::info!(changed, "looked at the identity provider");
+        }
+        self.last = Some(moment);
+        if scope == Scope::Full {
+            self.last_full = Some(begun);
+        }
+        Ok(Next::Interval)
+    }
+}
+
+impl Looks {
+    fn scope(&self) -> Scope {
+        let is_due = self.last_full.is_none_or(|last| last.elapsed() >= self.intervals.full);
         match self.last {
             Some(last) if !is_due => Scope::Quick { since: last - CLOCK_DIFFERENCE },
             _ => Scope::Full,
         }
-    }
-
-    fn succeeded(&mut self, scope: Scope, begun: Instant, moment: OffsetDateTime, changed: usize) {
-        if self.last.is_none() || self.retry.is_some() || changed > 0 {
-            tracing::info!(changed, "looked at the identity provider");
-        }
-        self.last = Some(moment);
-        self.retry = None;
-        if scope == Scope::Full {
-            self.last_full = Some(begun);
-        }
-    }
-
-    /// An outage is logged once, not once a try.
-    fn failed(&mut self, error: &ApiError) -> Duration {
-        if self.retry.is_none() {
-            tracing::warn!(%error, "could not look at the identity provider; decisions stop when this lasts");
-        }
-        let retry = self.retry.map_or(FIRST_RETRY, |retry| (retry * 2).min(LAST_RETRY));
-        self.retry = Some(retry);
-        retry
     }
 }
 

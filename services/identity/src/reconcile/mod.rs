@@ -12,11 +12,12 @@ mod config;
 mod difference;
 mod wanted;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use service::workers::{Next, Pace};
 use service::{ApiError, AuditEvent};
-use tokio_util::sync::CancellationToken;
 
 use crate::App;
 pub use config::Reconcile;
@@ -29,24 +30,20 @@ const ACTOR: &str = "system:reconcile";
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Reconciles until it has succeeded once, or until `stop`.
-pub(crate) async fn run(app: App, target: Reconcile, stop: CancellationToken) {
-    let mut pause = FIRST_PAUSE;
-    loop {
-        match once(&app, &target).await {
-            Ok(changed) => {
-                tracing::info!(changed, "the identity provider is as it should be");
-                return;
-            }
-            Err(error) => {
-                tracing::warn!(%error, again_in = ?pause, "the identity provider is not reconciled yet");
-            }
+/// Reconciles until it has succeeded once.
+pub(crate) fn start(app: &App, target: Reconcile) {
+    let target = Arc::new(target);
+    let aside = app.for_workers();
+    // A run waits for the provider, and each run begins by reading what the last one has left.
+    let pace = Pace::until_done(FIRST_PAUSE, LONGEST_PAUSE).dropped_at_stop();
+    app.core.workers.every("idp_reconcile", pace, move || {
+        let (app, target) = (aside.clone(), Arc::clone(&target));
+        async move {
+            let changed = once(&app, &target).await?;
+            tracing::info!(changed, "the identity provider is as it should be");
+            Ok::<_, ApiError>(Next::Done)
         }
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(pause) => pause = pause.saturating_mul(2).min(LONGEST_PAUSE),
-        }
-    }
+    });
 }
 
 /// One run; gives how many settings it changed. What was changed before a failure is told and kept as well.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use contract::id::CompanyId;
 use serde_json::json;
 use service::readiness::ReadinessHold;
+use service::workers::{Next, Pace, Step};
 use service::{ApiError, AuditEvent, Core};
-use tokio_util::sync::CancellationToken;
 
 use super::store;
 
@@ -17,19 +17,26 @@ const ACTOR: &str = "system:tuple-repair";
 const RETRY: Duration = Duration::from_millis(500);
 
 /// Runs [`once`] until it has succeeded; the service is not ready before.
-pub(crate) async fn at_start(core: Core, hold: ReadinessHold, stop: CancellationToken) {
-    loop {
-        match once(&core).await {
-            Ok(changed) => {
-                tracing::info!(changed, "derived tuples compared with their rows");
-                return hold.release();
-            }
-            Err(error) => tracing::warn!(%error, "derived tuples could not be compared yet"),
+pub(crate) fn start(core: &Core, hold: ReadinessHold) {
+    let repair = Repair { core: core.for_workers(), hold: Some(hold) };
+    core.workers.every("tuple_repair", Pace::every(RETRY), repair);
+}
+
+struct Repair {
+    core: Core,
+    hold: Option<ReadinessHold>,
+}
+
+impl Step for Repair {
+    type Error = ApiError;
+
+    async fn step(&mut self) -> Result<Next, ApiError> {
+        let changed = once(&self.core).await?;
+        tracing::info!(changed, "derived tuples compared with their rows");
+        if let Some(hold) = self.hold.take() {
+            hold.release();
         }
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(RETRY) => {}
-        }
+        Ok(Next::Done)
     }
 }
 

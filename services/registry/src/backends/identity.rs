@@ -62,8 +62,8 @@ impl Backends {
         self.registered.notify_one();
     }
 
-    /// Waits until somebody says so.
-    pub(crate) async fn registered(&self) {
-        self.registered.notified().await;
+    /// Notified when somebody says so.
+    pub(crate) fn registered(&self) -> Arc<Notify> {
+        Arc::clone(&self.registered)
     }
 }

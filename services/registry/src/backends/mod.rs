@@ -1,6 +1,6 @@
 //! The subject of each app's backend: the service account of its client, which identity asks the provider for. It is
 //! learned when the app is registered, where the provider answers then; whatever is not known yet, or has changed since
-//! (a client that is declared later, or made anew), one task a process finds out ([`run`]). [`once`] is its step.
+//! (a client that is declared later, or made anew), one loop a process finds out ([`start`]). [`once`] is its step.
 //!
 //! While identity or the provider cannot answer, what is known stays. That the provider has no such client is an answer.
 
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use contract::{CorrelationId, Subject};
 use serde_json::json;
+use service::workers::{Next, Pace};
 use service::{ApiError, AuditEvent};
-use tokio_util::sync::CancellationToken;
 
 use crate::App;
 use crate::catalog::store::{bump, lock};
@@ -29,30 +29,19 @@ const UNKNOWN_PAUSE: Duration = Duration::from_secs(2);
 /// is refused.
 const KNOWN_PAUSE: Duration = Duration::from_secs(30);
 
-/// Keeps the subjects as the provider has them until `stop`.
-pub(crate) async fn run(app: App, stop: CancellationToken) {
-    let mut failing = false;
-    loop {
-        let pause = match once(&app).await {
-            Ok(unknown) => {
-                failing = false;
-                if unknown == 0 { KNOWN_PAUSE } else { UNKNOWN_PAUSE }
-            }
-            Err(error) => {
-                // An outage is logged once, not once a try.
-                if !failing {
-                    tracing::warn!(%error, "the accounts of apps' clients cannot be looked up; those that are known stay");
-                }
-                failing = true;
-                UNKNOWN_PAUSE
-            }
-        };
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = app.backends.registered() => {}
-            () = tokio::time::sleep(pause) => {}
+/// Keeps the subjects as the provider has them until the service stops.
+pub(crate) fn start(app: &App) {
+    let aside = app.for_workers();
+    let pace = Pace::every(KNOWN_PAUSE).retrying(UNKNOWN_PAUSE, UNKNOWN_PAUSE);
+    // A step waits for identity, and what it did not come to the next one does.
+    let pace = pace.woken_by(app.backends.registered()).dropped_at_stop();
+    app.core.workers.every("app_backends", pace, move || {
+        let app = aside.clone();
+        async move {
+            let unknown = once(&app).await?;
+            Ok::<_, ApiError>(if unknown == 0 { Next::Interval } else { Next::In(UNKNOWN_PAUSE) })
         }
-    }
+    });
 }
 
 /// Asks for every app once; gives the number of apps whose backend is not known.

@@ -1,14 +1,14 @@
-//! One task a process that notices changes of the catalog, its own and those of other registry processes, and publishes
+//! One loop a process that notices changes of the catalog, its own and those of other registry processes, and publishes
 //! each as a snapshot. It reads nothing while no stream is open.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use contract::catalog::CatalogSnapshot;
-use service::ApiError;
+use service::workers::{Next, Pace};
+use service::{ApiError, Core};
 use sqlx::PgPool;
 use tokio::sync::{Notify, watch};
-use tokio_util::sync::CancellationToken;
 
 use crate::catalog::store;
 
@@ -20,19 +20,28 @@ const RETRY: Duration = Duration::from_secs(1);
 /// The newest snapshot that was noticed; `None` before the first.
 pub(crate) type Latest = Option<Arc<CatalogSnapshot>>;
 
-/// Gives streams what the task notices. Cheap to clone.
+/// Gives streams what the loop notices. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Follower {
     latest: watch::Sender<Latest>,
     hint: Arc<Notify>,
 }
 
+impl Default for Follower {
+    fn default() -> Self {
+        Self { latest: watch::Sender::new(None), hint: Arc::new(Notify::new()) }
+    }
+}
+
 impl Follower {
-    /// Starts the task; it ends with `stop`.
-    pub(crate) fn start(pool: PgPool, stop: CancellationToken) -> Self {
-        let follower = Self { latest: watch::Sender::new(None), hint: Arc::new(Notify::new()) };
-        tokio::spawn(follower.clone().run(pool, stop));
-        follower
+    /// Follows the catalog until the service stops.
+    pub(crate) fn start(&self, core: &Core) {
+        let (follower, pool) = (self.clone(), core.workers.pool().clone());
+        let pace = Pace::every(POLL).retrying(RETRY, RETRY).woken_by(Arc::clone(&self.hint));
+        core.workers.every("catalog_follower", pace, move || {
+            let (follower, pool) = (follower.clone(), pool.clone());
+            async move { follower.step(&pool).await }
+        });
     }
 
     /// Says that something was committed just now; without it the next poll notices.
@@ -47,29 +56,13 @@ impl Follower {
         receiver
     }
 
-    async fn run(self, pool: PgPool, stop: CancellationToken) {
-        loop {
-            let pause = self.step(&pool).await;
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = self.hint.notified() => {}
-                () = until(pause) => {}
-            }
-        }
-    }
-
-    /// One look; gives how long to wait for the next, `None`: until somebody asks.
-    async fn step(&self, pool: &PgPool) -> Option<Duration> {
+    /// One look. Without a stream the next one waits until somebody asks.
+    async fn step(&self, pool: &PgPool) -> Result<Next, ApiError> {
         if self.latest.receiver_count() == 0 {
-            return None;
+            return Ok(Next::Woken);
         }
-        match self.publish(pool).await {
-            Ok(()) => Some(POLL),
-            Err(error) => {
-                tracing::warn!(%error, "the catalog cannot be followed now");
-                Some(RETRY)
-            }
-        }
+        self.publish(pool).await?;
+        Ok(Next::Interval)
     }
 
     async fn publish(&self, pool: &PgPool) -> Result<(), ApiError> {
@@ -80,12 +73,5 @@ impl Follower {
             self.latest.send_replace(Some(Arc::new(snapshot)));
         }
         Ok(())
-    }
-}
-
-async fn until(pause: Option<Duration>) {
-    match pause {
-        Some(pause) => tokio::time::sleep(pause).await,
-        None => std::future::pending().await,
     }
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use service::readiness::ReadinessHold;
-use service::{ApiError, AuditEvent, AuditedTx, ServeError};
-use tokio_util::sync::CancellationToken;
+use service::workers::{Next, Pace, Step};
+use service::{ApiError, AuditEvent, AuditedTx};
+use tokio::sync::oneshot;
 
 use crate::App;
 use crate::bundles::ShippedModule;
@@ -48,32 +49,40 @@ impl From<sqlx::Error> for Failed {
     }
 }
 
-impl Pass {
-    /// Runs until a pass has succeeded. One that never can stops the service.
-    pub(crate) async fn at_start(
-        self,
-        hold: ReadinessHold,
-        stop: CancellationToken,
-    ) -> Result<(), ServeError> {
-        loop {
-            match self.once().await {
-                Ok(()) => {
-                    hold.release();
-                    return Ok(());
-                }
-                Err(Failed::ForGood(why)) => {
-                    stop.cancel();
-                    return Err(ServeError::Unfit(why));
-                }
-                Err(Failed::Now(error)) => tracing::warn!(%error, "the catalog could not be prepared yet"),
-            }
-            tokio::select! {
-                () = stop.cancelled() => return Ok(()),
-                () = tokio::time::sleep(RETRY) => {}
-            }
-        }
-    }
+/// Runs passes until one has succeeded; the service is not ready before. One that never can stops the service and says why
+/// to `unfit`.
+pub(crate) fn begin(app: &App, pass: Pass, hold: ReadinessHold, unfit: oneshot::Sender<String>) {
+    app.core.workers.every("catalog_pass", Pace::every(RETRY), Passes { pass, end: Some((hold, unfit)) });
+}
 
+struct Passes {
+    pass: Pass,
+    /// Taken by the last pass.
+    end: Option<(ReadinessHold, oneshot::Sender<String>)>,
+}
+
+impl Step for Passes {
+    type Error = ApiError;
+
+    async fn step(&mut self) -> Result<Next, ApiError> {
+        let outcome = self.pass.once().await;
+        if let Err(Failed::Now(error)) = outcome {
+            return Err(error);
+        }
+        match (outcome, self.end.take()) {
+            (Err(Failed::ForGood(why)), Some((_, unfit))) => {
+                // The service waits for it unless it was dropped.
+                unfit.send(why).unwrap_or_default();
+                self.pass.app.stop.cancel();
+            }
+            (_, Some((hold, _))) => hold.release(),
+            (_, None) => {}
+        }
+        Ok(Next::Done)
+    }
+}
+
+impl Pass {
     async fn once(&self) -> Result<(), Failed> {
         let mut tx = self.app.core.begin_as(ACTOR, None).await?;
         store::take_time(tx.conn()).await?;
