@@ -1,4 +1,4 @@
-//! Sizes and headers: limits that nobody measures drift.
+//! Sizes, headers and bare tasks: limits that nobody measures drift.
 
 use std::path::Path;
 
@@ -8,6 +8,16 @@ const LONGEST: usize = 800;
 const P90: usize = 400;
 /// Half the files are at most this long.
 const MEDIAN: usize = 150;
+/// Tasks of services and modules that are no worker's, each with a reason in its file; the others belong to `Workers`, which a
+/// stop waits for.
+const BARE_TASKS: [&str; 3] = [
+    // The feed and the reading of an idle log: the engine also runs without a service.
+    "services/authz/src/engine/memory/mod.rs",
+    // A comparison beside a decision.
+    "services/authz/src/engine/memory/sample.rs",
+    // Requests in flight at the stop wait for it.
+    "services/authz/src/access/denials.rs",
+];
 
 pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let listed = crate::output(
@@ -25,6 +35,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
             _ if Path::new(path).extension().is_some_and(|extension| extension == "rs") => {
                 header(&mut problems, path, &text);
                 if !is_test(path) {
+                    tasks(&mut problems, path, &text);
                     at_most(&mut problems, path, &text, LONGEST);
                     sizes.push(code_lines(&text));
                 }
@@ -41,6 +52,17 @@ fn header(problems: &mut Vec<String>, path: &str, text: &str) {
         problems.push(format!(
             "{path}: does not open with //! (what it is, where it stands, what it must not do)"
         ));
+    }
+}
+
+fn tasks(problems: &mut Vec<String>, path: &str, text: &str) {
+    let is_service = path.starts_with("services/") || path.starts_with("modules/");
+    let code = text.lines().take_while(|line| *line != "#[cfg(test)]");
+    if is_service
+        && !BARE_TASKS.contains(&path)
+        && code.into_iter().any(|line| line.contains("tokio::spawn("))
+    {
+        problems.push(format!("{path}: a bare tokio::spawn; background work belongs to service::Workers"));
     }
 }
 

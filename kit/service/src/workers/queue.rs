@@ -110,6 +110,16 @@ pub enum Settlement {
     Dead,
 }
 
+impl Settlement {
+    const fn outcome(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Again { .. } => "retry",
+            Self::Dead => "dead",
+        }
+    }
+}
+
 /// How an attempt ended.
 #[derive(Clone, Debug)]
 pub struct Ended<R> {
@@ -315,17 +325,12 @@ impl<Q: Queue> Common<Q> {
             self.meter.broken(broken.as_str());
         }
         let (service, queue, id) = (self.service, self.config.name, job.lease.id);
-        match timeout_at(claimed_at + self.config.lease, self.settle(&job, &ended)).await {
-            Ok(true) => self.meter.settled(match ended.settlement {
-                Settlement::Done => "done",
-                Settlement::Again { .. } => "retry",
-                Settlement::Dead => "dead",
-            }),
-            Ok(false) | Err(_) => {
-                tracing::warn!(service, queue, %id, "an attempt was not settled within its lease");
-                self.meter.late();
-            }
+        let settled = timeout_at(claimed_at + self.config.lease, self.settle(&job, &ended)).await;
+        if matches!(settled, Ok(true)) {
+            return self.meter.settled(ended.settlement.outcome());
         }
+        tracing::warn!(service, queue, %id, "an attempt was not settled within its lease");
+        self.meter.late();
     }
 
     async fn attempt(&self, job: &Leased<Q::Job>, claimed_at: Instant) -> Ended<Q::Report> {
@@ -368,7 +373,7 @@ impl<Q: Queue> Common<Q> {
             match caught(self.queue.settle(job, ended)).await {
                 Ok(Ok(stored)) => return stored,
                 Ok(Err(error)) => {
-                    tracing::warn!(service, queue, %id, %error, "an attempt is not settled yet")
+                    tracing::warn!(service, queue, %id, %error, "an attempt is not settled yet");
                 }
                 Err(panic) => {
                     tracing::error!(service, queue, %id, panic, "a settlement panicked");

@@ -68,9 +68,8 @@ async fn until(owner: &PgPool, id: Uuid, expected: &str) {
             pace.tick().await;
         }
     };
-    if tokio::time::timeout(PATIENCE, reached).await.is_err() {
-        panic!("{} instead of {expected}", state(owner, id).await);
-    }
+    let is_reached = tokio::time::timeout(PATIENCE, reached).await.is_ok();
+    assert!(is_reached, "{} instead of {expected}", state(owner, id).await);
 }
 
 /// What tests let jobs do.
@@ -95,6 +94,7 @@ impl Queue for Doing {
         JOBS.claim(&self.pool, GROUP, ask).await
     }
 
+    #[expect(clippy::panic, reason = "it is what the worker is tried with")]
     async fn work(&self, job: &Leased<Job>) -> Worked<&'static str> {
         self.begun.send(job.lease.id).expect("the test listens");
         let verdict = match job.job.what.as_str() {
@@ -154,7 +154,7 @@ impl World {
         Self { service, owner, doing, begun: begun_here, reports: reports_here }
     }
 
-    fn count(&self, family: &str, labels: &str) -> f64 {
+    fn count(&self, family: &str, labels: &str) -> u64 {
         value(&self.service.core.metrics, family, labels)
     }
 }
@@ -199,11 +199,11 @@ async fn every_job_ends_as_its_attempts_say() {
     let settled = |outcome| {
         world.count("platform_queue_settled_total", &format!("outcome=\"{outcome}\",queue=\"jobs\""))
     };
-    assert_eq!((settled("done"), settled("retry"), settled("dead")), (2.0, 6.0, 3.0));
-    assert_eq!(world.count("platform_queue_claimed_total", "queue=\"jobs\""), 11.0);
-    assert_eq!(world.count("platform_queue_broken_total", "cause=\"panic\",queue=\"jobs\""), 3.0);
-    assert_eq!(world.count("platform_queue_late_total", "queue=\"jobs\""), 0.0);
-    assert_eq!(world.count("platform_queue_running_jobs", "queue=\"jobs\""), 0.0);
+    assert_eq!((settled("done"), settled("retry"), settled("dead")), (2, 6, 3));
+    assert_eq!(world.count("platform_queue_claimed_total", "queue=\"jobs\""), 11);
+    assert_eq!(world.count("platform_queue_broken_total", "cause=\"panic\",queue=\"jobs\""), 3);
+    assert_eq!(world.count("platform_queue_late_total", "queue=\"jobs\""), 0);
+    assert_eq!(world.count("platform_queue_running_jobs", "queue=\"jobs\""), 0);
     let (mut worked, mut panicked) = (0, 0);
     while let Ok((_, report)) = world.reports.try_recv() {
         match report {
@@ -398,7 +398,7 @@ async fn a_job_that_outlasts_its_lease_is_dropped_and_tried_again() {
     // Three quarters of it are the work's; the rest leaves a noisy machine time to settle.
     world.service.core.workers.queue(config(4, 4, Duration::from_secs(2)), world.doing.clone());
     until(&world.owner, id, "dead 3").await;
-    assert!(world.count("platform_queue_broken_total", "cause=\"timeout\",queue=\"jobs\"") >= 2.0);
+    assert!(world.count("platform_queue_broken_total", "cause=\"timeout\",queue=\"jobs\"") >= 2);
     world.service.end().await;
 }
 
@@ -460,6 +460,7 @@ impl Queue for Flaky {
         Worked { verdict: Verdict::Done, report: () }
     }
 
+    #[expect(clippy::panic, reason = "it is what the worker is tried with")]
     async fn settle(&self, _: &Leased<()>, ended: &Ended<()>) -> Result<bool, &'static str> {
         assert_eq!(ended.settlement, Settlement::Done);
         match self.settlements.fetch_add(1, Ordering::SeqCst) {
@@ -492,6 +493,6 @@ async fn a_database_that_is_away_for_a_moment_costs_no_second_attempt() {
     let metrics = service.core.metrics.clone();
     service.end().await;
     assert_eq!((works.load(Ordering::SeqCst), settlements.load(Ordering::SeqCst)), (1, 3));
-    assert_eq!(value(&metrics, "platform_queue_settled_total", "outcome=\"done\",queue=\"jobs\""), 1.0);
-    assert_eq!(value(&metrics, "platform_queue_oldest_due_seconds", "queue=\"jobs\""), 7.0);
+    assert_eq!(value(&metrics, "platform_queue_settled_total", "outcome=\"done\",queue=\"jobs\""), 1);
+    assert_eq!(value(&metrics, "platform_queue_oldest_due_seconds", "queue=\"jobs\""), 7);
 }

@@ -105,7 +105,7 @@ async fn queue_process() {
         ladder: Ladder::new(&at_once).expect("a ladder"),
     };
     workers.queue(queue, Noting(workers.pool().clone()));
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 fn spawn(database: &TestDatabase) -> Child {
@@ -258,7 +258,9 @@ async fn explain(owner: &PgPool) -> Cost {
     run().await;
     let plan = run().await;
     if std::env::var_os("QUEUE_SETTLED").is_some() {
-        plan.iter().for_each(|line| told(line));
+        for line in &plan {
+            told(line);
+        }
     }
     let lines: Vec<&str> = plan.iter().map(String::as_str).collect();
     let after =
