@@ -13,10 +13,12 @@ fn every_bad_value_is_named_with_what_is_right() {
     let run = Platform::new()
         .with("PLATFORM_DRAIN_TIMEOUT", "soon")
         .with("PLATFORM_DB_POOL_MAX", "many")
+        .with("PLATFORM_DB_WORKER_POOL_MAX", "0")
         .run(&["up"]);
     run.refused(&[
         "PLATFORM_DRAIN_TIMEOUT: \"soon\" is not a duration such as 250ms, 2s or 10m",
         "PLATFORM_DB_POOL_MAX: \"many\" is not a whole number of at least 1",
+        "PLATFORM_DB_WORKER_POOL_MAX: \"0\" is not a whole number of at least 1",
     ]);
     assert_eq!(run.err.matches("PLATFORM_DRAIN_TIMEOUT").count(), 1, "ten servers, one problem: {}", run.err);
 }

@@ -179,6 +179,7 @@ impl Loop {
             return !self.stop.is_cancelled();
         }
         tokio::select! {
+            biased;
             () = self.stop.cancelled() => false,
             () = woken(self.pace.wake.as_deref()) => true,
             () = passed(pause) => true,

@@ -225,10 +225,11 @@ impl<Q: Queue> QueueWorker<Q> {
                 self.fill().await;
             }
             is_due = tokio::select! {
+                biased;
                 () = self.stop.cancelled() => break,
+                Some(ended) = self.jobs.join_next_with_id() => self.freed(id_of(&ended)),
                 () = self.wake.notified() => true,
                 () = tokio::time::sleep(self.common.config.poll) => true,
-                Some(ended) = self.jobs.join_next_with_id() => self.freed(id_of(&ended)),
             };
             while let Some(ended) = self.jobs.try_join_next_with_id() {
                 is_due |= self.freed(id_of(&ended));

@@ -34,8 +34,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 pub(crate) fn start(app: &App, target: Reconcile) {
     let target = Arc::new(target);
     let aside = app.for_workers();
-    // A run waits for the provider, and each run begins by reading what the last one has left.
-    let pace = Pace::until_done(FIRST_PAUSE, LONGEST_PAUSE).dropped_at_stop();
+    // A stop waits for a run: what it has changed at the provider is still to be audited.
+    let pace = Pace::until_done(FIRST_PAUSE, LONGEST_PAUSE);
     app.core.workers.every("idp_reconcile", pace, move || {
         let (app, target) = (aside.clone(), Arc::clone(&target));
         async move {
