@@ -1,5 +1,6 @@
 //! Queues: claims due jobs, works on them outside of any transaction, settles each. At least once: a job whose worker died
-//! or lost its lease is worked on again, and never twice at the same time.
+//! is worked on again when its lease has run out. An attempt is dropped before that, so no job is worked on twice at the same
+//! time, unless its process stood still for longer than the lease; what that one settles then changes nothing.
 
 use std::collections::HashMap;
 use std::fmt::Display;

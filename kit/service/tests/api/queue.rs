@@ -403,6 +403,28 @@ async fn a_job_that_outlasts_its_lease_is_dropped_and_tried_again() {
 }
 
 #[tokio::test]
+async fn an_attempt_whose_job_another_process_took_is_late_and_changes_nothing() {
+    let mut world = World::make().await;
+    let id = add(&world.owner, Uuid::now_v7(), "hang", "0 s").await;
+    world.service.core.workers.queue(config(4, 4, LEASE), world.doing.clone());
+    soon(world.begun.recv()).await.expect("it begins");
+    // As if this process had stood still for longer than the lease.
+    let taken = "UPDATE org.jobs SET lease_token = gen_random_uuid(), leased_until = now() + interval '1 hour', attempt_count = 2";
+    sqlx::query(taken).execute(&world.owner).await.expect("another process takes it");
+    let before = world.service.database.contents("org").await;
+    world.doing.release.add_permits(1);
+    world.service.stop.cancel();
+    soon(&mut world.service.serving).await.expect("no panic");
+    assert_eq!(world.service.database.contents("org").await, before);
+    assert_eq!(state(&world.owner, id).await, "pending 2");
+    assert_eq!(world.count("platform_queue_late_total", "queue=\"jobs\""), 1);
+    let settled = |outcome| format!("outcome=\"{outcome}\",queue=\"jobs\"");
+    for outcome in ["done", "retry", "dead"] {
+        assert_eq!(world.count("platform_queue_settled_total", &settled(outcome)), 0);
+    }
+}
+
+#[tokio::test]
 async fn a_stop_finishes_the_jobs_in_hand_and_takes_no_more() {
     let mut world = World::make().await;
     let first = add(&world.owner, Uuid::from_u128(1), "hang", "-1 s").await;
