@@ -11,8 +11,8 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::stop::Stop;
 
-/// 192 bits: nobody guesses it, and it is 32 characters.
-const SECRET_BYTES: usize = 24;
+/// 256 bits: nobody guesses it, and it is a key of AES-256 as it stands.
+const SECRET_BYTES: usize = 32;
 
 /// The folder of generated secrets.
 #[derive(Clone, Debug)]

@@ -49,8 +49,15 @@ const OWN: &[Variable] =
 
 /// Every variable by name; a crate that declares one that another has declared means the same one.
 pub(crate) fn all() -> BTreeMap<&'static str, Variable> {
-    let shared =
-        [OWN, bearer::VARIABLES, service::config::VARIABLES, service::module::VARIABLES, edge::VARIABLES];
+    let shared = [
+        OWN,
+        bearer::VARIABLES,
+        service::config::VARIABLES,
+        service::module::VARIABLES,
+        service::outbound::VARIABLES,
+        service::sealed::VARIABLES,
+        edge::VARIABLES,
+    ];
     let parts = catalog::parts();
     let theirs = parts.iter().map(|part| part.variables);
     let mut found = BTreeMap::new();

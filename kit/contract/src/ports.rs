@@ -1,5 +1,7 @@
 //! The listeners of the platform (module contract, "Metrics"; `PLATFORM_PORT_OFFSET` shifts every one).
 
+use std::ops::RangeInclusive;
+
 /// The TLS edge.
 pub const EDGE: u16 = 8443;
 /// The edge without TLS, for a balancer that ends TLS.
@@ -16,6 +18,9 @@ pub const AUTHZ: u16 = 8140;
 pub const IDP: u16 = 8190;
 /// The embedded database.
 pub const POSTGRES: u16 = 8191;
+
+/// Where the internal listeners, the modules' and the database's are: from the edge's plain one to what new modules are given.
+pub const INTERNAL: RangeInclusive<u16> = 8090..=8299;
 
 /// Every listener that is not a module's, and whose it is: no module may have its port.
 pub const TAKEN: [(u16, &str); 8] = [

@@ -22,6 +22,11 @@
 //! authz.answer("POST", "/internal/authz/can", 200, json!({ "data": { "allowed": true } }));
 //! authz.hang("GET", "/internal/authz/slow");
 //!
+//! // Receivers outside of the platform: of webhooks, with bodies byte for byte, and of mail.
+//! authz.respond_with("POST", "/hook", |request| http::Response::new(request.raw.clone()));
+//! let mail = testkit::SmtpReceiver::start().await;
+//! mail.answer(testkit::Step::Recipient, 550, "no such user");
+//!
 //! // The settings of the service under test: hand them to its `Config::read`, bind a listener on port 0, spawn `serve`.
 //! let settings: Settings = testkit::settings("org", &database, &issuer).with("PLATFORM_AUTHZ_BASE_URL", authz.url());
 //! let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
@@ -40,7 +45,9 @@ pub mod client;
 pub mod cluster;
 pub mod module;
 pub mod openapi;
+pub mod smtp;
 pub mod stub;
+pub mod tls;
 pub mod tokens;
 
 use contract::Settings;
@@ -49,7 +56,9 @@ pub use client::{Api, Call, Reply};
 pub use cluster::{OwnCluster, TestDatabase, database, empty_database};
 pub use module::{ModuleApi, Operation};
 pub use openapi::OpenApi;
+pub use smtp::{Mail, SmtpReceiver, Step};
 pub use stub::{Recorded, Stub};
+pub use tls::TestAuthority;
 pub use tokens::{TokenBuilder, TokenIssuer};
 
 /// The settings that every service needs: its database and the token issuer.

@@ -13,13 +13,17 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use rustls::ServerConfig;
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
 /// The stand-in; lives while the test's runtime lives. Clones are the same upstream.
 #[derive(Clone)]
 pub struct Stub {
     address: SocketAddr,
+    tls: Option<TlsAcceptor>,
     script: Arc<Mutex<Script>>,
 }
 
@@ -36,6 +40,8 @@ pub struct Recorded {
     pub headers: HeaderMap,
     /// Body as JSON; `Null` when it is empty or something else.
     pub body: Value,
+    /// The body's bytes exactly as they came.
+    pub raw: Bytes,
 }
 
 #[derive(Default)]
@@ -51,7 +57,7 @@ struct Rule {
     reaction: Reaction,
 }
 
-type Answer = dyn Fn(&Recorded) -> (u16, Value) + Send + Sync;
+type Answer = dyn Fn(&Recorded) -> Response<Bytes> + Send + Sync;
 
 #[derive(Clone)]
 enum Reaction {
@@ -65,19 +71,38 @@ impl Stub {
     ///
     /// # Panics
     /// No loopback port is to be had.
-    #[expect(clippy::expect_used, reason = "a test without a loopback port cannot run")]
     pub async fn start() -> Self {
+        Self::listen(None).await
+    }
+
+    /// The same behind TLS; [`crate::TestAuthority::server`] makes such a configuration.
+    ///
+    /// # Panics
+    /// No loopback port is to be had.
+    pub async fn start_tls(config: Arc<ServerConfig>) -> Self {
+        Self::listen(Some(TlsAcceptor::from(config))).await
+    }
+
+    #[expect(clippy::expect_used, reason = "a test without a loopback port cannot run")]
+    async fn listen(tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free loopback port");
         let address = listener.local_addr().expect("a bound listener has an address");
-        let stub = Self { address, script: Arc::default() };
+        let stub = Self { address, tls, script: Arc::default() };
         tokio::spawn(stub.clone().accept(listener));
         stub
     }
 
-    /// `http://127.0.0.1:…`, for a `…_BASE_URL` variable.
+    /// `http://127.0.0.1:…`, for a `…_BASE_URL` variable; `https://` behind TLS.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// Always answers `method path` so. A path that ends in `*` stands for all that begin so; the last rule set wins.
@@ -91,6 +116,19 @@ impl Stub {
         method: &str,
         path: &str,
         answer: impl Fn(&Recorded) -> (u16, Value) + Send + Sync + 'static,
+    ) {
+        self.respond_with(method, path, move |request| {
+            let (status, body) = answer(request);
+            render(status, &body)
+        });
+    }
+
+    /// Answers with any status, headers and bytes, as `answer` decides from the request.
+    pub fn respond_with(
+        &self,
+        method: &str,
+        path: &str,
+        answer: impl Fn(&Recorded) -> Response<Bytes> + Send + Sync + 'static,
     ) {
         self.set(method, path, Reaction::Answer(Arc::new(answer)));
     }
@@ -117,11 +155,22 @@ impl Stub {
 
     async fn accept(self, listener: TcpListener) {
         while let Ok((socket, _)) = listener.accept().await {
-            tokio::spawn(self.clone().serve(socket));
+            let stub = self.clone();
+            tokio::spawn(async move {
+                match stub.tls.clone() {
+                    None => stub.serve(socket).await,
+                    // A handshake that fails is what some tests ask for.
+                    Some(tls) => {
+                        if let Ok(socket) = tls.accept(socket).await {
+                            stub.serve(socket).await;
+                        }
+                    }
+                }
+            });
         }
     }
 
-    async fn serve(self, socket: TcpStream) {
+    async fn serve(self, socket: impl AsyncRead + AsyncWrite + Unpin) {
         let service = service_fn(move |request| self.clone().react(request));
         // A connection that ends badly is what some tests ask for.
         drop(http1::Builder::new().serve_connection(TokioIo::new(socket), service).await);
@@ -133,12 +182,10 @@ impl Stub {
         self.script().recorded.push(recorded.clone());
         match reaction {
             None => {
-                Ok(render(404, &json!({ "error": { "code": "NOT_FOUND", "message": "", "details": null } })))
+                let body = json!({ "error": { "code": "NOT_FOUND", "message": "", "details": null } });
+                Ok(render(404, &body).map(Full::new))
             }
-            Some(Reaction::Answer(answer)) => {
-                let (status, body) = answer(&recorded);
-                Ok(render(status, &body))
-            }
+            Some(Reaction::Answer(answer)) => Ok(answer(&recorded).map(Full::new)),
             Some(Reaction::Hang) => std::future::pending().await,
             // hyper closes the connection of a service that fails.
             Some(Reaction::Close) => Err(io::Error::other("the test asked for it")),
@@ -173,11 +220,12 @@ async fn record(request: Request<Incoming>) -> Result<Recorded, hyper::Error> {
         query: parts.uri.query().unwrap_or_default().to_owned(),
         headers: parts.headers,
         body: serde_json::from_slice(&body).unwrap_or(Value::Null),
+        raw: body,
     })
 }
 
-fn render(status: u16, body: &Value) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
+fn render(status: u16, body: &Value) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(body.to_string()));
     *response.status_mut() = http::StatusCode::from_u16(status).unwrap_or_default();
     response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
     response

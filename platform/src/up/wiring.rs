@@ -9,7 +9,7 @@ use contract::Settings;
 use edge::EdgeConfig;
 use service::config::{env_name, offset_port};
 use service::migrate::Login;
-use service::operator;
+use service::{operator, sealed};
 
 use super::UpConfig;
 use super::config::problems_of;
@@ -23,6 +23,9 @@ use crate::variables::all;
 
 /// Reads account state at the built-in provider.
 const ADMIN_CLIENT: &str = "platform-admin";
+
+/// The file of the keys that seal secrets in the database; with a new key before the old ones in it, they are rotated.
+const SEALING_KEYS: &str = "sealing-keys";
 
 /// Everything that a run needs beside listeners and the database.
 pub(crate) struct Plan {
@@ -178,6 +181,7 @@ fn shared(
     }
     shared.default_to("PLATFORM_INSTALLED_MODULES", config.modules.join(","));
     shared.default_to(operator::TOKEN.name, secret(OPERATOR)?);
+    shared.default_to(sealed::KEYS.name, secret(SEALING_KEYS)?);
     provider(shared, config, urls, secret)
 }
 

@@ -12,6 +12,7 @@ mod layers;
 mod listener;
 mod maven;
 mod org_client;
+mod outbound;
 mod own_server;
 mod probes;
 mod queue;

@@ -1,4 +1,5 @@
 //! The harness itself: what tests of other crates rely on.
 
 mod cluster;
+mod smtp;
 mod upstream;

@@ -31,6 +31,24 @@ async fn the_stub_answers_as_told_and_records() {
 }
 
 #[tokio::test]
+async fn the_stub_keeps_a_body_byte_for_byte_and_answers_with_any_headers_and_bytes() {
+    let stub = Stub::start().await;
+    stub.respond_with("POST", "/raw", |request| {
+        let length = request.raw.len().to_string();
+        let response =
+            http::Response::builder().status(429).header("retry-after", "7").header("x-length", length);
+        response.body(bytes::Bytes::from_static(b"\xff\x00ok")).expect("a response")
+    });
+    // Neither JSON nor UTF-8, and white space that a JSON reader would not keep.
+    for body in [&b"{ \"a\":  1 }\r\n"[..], b"\xfe\xff\x00", b""] {
+        let reply = api(&stub).post("/raw").body(body.to_vec()).send().await;
+        assert_eq!((reply.status, reply.header("retry-after")), (429, "7"));
+        assert_eq!(reply.header("x-length"), body.len().to_string());
+        assert_eq!(stub.requests().last().expect("recorded").raw, body);
+    }
+}
+
+#[tokio::test]
 async fn the_stub_hangs_and_breaks_off() {
     let stub = Stub::start().await;
     stub.hang("GET", "/hang");

@@ -1,0 +1,208 @@
+//! One HTTP/1.1 request and its answer on a connection of their own.
+
+use std::error::Error;
+use std::fmt::Write;
+use std::pin::pin;
+
+use bytes::Bytes;
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, USER_AGENT,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Incoming};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::Target;
+use super::error::{FailureKind, OutboundError};
+
+/// Largest head of an answer, in bytes: what common servers send at most is half of it.
+pub const MAX_ANSWER_HEAD: usize = 16 << 10;
+/// Most headers of an answer.
+pub const MAX_ANSWER_HEADERS: usize = 100;
+
+/// Headers that this client writes itself: they frame the message or belong to the connection.
+const OWN_HEADERS: [HeaderName; 8] =
+    [HOST, CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, TE, TRAILER, UPGRADE, EXPECT];
+
+/// A request to a checked target.
+#[derive(Clone)]
+pub struct OutboundRequest {
+    pub(super) target: Target,
+    method: Method,
+    headers: HeaderMap,
+    body: Bytes,
+    pub(super) redirects: u8,
+}
+
+impl OutboundRequest {
+    /// Redirects that a request follows at most.
+    pub const MAX_REDIRECTS: u8 = 5;
+
+    /// A request without headers and body that follows no redirect.
+    #[must_use]
+    pub fn new(method: Method, target: Target) -> Self {
+        Self { target, method, headers: HeaderMap::new(), body: Bytes::new(), redirects: 0 }
+    }
+
+    /// With one more header. Those that frame the message (`Host`, `Content-Length`, …) are written by the client.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        if !OWN_HEADERS.contains(&name) {
+            self.headers.append(name, value);
+        }
+        self
+    }
+
+    /// With a body, sent with its length.
+    #[must_use]
+    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    /// Follows at most [`Self::MAX_REDIRECTS`] redirects of a `GET` or `HEAD`, each checked as the first target was. The
+    /// headers of the request leave its origin with none of them. Without this, and for other methods, a redirect is the answer.
+    #[must_use]
+    pub const fn follow_redirects(mut self) -> Self {
+        self.redirects = Self::MAX_REDIRECTS;
+        self
+    }
+
+    /// The request that this answer redirects to, if it is one to follow.
+    pub(super) fn redirected(
+        &self,
+        answer: &OutboundAnswer,
+        allow_http: bool,
+    ) -> Result<Option<Self>, OutboundError> {
+        let is_redirect = matches!(answer.status.as_u16(), 301 | 302 | 303 | 307 | 308);
+        let follows = self.redirects > 0 && matches!(self.method, Method::GET | Method::HEAD);
+        let location = answer.headers.get(http::header::LOCATION);
+        let Some(location) = location.filter(|_| is_redirect && follows) else { return Ok(None) };
+        let location = location.to_str().map_err(|error| OutboundError::new(FailureKind::Redirect, error))?;
+        let target = self.target.redirect(location, allow_http)?;
+        let stays = target.has_origin_of(&self.target);
+        let headers = if stays { self.headers.clone() } else { HeaderMap::new() };
+        Ok(Some(Self {
+            target,
+            method: self.method.clone(),
+            headers,
+            body: Bytes::new(),
+            redirects: self.redirects,
+        }))
+    }
+
+    fn build(&self) -> Result<Request<Full<Bytes>>, OutboundError> {
+        let refused = |error: http::Error| OutboundError::new(FailureKind::RefusedUrl, error);
+        let mut request = Request::builder()
+            .method(self.method.clone())
+            .uri(self.target.path())
+            .header(HOST, self.target.authority())
+            .header(CONNECTION, "close")
+            .body(Full::new(self.body.clone()))
+            .map_err(refused)?;
+        let agent = concat!("platform/", env!("CARGO_PKG_VERSION"));
+        request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(agent));
+        if self.headers.contains_key(USER_AGENT) {
+            request.headers_mut().remove(USER_AGENT);
+        }
+        for (name, value) in &self.headers {
+            request.headers_mut().append(name, value.clone());
+        }
+        Ok(request)
+    }
+}
+
+/// An answer. Its head came whole.
+#[derive(Clone, Debug)]
+pub struct OutboundAnswer {
+    /// HTTP status.
+    pub status: StatusCode,
+    /// Headers.
+    pub headers: HeaderMap,
+    /// The body, or its first bytes up to the limit.
+    pub body: Bytes,
+    /// Whether that is the whole body.
+    pub is_whole: bool,
+}
+
+impl OutboundAnswer {
+    /// The whole body.
+    ///
+    /// # Errors
+    /// [`FailureKind::TooLarge`] when it was cut at the limit.
+    pub fn whole_body(&self) -> Result<&Bytes, OutboundError> {
+        if self.is_whole {
+            return Ok(&self.body);
+        }
+        Err(OutboundError::new(FailureKind::TooLarge, format!("more than {} bytes", self.body.len())))
+    }
+}
+
+/// Sends a request on this connection and reads at most `limit` bytes of the answer's body.
+pub(super) async fn exchange<T>(
+    stream: T,
+    request: &OutboundRequest,
+    limit: usize,
+) -> Result<OutboundAnswer, OutboundError>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let message = request.build()?;
+    let mut builder = http1::Builder::new();
+    builder.max_headers(MAX_ANSWER_HEADERS).max_header_size(MAX_ANSWER_HEAD).max_buf_size(MAX_ANSWER_HEAD);
+    let (mut sender, connection) =
+        builder.handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
+    let mut answer = pin!(async move {
+        let response = sender.send_request(message).await.map_err(|error| failed(&error))?;
+        let (parts, body) = response.into_parts();
+        let (body, is_whole) = read(body, limit).await?;
+        Ok(OutboundAnswer { status: parts.status, headers: parts.headers, body, is_whole })
+    });
+    let mut connection = pin!(connection);
+    // What ends the connection also ends the answer, with the same cause.
+    let answered = tokio::select! {
+        answered = &mut answer => Some(answered),
+        _ = &mut connection => None,
+    };
+    match answered {
+        Some(answered) => answered,
+        None => answer.await,
+    }
+}
+
+/// Reads one byte more than the limit where there is one, to know whether the body is whole.
+async fn read(mut body: Incoming, limit: usize) -> Result<(Bytes, bool), OutboundError> {
+    if limit == 0 {
+        return Ok((Bytes::new(), body.is_end_stream()));
+    }
+    let mut kept = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|error| failed(&error))?.into_data() else { continue };
+        let room = limit.saturating_sub(kept.len());
+        if let Some(fitting) = data.get(..room).filter(|_| data.len() > room) {
+            kept.extend_from_slice(fitting);
+            return Ok((kept.into(), false));
+        }
+        kept.extend_from_slice(&data);
+    }
+    Ok((kept.into(), true))
+}
+
+fn failed(error: &hyper::Error) -> OutboundError {
+    let kind = match error {
+        error if error.is_parse_too_large() => FailureKind::TooLarge,
+        error if error.is_parse() => FailureKind::Protocol,
+        _ => FailureKind::Connect,
+    };
+    let mut detail = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        // Writing to a text cannot fail.
+        write!(detail, ": {inner}").unwrap_or_default();
+        cause = inner.source();
+    }
+    OutboundError::new(kind, detail)
+}

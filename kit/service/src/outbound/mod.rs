@@ -1,0 +1,229 @@
+//! Calls to addresses that users give (webhooks, chat services, mail servers), without letting users reach what only the
+//! platform can. A call's way:
+//!
+//! ```text
+//! client.target(text) -> Target               strict URL; hosts read as browsers read them (target.rs)
+//!   -> network.resolve(name)                  once a connection, whatever was resolved before (network.rs)
+//!   -> ranges::judge(each address)            one blocked address refuses the target (ranges.rs)
+//!   -> network.connect(checked address)       the address itself: nothing is resolved again
+//!   -> TLS, certificate and name verified     (tls.rs)
+//!   -> one request, one answer                limits on time, head and body; a redirect begins anew (exchange.rs)
+//! ```
+//!
+//! Protocols other than HTTP take [`OutboundClient::connect`] and, for TLS, [`OutboundClient::secure`].
+//!
+//! Nothing here retries, pools or logs. Neither proxies nor cookies nor traces of the request that asks go along.
+
+mod config;
+mod error;
+mod exchange;
+mod network;
+mod ranges;
+mod target;
+mod tls;
+
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+pub use config::{OutboundConfig, VARIABLES};
+pub use error::{FailureKind, OutboundError};
+pub use exchange::{MAX_ANSWER_HEAD, MAX_ANSWER_HEADERS, OutboundAnswer, OutboundRequest};
+pub use network::{Network, Pending, SystemNetwork};
+pub use target::{Host, MAX_URL, Target};
+
+use ranges::Standing;
+
+/// Addresses of one name that are tried, within the one limit for connecting.
+const MAX_DIALLED: usize = 4;
+
+/// What one call may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutboundLimits {
+    /// Resolving and connecting; the TLS handshake has as long again.
+    pub connect: Duration,
+    /// The whole call with its redirects.
+    pub total: Duration,
+    /// Bytes of the answer's body that are read; with 0 the answer is its head.
+    pub answer_body: usize,
+}
+
+impl Default for OutboundLimits {
+    /// As webhook senders commonly wait, and more of an answer than anybody reads.
+    fn default() -> Self {
+        let (connect, total) = (Duration::from_secs(5), Duration::from_secs(15));
+        Self { connect, total, answer_body: 64 << 10 }
+    }
+}
+
+/// The client. Cheap to clone.
+#[derive(Clone)]
+pub struct OutboundClient(Arc<Parts>);
+
+struct Parts {
+    config: OutboundConfig,
+    limits: OutboundLimits,
+    network: Box<dyn Network>,
+    http_tls: TlsConnector,
+    other_tls: TlsConnector,
+}
+
+impl OutboundClient {
+    /// A client on the machine's own network.
+    #[must_use]
+    pub fn new(config: OutboundConfig, limits: OutboundLimits) -> Self {
+        Self::with_network(config, limits, SystemNetwork::default())
+    }
+
+    /// The same on another network.
+    #[must_use]
+    pub fn with_network(config: OutboundConfig, limits: OutboundLimits, network: impl Network) -> Self {
+        let other_tls = tls::config(&config.authorities);
+        let mut http_tls = other_tls.clone();
+        http_tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Self(Arc::new(Parts {
+            config,
+            limits,
+            network: Box::new(network),
+            http_tls: TlsConnector::from(Arc::new(http_tls)),
+            other_tls: TlsConnector::from(Arc::new(other_tls)),
+        }))
+    }
+
+    /// Reads a URL that a user gave and checks it as far as nothing has to be resolved: what this refuses can never be called.
+    ///
+    /// # Errors
+    /// [`FailureKind::RefusedUrl`], and [`FailureKind::RefusedAddress`] for a host that is a blocked address.
+    pub fn target(&self, text: &str) -> Result<Target, OutboundError> {
+        let target = Target::parse(text, self.0.config.allow_http)?;
+        if let Host::Address(address) = target.host() {
+            self.check(*address, target.port())?;
+        }
+        Ok(target)
+    }
+
+    /// Sends a request and reads the answer.
+    ///
+    /// # Errors
+    /// Whatever [`FailureKind`] says. A status is none, whichever it is.
+    pub async fn send(&self, request: OutboundRequest) -> Result<OutboundAnswer, OutboundError> {
+        within(self.0.limits.total, self.follow(request)).await
+    }
+
+    /// Connects to a host after its addresses have been checked.
+    ///
+    /// # Errors
+    /// A blocked address among those of the host, or no connection within the limit.
+    pub async fn connect(&self, host: &Host, port: u16) -> Result<TcpStream, OutboundError> {
+        let dial = async {
+            let addresses = self.resolve(host, port).await?;
+            self.dial(&addresses).await
+        };
+        within(self.0.limits.connect, dial).await
+    }
+
+    /// Shakes hands on a connection, as a client of `host`; the certificate and its name are verified.
+    ///
+    /// # Errors
+    /// [`FailureKind::Certificate`], [`FailureKind::Tls`], or no handshake within the limit for connecting.
+    pub async fn secure(
+        &self,
+        stream: TcpStream,
+        host: &Host,
+    ) -> Result<TlsStream<TcpStream>, OutboundError> {
+        within(self.0.limits.connect, tls::handshake(&self.0.other_tls, stream, host)).await
+    }
+
+    async fn follow(&self, mut request: OutboundRequest) -> Result<OutboundAnswer, OutboundError> {
+        for _ in 0..=request.redirects {
+            let answer = self.exchange(&request).await?;
+            match request.redirected(&answer, self.0.config.allow_http)? {
+                Some(next) => request = next,
+                None => return Ok(answer),
+            }
+        }
+        Err(OutboundError::new(FailureKind::Redirect, "too many redirects"))
+    }
+
+    async fn exchange(&self, request: &OutboundRequest) -> Result<OutboundAnswer, OutboundError> {
+        let target = &request.target;
+        let limits = self.0.limits;
+        let stream = self.connect(target.host(), target.port()).await?;
+        if target.is_tls() {
+            let handshake = tls::handshake(&self.0.http_tls, stream, target.host());
+            let stream = within(limits.connect, handshake).await?;
+            return exchange::exchange(stream, request, limits.answer_body).await;
+        }
+        exchange::exchange(stream, request, limits.answer_body).await
+    }
+
+    /// The host's addresses; one that is blocked refuses all, since the next answer of its resolver may hold it alone.
+    async fn resolve(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, OutboundError> {
+        let found = match host {
+            Host::Address(address) => vec![*address],
+            Host::Name(name) => {
+                let found = self.0.network.resolve(name).await;
+                found.map_err(|error| OutboundError::new(FailureKind::Resolve, error))?
+            }
+        };
+        let mut checked = Vec::with_capacity(found.len());
+        for address in found {
+            let address = self.check(address, port)?;
+            if !checked.contains(&address) {
+                checked.push(address);
+            }
+        }
+        if checked.is_empty() {
+            return Err(OutboundError::new(FailureKind::Resolve, format!("{host} has no address")));
+        }
+        Ok(checked)
+    }
+
+    fn check(&self, address: IpAddr, port: u16) -> Result<SocketAddr, OutboundError> {
+        let address = SocketAddr::new(ranges::canonical(address), port);
+        let refused =
+            |why: &str| OutboundError::new(FailureKind::RefusedAddress, format!("{address}: {why}"));
+        match ranges::judge(address.ip(), &self.0.config.allowed) {
+            _ if port == 0 => Err(refused("port 0")),
+            Standing::Blocked(range) => Err(refused(range)),
+            Standing::Allowed if self.0.config.own_ports.contains(&port) => {
+                Err(refused("the platform's own port"))
+            }
+            Standing::Allowed | Standing::Public => Ok(address),
+        }
+    }
+
+    /// Connects to the first address that accepts; each has its part of the time.
+    async fn dial(&self, addresses: &[SocketAddr]) -> Result<TcpStream, OutboundError> {
+        let tried = addresses.get(..MAX_DIALLED).unwrap_or(addresses);
+        let share = self.0.limits.connect / u32::try_from(tried.len()).unwrap_or(1).max(1);
+        let mut last = OutboundError::new(FailureKind::Resolve, "no address");
+        for address in tried {
+            match tokio::time::timeout(share, self.0.network.connect(*address)).await {
+                Ok(Ok(stream)) => return Ok(stream),
+                Ok(Err(error)) => {
+                    last = OutboundError::new(FailureKind::Connect, format!("{address}: {error}"));
+                }
+                Err(_) => {
+                    last = OutboundError::new(FailureKind::Timeout, format!("{address}: no connection"));
+                }
+            }
+        }
+        Err(last)
+    }
+}
+
+async fn within<T>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, OutboundError>>,
+) -> Result<T, OutboundError> {
+    let in_time = tokio::time::timeout(limit, work).await;
+    in_time.unwrap_or_else(|_| {
+        Err(OutboundError::new(FailureKind::Timeout, format!("not done within {limit:?}")))
+    })
+}
