@@ -138,6 +138,8 @@ impl JobTable {
         };
         let (start, following) = (next("$2"), next("keys.key"));
         // `OFFSET 0` keeps the planner from asking for each next key once a use of it.
+        // An array of ids is looked up in the primary key whatever the planner thinks of the number of due jobs; joined to a
+        // long backlog, the whole table would be read.
         format!(
             "WITH RECURSIVE keys(key, first, place) AS (
                SELECT start.key, start.key, 1::bigint FROM (SELECT {start} AS key OFFSET 0) AS start WHERE start.key IS NOT NULL
@@ -158,14 +160,15 @@ impl JobTable {
              ), claimed AS (
                UPDATE {table} AS j
                   SET lease_token = $8, leased_until = now() + $9::interval,
-                      attempt_count = LEAST(due.attempt_count + 1, $10)
-                 FROM due WHERE j.id = due.id
-               RETURNING j.*, due.place AS claim_place, due.attempt_count >= $10 AS claim_is_spent
+                      attempt_count = LEAST(j.attempt_count + 1, $10)
+                WHERE j.id = ANY (ARRAY(SELECT due.id FROM due))
+               RETURNING j.*
              )
-             SELECT claimed.*, looked.place AS claim_places, looked.key AS claim_last
+             SELECT claimed.*, due.attempt_count >= $10 AS claim_is_spent,
+                    looked.place AS claim_places, looked.key AS claim_last
                FROM (SELECT keys.place, keys.key FROM keys ORDER BY keys.place DESC LIMIT 1) AS looked
-               LEFT JOIN claimed ON true
-              ORDER BY claimed.claim_place"
+               LEFT JOIN (claimed JOIN due ON due.id = claimed.id) ON true
+              ORDER BY due.place"
         )
     }
 

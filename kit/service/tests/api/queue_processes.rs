@@ -14,6 +14,7 @@ use telemetry::Metrics;
 use testkit::TestDatabase;
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::queue::{JOBS, Job, make_table};
 
@@ -212,19 +213,44 @@ async fn settled_jobs_cost_a_claim_nothing() {
                    SELECT gen_random_uuid(), md5((n % 40)::text)::uuid, 'done' FROM generate_series(1, 1000) n";
     sqlx::query(pending).execute(&owner).await.expect("a thousand pending jobs");
     sqlx::raw_sql("VACUUM ANALYZE org.jobs").execute(&owner).await.expect("as autovacuum would");
-    let alone = explain(&owner).await;
+    let alone = explain(&owner, "'{}', '{}'").await;
     let number_settled = i32::try_from(settled).expect("a number");
     let more = "INSERT INTO org.jobs(id, tenant, what, state, settled_at, attempt_count) \
                 SELECT gen_random_uuid(), md5((n % 40)::text)::uuid, 'done', 'done', now(), 1 FROM generate_series(1, $1) n";
     sqlx::query(more).bind(number_settled).execute(&owner).await.expect("settled jobs");
     sqlx::raw_sql("VACUUM ANALYZE org.jobs").execute(&owner).await.expect("as autovacuum would");
-    let beside = explain(&owner).await;
+    let beside = explain(&owner, "'{}', '{}'").await;
     told(&format!(
         "a claim of 16 of 1,000 jobs: {} blocks, {} ms; beside {settled} settled ones: {} blocks, {} ms",
         alone.blocks, alone.milliseconds, beside.blocks, beside.milliseconds
     ));
     // The primary key of a thousand times as many rows is a level or two deeper, and each claimed job is looked up there and
     // entered again.
+    assert!(beside.blocks <= 2 * alone.blocks, "{beside:?} after {alone:?}");
+    assert!(!beside.scanned.contains("Seq Scan"), "no scan of the whole table: {beside:?}");
+}
+
+#[tokio::test]
+async fn the_backlog_of_a_key_whose_places_are_taken_costs_a_claim_nothing() {
+    let waiting = number("QUEUE_SETTLED", 20_000);
+    let database = testkit::database().await;
+    let owner = make_table(&database).await;
+    let pending = "INSERT INTO org.jobs(id, tenant, what) \
+                   SELECT gen_random_uuid(), md5((n % 40)::text)::uuid, 'done' FROM generate_series(1, 1000) n";
+    sqlx::query(pending).execute(&owner).await.expect("a thousand pending jobs");
+    sqlx::raw_sql("VACUUM ANALYZE org.jobs").execute(&owner).await.expect("as autovacuum would");
+    let running = format!("'{{{}}}', '{{{PLACES_PER_KEY}}}'", Uuid::nil());
+    let alone = explain(&owner, &running).await;
+    let backlog = "INSERT INTO org.jobs(id, tenant, what, next_attempt_at) \
+                   SELECT gen_random_uuid(), $2, 'done', now() - interval '1 day' FROM generate_series(1, $1)";
+    let waiting_jobs = i32::try_from(waiting).expect("a number");
+    sqlx::query(backlog).bind(waiting_jobs).bind(Uuid::nil()).execute(&owner).await.expect("a backlog");
+    sqlx::raw_sql("VACUUM ANALYZE org.jobs").execute(&owner).await.expect("as autovacuum would");
+    let beside = explain(&owner, &running).await;
+    told(&format!(
+        "a claim of 16 of 1,000 jobs: {} blocks, {} ms; with {waiting} older ones of a full key: {} blocks, {} ms",
+        alone.blocks, alone.milliseconds, beside.blocks, beside.milliseconds
+    ));
     assert!(beside.blocks <= 2 * alone.blocks, "{beside:?} after {alone:?}");
     assert!(!beside.scanned.contains("Seq Scan"), "no scan of the whole table: {beside:?}");
 }
@@ -238,10 +264,10 @@ struct Cost {
 }
 
 /// What one claim of sixteen costs, without its effect, by the plan that is made without knowing the values, as after the
-/// first few claims of a connection. The plan is printed where somebody asked for a large table.
-async fn explain(owner: &PgPool) -> Cost {
+/// first few claims of a connection; `running` are the keys and numbers of jobs that run already. The plan is printed where somebody asked for a large table.
+async fn explain(owner: &PgPool, running: &str) -> Cost {
     let types = "text, uuid, bigint, uuid[], bigint[], bigint, bigint, uuid, interval, int";
-    let values = "'default', NULL, 64, '{}', '{}', 4, 16, gen_random_uuid(), '60 s', 100";
+    let values = format!("'default', NULL, 64, {running}, 4, 16, gen_random_uuid(), '60 s', 100");
     let prepare = format!(
         "SET plan_cache_mode = force_generic_plan; DEALLOCATE ALL; PREPARE claim({types}) AS {}",
         JOBS.claim_sql()
