@@ -70,3 +70,28 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Stop> {
     };
     write().map_err(|error| Stop::Unfit(format!("{}: {error}", path.display())))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use service::sealed::SealingKeys;
+
+    use super::*;
+
+    #[test]
+    fn a_made_secret_is_kept_for_us_alone_and_seals() {
+        let name = format!("platform-secrets-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(folder.join("secrets")).expect("a folder");
+        let secrets = Secrets::in_dir(&folder);
+        let first = secrets.obtain("sealing-keys").expect("made");
+        assert_eq!(secrets.obtain("sealing-keys").expect("found"), first, "made once");
+        let mode = fs::metadata(folder.join("secrets/sealing-keys")).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let keys = SealingKeys::parse(&first).expect("a key");
+        let sealed = keys.seal(b"secret", &["company-1"]).expect("sealed");
+        assert_eq!(keys.open(&sealed, &["company-1"]).expect("opened").expose(), b"secret");
+        fs::remove_dir_all(folder).expect("removed");
+    }
+}
