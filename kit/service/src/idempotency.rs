@@ -1,8 +1,13 @@
 //! Idempotent operations: a client that repeats a request under the same `Idempotency-Key` gets the first answer again.
 //!
-//! The key is claimed, the work done and the answer stored in one transaction, so only what was committed is ever
-//! replayed, and a refused call leaves its key free. A repetition that arrives while the first still works waits for
-//! its end, up to [`WAIT`]. Authorization is the caller's to decide before it claims: a stored answer is no permit.
+//! - One phase ([`once`]): the key is claimed, the work done and the answer stored in one transaction, so only what was
+//!   committed is ever replayed, and a refused call leaves its key free.
+//! - Two phases ([`claim`], [`hold`], [`store`]): an operation that also writes tuples commits the claim together with its
+//!   unfinished row ([`hold`]) and stores the answer when it settles the row. A repetition that finds the claim without an
+//!   answer resumes that row ([`Claim::Resume`]); a refusal releases the key ([`release`]).
+//!
+//! A repetition that arrives while the first request still runs waits for its end, up to [`WAIT`]. The caller decides
+//! authorization before it claims: a stored answer is no permit.
 //!
 //! The rows are `<service>.idempotency_keys`; a service that has none must not call this.
 
@@ -18,7 +23,7 @@ use sqlx::{AssertSqlSafe, PgPool};
 use uuid::Uuid;
 
 use crate::reply::render;
-use crate::{ApiError, AuditedTx, Created};
+use crate::{ApiError, AuditEvent, AuditedTx, Created};
 
 /// The request's header.
 pub const HEADER: &str = "idempotency-key";
@@ -28,6 +33,8 @@ pub const MAX_KEY: usize = 200;
 pub const WAIT: &str = "2s";
 /// How long an answer is kept.
 const KEPT_HOURS: i32 = 72;
+/// Expired answers removed by one statement: far below the statement timeout, and few row locks at a time.
+pub const SWEEP_BATCH: i64 = 1_000;
 /// How often expired answers are removed.
 pub(crate) const SWEEP_EVERY: Duration = Duration::from_hours(1);
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -58,17 +65,31 @@ impl Key {
             _ => Err(wrong("pattern", "printable ASCII")),
         }
     }
+
+    /// The attempt of a request under this key. `path` holds the parameters of the path beside the company's id, `body`
+    /// the body as parsed.
+    #[must_use]
+    pub fn attempt(
+        self,
+        company: CompanyId,
+        operation: &'static str,
+        path: &[&str],
+        body: &Value,
+    ) -> Attempt {
+        let fingerprint = fingerprint(operation, path, body);
+        Attempt { company, operation, key: self, fingerprint }
+    }
 }
 
 /// One call of an idempotent operation.
-#[derive(Clone, Copy, Debug)]
-pub struct Attempt<'a> {
+#[derive(Clone, Debug)]
+pub struct Attempt {
     /// Keys of different companies are different.
     pub company: CompanyId,
     /// The operation's id, as `submitWeek`; a constant of the module.
     pub operation: &'static str,
     /// The client's key.
-    pub key: &'a Key,
+    pub key: Key,
     /// Of [`fingerprint`].
     pub fingerprint: [u8; 32],
 }
@@ -101,11 +122,49 @@ fn canonical(value: &Value) -> Value {
     }
 }
 
+/// The work of an idempotent operation, done but not committed.
+#[derive(Debug)]
+pub struct Done<T> {
+    /// `data` of the 201.
+    pub answer: T,
+    /// The row that the operation made.
+    pub resource: Option<Uuid>,
+    /// The transaction's audit row.
+    pub event: AuditEvent,
+}
+
+/// Runs an operation that creates in one transaction: claims the key, does the work, stores the answer and commits, or
+/// gives the stored answer without doing anything. Without an attempt it does the work and commits.
+///
+/// # Errors
+/// As [`claim`] and as the work; then nothing was changed and the key is free.
+pub async fn once<T: Serialize>(
+    mut tx: AuditedTx,
+    attempt: Option<&Attempt>,
+    work: impl AsyncFnOnce(&mut AuditedTx) -> Result<Done<T>, ApiError>,
+) -> Result<Once<T>, ApiError> {
+    if let Some(attempt) = attempt
+        && let Claim::Done(replay) = claim(&mut tx, attempt).await?
+    {
+        tx.unchanged().await?;
+        return Ok(Once::Again(replay));
+    }
+    let Done { answer, resource, event } = work(&mut tx).await?;
+    if let Some(attempt) = attempt {
+        store(&mut tx, attempt, StatusCode::CREATED, &answer, resource).await?;
+    }
+    tx.commit(&event).await?;
+    Ok(Once::First(Created(answer)))
+}
+
 /// What a claim found.
 #[derive(Debug)]
 pub enum Claim {
     /// The key is the transaction's: do the work, [`store`] its answer, commit.
     Ours,
+    /// An earlier request committed its first phase under this key, for this row, and did not come to its answer. The key
+    /// is the transaction's; finish the row, or do the work again when the row is gone.
+    Resume(Uuid),
     /// The work was done before: give this answer, change nothing.
     Done(Replay),
 }
@@ -115,26 +174,28 @@ pub enum Claim {
 /// # Errors
 /// 422 `IDEMPOTENCY_KEY_REUSED` for another request under the same key; 409 `IDEMPOTENCY_IN_PROGRESS` when the first
 /// request does not end in time.
-pub async fn claim(tx: &mut AuditedTx, attempt: &Attempt<'_>) -> Result<Claim, ApiError> {
+pub async fn claim(tx: &mut AuditedTx, attempt: &Attempt) -> Result<Claim, ApiError> {
     // The wait is a constant of this file; `SET` takes no parameters.
     sqlx::query(AssertSqlSafe(format!("SET LOCAL lock_timeout = '{WAIT}'"))).execute(tx.conn()).await?;
     if insert(tx, attempt).await? {
         return Ok(Claim::Ours);
     }
-    let (fingerprint, status, response) = stored(tx, attempt).await?;
-    if fingerprint != attempt.fingerprint {
+    // `insert` has locked the row, so that of several repetitions one at a time resumes it.
+    let found = stored(tx, attempt).await?;
+    if found.fingerprint != attempt.fingerprint {
         return Err(ApiError::IdempotencyKeyReused);
     }
-    let status = status.and_then(|status| u16::try_from(status).ok());
-    let status = status.and_then(|status| StatusCode::from_u16(status).ok());
-    match (status, response) {
-        (Some(status), Some(data)) => Ok(Claim::Done(Replay { status, data })),
-        _ => Err(ApiError::internal("an idempotency key was committed without its answer")),
-    }
+    let Some(status) = found.status else {
+        // Without a row nothing was begun under the key.
+        return Ok(found.resource.map_or(Claim::Ours, Claim::Resume));
+    };
+    let status = u16::try_from(status).map_err(ApiError::internal)?;
+    let status = StatusCode::from_u16(status).map_err(ApiError::internal)?;
+    Ok(Claim::Done(Replay { status, data: found.response.unwrap_or_default() }))
 }
 
 /// True when the key is new, or the old one has expired. Waits for another transaction that holds it.
-async fn insert(tx: &mut AuditedTx, attempt: &Attempt<'_>) -> Result<bool, ApiError> {
+async fn insert(tx: &mut AuditedTx, attempt: &Attempt) -> Result<bool, ApiError> {
     // The schema's name is a constant of the crate that opened the transaction; it differs by service, so this cannot
     // be a checked query.
     let sql = format!(
@@ -166,12 +227,19 @@ fn still_running(error: sqlx::Error) -> ApiError {
     if state.as_deref() == Some("55P03") { ApiError::IdempotencyInProgress } else { error.into() }
 }
 
-type StoredAnswer = (Vec<u8>, Option<i16>, Option<Value>);
+#[derive(sqlx::FromRow)]
+struct Stored {
+    fingerprint: Vec<u8>,
+    status: Option<i16>,
+    response: Option<Value>,
+    #[sqlx(rename = "resource_id")]
+    resource: Option<Uuid>,
+}
 
-async fn stored(tx: &mut AuditedTx, attempt: &Attempt<'_>) -> Result<StoredAnswer, ApiError> {
+async fn stored(tx: &mut AuditedTx, attempt: &Attempt) -> Result<Stored, ApiError> {
     // As in `insert`.
     let sql = format!(
-        "SELECT fingerprint, status, response FROM {}.idempotency_keys \
+        "SELECT fingerprint, status, response, resource_id FROM {}.idempotency_keys \
          WHERE company_id = $1 AND operation = $2 AND actor = $3 AND idem_key = $4",
         tx.service()
     );
@@ -184,19 +252,60 @@ async fn stored(tx: &mut AuditedTx, attempt: &Attempt<'_>) -> Result<StoredAnswe
     Ok(found.fetch_one(tx.conn()).await?)
 }
 
+/// Names the row that a key stands for before there is an answer: the end of the first phase. Whoever repeats the request
+/// resumes this row.
+///
+/// # Errors
+/// It could not be written; the transaction must be given up.
+pub async fn hold(tx: &mut AuditedTx, attempt: &Attempt, resource: Uuid) -> Result<(), ApiError> {
+    write(tx, attempt, None, None, Some(resource)).await
+}
+
+/// Releases a key whose second phase was refused; an answer that is stored stays.
+///
+/// # Errors
+/// It could not be written; the transaction must be given up.
+pub async fn release(tx: &mut AuditedTx, attempt: &Attempt) -> Result<(), ApiError> {
+    // As in `insert`.
+    let sql = format!(
+        "DELETE FROM {}.idempotency_keys \
+         WHERE company_id = $1 AND operation = $2 AND actor = $3 AND idem_key = $4 AND status IS NULL",
+        tx.service()
+    );
+    let actor = tx.actor().to_owned();
+    sqlx::query(AssertSqlSafe(sql))
+        .bind(attempt.company.as_uuid())
+        .bind(attempt.operation)
+        .bind(actor)
+        .bind(&attempt.key.0)
+        .execute(tx.conn())
+        .await?;
+    Ok(())
+}
+
 /// Stores the answer of a key that [`claim`] gave to this transaction.
 ///
 /// # Errors
 /// The answer could not be written; the transaction must be given up.
 pub async fn store(
     tx: &mut AuditedTx,
-    attempt: &Attempt<'_>,
+    attempt: &Attempt,
     status: StatusCode,
     data: &impl Serialize,
     resource: Option<Uuid>,
 ) -> Result<(), ApiError> {
     let data = serde_json::to_value(data).map_err(ApiError::internal)?;
     let status = i16::try_from(status.as_u16()).map_err(ApiError::internal)?;
+    write(tx, attempt, Some(status), Some(data), resource).await
+}
+
+async fn write(
+    tx: &mut AuditedTx,
+    attempt: &Attempt,
+    status: Option<i16>,
+    data: Option<Value>,
+    resource: Option<Uuid>,
+) -> Result<(), ApiError> {
     // As in `insert`.
     let sql = format!(
         "UPDATE {}.idempotency_keys SET status = $5, response = $6, resource_id = $7 \
@@ -250,14 +359,27 @@ impl<T: Serialize> IntoResponse for Once<T> {
     }
 }
 
-/// Removes the expired answers of a service once; tells how many there were.
+/// Removes the expired answers of a service, [`SWEEP_BATCH`] at a time, and tells how many there were. Answers that a
+/// request is replacing right now are left to it.
 ///
 /// # Errors
-/// The database cannot be asked.
+/// The database cannot be asked; the batches before are gone.
 pub async fn sweep(pool: &PgPool, service: &'static str) -> sqlx::Result<u64> {
     // As in `insert`.
-    let sql = format!("DELETE FROM {service}.idempotency_keys WHERE expires_at <= now()");
-    Ok(sqlx::query(AssertSqlSafe(sql)).execute(pool).await?.rows_affected())
+    let sql = format!(
+        "DELETE FROM {service}.idempotency_keys WHERE ctid = ANY(ARRAY( \
+           SELECT ctid FROM {service}.idempotency_keys WHERE expires_at <= now() \
+            ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED))"
+    );
+    let mut removed = 0;
+    loop {
+        let batch =
+            sqlx::query(AssertSqlSafe(sql.as_str())).bind(SWEEP_BATCH).execute(pool).await?.rows_affected();
+        removed += batch;
+        if i64::try_from(batch).unwrap_or(SWEEP_BATCH) < SWEEP_BATCH {
+            return Ok(removed);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod bootstrap;
 mod contention;
 mod database_tls;
 mod fetch;
+mod idempotency;
 mod layers;
 mod listener;
 mod maven;

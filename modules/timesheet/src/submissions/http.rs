@@ -3,10 +3,10 @@
 use axum::extract::State;
 use contract::id::MemberId;
 use contract::page::Page;
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 use serde_json::json;
-use service::idempotency::{self, Attempt, Claim, Key, Once};
-use service::{ApiError, AuditEvent, AuditedTx, CompanyCall, Created, Data, Permit, Query, RawBody};
+use service::idempotency::{self, Done, Key, Once};
+use service::{ApiError, AuditEvent, AuditedTx, CompanyCall, Data, Permit, Query, RawBody};
 
 use super::rules::{Shown, Submission, SubmitBody, View, Who};
 use super::{list as pages, store};
@@ -60,26 +60,16 @@ pub(crate) async fn submit(
     let key = Key::of(&headers)?;
     let SubmitBody { week } = body.parse()?;
     let member = own_member(&app, &permit).await?;
-    let fingerprint = idempotency::fingerprint(SUBMIT, &[], &json!({ "weekStart": week }));
-    let attempt =
-        key.as_ref().map(|key| Attempt { company: permit.company, operation: SUBMIT, key, fingerprint });
-    let mut tx = app.core.begin(&permit.subject, &permit.correlation).await?;
-    if let Some(attempt) = &attempt
-        && let Claim::Done(replay) = idempotency::claim(&mut tx, attempt).await?
-    {
-        tx.unchanged().await?;
-        return Ok(Once::Again(replay));
-    }
-    let made = submitted(&mut tx, &app, &permit, member, week).await?;
-    let event = event(&permit, &made);
-    let who = Who { subject: permit.subject.clone(), member: Some(member), approver: false };
-    let shown = made.shown_to(&who);
-    if let Some(attempt) = &attempt {
-        let resource = Some(shown.submission.id.as_uuid());
-        idempotency::store(&mut tx, attempt, StatusCode::CREATED, &shown, resource).await?;
-    }
-    tx.commit(&event).await?;
-    Ok(Once::First(Created(shown)))
+    let attempt = key.map(|key| key.attempt(permit.company, SUBMIT, &[], &json!({ "weekStart": week })));
+    let tx = app.core.begin(&permit.subject, &permit.correlation).await?;
+    idempotency::once(tx, attempt.as_ref(), async |tx| {
+        let made = submitted(tx, &app, &permit, member, week).await?;
+        let event = event(&permit, &made);
+        let who = Who { subject: permit.subject.clone(), member: Some(member), approver: false };
+        let answer = made.shown_to(&who);
+        Ok(Done { resource: Some(answer.submission.id.as_uuid()), answer, event })
+    })
+    .await
 }
 
 /// The next version of the week, once its state and its hours allow it.
