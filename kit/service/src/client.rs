@@ -73,6 +73,11 @@ impl Call {
         self
     }
 
+    /// Length of the body.
+    pub(crate) const fn body_bytes(&self) -> usize {
+        self.body.len()
+    }
+
     /// With a form body.
     #[must_use]
     pub fn form(mut self, fields: &[(&str, &str)]) -> Self {

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::ApiError;
 
 /// The decoded parameters of the matched route.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct PathParams(Vec<(String, String)>);
 
 impl PathParams {

@@ -1,5 +1,5 @@
 //! The whole route table of authz, internal routes only. The edge guards those it proxies; here every route but the
-//! two questions of the edge's guards verifies the bearer again, and the platform role is written only by whoever holds it.
+//! two questions of the edge's guards and the modules' lookup verifies the bearer again, and the platform role is written only by whoever holds it.
 
 use axum::Router;
 use axum::routing::{delete, get, post};
@@ -20,6 +20,7 @@ pub fn router(app: App) -> Router {
         .route("/internal/authz/superadmin/{kcSub}", get(access::guards::superadmin))
         .route("/internal/authz/directory/{companyId}/{kcSub}", get(access::guards::directory))
         .route("/internal/authz/grants", post(grants::http::change))
+        .route("/internal/authz/tuples/lookup", post(grants::http::lookup))
         .route("/internal/authz/platform-roles", post(roles::http::grant))
         .route("/internal/authz/platform-roles/{role}/{subjectId}", delete(roles::http::revoke))
         .with_state(app)

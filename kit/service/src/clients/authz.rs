@@ -10,11 +10,11 @@ use crate::RoleAnswer;
 use crate::client::{Call, Client, Unavailable, encode_segment};
 
 /// How long a decision may take.
-const DECISION_BUDGET: Duration = Duration::from_millis(1_500);
+pub(super) const DECISION_BUDGET: Duration = Duration::from_millis(1_500);
 
 /// Asks authz.
 #[derive(Clone)]
-pub struct AuthzClient(Client);
+pub struct AuthzClient(pub(super) Client);
 
 impl AuthzClient {
     /// For authz at `base_url`.

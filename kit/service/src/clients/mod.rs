@@ -3,4 +3,5 @@
 
 pub mod authz;
 pub mod directory;
+pub mod grants;
 pub mod org;

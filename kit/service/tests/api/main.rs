@@ -8,6 +8,7 @@ mod bootstrap;
 mod contention;
 mod database_tls;
 mod fetch;
+mod grants_client;
 mod idempotency;
 mod layers;
 mod listener;

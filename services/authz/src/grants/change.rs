@@ -10,12 +10,12 @@ use super::anchors;
 use super::request::{GrantsRequest, Op};
 use super::store;
 
-/// Writes; answers how many tuples changed, or `None` when the catalog is no longer the one that was judged by.
+/// Writes; answers which tuples changed, as text, or `None` when the catalog is no longer the one that was judged by.
 pub(super) async fn write(
     mut tx: AuditedTx,
     request: &GrantsRequest,
     admission: &Admission,
-) -> Result<Option<usize>, ApiError> {
+) -> Result<Option<Vec<String>>, ApiError> {
     store::lock_catalog(tx.conn()).await?;
     let objects = anchors::anchored(&request.tuples, &admission.sorted);
     let tiers = request.tuples.iter().map(|tuple| anchors::key(&tuple.object));
@@ -35,7 +35,7 @@ pub(super) async fn write(
         Op::Revoke => store::remove(tx.conn(), &request.tuples).await?,
     };
     finish(tx, request, &changed).await?;
-    Ok(Some(changed.len()))
+    Ok(Some(changed))
 }
 
 /// No change, no audit row.
@@ -45,9 +45,17 @@ async fn finish(tx: AuditedTx, request: &GrantsRequest, changed: &[String]) -> R
     }
     let event = AuditEvent {
         company: Some(request.company),
-        action: request.op.action(),
+        action: action(request.op),
         subject: format!("company:{}", request.company),
         payload: json!({ "tuples": changed, "requested": request.tuples.len() }),
     };
     tx.commit(&event).await
+}
+
+/// The audit row's action.
+const fn action(op: Op) -> &'static str {
+    match op {
+        Op::Grant => "tuples.granted",
+        Op::Revoke => "tuples.revoked",
+    }
 }

@@ -4,38 +4,11 @@ use contract::Subject;
 use contract::decision::{MAX_NAME, ObjectRef};
 use contract::fields::{Fields, FromBody, Text};
 use contract::fragment;
+pub(super) use contract::grants::{MAX_TUPLES, Op};
 use contract::id::{CompanyId, parse_uuid};
 
 use crate::decision::canonical;
 use crate::facts::SubjectRef;
-
-/// Most tuples of one request.
-pub(super) const MAX_TUPLES: usize = 1_000;
-
-/// What is done with the tuples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Op {
-    Grant,
-    Revoke,
-}
-
-impl Op {
-    /// `status` of the answer.
-    pub(super) const fn status(self) -> &'static str {
-        match self {
-            Self::Grant => "granted",
-            Self::Revoke => "revoked",
-        }
-    }
-
-    /// The audit row's action.
-    pub(super) const fn action(self) -> &'static str {
-        match self {
-            Self::Grant => "tuples.granted",
-            Self::Revoke => "tuples.revoked",
-        }
-    }
-}
 
 /// One relation on one object for one subject, ids written as tuples write them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,12 +33,30 @@ impl FromBody for GrantsRequest {
         let op = fields.word("op", &[("grant", Op::Grant), ("revoke", Op::Revoke)]);
         let company = fields.uuid("companyId");
         let correlation = fields.optional_text("correlationId", Text::line(MAX_NAME));
-        let tuples = fields.objects("tuples", MAX_TUPLES);
-        if tuples.as_ref().is_some_and(Vec::is_empty) {
-            return fields.refuse("tuples", "length", "at least one tuple");
-        }
+        let tuples = tuples(fields);
         Some(Self { op: op?, company: company?, correlation: correlation?, tuples: tuples? })
     }
+}
+
+/// The body of a lookup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LookupRequest {
+    pub(super) tuples: Vec<Tuple>,
+}
+
+impl FromBody for LookupRequest {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        Some(Self { tuples: tuples(fields)? })
+    }
+}
+
+/// One to [`MAX_TUPLES`].
+fn tuples(fields: &mut Fields<'_>) -> Option<Vec<Tuple>> {
+    let tuples = fields.objects("tuples", MAX_TUPLES);
+    if tuples.as_ref().is_some_and(Vec::is_empty) {
+        return fields.refuse("tuples", "length", "at least one tuple");
+    }
+    tuples
 }
 
 impl FromBody for Tuple {

@@ -172,3 +172,24 @@ pub(super) async fn remove(conn: &mut PgConnection, tuples: &[Tuple]) -> sqlx::R
     .fetch_all(conn)
     .await
 }
+
+/// Whether each tuple is there, in their order.
+pub(super) async fn standing(pool: &PgPool, tuples: &[Tuple]) -> sqlx::Result<Vec<bool>> {
+    let asked = columns(tuples);
+    sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM authz.tuple t
+                WHERE t.object_type = g.a AND t.object_id = g.b AND t.relation = g.c
+                  AND t.subject_type = g.d AND t.subject_id = g.e AND t.subject_relation = g.f) AS "stands!"
+             FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+                  WITH ORDINALITY AS g(a, b, c, d, e, f, place)
+            ORDER BY g.place"#,
+        &asked.object_type,
+        &asked.object_id,
+        &asked.relation,
+        &asked.subject_type,
+        &asked.subject_id,
+        &asked.subject_relation,
+    )
+    .fetch_all(pool)
+    .await
+}

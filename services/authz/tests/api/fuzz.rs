@@ -12,10 +12,11 @@ use crate::can::with_crm;
 use crate::cases::told;
 use crate::journal::number;
 
-const ROUTES: [&str; 5] = [
+const ROUTES: [&str; 6] = [
     "/internal/authz/effective-access/can",
     "/internal/authz/effective-access/batch-can",
     "/internal/authz/grants",
+    "/internal/authz/tuples/lookup",
     "/internal/authz/access/v1/evaluation",
     "/internal/authz/access/v1/evaluations",
 ];

@@ -8,6 +8,7 @@ use crate::app::{App, in_company, with};
 use crate::can::crm;
 
 const GRANTS: &str = "/internal/authz/grants";
+const LOOKUP: &str = "/internal/authz/tuples/lookup";
 const POSITION: &str = "01890a5d-ac96-774b-bcce-b302099a8101";
 const GROUP: &str = "01890a5d-ac96-774b-bcce-b302099a8102";
 const FOREIGN_GROUP: &str = "01890a5d-ac96-774b-bcce-b302099a8103";
@@ -75,6 +76,8 @@ impl World {
         let reply = self.ask(subject, op, tuples).await;
         assert_eq!(reply.status, 200, "{op} {tuples:?}: {}", reply.text);
         let number = |name: &str| reply.data()[name].as_u64().expect("a number");
+        let listed = reply.data()["tuples"].as_array().map(Vec::len);
+        assert_eq!(listed, usize::try_from(number("changed")).ok(), "{}", reply.text);
         assert_eq!(reply.data()["status"], if op == "grant" { "granted" } else { "revoked" });
         (number("count"), number("changed"))
     }
@@ -425,4 +428,51 @@ async fn a_catalog_that_changes_before_the_write_is_asked_again() {
         registry.commit().await.expect("a commit");
     });
     assert_eq!(refused, (422, "tuples[0].objectType".to_owned()));
+}
+
+#[tokio::test]
+async fn an_answer_lists_what_changed_and_a_lookup_what_stands() {
+    let world = World::start().await;
+    let tuples = [ANCHOR, OWNER, "crm_deal:1#viewer@user:alice"];
+    let listed = async |op: &str, tuples: &[&str]| {
+        let reply = world.ask("alice", op, tuples).await;
+        let mut told: Vec<String> =
+            serde_json::from_value(reply.data()["tuples"].clone()).expect("a list of texts");
+        told.sort_unstable();
+        told
+    };
+    let standing = async |tuples: &[&str]| {
+        let tuples = world.body("grant", tuples)["tuples"].take();
+        let call = world.app.api.post(LOOKUP).json(json!({ "tuples": tuples }));
+        let reply = call.send().await;
+        world.app.document().check("POST", LOOKUP, &reply);
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        reply.data()["standing"].clone()
+    };
+    assert_eq!(standing(&tuples).await, json!([false, false, false]));
+    let anchor = ANCHOR.replace("{c}", &world.company.to_string());
+    assert_eq!(listed("grant", &[ANCHOR, OWNER]).await, [anchor, OWNER.to_owned()]);
+    assert_eq!(listed("grant", &[OWNER, tuples[2]]).await, [tuples[2]], "what was there is not listed");
+    assert_eq!(standing(&tuples).await, json!([true, true, true]));
+    assert_eq!(listed("revoke", &[OWNER]).await, [OWNER]);
+    assert_eq!(listed("revoke", &[OWNER]).await, Vec::<String>::new());
+    assert_eq!(standing(&tuples).await, json!([true, false, true]));
+    let twice = [tuples[2], OWNER, tuples[2]];
+    assert_eq!(standing(&twice).await, json!([true, false, true]), "in the order of the request");
+}
+
+#[tokio::test]
+async fn a_lookup_has_the_limits_of_a_grant() {
+    let world = World::start().await;
+    for (tuples, status) in [
+        (json!(vec![tuple(OWNER); 1_000]), 200),
+        (json!(vec![tuple(OWNER); 1_001]), 400),
+        (json!([]), 400),
+        (json!([7]), 400),
+        (Value::Null, 400),
+    ] {
+        let reply = world.app.api.post(LOOKUP).json(json!({ "tuples": tuples })).send().await;
+        world.app.document().check("POST", LOOKUP, &reply);
+        assert_eq!(reply.status, status, "{}", reply.text);
+    }
 }
