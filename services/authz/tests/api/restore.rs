@@ -282,6 +282,30 @@ async fn tuples_that_write_no_log_are_not_followed_from_memory_and_a_rebuild_hea
     follows(&app, &rows, company).await;
 }
 
+/// As `pg_restore --disable-triggers` does it, and leaves it when it breaks off.
+#[tokio::test]
+async fn tuples_that_changed_while_a_trigger_was_off_are_not_answered_from_memory() {
+    const OFF: &str = "ALTER TABLE authz.tuple DISABLE TRIGGER USER";
+    const ON: &str = "ALTER TABLE authz.tuple ENABLE TRIGGER USER";
+    let database = testkit::database().await;
+    let company = world(&database).await;
+    let app = App::serve(database, "root").await;
+    let rows = app.rows();
+    follows(&app, &rows, company).await;
+    rows.tuple(VIEWER, "grant").await;
+    assert_eq!(reason(&app, company).await, "ALLOWED");
+    rows.run(&format!("{OFF}; {NO_VIEWER}; {ON}")).await;
+    assert_eq!(reason(&app, company).await, "ENGINE_DENIED", "it is on again");
+    follows(&app, &rows, company).await;
+    rows.tuple(VIEWER, "grant").await;
+    assert_eq!(reason(&app, company).await, "ALLOWED");
+    rows.run(OFF).await;
+    rows.run(NO_VIEWER).await;
+    assert_eq!(reason(&app, company).await, "ENGINE_DENIED", "it stays off");
+    rows.run(ON).await;
+    follows(&app, &rows, company).await;
+}
+
 #[tokio::test]
 async fn tuples_that_are_all_taken_away_at_once_are_gone_from_memory() {
     let database = testkit::database().await;

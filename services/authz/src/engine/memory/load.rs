@@ -17,13 +17,15 @@ const COPY: &str = "COPY (SELECT object_type, object_id, relation, subject_type,
 
 /// Whose history the change log is: restored, truncated and failed-over databases have another epoch. A server that was
 /// started anew may run on files that were put back, and a database may have been replaced by a copy of another one: both
-/// keep their epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// keep their epoch. While a trigger of the tuples was off, they changed without the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) epoch: Uuid,
     /// When the server was started, as bits: it is only compared.
     pub(crate) started: u64,
     database: i64,
+    /// The transactions that last changed the triggers of the tuples: it is only compared.
+    pub(crate) wiring: String,
 }
 
 /// All tuples, and where the change log goes on.
@@ -103,11 +105,18 @@ async fn copy(mut connection: PgConnection) -> Result<Graph, LoadError> {
 pub(crate) async fn origin(connection: &mut PgConnection) -> sqlx::Result<Option<Origin>> {
     let row = sqlx::query!(
         r#"SELECT feed.own_epoch() AS epoch, date_part('epoch', pg_postmaster_start_time()) AS "started!",
-             oid::int8 AS "database!" FROM pg_database WHERE datname = current_database()"#
+             oid::int8 AS "database!",
+             ARRAY(SELECT t.xmin::text FROM pg_trigger t WHERE t.tgrelid = 'authz.tuple'::regclass)::text AS "wiring!"
+           FROM pg_database WHERE datname = current_database()"#
     )
     .fetch_one(connection)
     .await?;
-    Ok(row.epoch.map(|epoch| Origin { epoch, started: row.started.to_bits(), database: row.database }))
+    Ok(row.epoch.map(|epoch| Origin {
+        epoch,
+        started: row.started.to_bits(),
+        database: row.database,
+        wiring: row.wiring,
+    }))
 }
 
 /// The binary copy format: a head, then rows of columns with their lengths, then -1.

@@ -91,6 +91,7 @@ struct Answer {
     epoch: Uuid,
     trimmed: String,
     started: f64,
+    wiring: String,
     catalog: Option<String>,
     look_age_s: Option<f64>,
     changes: Vec<String>,
@@ -163,14 +164,17 @@ impl ReadIndex {
         answer.ok_or_else(|| Lost::Everything(lost("the change log is not this database's own")))
     }
 
-    /// Whether the answer goes on where the graph is: the same log, on a server that was not started meanwhile, no earlier
-    /// than the cursor, and with every row since.
+    /// Whether the answer goes on where the graph is: the same log, written all the while, on a server that was not started
+    /// meanwhile, no earlier than the cursor, and with every row since.
     fn continues(&self, answer: &Answer) -> Result<(), &'static str> {
         if answer.epoch != self.origin.epoch {
             return Err("the change log has begun anew");
         }
         if answer.started.to_bits() != self.origin.started {
             return Err("the database was started anew");
+        }
+        if answer.wiring != self.origin.wiring {
+            return Err("the triggers that write the change log were changed");
         }
         cursor::continues(&self.cursor, &answer.snapshot, &answer.trimmed)
     }
@@ -180,7 +184,7 @@ impl ReadIndex {
         let mut connection =
             service::db::options(&self.database, &SETTINGS).connect().await.map_err(failed)?;
         let origin = load::origin(&mut connection).await.map_err(failed)?;
-        if origin == Some(self.origin) {
+        if origin.as_ref() == Some(&self.origin) {
             return Ok(connection);
         }
         Err(Lost::Everything(lost("the database is another one than before")))

@@ -1,10 +1,12 @@
 -- One moment: the snapshot, whose the change log is, what it says since the cursor ($1), and the facts of every decision of
--- the round. No row: the log is not this database's own. A change of a transaction that is yet to come is marked `F`.
+-- the round. No row: the log is not this database's own. The wiring names who last changed the triggers that write the log:
+-- while one was off, tuples changed without it. A change of a transaction that is yet to come is marked `F`.
 -- $2: subjects; $3: companies; $4, $5: members (company, subject); $6, $7: modules, each with a feature key or null. A module
 -- is a sum: 1 installed, 2 enabled, 4 the key is one of it.
 SELECT pg_current_snapshot()::text AS "snapshot!",
   e.epoch AS "epoch!", e.trimmed::text AS "trimmed!",
   date_part('epoch', pg_postmaster_start_time()) AS "started!",
+  ARRAY(SELECT t.xmin::text FROM pg_trigger t WHERE t.tgrelid = e.tuples)::text AS "wiring!",
   (SELECT revision::text || ' ' || xmin::text FROM registry.model_revision) AS "catalog?",
   (SELECT date_part('epoch', statement_timestamp() - at) FROM identity.provider_look) AS "look_age_s?",
   ARRAY(SELECT CASE WHEN c.xid < pg_snapshot_xmax(pg_current_snapshot()) THEN c.op::text ELSE 'F' END || c.row::text FROM (
