@@ -232,7 +232,7 @@ impl Common {
         let handshakes = Handshakes::new(
             Arc::clone(&self.certificates),
             Arc::clone(evictions),
-            Evictions::new(self.drain.clone(), tally.clone()),
+            &self.drain,
             &config.limits,
             config.timers,
             tally.clone(),

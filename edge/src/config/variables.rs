@@ -222,7 +222,7 @@ pub(super) const MAX_HANDSHAKES: Variable = Variable::new(
     "PLATFORM_GATEWAY_MAX_HANDSHAKES",
     Kind::Integer,
     Some("256"),
-    "Most TLS handshakes at once",
+    "Most TLS handshakes at once; half of the places are kept for the first of an address",
 );
 // Each holds two connections and up to 32 KiB.
 pub(super) const MAX_TUNNELS: Variable = Variable::new(

@@ -86,6 +86,11 @@ impl Slot {
     pub(super) fn handshakes(&self) -> &Semaphore {
         &self.handshakes
     }
+
+    /// Whether one of those places is taken, and no more.
+    pub(super) fn has_one_handshake(&self) -> bool {
+        self.handshakes.available_permits() + 1 == self.addresses.handshakes
+    }
 }
 
 impl Drop for Slot {

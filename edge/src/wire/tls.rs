@@ -15,6 +15,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::activity::Protocol;
 use super::addresses::Slot;
+use super::drain::Drain;
 use super::evictions::Evictions;
 use super::hello::{self, Hello};
 use super::listen::{Accepted, Held};
@@ -68,9 +69,10 @@ impl Secured<TlsStream<Sending>> {
 pub(crate) struct Handshakes {
     certificates: Arc<Certificates>,
     evictions: Arc<Evictions>,
-    at_once: Semaphore,
-    /// Makes room among the handshakes: one that waits for its client is closed when another waits for its place.
-    stalled: Evictions,
+    /// For any handshake.
+    common: Places,
+    /// For the only handshake of an address: to take them all needs as many addresses.
+    firsts: Places,
     timers: Timers,
     tally: Tally,
 }
@@ -83,23 +85,49 @@ pub(crate) struct Greeted {
     deadline: Instant,
 }
 
+/// Places for handshakes. One that waits for its client is closed when another waits for its place.
+struct Places {
+    free: Semaphore,
+    stalled: Evictions,
+}
+
 /// A handshake's place among all, and among those of its address.
 struct Turn<'a> {
+    stalled: &'a Evictions,
     _of_all: SemaphorePermit<'a>,
     _of_address: Option<SemaphorePermit<'a>>,
+}
+
+impl Places {
+    fn new(places: usize, drain: Drain, tally: Tally) -> Self {
+        Self { free: Semaphore::new(places), stalled: Evictions::new(drain, tally) }
+    }
+
+    fn take_at_once<'a>(&'a self, of_address: &mut Option<SemaphorePermit<'a>>) -> Option<Turn<'a>> {
+        let of_all = self.free.try_acquire().ok()?;
+        Some(Turn { stalled: &self.stalled, _of_all: of_all, _of_address: of_address.take() })
+    }
+
+    async fn take(&self) -> io::Result<(&Evictions, SemaphorePermit<'_>)> {
+        let _room = self.stalled.want();
+        let of_all = self.free.acquire().await.map_err(io::Error::other)?;
+        Ok((&self.stalled, of_all))
+    }
 }
 
 impl Handshakes {
     pub(crate) fn new(
         certificates: Arc<Certificates>,
         evictions: Arc<Evictions>,
-        stalled: Evictions,
+        drain: &Drain,
         limits: &Limits,
         timers: Timers,
         tally: Tally,
     ) -> Self {
-        let at_once = Semaphore::new(limits.handshakes);
-        Self { certificates, evictions, at_once, stalled, timers, tally }
+        let firsts = limits.handshakes / 2;
+        let common = Places::new(limits.handshakes - firsts, drain.clone(), tally.clone());
+        let firsts = Places::new(firsts, drain.clone(), tally.clone());
+        Self { certificates, evictions, common, firsts, timers, tally }
     }
 
     /// Waits until the client has said hello. Apart from the handshake: a client that says nothing has no room for one.
@@ -113,11 +141,13 @@ impl Handshakes {
     /// The handshake, once there is a place for it.
     pub(crate) async fn handshake(&self, greeted: Greeted) -> io::Result<Secured<TlsStream<Sending>>> {
         let Greeted { accepted: Accepted { stream, peer, held }, hello, deadline } = greeted;
-        let turn = match self.turn_at_once(held.slot().map(Slot::handshakes)) {
+        let turn = match self.turn_at_once(held.slot()) {
             Some(turn) => turn,
-            None => timeout_at(deadline, self.turn(&held)).await.map_err(|_| io::ErrorKind::TimedOut)??,
+            None => {
+                timeout_at(deadline, self.turn(held.slot())).await.map_err(|_| io::ErrorKind::TimedOut)??
+            }
         };
-        let stream = self.stalled.hear(deadline, self.shake(stream, *hello)).await??;
+        let stream = turn.stalled.hear(deadline, self.shake(stream, *hello)).await??;
         drop(turn);
         let h2 = stream.get_ref().1.alpn_protocol() == Some(ALPN_H2);
         let protocol = if h2 { Protocol::Http2 } else { Protocol::Http1 };
@@ -125,20 +155,27 @@ impl Handshakes {
     }
 
     /// Waits first for those of the same address, so that they stand in nobody else's way.
-    async fn turn<'a>(&'a self, held: &'a Held) -> io::Result<Turn<'a>> {
+    async fn turn<'a>(&'a self, slot: Option<&'a Slot>) -> io::Result<Turn<'a>> {
         self.tally.waited(Wait::Handshakes);
-        let of_address = match held.slot().map(Slot::handshakes) {
-            Some(handshakes) => Some(handshakes.acquire().await.map_err(io::Error::other)?),
+        let of_address = match slot {
+            Some(slot) => Some(slot.handshakes().acquire().await.map_err(io::Error::other)?),
             None => None,
         };
-        let _room = self.stalled.want();
-        let of_all = self.at_once.acquire().await.map_err(io::Error::other)?;
-        Ok(Turn { _of_all: of_all, _of_address: of_address })
+        let (stalled, of_all) = if is_first(slot) {
+            tokio::select! {
+                taken = self.firsts.take() => taken?,
+                taken = self.common.take() => taken?,
+            }
+        } else {
+            self.common.take().await?
+        };
+        Ok(Turn { stalled, _of_all: of_all, _of_address: of_address })
     }
 
-    fn turn_at_once<'a>(&'a self, of_address: Option<&'a Semaphore>) -> Option<Turn<'a>> {
-        let of_address = of_address.map(Semaphore::try_acquire).transpose().ok()?;
-        Some(Turn { _of_all: self.at_once.try_acquire().ok()?, _of_address: of_address })
+    fn turn_at_once<'a>(&'a self, slot: Option<&'a Slot>) -> Option<Turn<'a>> {
+        let mut of_address = slot.map(|slot| slot.handshakes().try_acquire()).transpose().ok()?;
+        let first = is_first(slot).then(|| self.firsts.take_at_once(&mut of_address)).flatten();
+        first.or_else(|| self.common.take_at_once(&mut of_address))
     }
 
     async fn shake(&self, stream: TcpStream, hello: Hello) -> io::Result<TlsStream<Sending>> {
@@ -172,6 +209,12 @@ impl Handshakes {
         }
         Ok(stream)
     }
+}
+
+/// Whether the handshake that has its place among those of its address is the only one there. A balancer's clients have one
+/// address, and count as many.
+fn is_first(slot: Option<&Slot>) -> bool {
+    slot.is_none_or(Slot::has_one_handshake)
 }
 
 /// A connection of the listener without TLS.

@@ -82,14 +82,16 @@ async fn clients_that_say_nothing_or_not_all_of_hello_take_no_handshake() {
 
 #[tokio::test]
 async fn a_handshake_whose_client_has_fallen_silent_makes_room_for_one_that_waits() {
-    let limits = [("PLATFORM_GATEWAY_MAX_HANDSHAKES", "2"), ("PLATFORM_GATEWAY_WORKERS", "1")];
+    let limits = [("PLATFORM_GATEWAY_MAX_HANDSHAKES", "3"), ("PLATFORM_GATEWAY_WORKERS", "1")];
     let world = World::with(&limits).await;
     let bearer = world.bearer("admin");
     let mut known = alive(&world).await;
+    // It has a place that is kept for the first of an address.
+    let _first = greeted(&world).await;
     let (mut oldest, mut other) = (greeted(&world).await, greeted(&world).await);
     assert!(timeout(LONG, ended(&mut oldest)).await.is_err(), "while nobody waits it may take its time");
     // Their budget is ten seconds from the hello.
-    timeout(Duration::from_secs(4), alive(&world)).await.expect("a third one is served");
+    timeout(Duration::from_secs(4), alive(&world)).await.expect("a fourth one is served");
     timeout(SOON, ended(&mut oldest)).await.expect("the oldest has made room");
     assert!(timeout(PATIENCE, ended(&mut other)).await.is_err(), "one was enough");
     assert_eq!(closed(&world, &mut known, &bearer, "evicted").await, 1);
@@ -111,6 +113,29 @@ async fn one_address_has_a_share_of_the_handshakes() {
     answered(&mut other).await;
     hoard.pop();
     timeout(SOON, waiting).await.expect("it is served once one of its own has left");
+}
+
+#[tokio::test]
+async fn handshakes_hoarded_from_several_addresses_leave_places_for_the_first_of_another() {
+    let limits = [("PLATFORM_GATEWAY_MAX_HANDSHAKES", "16"), ("PLATFORM_GATEWAY_WORKERS", "1")];
+    let world = World::with(&limits).await;
+    let bearer = world.bearer("admin");
+    let mut known = alive(&world).await;
+    let mut hoard = Vec::new();
+    // One of each address is a first; the others share the eight common places, and wait there.
+    for address in 2..6 {
+        for _ in 0..8 {
+            let mut stream = from(&format!("127.0.0.{address}:0"), world.tls).await;
+            stream.write_all(&hello()).await.expect("written");
+            hoard.push(stream);
+        }
+    }
+    let all_have_come = async { while waits(&world, &mut known, &bearer, "handshakes").await < 20 {} };
+    timeout(SOON, all_have_come).await.expect("four firsts and eight others have a place");
+    let mut late = from("127.0.0.2:0", world.tls).await;
+    late.write_all(&hello()).await.expect("written");
+    assert!(timeout(PATIENCE, late.read(&mut [0])).await.is_err(), "the common places are taken");
+    timeout(PATIENCE, alive(&world)).await.expect("another address does not wait");
 }
 
 #[tokio::test]
@@ -250,8 +275,12 @@ async fn connected(world: &World) -> TcpStream {
 
 /// A connection of another client address.
 async fn from_elsewhere(address: SocketAddr) -> TcpStream {
+    from("127.0.0.2:0", address).await
+}
+
+async fn from(client: &str, address: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
-    socket.bind("127.0.0.2:0".parse().expect("an address")).expect("bound");
+    socket.bind(client.parse().expect("an address")).expect("bound");
     socket.connect(address).await.expect("a connection")
 }
 
