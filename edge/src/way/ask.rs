@@ -4,13 +4,14 @@
 use bearer::Claims;
 use bytes::Bytes;
 use contract::envelope::DataBody;
-use http::header::{CONTENT_TYPE, HOST, HeaderValue};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use telemetry::Span;
 
+use super::bearer::Caller;
 use super::exchange::over_share;
 use super::named::Named;
 use super::path::encode;
@@ -41,22 +42,35 @@ pub(crate) struct DirectoryAccess {
     pub(crate) reason: String,
 }
 
+/// The verified bearer that a question is about. The question carries it, and the service verifies it again.
+#[derive(Clone, Copy)]
+pub(crate) struct About<'a> {
+    pub(crate) claims: &'a Claims,
+    pub(crate) token: &'a [u8],
+}
+
+impl<'a> From<&'a Caller<'_>> for About<'a> {
+    fn from(caller: &'a Caller<'_>) -> Self {
+        Self { claims: &caller.claims, token: caller.token }
+    }
+}
+
 /// Asks authz, fresh every time.
-pub(crate) async fn superadmin(edge: &Edge, claims: &Claims, named: &Named) -> Result<Superadmin, Refusal> {
-    let path = format!("/internal/authz/superadmin/{}", encode(claims.subject.as_str()));
-    ask(edge, claims, Question::get(Service::Authz, &path), named).await
+pub(crate) async fn superadmin(edge: &Edge, about: About<'_>, named: &Named) -> Result<Superadmin, Refusal> {
+    let path = format!("/internal/authz/superadmin/{}", encode(about.claims.subject.as_str()));
+    ask(edge, about, Question::get(Service::Authz, &path), named).await
 }
 
 /// Asks authz for steps 1 to 5 of the decision in `company`, or the superadmin role; fresh every time.
 pub(crate) async fn directory(
     edge: &Edge,
     company: &str,
-    claims: &Claims,
+    about: About<'_>,
     named: &Named,
 ) -> Result<DirectoryAccess, Refusal> {
-    let (company, subject) = (encode(company), encode(claims.subject.as_str()));
+    let (company, subject) = (encode(company), encode(about.claims.subject.as_str()));
     let path = format!("/internal/authz/directory/{company}/{subject}");
-    ask(edge, claims, Question::get(Service::Authz, &path), named).await
+    ask(edge, about, Question::get(Service::Authz, &path), named).await
 }
 
 /// What is asked of a service; `body` is JSON or empty.
@@ -73,10 +87,10 @@ impl<'a> Question<'a> {
     }
 }
 
-/// One question about the bearer of these claims, who has a share of questions too.
+/// One question about a bearer, whose subject has a share of questions too.
 pub(crate) async fn ask<T: DeserializeOwned>(
     edge: &Edge,
-    claims: &Claims,
+    about: About<'_>,
     question: Question<'_>,
     named: &Named,
 ) -> Result<T, Refusal> {
@@ -93,10 +107,12 @@ pub(crate) async fn ask<T: DeserializeOwned>(
     {
         headers.insert(name, HeaderValue::from_str(&value).map_err(|_| no_answer("bad_question"))?);
     }
+    let bearer = HeaderValue::from_maybe_shared(Bytes::from([b"Bearer ", about.token].concat()));
+    headers.insert(AUTHORIZATION, bearer.map_err(|_| no_answer("bad_question"))?);
     named.mark(headers, asking.as_ref());
     // Most requests ask nothing, and need no room for it.
     let (place, asker) =
-        (edge.places.service(service), Asker::Question(ClientKey::subject(claims.subject_hash)));
+        (edge.places.service(service), Asker::Question(ClientKey::subject(about.claims.subject_hash)));
     let answered = Box::pin(edge.upstreams.ask(place, asker, request, body)).await;
     let (status, body) =
         answered

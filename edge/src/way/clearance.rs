@@ -58,7 +58,7 @@ pub(crate) async fn clear(
     edge: &Edge,
     guarded: &Guarded,
     to: To,
-    caller: &Caller,
+    caller: &Caller<'_>,
 ) -> Result<Clearance, Refusal> {
     match to {
         To::Fixed(found) => row(edge, guarded, found, caller).await,
@@ -73,7 +73,7 @@ fn row<'a>(
     edge: &'a Edge,
     guarded: &'a Guarded,
     found: Match,
-    caller: &'a Caller,
+    caller: &'a Caller<'_>,
 ) -> BoxFuture<'a, Result<Clearance, Refusal>> {
     Box::pin(async move {
         pass(edge, guarded, &found, caller).await?;
@@ -93,11 +93,11 @@ pub(crate) fn provider(edge: &Edge, guarded: &Guarded, path: &str) -> Cleared {
     }
 }
 
-async fn pass(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Caller) -> Result<(), Refusal> {
+async fn pass(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Caller<'_>) -> Result<(), Refusal> {
     match found.row.guard {
         Guard::Bearer | Guard::BearerAtOnce => Ok(()),
         Guard::Superadmin => {
-            let answer = ask::superadmin(edge, &caller.claims, &guarded.named).await?;
+            let answer = ask::superadmin(edge, caller.into(), &guarded.named).await?;
             let ask::Superadmin { held, reason, evidence, .. } = answer;
             if held { Ok(()) } else { Err(Refusal::Denied(Denial::NotSuperadmin { reason, evidence })) }
         }
@@ -106,23 +106,28 @@ async fn pass(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Caller) ->
     }
 }
 
-async fn directory(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Caller) -> Result<(), Refusal> {
+async fn directory(
+    edge: &Edge,
+    guarded: &Guarded,
+    found: &Match,
+    caller: &Caller<'_>,
+) -> Result<(), Refusal> {
     let company = found.parameter("companyId");
     if parse_uuid(company).is_none() {
         return Err(Refusal::PathId("companyId"));
     }
-    let answer = ask::directory(edge, company, &caller.claims, &guarded.named).await?;
+    let answer = ask::directory(edge, company, caller.into(), &guarded.named).await?;
     if answer.held { Ok(()) } else { Err(Refusal::Denied(Denial::Forbidden { reason: answer.reason })) }
 }
 
 /// A registered app's service account whose account may act, or a superadmin: one answer of authz tells both.
-async fn app_backend(edge: &Edge, guarded: &Guarded, caller: &Caller) -> Result<(), Refusal> {
+async fn app_backend(edge: &Edge, guarded: &Guarded, caller: &Caller<'_>) -> Result<(), Refusal> {
     let catalog = Option::clone(&edge.catalog.present());
     let subject = &caller.claims.subject;
     let client = caller.claims.authorized_party.as_deref();
     let is_backend =
         catalog.as_ref().zip(client).is_some_and(|(catalog, client)| catalog.is_app_backend(client, subject));
-    let answer = ask::superadmin(edge, &caller.claims, &guarded.named).await?;
+    let answer = ask::superadmin(edge, caller.into(), &guarded.named).await?;
     if answer.held || (is_backend && answer.account_active) {
         return Ok(());
     }
@@ -133,7 +138,7 @@ async fn app_backend(edge: &Edge, guarded: &Guarded, caller: &Caller) -> Result<
     Err(Refusal::Denied(Denial::Forbidden { reason: answer.reason }))
 }
 
-fn fixed(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Caller) -> Clearance {
+fn fixed(edge: &Edge, guarded: &Guarded, found: &Match, caller: &Caller<'_>) -> Clearance {
     let Target::Internal(service, pattern) = found.row.target else { return Clearance::AggregatedMetrics };
     let path = found
         .parameters

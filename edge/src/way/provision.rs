@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bearer::Claims;
 use bytes::Bytes;
 use contract::Subject;
 use foldhash::quality::RandomState;
@@ -90,7 +89,7 @@ impl Drop for Question {
 /// Lets the request, which came `now`, go on once the caller's identity record is there.
 pub(crate) async fn ensure(
     edge: &Arc<Edge>,
-    caller: &Caller,
+    caller: &Caller<'_>,
     guard: Option<Guard>,
     named: &Named,
     now: Instant,
@@ -107,12 +106,12 @@ pub(crate) async fn ensure(
 #[inline(never)]
 fn ask_identity<'a>(
     edge: &'a Arc<Edge>,
-    caller: &'a Caller,
+    caller: &'a Caller<'_>,
     guard: Option<Guard>,
     named: &'a Named,
     look: Look,
 ) -> BoxFuture<'a, Result<(), Refusal>> {
-    let ask = |question| spawn(edge, Arc::clone(&caller.claims), named.clone(), question);
+    let ask = |question| spawn(edge, caller, named.clone(), question);
     let outcome = match look {
         Look::Fresh => None,
         Look::Stale => {
@@ -144,10 +143,12 @@ async fn settled(mut outcome: watch::Receiver<Outcome>) -> Result<(), &'static s
 }
 
 /// The asking outlives the request that began it: others wait for the same answer.
-fn spawn(edge: &Arc<Edge>, claims: Arc<Claims>, named: Named, question: Option<Question>) {
+fn spawn(edge: &Arc<Edge>, caller: &Caller<'_>, named: Named, question: Option<Question>) {
     let edge = Arc::clone(edge);
+    let (claims, token) = (Arc::clone(&caller.claims), Bytes::copy_from_slice(caller.token));
     edge.tasks.clone().spawn(async move {
-        let outcome = provision(&edge, &claims, &named).await;
+        let about = ask::About { claims: &claims, token: &token };
+        let outcome = provision(&edge, about, &named).await;
         if let Err(reason) = outcome {
             tracing::warn!(reason, correlation_id = %named.correlation, "identity did not provision a subject");
         }
@@ -177,7 +178,8 @@ struct Answer {
     kc_sub: Subject,
 }
 
-async fn provision(edge: &Edge, claims: &Claims, named: &Named) -> Result<(), &'static str> {
+async fn provision(edge: &Edge, about: ask::About<'_>, named: &Named) -> Result<(), &'static str> {
+    let claims = about.claims;
     let person = Person {
         kc_sub: claims.subject.as_str(),
         kind: if claims.is_service_account() { "service" } else { "user" },
@@ -192,7 +194,7 @@ async fn provision(edge: &Edge, claims: &Claims, named: &Named) -> Result<(), &'
         path: "/internal/identity/provision",
         body: Bytes::from(body),
     };
-    let asked = ask::ask::<Answer>(edge, claims, question, named).await;
+    let asked = ask::ask::<Answer>(edge, about, question, named).await;
     match asked {
         Ok(answer) if answer.kc_sub == claims.subject => Ok(()),
         Ok(_) => Err("malformed_answer"),

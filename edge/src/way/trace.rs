@@ -91,7 +91,7 @@ impl Trace {
         self.label = Some(route.label);
     }
 
-    pub(crate) fn called_by(&mut self, caller: &Caller) {
+    pub(crate) fn called_by(&mut self, caller: &Caller<'_>) {
         self.caller = Some(Arc::clone(&caller.claims));
     }
 

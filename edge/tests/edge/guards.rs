@@ -112,6 +112,26 @@ async fn the_directory_is_for_whom_authz_lets_in_asked_afresh_every_time() {
     assert_eq!((reply.status, reply.code().as_str()), (400, "BAD_REQUEST"));
 }
 
+#[tokio::test]
+async fn every_question_about_a_subject_carries_the_bearer_that_was_verified() {
+    let world = World::start().await;
+    let bearer = world.bearer("alice");
+    // Another spelling of the scheme is the same bearer.
+    let spelled = bearer.replacen("Bearer ", "bearer  ", 1);
+    let auth = [("authorization", spelled.as_str())];
+    world.superadmin(true, "ALLOWED");
+    world.backend.on_path(DIRECTORY, directory(true, "ALLOWED"));
+    for route in [ADMIN_ROUTE.to_owned(), format!("/api/org/companies/{COMPANY}/members")] {
+        assert_eq!(world.get(&route, &auth).await.status, 200, "{route}");
+    }
+    for question in [PROVISION, SUPERADMIN, DIRECTORY] {
+        let seen = world.backend.seen(question);
+        let sent: Vec<_> = seen.iter().map(|seen| seen.headers.get_all("authorization").iter()).collect();
+        let sent: Vec<Vec<_>> = sent.into_iter().map(Iterator::collect).collect();
+        assert_eq!(sent, [[bearer.as_str()]], "{question}");
+    }
+}
+
 /// `(status, reason)` of both routes of apps' backends.
 async fn as_backend(world: &World, subject: &str, client: Option<&str>) -> [(u16, String); 2] {
     let bearer = world.bearer_with(subject, &json!({ "azp": client }));

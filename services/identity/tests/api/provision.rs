@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Identity, fields, together};
+use crate::support::{Identity, OPERATOR, fields, together};
 
 async fn user(identity: &Identity, subject: &str) -> Value {
     identity.get(&format!("/internal/identity/users/{subject}")).await.data().clone()
@@ -25,6 +25,32 @@ async fn the_first_request_makes_the_record_with_its_account_state() {
         (&json!("alice@example.org"), &json!(true), &json!("active"))
     );
     assert_eq!(identity.audit().await, ["alice user.provisioned user:alice"]);
+}
+
+#[tokio::test]
+async fn a_record_is_made_and_renamed_only_with_its_own_subjects_bearer() {
+    const PATH: &str = "/internal/identity/provision";
+    let identity = Identity::start().await;
+    identity.known("alice").await;
+    identity.provider.account("bob", "bob", true);
+    let (record, rows) = (user(&identity, "alice").await, identity.audit().await);
+    for subject in ["alice", "bob"] {
+        let body = json!({ "kcSub": subject, "kind": "user", "displayName": "Mallory" });
+        let call = || identity.api.post(PATH).json(body.clone());
+        let bare = identity.checked("POST", PATH, call()).await;
+        assert_eq!((bare.status, bare.code()), (401, "AUTH_TOKEN_MISSING"), "{subject}");
+        for wrong in [OPERATOR.to_owned(), identity.issuer.token(subject).expires_in(-60).sign()] {
+            let reply = identity.checked("POST", PATH, call().bearer(&wrong)).await;
+            assert_eq!((reply.status, reply.code()), (401, "AUTH_TOKEN_INVALID"), "{subject}");
+        }
+        let another = identity.issuer.issue("mallory");
+        let reply = identity.checked("POST", PATH, call().bearer(&another)).await;
+        assert_eq!((reply.status, reply.code()), (403, "FORBIDDEN"), "{subject}");
+    }
+    assert_eq!((user(&identity, "alice").await, identity.audit().await), (record, rows));
+    assert_eq!(identity.get("/internal/identity/users/bob").await.status, 404);
+    let own = json!({ "kcSub": "bob", "kind": "user", "displayName": "Bob" });
+    assert_eq!(identity.provision(own).await.data()["created"], true);
 }
 
 #[tokio::test]

@@ -25,6 +25,7 @@ pub(crate) const OPERATOR: &str = "the-credential-of-an-operator";
 pub(crate) struct Identity {
     pub(crate) api: Api,
     pub(crate) provider: Provider,
+    pub(crate) issuer: TokenIssuer,
     pub(crate) owner: PgPool,
     app: App,
     document: OpenApi,
@@ -58,7 +59,20 @@ impl Identity {
         let api = Api::at(listener.local_addr().expect("bound"));
         tokio::spawn(identity::serve(config, listener, stop.clone()));
         let document = OpenApi::parse(identity::OPENAPI);
-        Self { api, provider, owner: database.owner_pool(), app, document, _stop: stop.drop_guard() }
+        let owner = database.owner_pool();
+        let identity = Self { api, provider, issuer, owner, app, document, _stop: stop.drop_guard() };
+        identity.until_it_has_its_keys().await;
+        identity
+    }
+
+    /// The listener is open at once; the keys that verify bearers come a moment later.
+    async fn until_it_has_its_keys(&self) {
+        let token = self.issuer.issue("nobody");
+        until("identity verifies bearers", || async {
+            let probe = self.api.post("/internal/identity/provision").bearer(&token).body("{");
+            probe.send().await.body["error"]["details"]["dependency"] != "idp"
+        })
+        .await;
     }
 
     /// One look now.
@@ -103,8 +117,12 @@ impl Identity {
         assert_eq!(reply.status, 200, "{}", reply.text);
     }
 
+    /// With the bearer of the subject that is to be provisioned, as the edge asks.
     pub(crate) async fn provision(&self, body: Value) -> Reply {
-        self.post("/internal/identity/provision", body).await
+        const PATH: &str = "/internal/identity/provision";
+        let subject = body["kcSub"].as_str().filter(|subject| subject.len() <= 255).unwrap_or("nobody");
+        let call = self.api.post(PATH).bearer(&self.issuer.issue(subject));
+        self.checked("POST", PATH, call.json(body)).await
     }
 
     /// `idpEnabled` of a subject.
