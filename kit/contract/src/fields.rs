@@ -7,9 +7,9 @@ use std::ops::RangeInclusive;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::FieldProblem;
 use crate::envelope::{shown, tell};
 use crate::id::{Subject, parse_uuid};
+use crate::{Day, FieldProblem};
 
 /// A body that can be read from JSON. Unknown members are ignored.
 pub trait FromBody: Sized {
@@ -190,6 +190,13 @@ impl<'a> Fields<'a> {
             Some(uuid) => Some(Some(uuid.into())),
             None => self.refuse(name, "uuid", "a UUID"),
         }
+    }
+
+    /// A day that must be there.
+    pub fn day(&mut self, name: &str) -> Option<Day> {
+        let Some(value) = self.raw(name) else { return self.refuse(name, "required", "required") };
+        let Some(text) = value.as_str() else { return self.refuse(name, "type", "a string") };
+        Day::parse(text).or_else(|| self.refuse(name, "date", Day::EXPECTED))
     }
 
     /// A subject of the identity provider that must be there.

@@ -5,6 +5,7 @@
 pub mod catalog;
 pub mod clock;
 pub mod correlation;
+pub mod day;
 pub mod decision;
 pub mod envelope;
 pub mod fence;
@@ -18,14 +19,18 @@ pub mod manifest;
 pub mod openapi;
 pub mod page;
 pub mod ports;
+pub mod principal;
 pub mod rules;
 pub mod settings;
 pub mod timestamp;
+pub mod words;
 
 pub use clock::Clock;
 pub use correlation::CorrelationId;
+pub use day::Day;
 pub use envelope::{ErrorBody, FieldProblem};
 pub use fields::Fields;
 pub use id::Subject;
+pub use principal::Principal;
 pub use settings::{Problem, Reader, Settings, Variable};
 pub use timestamp::Timestamp;

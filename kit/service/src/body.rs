@@ -1,5 +1,8 @@
-//! A request's body, read whole within the service's limit. Its shape is parsed by the handler, after the decision
-//! (the order of checks every module keeps), hence two steps: extract [`RawBody`], then [`RawBody::parse`].
+//! A request's body, read whole within its limit. Its shape is parsed after the decision, the order of checks every module
+//! keeps. A module's handler takes [`Body`] behind its `Permit`: axum extracts in the order of the arguments and a body
+//! last. A handler that asks its decision itself takes an [`UnreadBody`].
+
+use std::convert::Infallible;
 
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
@@ -48,14 +51,48 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Self::Rejection> {
-        let limit = request.extensions().get::<BodyLimit>().copied().unwrap_or_default().0;
-        let is_json = declares_json(&request);
-        let body = Limited::new(request.into_body(), limit).collect().await;
+        UnreadBody(request).read().await
+    }
+}
+
+/// A body that has not been read: nothing of it was taken from the client yet.
+#[derive(Debug)]
+pub struct UnreadBody(Request);
+
+impl UnreadBody {
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// 413 past its limit; `BAD_REQUEST` when it does not arrive whole.
+    pub async fn read(self) -> Result<RawBody, ApiError> {
+        let limit = self.0.extensions().get::<BodyLimit>().copied().unwrap_or_default().0;
+        let is_json = declares_json(&self.0);
+        let body = Limited::new(self.0.into_body(), limit).collect().await;
         match body {
-            Ok(body) => Ok(Self { bytes: body.to_bytes(), is_json }),
+            Ok(body) => Ok(RawBody { bytes: body.to_bytes(), is_json }),
             Err(error) if error.is::<LengthLimitError>() => Err(ApiError::TooLarge { limit }),
             Err(_) => Err(ApiError::BadRequest("the body did not arrive whole".into())),
         }
+    }
+}
+
+impl<S: Send + Sync> FromRequest<S> for UnreadBody {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Self::Rejection> {
+        Ok(Self(request))
+    }
+}
+
+/// A body as `T`.
+#[derive(Clone, Copy, Debug)]
+pub struct Body<T>(pub T);
+
+impl<T: FromBody, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Self::Rejection> {
+        UnreadBody(request).read().await?.parse().map(Self)
     }
 }
 

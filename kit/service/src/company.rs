@@ -1,16 +1,20 @@
-//! What every operation of a module starts from: who asks, in which company, under which name. Extracting it is the
-//! first two checks of the fixed order (bearer, then the company's id in the path); [`CompanyCall::permit`] is the
-//! decision, which comes before anything else of the request is read.
+//! What every operation of a module starts from: who asks, in which company, under which name, for which operation.
+//! Extracting it is the first two checks of the fixed order (bearer, then the ids of the path); the decision comes next,
+//! before anything else of the request is read: [`Permit`](crate::Permit) is extracted where the operation's feature is
+//! one of the module, [`Permits::ask_object`](crate::Permits::ask_object) asks where it is one of an object.
+
+use std::ops::Deref;
 
 use axum::extract::{FromRef, FromRequestParts};
 use contract::CorrelationId;
 use contract::id::CompanyId;
 use http::request::Parts;
 
-use crate::{ApiError, Caller, Core, Correlation, Feature, PathParams, Permit, Permits};
+use crate::operation::Operation;
+use crate::{ApiError, Caller, Core, Correlation, Feature, PathParams};
 
-/// A call of a route under `/companies/{companyId}`.
-#[derive(Debug)]
+/// A call of an operation. It is no permit.
+#[derive(Clone, Debug)]
 pub struct CompanyCall {
     /// The verified bearer.
     pub caller: Caller,
@@ -18,33 +22,19 @@ pub struct CompanyCall {
     pub company: CompanyId,
     /// The request's name.
     pub correlation: CorrelationId,
-    /// The other parameters of the path; ids are read before the decision is asked.
+    /// The parameters of the path; those whose names end in `Id` are UUIDs.
     pub path: PathParams,
+    /// The operation that is called.
+    pub operation: Operation,
+    /// The decision that this request asks.
+    pub feature: Feature,
 }
 
-impl CompanyCall {
-    /// Asks for the permit that this operation needs.
-    ///
-    /// # Errors
-    /// 403 when the decision is no; 503 when authz cannot answer.
-    pub async fn permit(&self, permits: &Permits, feature: &Feature) -> Result<Permit, ApiError> {
-        permits.ask(&self.caller, self.company, feature, &self.correlation).await
-    }
+impl Deref for CompanyCall {
+    type Target = Caller;
 
-    /// Asks a further decision that narrows the answer instead of refusing the call; its no is no denial.
-    ///
-    /// # Errors
-    /// 503 when authz cannot answer.
-    pub async fn holds(&self, permits: &Permits, feature: &Feature) -> Result<bool, ApiError> {
-        permits.holds(&self.caller, self.company, feature, &self.correlation).await
-    }
-
-    /// Asks a further decision by whose no this call is going to be refused.
-    ///
-    /// # Errors
-    /// 503 when authz cannot answer.
-    pub async fn allows(&self, permits: &Permits, feature: &Feature) -> Result<bool, ApiError> {
-        permits.allows(&self.caller, self.company, feature, &self.correlation).await
+    fn deref(&self) -> &Caller {
+        &self.caller
     }
 }
 
@@ -59,9 +49,11 @@ where
         let caller = Caller::from_request_parts(parts, state).await?;
         let path = PathParams::from_request_parts(parts, state).await?;
         let company = path.id("companyId")?;
-        let correlation = match Correlation::from_request_parts(parts, state).await {
-            Ok(Correlation(id)) => id,
-        };
-        Ok(Self { caller, company, correlation, path })
+        path.check_ids()?;
+        let Ok(Correlation(correlation)) = Correlation::from_request_parts(parts, state).await;
+        let operation = parts.extensions.get::<Operation>().copied();
+        let operation = operation.ok_or_else(|| ApiError::internal("a route without an operation"))?;
+        let feature = operation.asked(parts.uri.query());
+        Ok(Self { caller, company, correlation, path, operation, feature })
     }
 }

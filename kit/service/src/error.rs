@@ -187,6 +187,13 @@ impl From<sqlx::Error> for ApiError {
     }
 }
 
+impl From<contract::words::UnknownWord> for ApiError {
+    /// The tables hold no other words than the program's: a bug.
+    fn from(unknown: contract::words::UnknownWord) -> Self {
+        Self::internal(unknown)
+    }
+}
+
 impl From<crate::client::Unavailable> for ApiError {
     fn from(cause: crate::client::Unavailable) -> Self {
         tracing::warn!(dependency = cause.dependency, reason = %cause.reason, "a dependency cannot answer");

@@ -23,7 +23,7 @@ use sqlx::{AssertSqlSafe, PgPool};
 use uuid::Uuid;
 
 use crate::reply::render;
-use crate::{ApiError, AuditEvent, AuditedTx, Created};
+use crate::{ApiError, AuditEvent, AuditedTx, CompanyTx, Created};
 
 /// The request's header.
 pub const HEADER: &str = "idempotency-key";
@@ -139,9 +139,9 @@ pub struct Done<T> {
 /// # Errors
 /// As [`claim`] and as the work; then nothing was changed and the key is free.
 pub async fn once<T: Serialize>(
-    mut tx: AuditedTx,
+    mut tx: CompanyTx,
     attempt: Option<&Attempt>,
-    work: impl AsyncFnOnce(&mut AuditedTx) -> Result<Done<T>, ApiError>,
+    work: impl AsyncFnOnce(&mut CompanyTx) -> Result<Done<T>, ApiError>,
 ) -> Result<Once<T>, ApiError> {
     if let Some(attempt) = attempt
         && let Claim::Done(replay) = claim(&mut tx, attempt).await?
@@ -153,7 +153,7 @@ pub async fn once<T: Serialize>(
     if let Some(attempt) = attempt {
         store(&mut tx, attempt, StatusCode::CREATED, &answer, resource).await?;
     }
-    tx.commit(&event).await?;
+    tx.commit_event(&event).await?;
     Ok(Once::First(Created(answer)))
 }
 

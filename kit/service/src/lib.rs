@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! serve -> layers (correlation, meter, limits, timeout, panic, contention) -> the crate's routes.rs
-//!   -> extractors Caller, Superadmin, Operator, PathParams, RawBody; of modules: CompanyCall -> <resource>/http.rs
-//!   -> modules: call.permit(&permits, &FEATURE) -> Permit              (decision first; no Permit, no store call)
+//!   -> extractors Caller, Superadmin, Operator, PathParams, RawBody -> <resource>/http.rs
 //!   -> rules.rs (pure) -> store.rs(tx.conn(), …)                       (schema-qualified SQL)
 //!   -> tx.commit(AuditEvent) -> Data<T>            errors: ApiError, rendered only in reply.rs
+//!
+//! modules: the crate's operations.rs (a row an operation) -> Permit asks the row's decision -> Body is read -> http.rs
+//!   -> rules.rs (pure) -> permit.begin(&core) -> CompanyTx -> store.rs(&mut tx, …) -> tx.commit(action, subject, payload)
 //! ```
 //!
 //! The edge never imports this crate.
@@ -18,6 +20,7 @@ pub mod caller;
 pub mod client;
 pub mod clients;
 pub mod company;
+pub mod company_tx;
 pub mod config;
 pub mod contention;
 pub mod core;
@@ -28,15 +31,18 @@ pub mod idempotency;
 pub mod layers;
 pub mod migrate;
 pub mod module;
+pub mod operation;
 pub mod operator;
 pub mod origins;
 pub mod outbound;
+pub mod page;
 mod panics;
 pub mod path;
 pub mod permit;
 pub mod probes;
 pub mod query;
 pub mod readiness;
+pub mod refusal;
 pub mod reply;
 pub mod scram;
 pub mod sealed;
@@ -46,18 +52,20 @@ mod turn;
 pub mod workers;
 
 pub use audit::{AuditEvent, AuditedTx, changes};
-pub use body::RawBody;
+pub use body::{Body, RawBody, UnreadBody};
 pub use bundle::Bundle;
 pub use caller::{Caller, Correlation};
 pub use client::{Client, Unavailable};
 pub use company::CompanyCall;
+pub use company_tx::CompanyTx;
 pub use config::ServiceConfig;
 pub use core::Core;
 pub use error::ApiError;
 pub use module::ModuleConfig;
+pub use operation::{Operation, Operations};
 pub use operator::{Operator, OperatorKey};
 pub use path::PathParams;
-pub use permit::{Feature, Permit, Permits};
+pub use permit::{Feature, ObjectPermit, Permit, Permits, SystemPermit};
 pub use query::Query;
 pub use reply::{Created, Data};
 pub use serve::{ServeError, serve};

@@ -2,6 +2,7 @@
 //! start, from the configuration to the drain.
 
 use axum::Router;
+use axum::extract::FromRef;
 use contract::settings::Kind;
 use contract::{Clock, Reader, Variable, ports};
 use tokio::net::TcpListener;
@@ -46,7 +47,8 @@ impl ModuleConfig {
     }
 }
 
-/// What the handlers of every module are made of; nothing is connected yet. Cheap to clone.
+/// What the handlers of every module are made of; nothing is connected yet. Cheap to clone. The state of a module's
+/// routes, where it needs nothing of its own.
 #[derive(Clone)]
 pub struct Parts {
     /// As of every service.
@@ -57,6 +59,18 @@ pub struct Parts {
     pub authz: AuthzClient,
     /// Asks org.
     pub org: OrgClient,
+}
+
+impl FromRef<Parts> for Core {
+    fn from_ref(parts: &Parts) -> Self {
+        parts.core.clone()
+    }
+}
+
+impl FromRef<Parts> for Permits {
+    fn from_ref(parts: &Parts) -> Self {
+        parts.permits.clone()
+    }
 }
 
 impl Parts {
@@ -73,6 +87,137 @@ impl Parts {
             org: OrgClient::new(&config.org_base_url),
         })
     }
+}
+
+/// The variables that one module reads beside those of every module.
+pub trait OwnSettings: Sized {
+    /// They.
+    const VARIABLES: &'static [Variable];
+
+    /// Reads them; a bad value is told to the reader.
+    fn read(reader: &mut Reader<'_>) -> Self;
+}
+
+/// None.
+impl OwnSettings for () {
+    const VARIABLES: &'static [Variable] = &[];
+
+    fn read(_reader: &mut Reader<'_>) -> Self {}
+}
+
+/// For [`declare_module!`](crate::declare_module).
+#[doc(hidden)]
+pub mod declared {
+    pub use contract::settings::Problems;
+    pub use contract::{Clock, Settings, Variable};
+    pub use tokio::net::TcpListener;
+    pub use tokio_util::sync::CancellationToken;
+}
+
+/// Declares what the platform and the tests need of a module's crate: `KEY`, `PORT`, `VARIABLES`, `OPENAPI`,
+/// `MIGRATIONS`, `BUNDLE`, `Config`, `serve` and, for a test's clock, `serve_by`.
+///
+/// `operations` is a function that gives the module's [`Operations`](crate::Operations). With `settings` (an
+/// [`OwnSettings`]) and `state`, a function `(Parts, &settings) -> Result<State, ServeError>`, a module
+/// has variables and a state of its own; workers and metrics begin there.
+#[macro_export]
+macro_rules! declare_module {
+    (key: $key:literal, port: $port:literal, operations: $operations:path $(,)?) => {
+        $crate::declare_module! {
+            key: $key, port: $port, operations: $operations, settings: (), state: $crate::module::parts,
+        }
+    };
+    (
+        key: $key:literal, port: $port:literal, operations: $operations:path,
+        settings: $settings:ty, state: $state:path $(,)?
+    ) => {
+        /// Names the schema, the role, the base path and the features.
+        pub const KEY: &str = $key;
+        /// `service.port` of the manifest.
+        pub const PORT: u16 = $port;
+        /// The variables that this module reads beside those of every module.
+        pub const VARIABLES: &[$crate::module::declared::Variable] =
+            <$settings as $crate::module::OwnSettings>::VARIABLES;
+        /// The operations as OpenAPI 3.1.
+        pub const OPENAPI: &str =
+            ::core::include_str!(::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), "/openapi.json"));
+        /// The DDL of the module's schema.
+        pub static MIGRATIONS: ::sqlx::migrate::Migrator = ::sqlx::migrate!("./migrations");
+        /// The files of the module contract.
+        pub const BUNDLE: $crate::Bundle = $crate::Bundle {
+            key: KEY,
+            manifest: ::core::include_str!(::core::concat!(
+                ::core::env!("CARGO_MANIFEST_DIR"),
+                "/module.manifest.json"
+            )),
+            fragment: ::core::include_str!(::core::concat!(
+                ::core::env!("CARGO_MANIFEST_DIR"),
+                "/authz.fragment.json"
+            )),
+            openapi: OPENAPI,
+            license: ::core::include_str!(::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), "/LICENSE")),
+            migrations: &MIGRATIONS,
+        };
+
+        /// The configuration of one process of this module.
+        #[derive(Clone, Debug)]
+        pub struct Config {
+            /// As of every module.
+            pub module: $crate::ModuleConfig,
+            /// The module's own.
+            pub own: $settings,
+        }
+
+        impl Config {
+            /// Reads the settings.
+            ///
+            /// # Errors
+            /// Every bad value.
+            pub fn read(
+                settings: &$crate::module::declared::Settings,
+            ) -> ::core::result::Result<Self, $crate::module::declared::Problems> {
+                let mut reader = settings.reader();
+                let module = $crate::ModuleConfig::read(&mut reader, KEY, PORT);
+                let own = <$settings as $crate::module::OwnSettings>::read(&mut reader);
+                reader.finish(Self { module, own })
+            }
+        }
+
+        /// Serves the module until `stop` is cancelled, then drains.
+        ///
+        /// # Errors
+        /// A metric family was registered twice.
+        pub async fn serve(
+            config: Config,
+            listener: $crate::module::declared::TcpListener,
+            stop: $crate::module::declared::CancellationToken,
+        ) -> ::core::result::Result<(), $crate::ServeError> {
+            serve_by($crate::module::declared::Clock::system(), config, listener, stop).await
+        }
+
+        /// The same by another clock.
+        ///
+        /// # Errors
+        /// As [`serve`].
+        pub async fn serve_by(
+            clock: $crate::module::declared::Clock,
+            config: Config,
+            listener: $crate::module::declared::TcpListener,
+            stop: $crate::module::declared::CancellationToken,
+        ) -> ::core::result::Result<(), $crate::ServeError> {
+            let routes = |parts| Ok($operations().routes($state(parts, &config.own)?));
+            $crate::module::serve(&config.module, clock, listener, stop, routes).await
+        }
+    };
+}
+
+/// The state of a module that needs nothing of its own.
+///
+/// # Errors
+/// None.
+#[expect(clippy::unnecessary_wraps, reason = "as the state of every module is made")]
+pub fn parts(parts: Parts, (): &()) -> Result<Parts, ServeError> {
+    Ok(parts)
 }
 
 /// Serves the routes that `routes` makes of the module's parts until `stop` is cancelled, then drains. Stored answers

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::ApiError;
 
 /// The decoded parameters of the matched route.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct PathParams(Vec<(String, String)>);
 
 impl PathParams {
@@ -26,6 +26,15 @@ impl PathParams {
     /// 400 `BAD_REQUEST` when it is malformed.
     pub fn id<T: From<Uuid>>(&self, name: &str) -> Result<T, ApiError> {
         self.parsed(name).ok_or_else(|| ApiError::BadRequest(format!("{name} must be a UUID").into()))
+    }
+
+    /// Every parameter whose name ends in `Id` is a UUID.
+    ///
+    /// # Errors
+    /// 400 `BAD_REQUEST` when one is malformed.
+    pub(crate) fn check_ids(&self) -> Result<(), ApiError> {
+        let mut ids = self.0.iter().filter(|(name, _)| name.ends_with("Id"));
+        ids.try_for_each(|(name, _)| self.id::<Uuid>(name).map(drop))
     }
 
     /// An id of a route that lists no 400.

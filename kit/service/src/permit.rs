@@ -1,38 +1,157 @@
-//! The decision before every read and write of a module. A [`Permit`] can only be had from authz, and store calls of
-//! modules take one, so a forgotten decision does not compile.
+//! The decision before every read and write of a module. A [`Permit`] can only be had from authz, and store functions
+//! of modules take one (or the [`CompanyTx`] that it began), so a forgotten decision does not compile. An
+//! [`ObjectPermit`] is for one object only; a [`SystemPermit`] is what a worker acts under, for whom no bearer asks.
 
-use contract::decision::{AccessRequest, Decision};
+use std::fmt::Display;
+use std::ops::Deref;
+
+use axum::extract::{FromRef, FromRequestParts};
+use contract::decision::{AccessRequest, Decision, ObjectRef};
 use contract::envelope::code;
 use contract::id::CompanyId;
-use contract::{CorrelationId, Subject};
+use http::request::Parts;
 use serde_json::json;
 use telemetry::traces::step;
 
 use crate::clients::authz::AuthzClient;
-use crate::{ApiError, Caller};
+use crate::{ApiError, CompanyCall, CompanyTx, Core};
 
-/// One gated operation: a feature key of the module's fragment and the relation on its `company_module` it asks for.
-#[derive(Clone, Copy, Debug)]
+/// The object type that stands for a module in a company.
+pub const COMPANY_MODULE: &str = "company_module";
+
+/// One gated operation: a feature key of the module's fragment, and the object type and relation that it asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feature {
     /// `<moduleKey>.<scope>.<action>`.
     pub key: &'static str,
-    /// Relation on `company_module:<company>/<module>`.
+    /// Type of the object that is asked about.
+    pub object: &'static str,
+    /// Relation on the object.
     pub relation: &'static str,
     /// Whether a platform operator passes without being a member.
     pub operator: bool,
 }
 
-/// Proof that authz allowed a caller a feature in a company, for this request only; never kept, and never made outside
-/// this crate.
+impl Feature {
+    /// Asks for a relation on the company's module.
+    #[must_use]
+    pub const fn of_module(key: &'static str, relation: &'static str) -> Self {
+        Self { key, object: COMPANY_MODULE, relation, operator: false }
+    }
+
+    /// Asks for a relation on one object of the module.
+    #[must_use]
+    pub const fn of_object(key: &'static str, object: &'static str, relation: &'static str) -> Self {
+        Self { key, object, relation, operator: false }
+    }
+
+    /// The same, and a platform operator passes without being a member.
+    #[must_use]
+    pub const fn or_operator(self) -> Self {
+        Self { operator: true, ..self }
+    }
+
+    fn is_of_module(self) -> bool {
+        self.object == COMPANY_MODULE
+    }
+}
+
+/// Proof that authz allowed a caller the operation's feature in a company, for this request only; never kept, and never
+/// made outside this crate. As an extractor it asks for the feature of the operation.
 #[derive(Debug)]
-#[non_exhaustive]
-pub struct Permit {
-    /// Who was allowed.
-    pub subject: Subject,
-    /// Where.
+pub struct Permit(CompanyCall);
+
+/// Proof that authz allowed a caller a feature on one object.
+#[derive(Debug)]
+pub struct ObjectPermit {
+    call: CompanyCall,
+    object: ObjectRef,
+}
+
+/// What a worker of a module acts under in a company: nobody's bearer, its own name in the audit rows.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemPermit {
+    /// In which company.
     pub company: CompanyId,
-    /// The request's name, for audit rows.
-    pub correlation: CorrelationId,
+    worker: &'static str,
+}
+
+impl Deref for Permit {
+    type Target = CompanyCall;
+
+    fn deref(&self) -> &CompanyCall {
+        &self.0
+    }
+}
+
+impl Deref for ObjectPermit {
+    type Target = CompanyCall;
+
+    fn deref(&self) -> &CompanyCall {
+        &self.call
+    }
+}
+
+impl Permit {
+    /// Begins a transaction in the company, whose audit rows name the caller.
+    ///
+    /// # Errors
+    /// 503 when the database cannot be asked.
+    pub async fn begin(&self, core: &Core) -> Result<CompanyTx, ApiError> {
+        self.0.begin(core).await
+    }
+}
+
+impl ObjectPermit {
+    /// The object that it is for.
+    #[must_use]
+    pub const fn object(&self) -> &ObjectRef {
+        &self.object
+    }
+
+    /// As [`Permit::begin`].
+    ///
+    /// # Errors
+    /// 503 when the database cannot be asked.
+    pub async fn begin(&self, core: &Core) -> Result<CompanyTx, ApiError> {
+        self.call.begin(core).await
+    }
+}
+
+impl SystemPermit {
+    /// For the worker `worker`, a constant of its module, in a company that a row of the module names.
+    #[must_use]
+    pub const fn of(worker: &'static str, company: CompanyId) -> Self {
+        Self { company, worker }
+    }
+
+    /// Begins a transaction in the company; the actor of its audit rows is `system:<worker>`.
+    ///
+    /// # Errors
+    /// 503 when the database cannot be asked.
+    pub async fn begin(&self, core: &Core) -> Result<CompanyTx, ApiError> {
+        CompanyTx::begin(core, self.company, &format!("system:{}", self.worker), None).await
+    }
+}
+
+impl CompanyCall {
+    async fn begin(&self, core: &Core) -> Result<CompanyTx, ApiError> {
+        CompanyTx::begin(core, self.company, self.subject.as_str(), Some(self.correlation.as_str())).await
+    }
+}
+
+impl<S> FromRequestParts<S> for Permit
+where
+    S: Send + Sync,
+    Core: FromRef<S>,
+    Permits: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let call = CompanyCall::from_request_parts(parts, state).await?;
+        Permits::from_ref(state).ask(call).await
+    }
 }
 
 /// What a no of authz is for.
@@ -56,23 +175,52 @@ impl Permits {
         Self { module, authz }
     }
 
-    /// Asks for a permit.
+    /// Asks for the permit of the operation's feature.
     ///
     /// # Errors
     /// 403 `AUTHORIZATION_DENIED` with the reason; 503 when authz cannot answer. An answer that is not a whole
     /// decision is no answer.
-    pub async fn ask(
+    async fn ask(&self, call: CompanyCall) -> Result<Permit, ApiError> {
+        let feature = call.feature;
+        if !feature.is_of_module() {
+            return Err(ApiError::internal(format!("{} is asked about one object", feature.key)));
+        }
+        let object = ObjectRef::company_module(call.company, self.module);
+        let decision = self.decide(&call, &feature, object, Asked::ToRefuse).await?;
+        if decision.allowed { Ok(Permit(call)) } else { Err(denied(&decision, &feature)) }
+    }
+
+    /// Asks for the permit of one object, whose type the feature names.
+    ///
+    /// # Errors
+    /// As [`Permit`] is refused.
+    pub async fn ask_object(
         &self,
-        caller: &Caller,
-        company: CompanyId,
+        call: &CompanyCall,
         feature: &Feature,
-        correlation: &CorrelationId,
-    ) -> Result<Permit, ApiError> {
-        let decision = self.decide(caller, company, feature, correlation, Asked::ToRefuse).await?;
+        id: impl Display,
+    ) -> Result<ObjectPermit, ApiError> {
+        let object = ObjectRef { kind: feature.object.to_owned(), id: id.to_string() };
+        let decision = self.decide(call, feature, object.clone(), Asked::ToRefuse).await?;
         if decision.allowed {
-            return Ok(Permit { subject: caller.subject.clone(), company, correlation: correlation.clone() });
+            return Ok(ObjectPermit { call: call.clone(), object });
         }
         Err(denied(&decision, feature))
+    }
+
+    /// Asks for the permit of one object where another decision follows a no: authz writes down no denial.
+    ///
+    /// # Errors
+    /// 503 when authz cannot answer.
+    pub async fn probe_object(
+        &self,
+        call: &CompanyCall,
+        feature: &Feature,
+        id: impl Display,
+    ) -> Result<Option<ObjectPermit>, ApiError> {
+        let object = ObjectRef { kind: feature.object.to_owned(), id: id.to_string() };
+        let decision = self.decide(call, feature, object.clone(), Asked::ToNarrow).await?;
+        Ok(decision.allowed.then(|| ObjectPermit { call: call.clone(), object }))
     }
 
     /// Asks a second decision of an operation that has its permit already: a no narrows the answer (a field that is
@@ -80,44 +228,34 @@ impl Permits {
     ///
     /// # Errors
     /// 503 when authz cannot answer.
-    pub async fn holds(
-        &self,
-        caller: &Caller,
-        company: CompanyId,
-        feature: &Feature,
-        correlation: &CorrelationId,
-    ) -> Result<bool, ApiError> {
-        Ok(self.decide(caller, company, feature, correlation, Asked::ToNarrow).await?.allowed)
+    pub async fn probe(&self, permit: &Permit, feature: &Feature) -> Result<bool, ApiError> {
+        let object = ObjectRef::company_module(permit.company, self.module);
+        Ok(self.decide(permit, feature, object, Asked::ToNarrow).await?.allowed)
     }
 
-    /// Asks a second decision of an operation that has its permit already, by whose no the call is going to be refused: authz
-    /// writes the denial down.
+    /// Asks a second decision of an operation that has its permit already, by whose no the call is going to be refused:
+    /// authz writes the denial down.
     ///
     /// # Errors
     /// 503 when authz cannot answer.
-    pub async fn allows(
-        &self,
-        caller: &Caller,
-        company: CompanyId,
-        feature: &Feature,
-        correlation: &CorrelationId,
-    ) -> Result<bool, ApiError> {
-        Ok(self.decide(caller, company, feature, correlation, Asked::ToRefuse).await?.allowed)
+    pub async fn allows(&self, permit: &Permit, feature: &Feature) -> Result<bool, ApiError> {
+        let object = ObjectRef::company_module(permit.company, self.module);
+        Ok(self.decide(permit, feature, object, Asked::ToRefuse).await?.allowed)
     }
 
     async fn decide(
         &self,
-        caller: &Caller,
-        company: CompanyId,
+        call: &CompanyCall,
         feature: &Feature,
-        correlation: &CorrelationId,
+        object: ObjectRef,
         asked: Asked,
     ) -> Result<Decision, ApiError> {
-        let question = AccessRequest::of_module(self.module, company, feature.key, feature.relation);
+        let mut question = AccessRequest::of_module(self.module, call.company, feature.key, feature.relation);
+        question.object = Some(object);
         let question = if feature.operator { question.or_operator() } else { question };
         let mut question = if asked == Asked::ToNarrow { question.as_probe() } else { question };
-        question.correlation_id = Some(correlation.to_string());
-        let asked = self.authz.can(&caller.token, &question, correlation);
+        question.correlation_id = Some(call.correlation.to_string());
+        let asked = self.authz.can(&call.token, &question, &call.correlation);
         let decided = step("decision", asked, |decided, span| {
             span.set("platform.feature", feature.key);
             match decided {

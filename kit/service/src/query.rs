@@ -2,9 +2,9 @@
 //! the first counts.
 
 use axum::extract::FromRequestParts;
-use contract::FieldProblem;
 use contract::id::parse_uuid;
 use contract::page::PageRequest;
+use contract::{Day, FieldProblem};
 use http::request::Parts;
 use uuid::Uuid;
 
@@ -15,6 +15,17 @@ use crate::ApiError;
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
+    /// Reads the text after the `?`.
+    ///
+    /// # Errors
+    /// 400 when it is not UTF-8 form data.
+    pub fn parse(text: &str) -> Result<Self, ApiError> {
+        let pairs = serde_urlencoded::from_str(text).map_err(|_| {
+            ApiError::Validation(vec![FieldProblem::new("", "encoding", "the query is not UTF-8 form data")])
+        })?;
+        Ok(Self(pairs))
+    }
+
     /// A value, when there is one.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
@@ -49,15 +60,33 @@ impl Query {
         self.optional_id(name)?.ok_or_else(|| ApiError::validation_field(name, "required", "required"))
     }
 
+    /// A day that must be there.
+    ///
+    /// # Errors
+    /// 400 when it is absent or malformed.
+    pub fn day(&self, name: &str) -> Result<Day, ApiError> {
+        let wrong = |rule, message: &str| ApiError::validation_field(name, rule, message);
+        let text = self.get(name).ok_or_else(|| wrong("required", "required"))?;
+        Day::parse(text).ok_or_else(|| wrong("date", Day::EXPECTED))
+    }
+
     /// One word of a closed list, or `default`.
     ///
     /// # Errors
     /// 400 for any other word.
     pub fn word<T: Copy>(&self, name: &str, words: &[(&str, T)], default: T) -> Result<T, ApiError> {
-        let Some(text) = self.get(name) else { return Ok(default) };
+        Ok(self.optional_word(name, words)?.unwrap_or(default))
+    }
+
+    /// One word of a closed list, or none.
+    ///
+    /// # Errors
+    /// 400 for any other word.
+    pub fn optional_word<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, ApiError> {
+        let Some(text) = self.get(name) else { return Ok(None) };
         let list = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
         match words.iter().find(|(word, _)| *word == text) {
-            Some((_, meaning)) => Ok(*meaning),
+            Some((_, meaning)) => Ok(Some(*meaning)),
             None => Err(ApiError::validation_field(name, "enum", format!("one of {}", list()))),
         }
     }
@@ -82,11 +111,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
-        let text = parts.uri.query().unwrap_or_default();
-        let pairs: Vec<(String, String)> = serde_urlencoded::from_str(text).map_err(|_| {
-            ApiError::Validation(vec![FieldProblem::new("", "encoding", "the query is not UTF-8 form data")])
-        })?;
-        Ok(Self(pairs))
+        Self::parse(parts.uri.query().unwrap_or_default())
     }
 }
 

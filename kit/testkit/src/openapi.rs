@@ -62,6 +62,26 @@ impl OpenApi {
             .collect()
     }
 
+    /// The description of an operation of [`Self::operations`]; `Null` where there is none.
+    #[must_use]
+    pub fn described(&self, operation: &str) -> &Value {
+        let (method, template) = operation.split_once(' ').unwrap_or_default();
+        let paths = self.0.get("paths").and_then(|paths| paths.get(template));
+        paths.and_then(|item| item.get(method.to_ascii_lowercase())).unwrap_or(&Value::Null)
+    }
+
+    /// The names of an operation's own parameters.
+    #[must_use]
+    pub fn parameters(&self, operation: &str) -> Vec<String> {
+        let named = self.described(operation).get("parameters").and_then(Value::as_array);
+        let resolved = named.into_iter().flatten().map(|parameter| {
+            let reference = parameter.get("$ref").and_then(Value::as_str);
+            let pointer = reference.and_then(|reference| reference.strip_prefix('#'));
+            pointer.and_then(|pointer| self.0.pointer(pointer)).unwrap_or(parameter)
+        });
+        resolved.map(|parameter| text_of(parameter, "name").to_owned()).collect()
+    }
+
     /// The statuses that the document names for an operation of [`Self::operations`].
     ///
     /// # Errors

@@ -23,7 +23,7 @@ pub(super) struct Written {
 }
 
 /// Path in the module's folder, and the text.
-const FILES: [(&str, &str); 20] = [
+const FILES: [(&str, &str); 17] = [
     ("Cargo.toml", include_str!("template/Cargo.toml.in")),
     ("build.rs", include_str!("template/build.rs.in")),
     ("module.manifest.json", include_str!("template/module.manifest.json.in")),
@@ -32,10 +32,7 @@ const FILES: [(&str, &str); 20] = [
     ("LICENSE", license::APACHE_2_0),
     ("migrations/0001_notes.sql", include_str!("template/0001_notes.sql.in")),
     ("src/lib.rs", include_str!("template/lib.rs.in")),
-    ("src/config.rs", include_str!("template/config.rs.in")),
-    ("src/features.rs", include_str!("template/features.rs.in")),
-    ("src/routes.rs", include_str!("template/routes.rs.in")),
-    ("src/state.rs", include_str!("template/state.rs.in")),
+    ("src/operations.rs", include_str!("template/operations.rs.in")),
     ("src/notes/mod.rs", include_str!("template/mod.rs.in")),
     ("src/notes/http.rs", include_str!("template/http.rs.in")),
     ("src/notes/rules.rs", include_str!("template/rules.rs.in")),

@@ -5,14 +5,15 @@ use std::time::Duration;
 use contract::decision::Reason;
 use contract::envelope::code;
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
-use contract::{CorrelationId, Subject};
+use contract::{CorrelationId, Principal, Subject};
 use http::{Method, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use uuid::Uuid;
 
-use crate::ApiError;
 use crate::client::{Call, Client, encode_segment};
+use crate::{ApiError, CompanyCall};
 
 /// How long org may take.
 const CONTEXT_BUDGET: Duration = Duration::from_secs(1);
@@ -26,6 +27,27 @@ pub struct MemberContext {
     pub positions: Vec<PositionId>,
     /// Groups the member is in now.
     pub groups: Vec<GroupId>,
+}
+
+impl MemberContext {
+    /// Whether the caller is this principal now: the member, a holder of the position, in the group.
+    #[must_use]
+    pub fn is(&self, principal: Principal) -> bool {
+        match principal {
+            Principal::Member(id) => self.member == id,
+            Principal::Position(id) => self.positions.contains(&id),
+            Principal::Group(id) => self.groups.contains(&id),
+        }
+    }
+
+    /// The ids for SQL: the member's, the positions', the groups'; none of a caller who is no member.
+    #[must_use]
+    pub fn columns(caller: Option<&Self>) -> (Option<Uuid>, Vec<Uuid>, Vec<Uuid>) {
+        let Some(caller) = caller else { return (None, Vec::new(), Vec::new()) };
+        let positions = caller.positions.iter().map(|id| id.as_uuid()).collect();
+        let groups = caller.groups.iter().map(|id| id.as_uuid()).collect();
+        (Some(caller.member.as_uuid()), positions, groups)
+    }
 }
 
 /// The ids that a look-up asks about, at most 200 of each kind.
@@ -51,7 +73,48 @@ pub struct Found {
     pub groups: Vec<FoundGroup>,
 }
 
+impl From<Principal> for Wanted {
+    fn from(principal: Principal) -> Self {
+        Self {
+            member_ids: principal.member().into_iter().collect(),
+            position_ids: principal.position().into_iter().collect(),
+            group_ids: principal.group().into_iter().collect(),
+        }
+    }
+}
+
+/// A principal as org knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundPrincipal {
+    /// Which one.
+    pub principal: Principal,
+    /// Name of the member, title of the position or group.
+    pub title: String,
+    /// Of a member: the subject that it is linked to.
+    pub kc_sub: Option<Subject>,
+}
+
 impl Found {
+    /// The principal, where the company has it: an active member, a position, an active group.
+    #[must_use]
+    pub fn principal(&self, principal: Principal) -> Option<FoundPrincipal> {
+        let found = |title: &str, kc_sub| FoundPrincipal { principal, title: title.to_owned(), kc_sub };
+        match principal {
+            Principal::Member(id) => {
+                let member = self.members.iter().find(|member| member.id == id && member.is_active)?;
+                Some(found(&member.display_name, member.kc_sub.clone()))
+            }
+            Principal::Position(id) => {
+                let position = self.positions.iter().find(|position| position.id == id)?;
+                Some(found(&position.title, None))
+            }
+            Principal::Group(id) => {
+                let group = self.groups.iter().find(|group| group.id == id && group.is_active)?;
+                Some(found(&group.title, None))
+            }
+        }
+    }
+
     /// Whether the company has this member and the member is active.
     #[must_use]
     pub fn is_active_member(&self, id: MemberId) -> bool {
@@ -154,26 +217,16 @@ impl OrgClient {
     ///
     /// # Errors
     /// 403 `AUTHORIZATION_DENIED` without a member row or with an inactive one; 503 when org cannot answer.
-    pub async fn member_context(
-        &self,
-        company: CompanyId,
-        subject: &Subject,
-        correlation: &CorrelationId,
-    ) -> Result<MemberContext, ApiError> {
-        self.standing(company, subject, correlation).await?.map_err(refused)
+    pub async fn member_context(&self, call: &CompanyCall) -> Result<MemberContext, ApiError> {
+        self.standing(call).await?.map_err(refused)
     }
 
     /// The same for an operation that an operator without a member row may call: `None` for whoever is no active member.
     ///
     /// # Errors
     /// 503 when org cannot answer.
-    pub async fn member_context_if_any(
-        &self,
-        company: CompanyId,
-        subject: &Subject,
-        correlation: &CorrelationId,
-    ) -> Result<Option<MemberContext>, ApiError> {
-        Ok(self.standing(company, subject, correlation).await?.ok())
+    pub async fn member_context_if_any(&self, call: &CompanyCall) -> Result<Option<MemberContext>, ApiError> {
+        Ok(self.standing(call).await?.ok())
     }
 
     /// What these ids are in the company.
@@ -188,6 +241,19 @@ impl OrgClient {
     ) -> Result<Found, ApiError> {
         let path = format!("/internal/org/companies/{company}/lookup");
         self.ask(Call::new(Method::POST, path).json(wanted), correlation).await
+    }
+
+    /// What one principal is in the company; `None` where it is unknown or inactive there.
+    ///
+    /// # Errors
+    /// 503 when org cannot answer.
+    pub async fn resolve(
+        &self,
+        call: &CompanyCall,
+        principal: Principal,
+    ) -> Result<Option<FoundPrincipal>, ApiError> {
+        let found = self.lookup(call.company, &principal.into(), &call.correlation).await?;
+        Ok(found.principal(principal))
     }
 
     /// The positions that something can be assigned to, by title.
@@ -230,15 +296,10 @@ impl OrgClient {
     }
 
     /// The context of an active member, or the reason why there is none.
-    async fn standing(
-        &self,
-        company: CompanyId,
-        subject: &Subject,
-        correlation: &CorrelationId,
-    ) -> Result<Result<MemberContext, Reason>, ApiError> {
-        let subject = encode_segment(subject.as_str());
+    async fn standing(&self, call: &CompanyCall) -> Result<Result<MemberContext, Reason>, ApiError> {
+        let (company, subject) = (call.company, encode_segment(call.subject.as_str()));
         let path = format!("/internal/org/companies/{company}/members/by-kcsub/{subject}/context");
-        let found: Answer = self.ask(Call::new(Method::GET, path), correlation).await?;
+        let found: Answer = self.ask(Call::new(Method::GET, path), &call.correlation).await?;
         Ok(match found.member_id {
             Some(member) if found.is_member && found.is_active => {
                 Ok(MemberContext { member, positions: found.position_ids, groups: found.group_ids })

@@ -5,7 +5,7 @@ use contract::id::CompanyId;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Value, json};
 use service::idempotency::{self, Attempt, Claim, Done, Key, Once, SWEEP_BATCH};
-use service::{ApiError, AuditEvent, AuditedTx};
+use service::{ApiError, AuditEvent, CompanyTx, SystemPermit};
 use sqlx::{AssertSqlSafe, PgPool};
 use uuid::Uuid;
 
@@ -43,8 +43,9 @@ impl Keys {
         sqlx::query_scalar(sql).fetch_one(&self.owner).await.expect("a number")
     }
 
-    async fn tx(&self) -> AuditedTx {
-        self.app.core.begin_as("alice", None).await.expect("a transaction")
+    async fn tx(&self) -> CompanyTx {
+        let permit = SystemPermit::of("note_taker", self.company);
+        permit.begin(&self.app.core).await.expect("a transaction")
     }
 
     fn attempt(&self, key: &'static str, text: &str) -> Attempt {

@@ -1,18 +1,28 @@
-//! The files of the module contract agree with each other and with the program, whatever the module does.
+//! The files of the module contract agree with each other and with the program's table of operations, whatever the module
+//! does.
+
+use std::collections::BTreeSet;
 
 use contract::manifest::{self, LicenseClass};
 use contract::{fragment, license};
-use serde_json::Value;
-use service::{Bundle, Feature};
+use serde_json::{Value, json};
+use service::{Bundle, Feature, Operation};
 
-/// Runs all checks: the manifest names what the program serves, the fragment declares each decision that is asked, the
-/// license is the one that the manifest names, and migrations are numbered without gaps.
+use crate::OpenApi;
+
+/// Runs all checks: the manifest names what the program serves; the document describes the operations of the table and no
+/// others, each with its decision (`x-authz`) and its `Idempotency-Key`; the fragment declares the decisions that are
+/// asked and no others; the license is the one that the manifest names; migrations are numbered without gaps.
+///
+/// `second` are decisions that are asked beside the operations' own, `later` the keys of features that no operation asks
+/// for yet.
 ///
 /// # Panics
 /// They do not agree.
-pub fn check(bundle: &Bundle, port: u16, asked: &[Feature]) {
+pub fn check(bundle: &Bundle, port: u16, table: &[Operation], second: &[Feature], later: &[&str]) {
     check_manifest(bundle, port);
-    check_features(bundle, asked);
+    check_document(bundle, table);
+    check_features(bundle, &own(table), second, later);
     let versions: Vec<i64> = bundle.migrations.iter().map(|migration| migration.version).collect();
     assert!(versions.iter().copied().eq((1..).take(versions.len())), "not numbered from 1: {versions:?}");
 }
@@ -21,18 +31,84 @@ pub fn check(bundle: &Bundle, port: u16, asked: &[Feature]) {
 fn check_manifest(bundle: &Bundle, port: u16) {
     let manifest = manifest::parse(bundle.manifest).expect("the manifest is right");
     assert_eq!((manifest.key.as_str(), manifest.service.port), (bundle.key, port));
+    assert_eq!(manifest.base_path(), format!("/api/{}", bundle.key));
     assert_eq!(manifest.license.class, LicenseClass::Open);
     assert_eq!(license::check(&manifest.license.spdx, bundle.license), None);
 }
 
+/// What the document must say of each operation: one line each, so that a difference names it.
+fn check_document(bundle: &Bundle, table: &[Operation]) {
+    let document = OpenApi::parse(bundle.openapi);
+    let mut expected: Vec<String> = table.iter().map(told).collect();
+    let operations = document.operations();
+    let mut documented: Vec<String> = operations
+        .iter()
+        .filter(|operation| !["GET /health", "GET /ready"].contains(&operation.as_str()))
+        .map(|name| documented(&document, name))
+        .collect();
+    expected.sort();
+    documented.sort();
+    assert_eq!(documented, expected, "openapi.json beside the table of operations");
+}
+
+fn told(operation: &Operation) -> String {
+    let path = format!("{} /v1/companies/{{companyId}}{}", operation.method.word(), operation.path);
+    let authz = authz(operation);
+    format!("{path} {} idempotent={} {authz}", operation.id, operation.idempotent)
+}
+
+fn documented(document: &OpenApi, name: &str) -> String {
+    let described = document.described(name);
+    let id = described.get("operationId").and_then(Value::as_str).unwrap_or_default();
+    let idempotent = document.parameters(name).iter().any(|parameter| parameter == "Idempotency-Key");
+    let authz = described.get("x-authz").cloned().unwrap_or_default();
+    format!("{name} {id} idempotent={idempotent} {authz}")
+}
+
+/// The `x-authz` extension of an operation.
+#[must_use]
+pub fn authz(operation: &Operation) -> Value {
+    let decision = |feature: &Feature| {
+        json!({ "feature": feature.key, "object": feature.object, "relation": feature.relation,
+            "operator": feature.operator })
+    };
+    let mut authz = decision(&operation.feature);
+    if let (Some(view), Some(members)) = (&operation.view, authz.as_object_mut()) {
+        let mut instead = decision(&view.feature);
+        if let Some(members) = instead.as_object_mut() {
+            members.insert("parameter".to_owned(), json!(view.parameter));
+            members.insert("words".to_owned(), json!(view.words));
+        }
+        members.insert("view".to_owned(), instead);
+    }
+    authz
+}
+
+/// The decisions that operations ask of their own.
+fn own(table: &[Operation]) -> Vec<Feature> {
+    let views = table.iter().filter_map(|operation| operation.view.map(|view| view.feature));
+    table.iter().map(|operation| operation.feature).chain(views).collect()
+}
+
 #[expect(clippy::expect_used, reason = "the test whose fragment cannot be read has failed")]
-fn check_features(bundle: &Bundle, asked: &[Feature]) {
+fn check_features(bundle: &Bundle, own: &[Feature], second: &[Feature], later: &[&str]) {
     fragment::parse(bundle.fragment, bundle.key).expect("the fragment is right");
     let fragment: Value = serde_json::from_str(bundle.fragment).expect("JSON");
     let declared = fragment.get("features").and_then(Value::as_array).cloned().unwrap_or_default();
-    for feature in asked {
-        let entry = declared.iter().find(|entry| entry.get("featureKey") == Some(&feature.key.into()));
-        let relation = entry.and_then(|entry| entry.pointer("/accessRulePayload/relation"));
-        assert_eq!(relation, Some(&feature.relation.into()), "{}", feature.key);
+    let text = |entry: &Value, pointer: &str| entry.pointer(pointer).cloned().unwrap_or_default();
+    let entry = |key: &str| declared.iter().find(|entry| text(entry, "/featureKey") == key);
+    for feature in own.iter().chain(second) {
+        let object = entry(feature.key).map(|entry| text(entry, "/accessRulePayload/objectType"));
+        assert_eq!(object, Some(feature.object.into()), "objectType of {}", feature.key);
     }
+    // A second decision may ask for another relation than the declared one: a tier above it.
+    for feature in own {
+        let relation = entry(feature.key).map(|entry| text(entry, "/accessRulePayload/relation"));
+        assert_eq!(relation, Some(feature.relation.into()), "relation of {}", feature.key);
+    }
+    let asked = |key: &Value| own.iter().chain(second).any(|feature| key == feature.key);
+    let keys = declared.iter().map(|entry| text(entry, "/featureKey"));
+    let unasked: BTreeSet<String> = keys.filter(|key| !asked(key)).map(|key| key.to_string()).collect();
+    let later: BTreeSet<String> = later.iter().map(|key| json!(key).to_string()).collect();
+    assert_eq!(unasked, later, "features that nothing asks for");
 }

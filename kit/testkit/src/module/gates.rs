@@ -1,6 +1,7 @@
-//! What every operation of every module must refuse, and in which order: bearer, company, decision. A refused call
+//! What every operation of every module must refuse, and in which order: bearer, company, decision, body. A refused call
 //! leaves no trace in the database, and a call whose decision could not be asked whole is refused.
 
+use futures_util::future::join_all;
 use http::HeaderValue;
 use http::header::AUTHORIZATION;
 use serde_json::{Value, json};
@@ -23,18 +24,79 @@ pub struct Operation {
     pub relation: &'static str,
     /// Whether a platform operator passes.
     pub operator: bool,
+    /// Largest body, in bytes.
+    pub body_limit: usize,
 }
 
-/// Runs all checks; the database must not change over any of them.
+/// A good call of one operation of a module's table.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// Its `operationId`.
+    pub id: &'static str,
+    /// Its path, parameters filled in, and its query.
+    pub tail: String,
+    /// Its body, where it has one.
+    pub body: Option<Value>,
+}
+
+impl Sample {
+    /// A call without a body.
+    pub fn of(id: &'static str, tail: impl Into<String>) -> Self {
+        Self { id, tail: tail.into(), body: None }
+    }
+
+    /// The same with a body.
+    #[must_use]
+    pub fn with(self, body: Value) -> Self {
+        Self { body: Some(body), ..self }
+    }
+}
+
+/// The operations of a module's table, each with its samples, and with each word of its query that asks another decision.
 ///
 /// # Panics
-/// The operation does not refuse as it must.
-pub async fn check(module: &ModuleApi, operation: &Operation) {
+/// An operation has no sample, or a sample no operation.
+#[must_use]
+#[expect(clippy::panic, reason = "the test whose samples are not the table's has failed")]
+pub fn operations(table: &[service::Operation], samples: &[Sample]) -> Vec<Operation> {
+    let mut found = Vec::new();
+    for row in table {
+        let mut samples = samples.iter().filter(|sample| sample.id == row.id).peekable();
+        let Some(first) = samples.peek() else { panic!("no sample of {}", row.id) };
+        let (first, body) = (first.tail.clone(), first.body.clone());
+        let of = |tail: &str, feature: service::Feature| Operation {
+            method: row.method.word(),
+            tail: tail.to_owned(),
+            body: body.clone(),
+            feature: feature.key,
+            relation: feature.relation,
+            operator: feature.operator,
+            body_limit: row.body_limit,
+        };
+        found.extend(samples.map(|sample| of(&sample.tail, row.feature)));
+        for (view, word) in row.view.iter().flat_map(|view| view.words.iter().map(move |word| (view, word))) {
+            found.push(of(&format!("{first}?{}={word}", view.parameter), view.feature));
+        }
+    }
+    let known = |sample: &Sample| table.iter().any(|row| row.id == sample.id);
+    assert!(samples.iter().all(known), "a sample of no operation: {samples:?}");
+    found
+}
+
+/// Runs all checks on each operation; the database must not change over any of them.
+///
+/// # Panics
+/// An operation does not refuse as it must.
+pub async fn check(module: &ModuleApi, operations: &[Operation]) {
     let before = module.contents().await;
-    without_a_good_bearer(module, operation).await;
-    with_a_malformed_company(module, operation).await;
-    with_a_denial(module, operation).await;
-    without_a_whole_decision(module, operation).await;
+    for operation in operations {
+        without_a_good_bearer(module, operation).await;
+        with_a_malformed_company(module, operation).await;
+        with_a_denial(module, operation).await;
+        with_a_body_that_is_too_large(module, operation).await;
+        without_a_whole_decision(module, operation).await;
+    }
+    without_any_answer(module, operations).await;
     assert_eq!(module.contents().await, before, "a refused call leaves no trace");
 }
 
@@ -121,21 +183,60 @@ async fn without_a_whole_decision(module: &ModuleApi, operation: &Operation) {
     }
     module.authz.close("POST", CAN);
     refused_for(&ask(module, operation).await, "authz", "a closed connection");
-    module.authz.hang("POST", CAN);
-    refused_for(&ask(module, operation).await, "authz", "no answer");
     module.decide(|_| true);
+}
+
+/// All at once, for each waits as long as a decision may take.
+async fn without_any_answer(module: &ModuleApi, operations: &[Operation]) {
+    module.authz.hang("POST", CAN);
+    let replies = join_all(operations.iter().map(|operation| ask(module, operation))).await;
+    for (operation, reply) in operations.iter().zip(replies) {
+        refused_for(&reply, "authz", &format!("no answer to {}", operation.tail));
+    }
+    module.decide(|_| true);
+}
+
+/// A body past the limit is 413 only for whoever may call the operation, and the denial is asked as one: 403 comes first.
+async fn with_a_body_that_is_too_large(module: &ModuleApi, operation: &Operation) {
+    if operation.body.is_none() {
+        return;
+    }
+    let send = async || {
+        let call = module.call(operation.method, &module.path(module.company, &operation.tail));
+        let call = call.header("content-type", "application/json").body(vec![b' '; operation.body_limit + 1]);
+        module.send(operation.method, &operation.tail, call).await
+    };
+    let asked = module.questions().len();
+    module.decide(|_| false);
+    let reply = send().await;
+    assert_eq!(
+        (reply.status, reply.code()),
+        (403, "AUTHORIZATION_DENIED"),
+        "403 before 413: {}",
+        operation.tail
+    );
+    let expected = module.question(operation.feature, operation.relation, operation.operator);
+    assert_eq!(module.questions().split_off(asked), [expected], "the denial leaves its row in authz");
+    module.decide(|_| true);
+    let reply = send().await;
+    assert_eq!((reply.status, reply.code()), (413, "PAYLOAD_TOO_LARGE"), "{}", operation.tail);
+    assert_eq!(detail(&reply, "/limit"), Some(&json!(operation.body_limit)));
 }
 
 /// A call that is denied is refused before the database is asked, and one that is allowed says that it cannot be.
 ///
 /// # Panics
-/// The operation does not refuse as it must.
-pub async fn check_without_database(module: &ModuleApi, operation: &Operation) {
+/// An operation does not refuse as it must.
+pub async fn check_without_database(module: &ModuleApi, operations: &[Operation]) {
     module.decide(|_| false);
-    let reply = ask(module, operation).await;
-    assert_eq!((reply.status, reply.code()), (403, "AUTHORIZATION_DENIED"), "the decision comes first");
+    for reply in join_all(operations.iter().map(|operation| ask(module, operation))).await {
+        assert_eq!((reply.status, reply.code()), (403, "AUTHORIZATION_DENIED"), "the decision comes first");
+    }
     module.decide(|_| true);
-    refused_for(&ask(module, operation).await, "postgres", "no database");
+    let replies = join_all(operations.iter().map(|operation| ask(module, operation))).await;
+    for (operation, reply) in operations.iter().zip(replies) {
+        refused_for(&reply, "postgres", &format!("no database for {}", operation.tail));
+    }
 }
 
 /// The answer is 503 and names the dependency.

@@ -13,31 +13,26 @@ contract::typed_id!(
 /// Longest text of a search.
 pub const MAX_SEARCH: usize = 100;
 
-/// Which documents are listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum View {
-    /// Those that the caller owns.
-    Mine,
-    /// Others' documents that are shared with the caller, a position or a group of the caller, or the whole company.
-    Shared,
-    /// Those that the caller owns and has put into the trash.
-    Trash,
-    /// Every document of the company.
-    All,
-    /// Every document of the company in the trash.
-    TrashAll,
+contract::words! {
+    /// Which documents are listed.
+    pub enum View {
+        /// Those that the caller owns.
+        Mine = "mine",
+        /// Others' documents that are shared with the caller, a position or a group of the caller, or the whole company.
+        Shared = "shared",
+        /// Those that the caller owns and has put into the trash.
+        Trash = "trash",
+        /// Every document of the company.
+        All = "all",
+        /// Every document of the company in the trash.
+        TrashAll = "trash_all",
+    }
 }
 
-/// The words of `view`.
-pub const VIEWS: &[(&str, View)] = &[
-    ("mine", View::Mine),
-    ("shared", View::Shared),
-    ("trash", View::Trash),
-    ("all", View::All),
-    ("trash_all", View::TrashAll),
-];
-
 impl View {
+    /// Words of the views that only administrators of the module have.
+    pub const OF_MANAGERS: &'static [&'static str] = &[Self::All.word(), Self::TrashAll.word()];
+
     /// Whether only administrators of the module have this view.
     #[must_use]
     pub const fn is_managers(self) -> bool {
@@ -65,18 +60,30 @@ pub struct Looker<'a> {
     pub manages: bool,
 }
 
-/// What somebody may do with a document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Read.
-    Viewer,
-    /// Write.
-    Editor,
-    /// Everything.
-    Owner,
-    /// Administer without reading.
-    Manager,
+contract::words! {
+    /// What somebody may do with a document.
+    pub enum Role {
+        /// Read.
+        Viewer = "viewer",
+        /// Write.
+        Editor = "editor",
+        /// Everything.
+        Owner = "owner",
+        /// Administer without reading.
+        Manager = "manager",
+    }
+}
+
+contract::words! {
+    /// What every member of the company may do with a document.
+    pub enum GeneralAccess {
+        /// Nothing: only those with a share.
+        Restricted = "restricted",
+        /// Read.
+        View = "company_view",
+        /// Write.
+        Edit = "company_edit",
+    }
 }
 
 /// A document as it is stored, and what its shares give to the one who looks.
@@ -94,8 +101,8 @@ pub struct StoredDocument {
     pub owner: String,
     /// That subject's member row.
     pub owner_member: MemberId,
-    /// `restricted`, `company_view` or `company_edit`.
-    pub general_access: String,
+    /// For every member of the company.
+    pub general_access: GeneralAccess,
     /// Whether editors may share it further.
     pub editors_can_share: bool,
     /// Best role of the shares that match the one who looks.
@@ -123,7 +130,7 @@ pub struct Document {
     owner_member_id: MemberId,
     /// Not known here yet: names live in org, and no look-up by id is asked for them so far.
     owner_display_name: Option<String>,
-    general_access: String,
+    general_access: GeneralAccess,
     editors_can_share: bool,
     my_role: Option<Role>,
     shared_with_count: i64,
@@ -168,10 +175,10 @@ impl StoredDocument {
 
     /// What shares and general access give to an active member who matches [`Self::share`].
     fn opened_by(&self) -> Option<Role> {
-        match (self.share, self.general_access.as_str()) {
-            (Some(Role::Editor), _) | (_, "company_edit") => Some(Role::Editor),
-            (Some(_), _) | (_, "company_view") => Some(Role::Viewer),
-            _ => None,
+        match (self.share, self.general_access) {
+            (Some(Role::Editor), _) | (_, GeneralAccess::Edit) => Some(Role::Editor),
+            (Some(_), _) | (_, GeneralAccess::View) => Some(Role::Viewer),
+            (None, GeneralAccess::Restricted) => None,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! What a ticket is to the one who looks at it.
 
-use contract::Timestamp;
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
+use contract::principal::PrincipalKind;
+use contract::{Principal, Timestamp};
 use serde::Serialize;
 use service::clients::org::MemberContext;
 
@@ -13,58 +14,39 @@ contract::typed_id!(
 /// Most tickets of one list; the module contract gives this list no pages.
 pub const MAX_ROWS: usize = 1_000;
 
-/// Which tickets are listed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum View {
-    /// Reported by the caller, or assigned to the caller, a position or a group of the caller.
-    Mine,
-    /// Every ticket of the company.
-    All,
+contract::words! {
+    /// Which tickets are listed.
+    pub enum View {
+        /// Reported by the caller, or assigned to the caller, a position or a group of the caller.
+        Mine = "mine",
+        /// Every ticket of the company.
+        All = "all",
+    }
 }
 
-/// The words of `view`.
-pub const VIEWS: &[(&str, View)] = &[("mine", View::Mine), ("all", View::All)];
-
-/// The words of `status`, as they are stored.
-pub const STATUSES: &[(&str, Option<&'static str>)] = &[
-    ("open", Some("open")),
-    ("in_progress", Some("in_progress")),
-    ("resolved", Some("resolved")),
-    ("closed", Some("closed")),
-];
-
-/// What the caller may do in the module, in this company.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Tier {
-    /// Administers it.
-    Admin,
-    /// Works on tickets.
-    Editor,
-    /// Opens tickets.
-    Member,
+contract::words! {
+    /// How far a ticket is.
+    pub enum Status {
+        /// Nobody works on it yet.
+        Open = "open",
+        /// Somebody does.
+        InProgress = "in_progress",
+        /// The assignee calls it done.
+        Resolved = "resolved",
+        /// It is done.
+        Closed = "closed",
+    }
 }
 
-/// Who works on a ticket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Assignee {
-    /// One member.
-    Member(MemberId),
-    /// Whoever holds the position at the moment.
-    Position(PositionId),
-    /// Whoever is in the group at the moment.
-    Group(GroupId),
-}
-
-impl Assignee {
-    /// Whether the caller is the assignee now.
-    #[must_use]
-    pub fn is(self, caller: &MemberContext) -> bool {
-        match self {
-            Self::Member(member) => caller.member == member,
-            Self::Position(position) => caller.positions.contains(&position),
-            Self::Group(group) => caller.groups.contains(&group),
-        }
+contract::words! {
+    /// What the caller may do in the module, in this company.
+    pub enum Tier {
+        /// Administers it.
+        Admin = "admin",
+        /// Works on tickets.
+        Editor = "editor",
+        /// Opens tickets.
+        Member = "member",
     }
 }
 
@@ -79,12 +61,12 @@ pub struct StoredTicket {
     pub title: String,
     /// What it is about.
     pub description: String,
-    /// One of [`STATUSES`].
-    pub status: String,
+    /// How far it is.
+    pub status: Status,
     /// Who opened it.
     pub reporter: MemberId,
     /// Who works on it.
-    pub assignee: Option<Assignee>,
+    pub assignee: Option<Principal>,
     /// Name or title of the assignee when it was assigned.
     pub assignee_label: Option<String>,
     /// When it was opened.
@@ -101,10 +83,10 @@ pub struct Ticket {
     company_id: CompanyId,
     title: String,
     description: String,
-    status: String,
+    status: Status,
     reporter_member_id: MemberId,
     assignee_member_id: Option<MemberId>,
-    assignee_kind: Option<&'static str>,
+    assignee_kind: Option<PrincipalKind>,
     assignee_position_id: Option<PositionId>,
     assignee_position_title: Option<String>,
     assignee_group_id: Option<GroupId>,
@@ -123,12 +105,8 @@ impl StoredTicket {
     #[must_use]
     pub fn seen_by(self, caller: Option<&MemberContext>, tier: Tier) -> Ticket {
         let label = self.assignee_label;
-        let (kind, member, position, group) = match self.assignee {
-            None => (None, None, None, None),
-            Some(Assignee::Member(id)) => (Some("member"), Some(id), None, None),
-            Some(Assignee::Position(id)) => (Some("position"), None, Some(id), None),
-            Some(Assignee::Group(id)) => (Some("group"), None, None, Some(id)),
-        };
+        let position = self.assignee.and_then(Principal::position);
+        let group = self.assignee.and_then(Principal::group);
         Ticket {
             id: self.id,
             company_id: self.company,
@@ -136,8 +114,8 @@ impl StoredTicket {
             description: self.description,
             status: self.status,
             reporter_member_id: self.reporter,
-            assignee_member_id: member,
-            assignee_kind: kind,
+            assignee_member_id: self.assignee.and_then(Principal::member),
+            assignee_kind: self.assignee.map(Principal::kind),
             assignee_position_id: position,
             assignee_position_title: position.and_then(|_| label.clone()),
             assignee_group_id: group,
@@ -145,7 +123,7 @@ impl StoredTicket {
             assignee_display_name: label,
             my_tier: tier,
             is_reporter: caller.is_some_and(|caller| caller.member == self.reporter),
-            is_assignee: caller.zip(self.assignee).is_some_and(|(caller, assignee)| assignee.is(caller)),
+            is_assignee: caller.zip(self.assignee).is_some_and(|(caller, assignee)| caller.is(assignee)),
             created_at: self.created_at,
             updated_at: self.updated_at,
         }

@@ -1,20 +1,21 @@
 //! `helpdesk.tickets`.
 
 use contract::id::MemberId;
+use contract::principal::Named;
 use service::clients::org::MemberContext;
 use service::{ApiError, Permit};
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::rules::{Assignee, MAX_ROWS, StoredTicket, View};
+use super::rules::{MAX_ROWS, Status, StoredTicket, View};
 
 /// Which tickets of the company are wanted.
 pub(super) struct Selection<'a> {
     /// The caller's, or all.
     pub(super) view: View,
     /// Of one status, or of any.
-    pub(super) status: Option<&'static str>,
+    pub(super) status: Option<Status>,
     /// Needed for the caller's.
     pub(super) caller: Option<&'a MemberContext>,
 }
@@ -40,10 +41,7 @@ pub(super) async fn list(
     selection: &Selection<'_>,
 ) -> Result<Vec<StoredTicket>, ApiError> {
     let caller = selection.caller;
-    let member = caller.map(|caller| caller.member.as_uuid());
-    let positions: Vec<Uuid> =
-        caller.iter().flat_map(|caller| &caller.positions).map(|id| id.as_uuid()).collect();
-    let groups: Vec<Uuid> = caller.iter().flat_map(|caller| &caller.groups).map(|id| id.as_uuid()).collect();
+    let (member, positions, groups) = MemberContext::columns(caller);
     let limit = i64::try_from(MAX_ROWS + 1).map_err(ApiError::internal)?;
     let rows = sqlx::query_as!(
         Row,
@@ -55,7 +53,7 @@ pub(super) async fn list(
                OR assignee_position_id = ANY($5::uuid[]) OR assignee_group_id = ANY($6::uuid[]))
            ORDER BY updated_at DESC, id LIMIT $7"#,
         permit.company.as_uuid(),
-        selection.status,
+        selection.status.map(Status::word),
         selection.view == View::All,
         member,
         &positions,
@@ -64,24 +62,23 @@ pub(super) async fn list(
     )
     .fetch_all(pool)
     .await?;
-    Ok(rows.into_iter().map(|row| ticket(permit, row)).collect())
+    rows.into_iter().map(|row| ticket(permit, row)).collect()
 }
 
-fn ticket(permit: &Permit, row: Row) -> StoredTicket {
-    let member = row.assignee_member_id.map(|id| Assignee::Member(id.into()));
-    let position = row.assignee_position_id.map(|id| Assignee::Position(id.into()));
-    let group = row.assignee_group_id.map(|id| Assignee::Group(id.into()));
-    StoredTicket {
+fn ticket(permit: &Permit, row: Row) -> Result<StoredTicket, ApiError> {
+    let (member, position) =
+        (row.assignee_member_id.map(Into::into), row.assignee_position_id.map(Into::into));
+    Ok(StoredTicket {
         id: row.id.into(),
         company: permit.company,
         title: row.title,
         description: row.description,
-        status: row.status,
+        status: Status::of_word(&row.status)?,
         reporter: MemberId::from(row.reporter_member_id),
         // The table's check: at most one of the three.
-        assignee: member.or(position).or(group),
+        assignee: Named::of(member, position, row.assignee_group_id.map(Into::into)).one(),
         assignee_label: row.assignee_label,
         created_at: row.created_at.into(),
         updated_at: row.updated_at.into(),
-    }
+    })
 }

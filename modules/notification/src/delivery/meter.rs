@@ -1,27 +1,11 @@
 //! The delivery families (module contract, "Metrics"), and how long the oldest pending job is overdue. Jobs are counted
 //! again and again in the background: a scrape never waits for the database.
 
-use std::time::Duration;
-
-use contract::Variable;
-use contract::settings::Kind;
 use prometheus::{Gauge, IntCounterVec, IntGaugeVec, Opts};
 use sqlx::PgPool;
 use telemetry::Metrics;
 
 use super::store;
-
-/// How often jobs are counted.
-pub const RECOUNT: Variable = Variable::new(
-    "PLATFORM_NOTIFICATION_RECOUNT_INTERVAL",
-    Kind::Duration,
-    Some("15s"),
-    "How often delivery jobs are counted for the metrics; 1s to 1h",
-);
-/// A count reads an index of all jobs; more often than this would cost more than it tells.
-pub const RECOUNT_MIN: Duration = Duration::from_secs(1);
-/// Later than this the figures tell of another day.
-pub const RECOUNT_MAX: Duration = Duration::from_hours(1);
 
 /// The group that jobs are made in.
 const CLAIM_GROUP: &str = "default";

@@ -1,41 +1,31 @@
 //! What stands before every operation, and the probes.
 
 use testkit::Operation;
-use testkit::module::{gates, probes};
+use testkit::module::gates::{self, Sample};
+use testkit::module::probes;
 
 use crate::{start, start_without_database};
 
-fn list() -> Operation {
-    Operation {
-        method: "GET",
-        tail: "/channels".to_owned(),
-        body: None,
-        feature: "notification.channels.read",
-        relation: "member",
-        operator: true,
-    }
+fn operations() -> Vec<Operation> {
+    gates::operations(notification::operations().table(), &[Sample::of("listChannels", "/channels")])
 }
 
 #[tokio::test]
 async fn no_operation_does_anything_without_bearer_company_and_decision() {
-    gates::check(&start().await, &list()).await;
-}
-
-#[tokio::test]
-async fn the_list_of_gates_holds_every_documented_operation() {
     let module = start().await;
-    let documented = module.document().operations();
-    assert_eq!(documented.len(), 1 + 2, "and the two probes: {documented:?}");
+    gates::check(&module, &operations()).await;
+    assert!(module.org.requests().is_empty(), "the decision comes before the caller's place");
 }
 
 #[tokio::test]
 async fn a_denied_call_never_reaches_the_database_and_an_allowed_one_fails_closed() {
     let module = start_without_database().await;
-    gates::check_without_database(&module, &list()).await;
+    gates::check_without_database(&module, &operations()).await;
     probes::check_without_database(&module).await;
 }
 
 #[tokio::test]
 async fn probes_and_metrics() {
-    probes::check(&start().await, "/channels", "/channels").await;
+    let module = start().await;
+    probes::check(&module, "/channels", "/channels").await;
 }

@@ -3,15 +3,15 @@
 use axum::extract::State;
 use contract::id::MemberId;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
-use service::{ApiError, AuditEvent, AuditedTx, CompanyCall, Data, Permit, Query, RawBody, changes};
+use serde_json::{Value, json};
+use service::refusal::conflict;
+use service::{ApiError, Body, CompanyTx, Data, Permit, Query, changes};
 
 use super::rules::{Content, Entry, EntryBody, EntryId, EntryStatus};
 use super::store;
-use crate::refusal::conflict;
 use crate::settings::rules::TimeRules;
-use crate::weeks::rules::{Current, Day, Week, Window};
-use crate::{App, features, settings, weeks};
+use crate::weeks::rules::{Current, Week, Window};
+use crate::{App, settings, weeks};
 
 /// The entries of one week.
 #[derive(Serialize)]
@@ -21,45 +21,37 @@ pub(crate) struct WeekEntries {
 
 pub(crate) async fn list(
     State(app): State<App>,
-    call: CompanyCall,
+    permit: Permit,
     query: Query,
 ) -> Result<Data<WeekEntries>, ApiError> {
-    let permit = call.permit(&app.permits, &features::ENTRIES_READ).await?;
-    let week = week_of(&query)?;
-    let caller = app.org.member_context(permit.company, &permit.subject, &permit.correlation).await?;
+    let week = Week::named("weekStart", query.day("weekStart")?)?;
+    let caller = app.org.member_context(&permit).await?;
     Ok(Data(WeekEntries { items: store::list(&app.core.pool, &permit, caller.member, week).await? }))
-}
-
-fn week_of(query: &Query) -> Result<Week, ApiError> {
-    let wrong = |rule, message: &str| ApiError::validation_field("weekStart", rule, message);
-    let text = query.get("weekStart").ok_or_else(|| wrong("required", "required"))?;
-    let day = Day::parse(text).ok_or_else(|| wrong("date", "a date, YYYY-MM-DD"))?;
-    Week::starting(day).ok_or_else(|| wrong("monday", "a Monday"))
 }
 
 pub(crate) async fn upsert(
     State(app): State<App>,
-    call: CompanyCall,
-    body: RawBody,
+    permit: Permit,
+    Body(body): Body<EntryBody>,
 ) -> Result<Data<Entry>, ApiError> {
-    let permit = call.permit(&app.permits, &features::ENTRIES_WRITE).await?;
-    let body: EntryBody = body.parse()?;
-    let caller = app.org.member_context(permit.company, &permit.subject, &permit.correlation).await?;
-    let member = caller.member;
-    let mut tx = app.core.begin(&permit.subject, &permit.correlation).await?;
-    let current = open_week(&mut tx, &permit, member, body.day.week()).await?;
-    let rules = settings::store::find(tx.conn(), &permit).await?.unwrap_or(TimeRules::DEFAULT);
-    Window::at(app.core.clock.now(), &rules).admit(body.day.week(), current)?;
-    let before = store::find(&mut tx, &permit, member, &body).await?;
-    let (id, before) = before.unzip();
-    let content = checked(&mut tx, &permit, member, &body, before.as_ref(), &rules).await?;
-    let changed = changes(before.as_ref(), &content)?;
+    let member = app.org.member_context(&permit).await?.member;
+    let mut tx = permit.begin(&app.core).await?;
+    let week = Week::of(body.day);
+    let current = open_week(&mut tx, member, week).await?;
+    let rules = settings::store::of(&mut tx).await?;
+    Window::at(app.core.clock.now(), &rules).admit(week, current)?;
+    let (id, before) = store::find(&mut tx, member, &body).await?.unzip();
+    let content = checked(&mut tx, member, &body, before.as_ref(), &rules).await?;
+    let mut changed = changes(before.as_ref(), &content)?;
     let id = id.unwrap_or_else(EntryId::mint);
     if changed.is_empty() {
         tx.unchanged().await?;
     } else {
-        store::save(&mut tx, &permit, member, id, &content).await?;
-        tx.commit(&upserted(&permit, id, &content, changed)).await?;
+        store::save(&mut tx, member, id, &content).await?;
+        // Which project and day it was is told beside the hours that changed.
+        changed.insert("projectId".to_owned(), json!(content.project_id));
+        changed.insert("entryDate".to_owned(), json!(content.entry_date));
+        tx.commit("entry.upserted", format!("entry:{id}"), Value::Object(changed)).await?;
     }
     let status = EntryStatus::of(current.map(|current| current.status));
     Ok(Data(Entry { id, company_id: permit.company, member_id: member, content, status }))
@@ -67,13 +59,12 @@ pub(crate) async fn upsert(
 
 /// Locks the week, which must be open, and tells its current submission.
 pub(crate) async fn open_week(
-    tx: &mut AuditedTx,
-    permit: &Permit,
+    tx: &mut CompanyTx,
     member: MemberId,
     week: Week,
 ) -> Result<Option<Current>, ApiError> {
-    weeks::store::lock(tx, permit, member, week).await?;
-    let current = weeks::store::current(tx, permit, member, week).await?;
+    weeks::store::lock(tx, member, week).await?;
+    let current = weeks::store::current(tx, member, week).await?;
     match current {
         Some(current) if current.status.locks() => {
             let details = json!({ "submissionId": current.id, "status": current.status });
@@ -85,29 +76,16 @@ pub(crate) async fn open_week(
 
 /// The entry that is to be, once every rule of the project and the day allows it.
 async fn checked(
-    tx: &mut AuditedTx,
-    permit: &Permit,
+    tx: &mut CompanyTx,
     member: MemberId,
     body: &EntryBody,
     before: Option<&Content>,
     rules: &TimeRules,
 ) -> Result<Content, ApiError> {
-    let project = store::project(tx, permit, body.project).await?;
-    let others = store::others(tx, permit, member, body).await?;
+    let project = store::project(tx, body.project).await?;
+    let others = store::others(tx, member, body).await?;
     let content = body.content(before, others, rules);
     content.check_project(project, before)?;
     content.check_hours(others, rules)?;
     Ok(content)
-}
-
-/// Tells which project and day beside the hours that changed.
-fn upserted(permit: &Permit, id: EntryId, content: &Content, mut changed: Map<String, Value>) -> AuditEvent {
-    changed.insert("projectId".to_owned(), json!(content.project_id));
-    changed.insert("entryDate".to_owned(), json!(content.entry_date));
-    AuditEvent {
-        company: Some(permit.company),
-        action: "entry.upserted",
-        subject: format!("entry:{id}"),
-        payload: Value::Object(changed),
-    }
 }

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::iter::Sum;
 
+use contract::Day;
 use contract::fields::{Fields, FromBody, Patch, Text};
 use contract::id::{CompanyId, MemberId};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::projects::rules::{ProjectId, Status as ProjectStatus};
-use crate::refusal::Broken;
 use crate::settings::rules::TimeRules;
-use crate::weeks::rules::{Day, Status, day};
+use crate::weeks::rules::Status;
+use service::refusal::Broken;
 
 contract::typed_id!(
     /// An entry of one member.
@@ -158,18 +159,18 @@ pub struct Content {
     pub note: Option<String>,
 }
 
-/// What the week's current submission makes of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EntryStatus {
-    /// The week is open.
-    Draft,
-    /// The week waits for a decision.
-    Submitted,
-    /// The week was accepted.
-    Approved,
-    /// The week was sent back.
-    Rejected,
+contract::words! {
+    /// What the week's current submission makes of an entry.
+    pub enum EntryStatus {
+        /// The week is open.
+        Draft = "draft",
+        /// The week waits for a decision.
+        Submitted = "submitted",
+        /// The week was accepted.
+        Approved = "approved",
+        /// The week was sent back.
+        Rejected = "rejected",
+    }
 }
 
 impl EntryStatus {
@@ -201,7 +202,7 @@ pub struct EntryBody {
 impl FromBody for EntryBody {
     fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
         let project = fields.uuid("projectId");
-        let day = day(fields, "entryDate");
+        let day = fields.day("entryDate");
         let real = match fields.raw("realHours") {
             Some(value) => hours(fields, "realHours", value),
             None => fields.refuse("realHours", "required", "required"),

@@ -1,12 +1,13 @@
 //! `timesheet.entries`. Writes happen under the lock of the member's week.
 
+use contract::Day;
 use contract::id::MemberId;
-use service::{ApiError, AuditedTx, Permit};
+use service::{ApiError, CompanyTx, Permit};
 use sqlx::PgPool;
 
 use super::rules::{Content, Entry, EntryBody, EntryId, EntryStatus, Hours, Sums};
 use crate::projects::rules::{ProjectId, Status as ProjectStatus};
-use crate::weeks::rules::{Day, Status, Week};
+use crate::weeks::rules::{Status, Week};
 
 /// A member's entries of a week, by day and project code.
 pub(crate) async fn list(
@@ -47,8 +48,7 @@ pub(crate) async fn list(
 
 /// What a member recorded in a week that is locked, by day and project.
 pub(crate) async fn of_week(
-    tx: &mut AuditedTx,
-    permit: &Permit,
+    tx: &mut CompanyTx,
     member: MemberId,
     week: Week,
 ) -> Result<Vec<(EntryId, Content)>, ApiError> {
@@ -57,7 +57,7 @@ pub(crate) async fn of_week(
              (billable_hours * 100)::int AS "billable!", note
            FROM timesheet.entries WHERE company_id = $1 AND member_id = $2 AND week_start = $3
            ORDER BY entry_date, project_id"#,
-        permit.company.as_uuid(),
+        tx.company().as_uuid(),
         member.as_uuid(),
         week.monday()
     )
@@ -78,8 +78,7 @@ pub(crate) async fn of_week(
 
 /// The member's entry of the body's project and day.
 pub(super) async fn find(
-    tx: &mut AuditedTx,
-    permit: &Permit,
+    tx: &mut CompanyTx,
     member: MemberId,
     body: &EntryBody,
 ) -> Result<Option<(EntryId, Content)>, ApiError> {
@@ -87,7 +86,7 @@ pub(super) async fn find(
         r#"SELECT id, (real_hours * 100)::int AS "real!", (billable_hours * 100)::int AS "billable!", note
            FROM timesheet.entries
            WHERE company_id = $1 AND member_id = $2 AND entry_date = $3 AND project_id = $4"#,
-        permit.company.as_uuid(),
+        tx.company().as_uuid(),
         member.as_uuid(),
         body.day.date(),
         body.project.as_uuid()
@@ -107,18 +106,13 @@ pub(super) async fn find(
 }
 
 /// The day's hours of the member against other projects.
-pub(super) async fn others(
-    tx: &mut AuditedTx,
-    permit: &Permit,
-    member: MemberId,
-    body: &EntryBody,
-) -> Result<Sums, ApiError> {
+pub(super) async fn others(tx: &mut CompanyTx, member: MemberId, body: &EntryBody) -> Result<Sums, ApiError> {
     let row = sqlx::query!(
         r#"SELECT coalesce(sum(real_hours) * 100, 0)::int AS "real!",
              coalesce(sum(billable_hours) * 100, 0)::int AS "billable!"
            FROM timesheet.entries
            WHERE company_id = $1 AND member_id = $2 AND entry_date = $3 AND project_id <> $4"#,
-        permit.company.as_uuid(),
+        tx.company().as_uuid(),
         member.as_uuid(),
         body.day.date(),
         body.project.as_uuid()
@@ -129,27 +123,20 @@ pub(super) async fn others(
 }
 
 /// The status of a project of the company, which does not change until the transaction ends.
-pub(super) async fn project(
-    tx: &mut AuditedTx,
-    permit: &Permit,
-    id: ProjectId,
-) -> Result<Option<ProjectStatus>, ApiError> {
+pub(super) async fn project(tx: &mut CompanyTx, id: ProjectId) -> Result<Option<ProjectStatus>, ApiError> {
     let word = sqlx::query_scalar!(
         "SELECT status FROM timesheet.projects WHERE company_id = $1 AND id = $2 FOR SHARE",
-        permit.company.as_uuid(),
+        tx.company().as_uuid(),
         id.as_uuid()
     )
     .fetch_optional(tx.conn())
     .await?;
-    let Some(word) = word else { return Ok(None) };
-    let unknown = || ApiError::internal(format!("project {id} has the unknown status \"{word}\""));
-    ProjectStatus::of_word(&word).ok_or_else(unknown).map(Some)
+    Ok(word.as_deref().map(ProjectStatus::of_word).transpose()?)
 }
 
 /// Writes an entry of a week that is locked.
 pub(crate) async fn save(
-    tx: &mut AuditedTx,
-    permit: &Permit,
+    tx: &mut CompanyTx,
     member: MemberId,
     id: EntryId,
     content: &Content,
@@ -162,9 +149,9 @@ pub(crate) async fn save(
            SET real_hours = excluded.real_hours, billable_hours = excluded.billable_hours, note = excluded.note,
              updated_at = now()",
         id.as_uuid(),
-        permit.company.as_uuid(),
+        tx.company().as_uuid(),
         member.as_uuid(),
-        content.entry_date.week().monday(),
+        Week::of(content.entry_date).monday(),
         content.project_id.as_uuid(),
         content.entry_date.date(),
         content.real_hours.hundredths(),

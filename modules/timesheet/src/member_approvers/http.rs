@@ -3,61 +3,41 @@
 use axum::extract::State;
 use contract::page::Page;
 use serde_json::json;
-use service::{ApiError, AuditEvent, CompanyCall, Data, Permit, Query, RawBody};
+use service::{ApiError, Body, Data, Permit, Query};
 
 use super::rules::{Assignment, Wish};
-use super::store::{self, Repointed};
-use crate::{App, features};
+use super::store;
+use crate::App;
 
 pub(crate) async fn list(
     State(app): State<App>,
-    call: CompanyCall,
+    permit: Permit,
     query: Query,
 ) -> Result<Data<Page<Assignment>>, ApiError> {
-    let permit = call.permit(&app.permits, &features::APPROVERS_READ).await?;
-    let page = query.page()?;
-    Ok(Data(store::list(&app.core.pool, &permit, page).await?))
+    Ok(Data(store::list(&app.core.pool, &permit, query.page()?).await?))
 }
 
 pub(crate) async fn assign(
     State(app): State<App>,
-    call: CompanyCall,
-    body: RawBody,
+    permit: Permit,
+    Body(wish): Body<Wish>,
 ) -> Result<Data<Assignment>, ApiError> {
-    let permit = call.permit(&app.permits, &features::APPROVERS_MANAGE).await?;
-    let wish = body.parse::<Wish>()?.of_two()?;
-    let found = app.org.lookup(permit.company, &wish.wanted(), &permit.correlation).await?;
-    wish.check(&found)?;
-    let mut tx = app.core.begin(&permit.subject, &permit.correlation).await?;
-    store::lock(&mut tx, &permit, wish.member).await?;
-    let before = store::find(&mut tx, &permit, wish.member).await?;
+    let wish = wish.of_two()?;
+    wish.check(&app.org.lookup(permit.company, &wish.wanted(), &permit.correlation).await?)?;
+    let mut tx = permit.begin(&app.core).await?;
+    store::lock(&mut tx, wish.member).await?;
+    let before = store::find(&mut tx, wish.member).await?;
     if let Some(same) = before.filter(|before| before.approver_member_id == wish.approver) {
         tx.unchanged().await?;
         return Ok(Data(same));
     }
-    let after = store::save(&mut tx, &permit, wish).await?;
-    for moved in store::repoint(&mut tx, &permit, wish).await? {
-        tx.record(&reassigned(&permit, moved, wish)).await?;
+    let after = store::save(&mut tx, wish).await?;
+    for moved in store::repoint(&mut tx, wish).await? {
+        let payload = json!({ "assignedApproverMemberId": { "from": moved.from, "to": wish.approver } });
+        tx.record("submission.reassigned", format!("submission:{}", moved.submission), payload).await?;
     }
-    tx.commit(&assigned(&permit, before, &after)).await?;
-    Ok(Data(after))
-}
-
-fn assigned(permit: &Permit, before: Option<Assignment>, after: &Assignment) -> AuditEvent {
     let from = before.map(|before| before.approver_member_id);
-    AuditEvent {
-        company: Some(permit.company),
-        action: "approver.assigned",
-        subject: format!("member:{}", after.member_id),
-        payload: json!({ "approverMemberId": { "from": from, "to": after.approver_member_id } }),
-    }
-}
-
-fn reassigned(permit: &Permit, moved: Repointed, wish: Wish) -> AuditEvent {
-    AuditEvent {
-        company: Some(permit.company),
-        action: "submission.reassigned",
-        subject: format!("submission:{}", moved.submission),
-        payload: json!({ "assignedApproverMemberId": { "from": moved.from, "to": wish.approver } }),
-    }
+    let payload = json!({ "approverMemberId": { "from": from, "to": after.approver_member_id } });
+    tx.commit("approver.assigned", format!("member:{}", after.member_id), payload).await?;
+    Ok(Data(after))
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use service::ApiError;
 use service::clients::org::{Found, Wanted};
 
-use crate::refusal::broken;
+use service::refusal::broken;
 
 /// An assignment as clients see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -4,10 +4,10 @@
 //! waiting submissions, both hold the member's advisory lock: a change alone, submissions together. A row lock would
 //! not do, for a member without an assignment has no row.
 
-use contract::id::MemberId;
+use contract::id::{CompanyId, MemberId};
 use contract::page::{Page, PageRequest};
 use contract::timestamp::Timestamp;
-use service::{ApiError, AuditedTx, Permit};
+use service::{ApiError, CompanyTx, Permit, page};
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -22,121 +22,92 @@ pub(super) struct Repointed {
     pub(super) from: Option<MemberId>,
 }
 
-struct Row {
-    member_id: Uuid,
-    approver_member_id: Uuid,
-    assigned_at: OffsetDateTime,
-    total: i64,
-}
-
 /// One page, by member.
 pub(super) async fn list(
     pool: &PgPool,
     permit: &Permit,
     page: PageRequest,
 ) -> Result<Page<Assignment>, ApiError> {
-    let rows = rows(pool, permit, page.limit(), page.offset()).await?;
-    let total = match rows.first() {
-        Some(row) => row.total,
-        None => rows_total(pool, permit).await?,
-    };
-    let items = rows
-        .into_iter()
-        .map(|row| assignment(permit, row.member_id, row.approver_member_id, row.assigned_at));
-    Ok(Page::new(page, items.collect(), total))
-}
-
-/// The length of the list; a page past its end does not tell it.
-async fn rows_total(pool: &PgPool, permit: &Permit) -> Result<i64, ApiError> {
-    Ok(rows(pool, permit, 1, 0).await?.first().map_or(0, |row| row.total))
-}
-
-async fn rows(pool: &PgPool, permit: &Permit, limit: i64, offset: i64) -> Result<Vec<Row>, ApiError> {
-    let rows = sqlx::query_as!(
-        Row,
-        r#"SELECT member_id, approver_member_id, assigned_at, count(*) OVER () AS "total!"
+    let rows = |limit: i64, offset: i64| {
+        sqlx::query!(
+            r#"SELECT member_id, approver_member_id, assigned_at, count(*) OVER () AS "total!"
            FROM timesheet.member_approvers WHERE company_id = $1
            ORDER BY member_id LIMIT $2 OFFSET $3"#,
-        permit.company.as_uuid(),
-        limit,
-        offset
+            permit.company.as_uuid(),
+            limit,
+            offset
+        )
+        .fetch_all(pool)
+    };
+    let company = permit.company;
+    page::load(
+        page,
+        rows,
+        |row| row.total,
+        |row| Ok(assignment(company, row.member_id, row.approver_member_id, row.assigned_at)),
     )
-    .fetch_all(pool)
-    .await?;
-    Ok(rows)
+    .await
 }
 
 /// Holds the member's approver alone, to change it.
-pub(super) async fn lock(tx: &mut AuditedTx, permit: &Permit, member: MemberId) -> Result<(), ApiError> {
-    sqlx::query!("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", lock_name(permit, member))
+pub(super) async fn lock(tx: &mut CompanyTx, member: MemberId) -> Result<(), ApiError> {
+    sqlx::query!("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", lock_name(tx, member))
         .execute(tx.conn())
         .await?;
     Ok(())
 }
 
 /// The member's approver, which does not change until the transaction ends.
-pub(crate) async fn approver_of(
-    tx: &mut AuditedTx,
-    permit: &Permit,
-    member: MemberId,
-) -> Result<Option<MemberId>, ApiError> {
-    sqlx::query!("SELECT pg_advisory_xact_lock_shared(hashtextextended($1, 0))", lock_name(permit, member))
+pub(crate) async fn approver_of(tx: &mut CompanyTx, member: MemberId) -> Result<Option<MemberId>, ApiError> {
+    sqlx::query!("SELECT pg_advisory_xact_lock_shared(hashtextextended($1, 0))", lock_name(tx, member))
         .execute(tx.conn())
         .await?;
-    Ok(find(tx, permit, member).await?.map(|assignment| assignment.approver_member_id))
+    Ok(find(tx, member).await?.map(|assignment| assignment.approver_member_id))
 }
 
-fn lock_name(permit: &Permit, member: MemberId) -> String {
-    format!("timesheet.member_approvers/{}/{member}", permit.company)
+fn lock_name(tx: &CompanyTx, member: MemberId) -> String {
+    format!("timesheet.member_approvers/{}/{member}", tx.company())
 }
 
 /// The member's assignment.
-pub(super) async fn find(
-    tx: &mut AuditedTx,
-    permit: &Permit,
-    member: MemberId,
-) -> Result<Option<Assignment>, ApiError> {
+pub(super) async fn find(tx: &mut CompanyTx, member: MemberId) -> Result<Option<Assignment>, ApiError> {
     let row = sqlx::query!(
         "SELECT approver_member_id, assigned_at FROM timesheet.member_approvers
          WHERE company_id = $1 AND member_id = $2",
-        permit.company.as_uuid(),
+        tx.company().as_uuid(),
         member.as_uuid()
     )
     .fetch_optional(tx.conn())
     .await?;
-    Ok(row.map(|row| assignment(permit, member.as_uuid(), row.approver_member_id, row.assigned_at)))
+    Ok(row.map(|row| assignment(tx.company(), member.as_uuid(), row.approver_member_id, row.assigned_at)))
 }
 
 /// Writes the assignment of a member that [`lock`] holds.
-pub(super) async fn save(tx: &mut AuditedTx, permit: &Permit, wish: Wish) -> Result<Assignment, ApiError> {
+pub(super) async fn save(tx: &mut CompanyTx, wish: Wish) -> Result<Assignment, ApiError> {
     let row = sqlx::query!(
         "INSERT INTO timesheet.member_approvers(company_id, member_id, approver_member_id, assigned_by)
          VALUES ($1, $2, $3, $4)
          ON CONFLICT (company_id, member_id) DO UPDATE
            SET approver_member_id = excluded.approver_member_id, assigned_by = excluded.assigned_by, assigned_at = now()
          RETURNING assigned_at",
-        permit.company.as_uuid(),
+        tx.company().as_uuid(),
         wish.member.as_uuid(),
         wish.approver.as_uuid(),
-        permit.subject.as_str()
+        tx.actor()
     )
     .fetch_one(tx.conn())
     .await?;
-    Ok(assignment(permit, wish.member.as_uuid(), wish.approver.as_uuid(), row.assigned_at))
+    Ok(assignment(tx.company(), wish.member.as_uuid(), wish.approver.as_uuid(), row.assigned_at))
 }
 
 /// Gives the member's waiting submissions to the new approver; tells which, and whose they were.
-pub(super) async fn repoint(
-    tx: &mut AuditedTx,
-    permit: &Permit,
-    wish: Wish,
-) -> Result<Vec<Repointed>, ApiError> {
+pub(super) async fn repoint(tx: &mut CompanyTx, wish: Wish) -> Result<Vec<Repointed>, ApiError> {
     let waiting = sqlx::query!(
         "SELECT id, assigned_approver_member_id, week_start FROM timesheet.submissions
          WHERE company_id = $1 AND member_id = $2 AND is_current AND status = 'submitted'
            AND assigned_approver_member_id IS DISTINCT FROM $3
          ORDER BY id FOR UPDATE",
-        permit.company.as_uuid(),
+        tx.company().as_uuid(),
         wish.member.as_uuid(),
         wish.approver.as_uuid()
     )
@@ -146,7 +117,7 @@ pub(super) async fn repoint(
     sqlx::query!(
         "UPDATE timesheet.submissions SET assigned_approver_member_id = $3
          WHERE company_id = $1 AND id = ANY($2)",
-        permit.company.as_uuid(),
+        tx.company().as_uuid(),
         &ids,
         wish.approver.as_uuid()
     )
@@ -156,7 +127,7 @@ pub(super) async fn repoint(
         .iter()
         .map(|row| (row.assigned_approver_member_id.map(MemberId::from), row.week_start))
         .collect();
-    submissions::counts::shift(tx, permit, &from, wish.approver).await?;
+    submissions::counts::shift(tx, &from, wish.approver).await?;
     let moved = waiting.into_iter().map(|row| Repointed {
         submission: row.id,
         from: row.assigned_approver_member_id.map(MemberId::from),
@@ -164,9 +135,9 @@ pub(super) async fn repoint(
     Ok(moved.collect())
 }
 
-fn assignment(permit: &Permit, member: Uuid, approver: Uuid, at: OffsetDateTime) -> Assignment {
+fn assignment(company: CompanyId, member: Uuid, approver: Uuid, at: OffsetDateTime) -> Assignment {
     Assignment {
-        company_id: permit.company,
+        company_id: company,
         member_id: member.into(),
         approver_member_id: approver.into(),
         assigned_at: Timestamp::from(at),

@@ -9,20 +9,20 @@ use service::clients::directory::DirectoryEntry;
 use crate::submission_entries::rules::Totals;
 use crate::weeks::rules::{Status, SubmissionId};
 
-/// What has become of a member's week.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    /// Never submitted.
-    None,
-    /// It waits for a decision.
-    Submitted,
-    /// It was accepted.
-    Approved,
-    /// It was sent back.
-    Rejected,
-    /// It was taken back, or its approval was.
-    Reverted,
+contract::words! {
+    /// What has become of a member's week.
+    pub enum State {
+        /// Never submitted.
+        None = "none",
+        /// It waits for a decision.
+        Submitted = "submitted",
+        /// It was accepted.
+        Approved = "approved",
+        /// It was sent back.
+        Rejected = "rejected",
+        /// It was taken back, or its approval was.
+        Reverted = "reverted",
+    }
 }
 
 impl State {

@@ -14,32 +14,13 @@ const MAX_CODE: usize = 20;
 /// Longest name.
 const MAX_NAME: usize = 100;
 
-/// Whether time may be recorded against a project.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    /// It may.
-    Active,
-    /// What is recorded stays; nothing new.
-    Inactive,
-}
-
-impl Status {
-    const WORDS: &[(&str, Self)] = &[("active", Self::Active), ("inactive", Self::Inactive)];
-
-    /// The status that a stored word means.
-    #[must_use]
-    pub fn of_word(word: &str) -> Option<Self> {
-        Self::WORDS.iter().find(|(known, _)| *known == word).map(|(_, status)| *status)
-    }
-
-    /// The word that is stored and sent.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Inactive => "inactive",
-        }
+contract::words! {
+    /// Whether time may be recorded against a project.
+    pub enum Status {
+        /// It may.
+        Active = "active",
+        /// What is recorded stays; nothing new.
+        Inactive = "inactive",
     }
 }
 
@@ -54,6 +35,14 @@ pub struct Project {
     /// What a client may change.
     #[serde(flatten)]
     pub content: ProjectContent,
+}
+
+impl Project {
+    /// The subject of its audit rows.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        format!("project:{}", self.id)
+    }
 }
 
 /// The part of a project that clients write.

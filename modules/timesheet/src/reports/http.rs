@@ -11,14 +11,14 @@ use http::{HeaderMap, HeaderValue};
 use serde::Serialize;
 use serde_json::json;
 use service::clients::org::Wanted;
-use service::{ApiError, CompanyCall, Data, Permit, Query};
+use service::{ApiError, Data, Permit, Query};
 
 use super::csv::File;
 use super::rules::{Asked, MAX_FILE_ROWS, ReportRow, SumRow, named, wants_file};
 use super::store;
-use crate::refusal::broken;
+use crate::App;
 use crate::submission_entries::rules::Totals;
-use crate::{App, features};
+use service::refusal::broken;
 
 /// Most members that org tells about at once.
 const NAMES_AT_ONCE: usize = 200;
@@ -33,11 +33,11 @@ struct Report {
 
 pub(crate) async fn hours(
     State(app): State<App>,
-    call: CompanyCall,
+    permit: Permit,
     query: Query,
     headers: HeaderMap,
 ) -> Response {
-    let mut response = report(&app, &call, &query, &headers).await.into_response();
+    let mut response = report(&app, &permit, &query, &headers).await.into_response();
     // The refusal of a file that is too long depends on it too: a cache must not give one form for the other.
     response.headers_mut().append(VARY, HeaderValue::from_static("accept"));
     response
@@ -45,22 +45,21 @@ pub(crate) async fn hours(
 
 async fn report(
     app: &App,
-    call: &CompanyCall,
+    permit: &Permit,
     query: &Query,
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
-    let permit = call.permit(&app.permits, &features::REPORTS_READ).await?;
     let (asked, page) = service::query::both(Asked::of(query), query.page())?;
     if wants_file(headers) {
-        return Ok(file(app, &permit, &asked).await?.into_response());
+        return Ok(file(app, permit, &asked).await?.into_response());
     }
-    let mut found = store::sums(&app.core.pool, &permit, &asked, page.limit(), page.offset()).await?;
+    let mut found = store::sums(&app.core.pool, permit, &asked, page.limit(), page.offset()).await?;
     if found.rows.is_empty() && page.offset() > 0 {
         // A page past the end does not tell the length and the sums.
-        let first = store::sums(&app.core.pool, &permit, &asked, 1, 0).await?;
+        let first = store::sums(&app.core.pool, permit, &asked, 1, 0).await?;
         found = store::Found { rows: Vec::new(), ..first };
     }
-    let items = with_names(app, &permit, found.rows).await?;
+    let items = with_names(app, permit, found.rows).await?;
     Ok(Data(Report { page: Page::new(page, items, found.total), totals: found.totals }).into_response())
 }
 

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use contract::Day;
 use contract::id::MemberId;
 use http::HeaderMap;
 use http::header::ACCEPT;
 use serde::Serialize;
 use service::{ApiError, Query};
 
-use crate::entries::rules::HourSum;
+use crate::entries::rules::{EntryStatus, HourSum};
 use crate::projects::rules::ProjectId;
 use crate::submission_entries::rules::Totals;
-use crate::weeks::rules::Day;
 
 /// Most days of a report: a leap year.
 pub const MAX_DAYS: i64 = 366;
@@ -42,8 +42,6 @@ pub struct Asked {
     pub statuses: Option<Vec<&'static str>>,
 }
 
-const STATUSES: [&str; 4] = ["draft", "submitted", "approved", "rejected"];
-
 impl Asked {
     /// Reads the query.
     ///
@@ -51,17 +49,11 @@ impl Asked {
     /// 400 naming every wrong value.
     pub fn of(query: &Query) -> Result<Self, ApiError> {
         let days =
-            service::query::both(day(query, "from"), day(query, "to")).and_then(|(from, to)| span(from, to));
+            service::query::both(query.day("from"), query.day("to")).and_then(|(from, to)| span(from, to));
         let words = service::query::both(grouping(query), statuses(query));
         let ((from, to), (by, statuses)) = service::query::both(days, words)?;
         Ok(Self { from, to, by, statuses })
     }
-}
-
-fn day(query: &Query, name: &str) -> Result<Day, ApiError> {
-    let wrong = |rule, message: &str| ApiError::validation_field(name, rule, message);
-    let text = query.get(name).ok_or_else(|| wrong("required", "required"))?;
-    Day::parse(text).ok_or_else(|| wrong("date", "a date, YYYY-MM-DD"))
 }
 
 fn span(from: Day, to: Day) -> Result<(Day, Day), ApiError> {
@@ -94,9 +86,9 @@ fn statuses(query: &Query) -> Result<Option<Vec<&'static str>>, ApiError> {
     let Some(text) = query.get("status").filter(|text| !text.is_empty()) else { return Ok(None) };
     let mut found = Vec::new();
     for word in text.split(',') {
-        match STATUSES.into_iter().find(|known| *known == word) {
-            Some(known) if !found.contains(&known) => found.push(known),
-            _ => return Err(wrong_list("status", &STATUSES.join(", "))),
+        match EntryStatus::of_word(word) {
+            Ok(known) if !found.contains(&known.word()) => found.push(known.word()),
+            _ => return Err(wrong_list("status", "draft, submitted, approved, rejected")),
         }
     }
     Ok(Some(found))

@@ -1,5 +1,6 @@
 //! Sums over `timesheet.entries`.
 
+use contract::Day;
 use service::{ApiError, Permit};
 use sqlx::PgPool;
 use time::Date;
@@ -9,7 +10,6 @@ use super::rules::{Asked, ShownProject, SumRow};
 use crate::entries::rules::HourSum;
 use crate::projects::rules::ProjectId;
 use crate::submission_entries::rules::Totals;
-use crate::weeks::rules::Day;
 
 /// Some rows of a report, with the size and the sums of the whole.
 #[derive(Default)]

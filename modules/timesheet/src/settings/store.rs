@@ -1,52 +1,61 @@
 //! `timesheet.settings`.
 
-use service::{ApiError, AuditedTx, Permit};
-use sqlx::PgExecutor;
+use contract::id::CompanyId;
+use service::{ApiError, CompanyTx, Permit};
+use sqlx::{PgExecutor, PgPool};
 
 use super::rules::TimeRules;
 
-/// The rules of the company, when it has changed them once.
-pub(crate) async fn find(
-    executor: impl PgExecutor<'_>,
-    permit: &Permit,
-) -> Result<Option<TimeRules>, ApiError> {
+/// The rules of the company.
+pub(super) async fn find(pool: &PgPool, permit: &Permit) -> Result<TimeRules, ApiError> {
+    rules(pool, permit.company).await
+}
+
+/// The rules of the transaction's company.
+pub(crate) async fn of(tx: &mut CompanyTx) -> Result<TimeRules, ApiError> {
+    let company = tx.company();
+    rules(tx.conn(), company).await
+}
+
+/// The defaults where the company never changed them.
+async fn rules(executor: impl PgExecutor<'_>, company: CompanyId) -> Result<TimeRules, ApiError> {
     let found = sqlx::query_as!(
         TimeRules,
         r#"SELECT enforce_billable_within_actual, allow_billable_above_eight_hours,
              allowed_previous_weeks::bigint AS "allowed_previous_weeks!",
              allowed_future_weeks::bigint AS "allowed_future_weeks!"
            FROM timesheet.settings WHERE company_id = $1"#,
-        permit.company.as_uuid()
+        company.as_uuid()
     )
     .fetch_optional(executor)
     .await?;
-    Ok(found)
+    Ok(found.unwrap_or(TimeRules::DEFAULT))
 }
 
 /// The rules of the company under a lock, so that two partial changes do not undo each other. A company without a row
 /// gets one here, which goes again when the transaction turns out to change nothing.
-pub(super) async fn lock(tx: &mut AuditedTx, permit: &Permit) -> Result<TimeRules, ApiError> {
-    ensure(tx, permit).await?;
+pub(super) async fn lock(tx: &mut CompanyTx) -> Result<TimeRules, ApiError> {
+    ensure(tx).await?;
     let locked = sqlx::query_as!(
         TimeRules,
         r#"SELECT enforce_billable_within_actual, allow_billable_above_eight_hours,
              allowed_previous_weeks::bigint AS "allowed_previous_weeks!",
              allowed_future_weeks::bigint AS "allowed_future_weeks!"
            FROM timesheet.settings WHERE company_id = $1 FOR UPDATE"#,
-        permit.company.as_uuid()
+        tx.company().as_uuid()
     )
     .fetch_one(tx.conn())
     .await?;
     Ok(locked)
 }
 
-async fn ensure(tx: &mut AuditedTx, permit: &Permit) -> Result<(), ApiError> {
+async fn ensure(tx: &mut CompanyTx) -> Result<(), ApiError> {
     let rules = TimeRules::DEFAULT;
     sqlx::query!(
         "INSERT INTO timesheet.settings(company_id, enforce_billable_within_actual,
            allow_billable_above_eight_hours, allowed_previous_weeks, allowed_future_weeks)
          VALUES ($1, $2, $3, $4::bigint, $5::bigint) ON CONFLICT (company_id) DO NOTHING",
-        permit.company.as_uuid(),
+        tx.company().as_uuid(),
         rules.enforce_billable_within_actual,
         rules.allow_billable_above_eight_hours,
         rules.allowed_previous_weeks,
@@ -58,12 +67,12 @@ async fn ensure(tx: &mut AuditedTx, permit: &Permit) -> Result<(), ApiError> {
 }
 
 /// Writes the rules of a row that [`lock`] holds.
-pub(super) async fn save(tx: &mut AuditedTx, permit: &Permit, rules: TimeRules) -> Result<(), ApiError> {
+pub(super) async fn save(tx: &mut CompanyTx, rules: TimeRules) -> Result<(), ApiError> {
     sqlx::query!(
         "UPDATE timesheet.settings SET enforce_billable_within_actual = $2, allow_billable_above_eight_hours = $3,
            allowed_previous_weeks = $4::bigint, allowed_future_weeks = $5::bigint, updated_at = now()
          WHERE company_id = $1",
-        permit.company.as_uuid(),
+        tx.company().as_uuid(),
         rules.enforce_billable_within_actual,
         rules.allow_billable_above_eight_hours,
         rules.allowed_previous_weeks,

@@ -1,10 +1,10 @@
 //! What a held entry is.
 
+use contract::Day;
 use serde::Serialize;
 
 use crate::entries::rules::{HourSum, Hours};
 use crate::projects::rules::ProjectId;
-use crate::weeks::rules::Day;
 
 /// An entry as it was when its week was submitted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -1,11 +1,12 @@
 //! `timesheet.submission_entries`.
 
+use contract::Day;
 use service::{ApiError, Permit};
 use sqlx::PgPool;
 
 use super::rules::HeldEntry;
 use crate::entries::rules::Hours;
-use crate::weeks::rules::{Day, SubmissionId};
+use crate::weeks::rules::SubmissionId;
 
 /// What a submission of the company held, by day and project code.
 pub(super) async fn list(

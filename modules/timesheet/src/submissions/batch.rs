@@ -8,18 +8,18 @@ use contract::fields::{Fields, FromBody};
 use contract::id::parse_uuid;
 use serde::Serialize;
 use serde_json::Value;
-use service::{ApiError, CompanyCall, Data, RawBody};
+use service::{ApiError, Body, Data, Permit};
 
 use super::decide::{Decider, Of, moved};
 use super::rules::{Move, Shown};
+use crate::App;
 use crate::weeks::rules::SubmissionId;
-use crate::{App, features};
 
 /// Most submissions at once: a page of the list.
 const MAX_IDS: usize = 100;
 
 /// The body of a batch.
-struct BatchBody(Vec<SubmissionId>);
+pub(crate) struct BatchBody(Vec<SubmissionId>);
 
 impl FromBody for BatchBody {
     fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
@@ -60,15 +60,13 @@ struct Outcome {
 
 pub(crate) async fn approve(
     State(app): State<App>,
-    call: CompanyCall,
-    body: RawBody,
+    permit: Permit,
+    Body(BatchBody(ids)): Body<BatchBody>,
 ) -> Result<Data<Batch>, ApiError> {
-    let permit = call.permit(&app.permits, &features::DECIDE).await?;
-    let BatchBody(ids) = body.parse()?;
     let mut decider = Decider::of(&app, &permit, Of::Many).await?;
     let mut items = Vec::with_capacity(ids.len());
     for id in ids {
-        match moved(&app, &call, &permit, &mut decider, id, &Move::Approve).await {
+        match moved(&app, &permit, &mut decider, id, &Move::Approve).await {
             // What cannot answer now cannot for the rest either.
             Err(error) if error.parts().status.is_server_error() => return Err(error),
             done => items.push(outcome(id, done)),

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use contract::id::MemberId;
-use service::{ApiError, AuditedTx, Permit};
+use service::{ApiError, CompanyTx};
 use time::Date;
 use uuid::Uuid;
 
@@ -15,20 +15,14 @@ pub(super) const NOBODY: Uuid = Uuid::nil();
 pub(super) const ANYBODY: Uuid = Uuid::max();
 
 /// One more submission of this week names this approver.
-pub(super) async fn add(
-    tx: &mut AuditedTx,
-    permit: &Permit,
-    approver: Option<MemberId>,
-    week: Date,
-) -> Result<(), ApiError> {
-    change(tx, permit, approver.map_or(NOBODY, MemberId::as_uuid), week, 1).await?;
-    change(tx, permit, ANYBODY, week, 1).await
+pub(super) async fn add(tx: &mut CompanyTx, approver: Option<MemberId>, week: Date) -> Result<(), ApiError> {
+    change(tx, approver.map_or(NOBODY, MemberId::as_uuid), week, 1).await?;
+    change(tx, ANYBODY, week, 1).await
 }
 
 /// Submissions of these weeks that named these approvers name another one.
 pub(crate) async fn shift(
-    tx: &mut AuditedTx,
-    permit: &Permit,
+    tx: &mut CompanyTx,
     from: &[(Option<MemberId>, Date)],
     to: MemberId,
 ) -> Result<(), ApiError> {
@@ -38,24 +32,18 @@ pub(crate) async fn shift(
         *changes.entry((to.as_uuid(), *week)).or_default() += 1;
     }
     for ((approver, week), by) in changes {
-        change(tx, permit, approver, week, by).await?;
+        change(tx, approver, week, by).await?;
     }
     Ok(())
 }
 
-async fn change(
-    tx: &mut AuditedTx,
-    permit: &Permit,
-    approver: Uuid,
-    week: Date,
-    by: i64,
-) -> Result<(), ApiError> {
+async fn change(tx: &mut CompanyTx, approver: Uuid, week: Date, by: i64) -> Result<(), ApiError> {
     // The row of a submission that is there was made with it, so only one more can find none.
     sqlx::query!(
         "INSERT INTO timesheet.submission_weeks AS c(company_id, approver_member_id, week_start, submissions)
          VALUES ($1, $2, $3, greatest($4::bigint, 0))
          ON CONFLICT (company_id, approver_member_id, week_start) DO UPDATE SET submissions = c.submissions + $4",
-        permit.company.as_uuid(),
+        tx.company().as_uuid(),
         approver,
         week,
         by

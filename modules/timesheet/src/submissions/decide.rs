@@ -4,13 +4,13 @@
 use axum::extract::State;
 use contract::fields::{Fields, FromBody, Text};
 use serde_json::json;
-use service::{ApiError, AuditEvent, CompanyCall, Data, Feature, Permit, RawBody, contention};
+use service::{ApiError, Body, Data, Permit, contention};
 
 use super::http::member_if_any;
 use super::rules::{Move, Shown, Submission, Who};
 use super::store;
 use crate::weeks::rules::SubmissionId;
-use crate::{App, features};
+use crate::{App, operations};
 
 /// Longest reason of a rejection.
 const MAX_REASON: usize = 2_000;
@@ -18,7 +18,7 @@ const MAX_REASON: usize = 2_000;
 const MAX_ATTEMPTS: usize = 4;
 
 /// The body of a rejection.
-struct RejectBody(String);
+pub(crate) struct RejectBody(String);
 
 impl FromBody for RejectBody {
     fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
@@ -26,42 +26,25 @@ impl FromBody for RejectBody {
     }
 }
 
-pub(crate) async fn approve(State(app): State<App>, call: CompanyCall) -> Result<Data<Shown>, ApiError> {
-    let id = call.path.id("submissionId")?;
-    let permit = allowed(&app, &call, &features::DECIDE).await?;
-    decided(&app, &call, &permit, id, Move::Approve).await
+pub(crate) async fn approve(State(app): State<App>, permit: Permit) -> Result<Data<Shown>, ApiError> {
+    decided(&app, &permit, Move::Approve).await
 }
 
-pub(crate) async fn revert(State(app): State<App>, call: CompanyCall) -> Result<Data<Shown>, ApiError> {
-    let id = call.path.id("submissionId")?;
-    let permit = allowed(&app, &call, &features::REVERT).await?;
-    decided(&app, &call, &permit, id, Move::Revert).await
+pub(crate) async fn revert(State(app): State<App>, permit: Permit) -> Result<Data<Shown>, ApiError> {
+    decided(&app, &permit, Move::Revert).await
 }
 
 pub(crate) async fn reject(
     State(app): State<App>,
-    call: CompanyCall,
-    body: RawBody,
+    permit: Permit,
+    Body(RejectBody(reason)): Body<RejectBody>,
 ) -> Result<Data<Shown>, ApiError> {
-    let id = call.path.id("submissionId")?;
-    let permit = allowed(&app, &call, &features::DECIDE).await?;
-    let RejectBody(reason) = body.parse()?;
-    decided(&app, &call, &permit, id, Move::Reject(reason)).await
+    decided(&app, &permit, Move::Reject(reason)).await
 }
 
-async fn allowed(app: &App, call: &CompanyCall, feature: &Feature) -> Result<Permit, ApiError> {
-    call.permit(&app.permits, feature).await
-}
-
-async fn decided(
-    app: &App,
-    call: &CompanyCall,
-    permit: &Permit,
-    id: SubmissionId,
-    step: Move,
-) -> Result<Data<Shown>, ApiError> {
+async fn decided(app: &App, permit: &Permit, step: Move) -> Result<Data<Shown>, ApiError> {
     let mut decider = Decider::of(app, permit, Of::One).await?;
-    moved(app, call, permit, &mut decider, id, &step).await.map(Data)
+    moved(app, permit, &mut decider, permit.path.id("submissionId")?, &step).await.map(Data)
 }
 
 /// A caller who moves submissions.
@@ -88,12 +71,12 @@ impl Decider {
     }
 
     /// The caller before this submission. Only where the answer depends on it is the second decision asked.
-    async fn before(&mut self, app: &App, call: &CompanyCall, found: &Submission) -> Result<&Who, ApiError> {
+    async fn before(&mut self, app: &App, permit: &Permit, found: &Submission) -> Result<&Who, ApiError> {
         if found.needs_authority(&self.who) {
             let authority = match (self.authority, self.of) {
                 (Some(known), _) => known,
-                (None, Of::One) => call.allows(&app.permits, &features::DECIDE_ANY).await?,
-                (None, Of::Many) => call.holds(&app.permits, &features::DECIDE_ANY).await?,
+                (None, Of::One) => app.permits.allows(permit, &operations::DECIDE_ANY).await?,
+                (None, Of::Many) => app.permits.probe(permit, &operations::DECIDE_ANY).await?,
             };
             self.authority = Some(authority);
         }
@@ -105,7 +88,6 @@ impl Decider {
 /// The submission after the move, as the caller sees it.
 pub(super) async fn moved(
     app: &App,
-    call: &CompanyCall,
     permit: &Permit,
     decider: &mut Decider,
     id: SubmissionId,
@@ -114,7 +96,7 @@ pub(super) async fn moved(
     for _ in 0..MAX_ATTEMPTS {
         let found = store::find(&app.core.pool, permit, id).await?;
         let found = found.ok_or(ApiError::NotFound("submission".into()))?;
-        let who = decider.before(app, call, &found).await?;
+        let who = decider.before(app, permit, &found).await?;
         found.judge(step, who)?;
         // A batch moves many, each in a transaction of its own.
         if let Some(after) = contention::retried(|| written(app, permit, &found, step, who)).await? {
@@ -132,26 +114,17 @@ async fn written(
     step: &Move,
     who: &Who,
 ) -> Result<Option<Submission>, ApiError> {
-    let mut tx = app.core.begin(&permit.subject, &permit.correlation).await?;
+    let mut tx = permit.begin(&app.core).await?;
     let by_assignment = before.is_assigned_to(who).then_some(who.member).flatten();
-    let Some(after) = store::settle(&mut tx, permit, before, step, by_assignment).await? else {
+    let Some(after) = store::settle(&mut tx, before, step, by_assignment).await? else {
         tx.unchanged().await?;
         return Ok(None);
     };
-    tx.commit(&event(permit, before, step)).await?;
-    Ok(Some(after))
-}
-
-fn event(permit: &Permit, before: &Submission, step: &Move) -> AuditEvent {
     let (action, payload) = match step {
         Move::Approve => ("submission.approved", json!({})),
         Move::Reject(reason) => ("submission.rejected", json!({ "reason": reason })),
         Move::Revert => ("submission.reverted", json!({ "fromStatus": before.status })),
     };
-    AuditEvent {
-        company: Some(permit.company),
-        action,
-        subject: format!("submission:{}", before.id),
-        payload,
-    }
+    tx.commit(action, format!("submission:{}", before.id), payload).await?;
+    Ok(Some(after))
 }

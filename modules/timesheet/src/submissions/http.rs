@@ -6,35 +6,30 @@ use contract::page::Page;
 use http::HeaderMap;
 use serde_json::json;
 use service::idempotency::{self, Done, Key, Once};
-use service::{ApiError, AuditEvent, AuditedTx, CompanyCall, Data, Permit, Query, RawBody};
+use service::refusal::conflict;
+use service::{ApiError, CompanyTx, Data, Permit, Query, RawBody};
 
 use super::rules::{Shown, Submission, SubmitBody, View, Who};
 use super::{list as pages, store};
 use crate::entries::rules::check_week;
-use crate::refusal::conflict;
-use crate::settings::rules::TimeRules;
 use crate::weeks::rules::{Current, Status, Week, Window};
-use crate::{App, entries, features, member_approvers, settings, weeks};
+use crate::{App, entries, member_approvers, operations, settings, weeks};
 
 /// Names the operation in stored answers.
 const SUBMIT: &str = "submitWeek";
 
 pub(crate) async fn list(
     State(app): State<App>,
-    call: CompanyCall,
+    permit: Permit,
     query: Query,
 ) -> Result<Data<Page<Shown>>, ApiError> {
-    // The view decides which decision is asked; what is wrong with it is told after a decision, as ever.
-    let whole = query.get("view") == Some("all");
-    let feature = if whole { &features::SUBMISSIONS_READ_ALL } else { &features::SUBMISSIONS_READ };
-    let permit = call.permit(&app.permits, feature).await?;
     let (view, page) = service::query::both(query.word("view", View::WORDS, View::Mine), query.page())?;
     let member = match view {
         View::All => member_if_any(&app, &permit).await?,
         View::Mine | View::Approvals => Some(own_member(&app, &permit).await?),
     };
     // Nobody decides his own weeks, so for a list of them nothing further is asked.
-    let approver = view != View::Mine && call.holds(&app.permits, &features::DECIDE_ANY).await?;
+    let approver = view != View::Mine && app.permits.probe(&permit, &operations::DECIDE_ANY).await?;
     let who = Who { subject: permit.subject.clone(), member, approver };
     let found = pages::page(&app.core.pool, &permit, view, &who, page).await?;
     let items = found.items.into_iter().map(|submission| submission.shown_to(&who)).collect();
@@ -42,29 +37,28 @@ pub(crate) async fn list(
 }
 
 async fn own_member(app: &App, permit: &Permit) -> Result<MemberId, ApiError> {
-    Ok(app.org.member_context(permit.company, &permit.subject, &permit.correlation).await?.member)
+    Ok(app.org.member_context(permit).await?.member)
 }
 
 pub(crate) async fn member_if_any(app: &App, permit: &Permit) -> Result<Option<MemberId>, ApiError> {
-    let found = app.org.member_context_if_any(permit.company, &permit.subject, &permit.correlation).await?;
+    let found = app.org.member_context_if_any(permit).await?;
     Ok(found.map(|context| context.member))
 }
 
 pub(crate) async fn submit(
     State(app): State<App>,
-    call: CompanyCall,
+    permit: Permit,
     headers: HeaderMap,
     body: RawBody,
 ) -> Result<Once<Shown>, ApiError> {
-    let permit = call.permit(&app.permits, &features::SUBMIT).await?;
     let key = Key::of(&headers)?;
     let SubmitBody { week } = body.parse()?;
     let member = own_member(&app, &permit).await?;
     let attempt = key.map(|key| key.attempt(permit.company, SUBMIT, &[], &json!({ "weekStart": week })));
-    let tx = app.core.begin(&permit.subject, &permit.correlation).await?;
+    let tx = permit.begin(&app.core).await?;
     idempotency::once(tx, attempt.as_ref(), async |tx| {
         let made = submitted(tx, &app, &permit, member, week).await?;
-        let event = event(&permit, &made);
+        let event = tx.event("submission.submitted", format!("submission:{}", made.id), made.told());
         let who = Who { subject: permit.subject.clone(), member: Some(member), approver: false };
         let answer = made.shown_to(&who);
         Ok(Done { resource: Some(answer.submission.id.as_uuid()), answer, event })
@@ -74,24 +68,21 @@ pub(crate) async fn submit(
 
 /// The next version of the week, once its state and its hours allow it.
 async fn submitted(
-    tx: &mut AuditedTx,
+    tx: &mut CompanyTx,
     app: &App,
     permit: &Permit,
     member: MemberId,
     week: Week,
 ) -> Result<Submission, ApiError> {
-    let approver = member_approvers::store::approver_of(tx, permit, member).await?;
-    weeks::store::lock(tx, permit, member, week).await?;
-    let current = weeks::store::current(tx, permit, member, week).await?;
+    let approver = member_approvers::store::approver_of(tx, member).await?;
+    weeks::store::lock(tx, member, week).await?;
+    let current = weeks::store::current(tx, member, week).await?;
     let before = current.map(superseded).transpose()?;
-    let rules = settings::store::find(tx.conn(), permit).await?.unwrap_or(TimeRules::DEFAULT);
+    let rules = settings::store::of(tx).await?;
     Window::at(app.core.clock.now(), &rules).admit(week, current)?;
-    check_week(
-        entries::store::of_week(tx, permit, member, week).await?.iter().map(|(_, entry)| entry),
-        &rules,
-    )?;
+    check_week(entries::store::of_week(tx, member, week).await?.iter().map(|(_, entry)| entry), &rules)?;
     let made = Submission::next(permit, member, week, before, approver);
-    store::add(tx, permit, &made).await?;
+    store::add(tx, &made).await?;
     Ok(made)
 }
 
@@ -102,17 +93,5 @@ fn superseded(current: Current) -> Result<Current, ApiError> {
         Status::Rejected | Status::Reverted => Ok(current),
         Status::Submitted => Err(conflict("SUBMISSION_PENDING", "the week waits for a decision", details)),
         Status::Approved => Err(conflict("SUBMISSION_APPROVED", "the week is approved", details)),
-    }
-}
-
-fn event(permit: &Permit, made: &Submission) -> AuditEvent {
-    AuditEvent {
-        company: Some(permit.company),
-        action: "submission.submitted",
-        subject: format!("submission:{}", made.id),
-        payload: json!({
-            "memberId": made.member_id, "weekStart": made.week_start, "versionNumber": made.version_number,
-            "supersedesId": made.supersedes_id, "assignedApproverMemberId": made.assigned_approver_member_id,
-        }),
     }
 }

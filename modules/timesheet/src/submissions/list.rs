@@ -15,7 +15,7 @@ use super::store::Row;
 /// the week that the page begins in and how many of its submissions stand before the page. Rows are looked up one by one however long the page might be: a plan for
 /// any page must not read the table whole.
 macro_rules! page_of {
-    ($pool:expr, $permit:expr, $page:expr, $ids:literal, $weeks:literal $(, $value:expr)*) => {
+    ($pool:expr, $permit:expr, $limit:expr, $offset:expr, $ids:literal, $weeks:literal $(, $value:expr)*) => {
         sqlx::query_as!(
             Row,
             r#"WITH weeks AS (SELECT week_start, sum(n) AS n FROM ("# + $weeks + r#") AS counted GROUP BY week_start),
@@ -32,8 +32,8 @@ macro_rules! page_of {
                CROSS JOIN LATERAL (SELECT * FROM timesheet.submissions WHERE id = page.id OFFSET 0) AS s
                ORDER BY s.week_start DESC, s.member_id, s.version_number DESC"#,
             $permit.company.as_uuid(),
-            $page.limit(),
-            $page.offset()
+            $limit,
+            $offset
             $(, $value)*
         )
         .fetch_all($pool)
@@ -49,31 +49,25 @@ pub(super) async fn page(
     who: &Who,
     page: PageRequest,
 ) -> Result<Page<Submission>, ApiError> {
-    let rows = rows(pool, permit, view, who, page).await?;
-    let total = match rows.first() {
-        Some(row) => row.total,
-        // A page past the end does not tell the length of the list.
-        None => self::rows(pool, permit, view, who, FIRST).await?.first().map_or(0, |row| row.total),
-    };
-    let items = rows.into_iter().map(|row| row.submission(permit.company));
-    Ok(Page::new(page, items.collect::<Result<_, _>>()?, total))
+    let rows = |limit, offset| rows(pool, permit, view, who, limit, offset);
+    service::page::load(page, rows, |row| row.total, |row| row.submission(permit.company)).await
 }
-
-const FIRST: PageRequest = PageRequest { page: 1, page_size: 1 };
 
 async fn rows(
     pool: &PgPool,
     permit: &Permit,
     view: View,
     who: &Who,
-    page: PageRequest,
-) -> Result<Vec<Row>, ApiError> {
+    limit: i64,
+    offset: i64,
+) -> sqlx::Result<Vec<Row>> {
     let member = who.member.map(contract::id::MemberId::as_uuid);
     let rows = match view {
         View::Mine => page_of!(
             pool,
             permit,
-            page,
+            limit,
+            offset,
             "SELECT id, week_start, member_id, version_number FROM timesheet.submissions
              WHERE company_id = $1 AND member_id = $4 AND week_start <= (SELECT week_start FROM first)",
             "SELECT week_start, 1 AS n FROM timesheet.submissions WHERE company_id = $1 AND member_id = $4",
@@ -83,7 +77,8 @@ async fn rows(
         View::Approvals if !who.approver => page_of!(
             pool,
             permit,
-            page,
+            limit,
+            offset,
             "SELECT id, week_start, member_id, version_number FROM timesheet.submissions
              WHERE company_id = $1 AND assigned_approver_member_id = $4
                AND week_start <= (SELECT week_start FROM first)",
@@ -94,7 +89,8 @@ async fn rows(
         View::Approvals => page_of!(
             pool,
             permit,
-            page,
+            limit,
+            offset,
             "SELECT id, week_start, member_id, version_number FROM (
                (SELECT id, week_start, member_id, version_number FROM timesheet.submissions
                 WHERE company_id = $1 AND assigned_approver_member_id = $4
@@ -118,7 +114,8 @@ async fn rows(
         View::All => page_of!(
             pool,
             permit,
-            page,
+            limit,
+            offset,
             "SELECT id, week_start, member_id, version_number FROM timesheet.submissions
              WHERE company_id = $1 AND week_start <= (SELECT week_start FROM first)",
             "SELECT week_start, submissions AS n FROM timesheet.submission_weeks

@@ -4,11 +4,11 @@ use contract::Subject;
 use contract::fields::{Fields, FromBody};
 use contract::id::{CompanyId, MemberId};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use service::{ApiError, Permit};
 
-use crate::refusal::{conflict, not_yours};
 use crate::weeks::rules::{Current, Status, SubmissionId, Week, week};
+use service::refusal::{conflict, not_yours};
 
 /// One version of a week's submission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -96,6 +96,15 @@ impl Submission {
             reject_reason: None,
             submitted_by: permit.subject.as_str().to_owned(),
         }
+    }
+
+    /// What the audit row tells of a new version.
+    #[must_use]
+    pub fn told(&self) -> Value {
+        json!({
+            "memberId": self.member_id, "weekStart": self.week_start, "versionNumber": self.version_number,
+            "supersedesId": self.supersedes_id, "assignedApproverMemberId": self.assigned_approver_member_id,
+        })
     }
 
     /// The submission as `who` sees it.
@@ -196,21 +205,16 @@ impl Submission {
     }
 }
 
-/// Which submissions a caller wants to see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum View {
-    /// The caller's.
-    Mine,
-    /// Those that the caller is to decide.
-    Approvals,
-    /// The company's.
-    All,
-}
-
-impl View {
-    /// The words of the query.
-    pub const WORDS: &[(&str, Self)] =
-        &[("mine", Self::Mine), ("approvals", Self::Approvals), ("all", Self::All)];
+contract::words! {
+    /// Which submissions a caller wants to see.
+    pub enum View {
+        /// The caller's.
+        Mine = "mine",
+        /// Those that the caller is to decide.
+        Approvals = "approvals",
+        /// The company's.
+        All = "all",
+    }
 }
 
 /// The body of a submission.

@@ -3,15 +3,15 @@
 use contract::id::{CompanyId, MemberId};
 use serde_json::Value;
 use service::db::on_constraint;
-use service::{ApiError, AuditedTx, Permit};
+use service::{ApiError, CompanyTx, Permit};
 use sqlx::PgPool;
 use time::Date;
 use uuid::Uuid;
 
 use super::counts;
 use super::rules::{Move, Submission};
-use crate::refusal::conflict;
 use crate::weeks::rules::{Status, SubmissionId, Week};
+use service::refusal::conflict;
 
 pub(super) struct Row {
     pub(super) id: Uuid,
@@ -69,8 +69,7 @@ pub(crate) async fn find(
 /// Moves a current submission on from the status that was judged; `None` when it is not so any more, or when the
 /// caller moved it as the assigned approver and is that no more.
 pub(super) async fn settle(
-    tx: &mut AuditedTx,
-    permit: &Permit,
+    tx: &mut CompanyTx,
     before: &Submission,
     step: &Move,
     by_assignment: Option<MemberId>,
@@ -88,30 +87,30 @@ pub(super) async fn settle(
              AND ($7::uuid IS NULL OR assigned_approver_member_id = $7)
            RETURNING id, member_id, week_start, version_number, root_id, supersedes_id, is_current, status,
              assigned_approver_member_id, reject_reason, submitted_by, 1::bigint AS "total!""#,
-        permit.company.as_uuid(),
+        tx.company().as_uuid(),
         before.id.as_uuid(),
         before.status.word(),
         to.word(),
         reason,
-        permit.subject.as_str(),
+        tx.actor(),
         by_assignment.map(MemberId::as_uuid)
     )
     .fetch_optional(tx.conn())
     .await?;
-    row.map(|row| row.submission(permit.company)).transpose()
+    row.map(|row| row.submission(tx.company())).transpose()
 }
 
 /// Adds a version of a week that is locked, takes the place of the one before and keeps the week's hours.
-pub(super) async fn add(tx: &mut AuditedTx, permit: &Permit, made: &Submission) -> Result<(), ApiError> {
+pub(super) async fn add(tx: &mut CompanyTx, made: &Submission) -> Result<(), ApiError> {
     if let Some(before) = made.supersedes_id {
-        step_back(tx, permit, before).await?;
+        step_back(tx, before).await?;
     }
     sqlx::query!(
         "INSERT INTO timesheet.submissions(id, company_id, member_id, week_start, version_number, root_id,
            supersedes_id, is_current, status, assigned_approver_member_id, submitted_by)
          VALUES ($1, $2, $3, $4, $5, $6, $7, true, 'submitted', $8, $9)",
         made.id.as_uuid(),
-        permit.company.as_uuid(),
+        tx.company().as_uuid(),
         made.member_id.as_uuid(),
         made.week_start.monday(),
         made.version_number,
@@ -129,21 +128,21 @@ pub(super) async fn add(tx: &mut AuditedTx, permit: &Permit, made: &Submission) 
          SELECT $1, project_id, entry_date, real_hours, billable_hours, note FROM timesheet.entries
          WHERE company_id = $2 AND member_id = $3 AND week_start = $4",
         made.id.as_uuid(),
-        permit.company.as_uuid(),
+        tx.company().as_uuid(),
         made.member_id.as_uuid(),
         made.week_start.monday()
     )
     .execute(tx.conn())
     .await?;
-    counts::add(tx, permit, made.assigned_approver_member_id, made.week_start.monday()).await
+    counts::add(tx, made.assigned_approver_member_id, made.week_start.monday()).await
 }
 
 /// The version before is the current one no more.
-async fn step_back(tx: &mut AuditedTx, permit: &Permit, before: SubmissionId) -> Result<(), ApiError> {
+async fn step_back(tx: &mut CompanyTx, before: SubmissionId) -> Result<(), ApiError> {
     let done = sqlx::query!(
         "UPDATE timesheet.submissions SET is_current = false
          WHERE company_id = $1 AND id = $2 AND is_current AND status IN ('rejected', 'reverted')",
-        permit.company.as_uuid(),
+        tx.company().as_uuid(),
         before.as_uuid()
     )
     .execute(tx.conn())

@@ -1,70 +1,19 @@
-//! Days, weeks and the window of open weeks.
+//! Weeks and the window of open weeks.
 
-use std::fmt;
-
+use contract::Day;
 use contract::fields::Fields;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::json;
 use service::ApiError;
-use time::format_description::BorrowedFormatItem;
-use time::macros::format_description;
 use time::{Date, Duration, OffsetDateTime};
 
-use crate::refusal::broken;
 use crate::settings::rules::TimeRules;
+use service::refusal::broken;
 
-const FORM: &[BorrowedFormatItem<'static>] = format_description!("[year]-[month]-[day]");
 /// The first place on earth to begin a day is so many hours ahead of UTC.
 const AHEAD: Duration = Duration::hours(14);
 /// The last one is so many behind.
 const BEHIND: Duration = Duration::hours(12);
-
-/// A day of the calendar, `YYYY-MM-DD` on the wire, from the year 1 on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Day(Date);
-
-impl Day {
-    /// Reads a day.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        // Ten characters that begin with a digit: no sign, no year of more than four digits.
-        let plain = text.len() == 10 && text.starts_with(|first: char| first.is_ascii_digit());
-        let date = if plain { Date::parse(text, FORM).ok()? } else { return None };
-        (date.year() >= 1).then_some(Self(date))
-    }
-
-    /// The week that the day is in.
-    #[must_use]
-    pub fn week(self) -> Week {
-        let past = i64::from(self.0.weekday().number_days_from_monday());
-        // Before the first Monday there is no day: the first of January of the year 1 is one.
-        Week(Self(self.0.saturating_sub(Duration::days(past))))
-    }
-
-    /// For SQL.
-    #[must_use]
-    pub const fn date(self) -> Date {
-        self.0
-    }
-}
-
-impl From<Date> for Day {
-    fn from(date: Date) -> Self {
-        Self(date)
-    }
-}
-
-impl fmt::Display for Day {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.format(FORM).map_err(|_| fmt::Error)?)
-    }
-}
-
-impl Serialize for Day {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
 
 /// A week, named by its Monday.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -72,39 +21,48 @@ impl Serialize for Day {
 pub struct Week(Day);
 
 impl Week {
+    /// The week that a day is in.
+    #[must_use]
+    pub fn of(day: Day) -> Self {
+        let past = i64::from(day.date().weekday().number_days_from_monday());
+        // Before the first Monday there is no day: the first of January of the year 1 is one.
+        Self(day.date().saturating_sub(Duration::days(past)).into())
+    }
+
     /// The week that begins with this day; no other day than a Monday begins one.
     #[must_use]
     pub fn starting(day: Day) -> Option<Self> {
-        Some(day.week()).filter(|week| week.0 == day)
+        Some(Self::of(day)).filter(|week| week.0 == day)
+    }
+
+    /// The week that the value `name` of a request names.
+    ///
+    /// # Errors
+    /// 400 for another day than a Monday.
+    pub fn named(name: &str, day: Day) -> Result<Self, ApiError> {
+        Self::starting(day).ok_or_else(|| ApiError::validation_field(name, "monday", "a Monday"))
     }
 
     /// Its Monday, for SQL.
     #[must_use]
     pub const fn monday(self) -> Date {
-        self.0.0
+        self.0.date()
     }
 
     fn later(self, weeks: i64) -> Self {
-        Self(Day(self.0.0.saturating_add(Duration::weeks(weeks))))
+        Self(self.monday().saturating_add(Duration::weeks(weeks)).into())
     }
 }
 
 impl From<Date> for Week {
     fn from(monday: Date) -> Self {
-        Day(monday).week()
+        Self::of(monday.into())
     }
-}
-
-/// A day of a body that must be there.
-pub fn day(fields: &mut Fields<'_>, name: &str) -> Option<Day> {
-    let Some(value) = fields.raw(name) else { return fields.refuse(name, "required", "required") };
-    let Some(text) = value.as_str() else { return fields.refuse(name, "type", "a string") };
-    Day::parse(text).or_else(|| fields.refuse(name, "date", "a date, YYYY-MM-DD"))
 }
 
 /// A week's Monday of a body.
 pub fn week(fields: &mut Fields<'_>, name: &str) -> Option<Week> {
-    let day = day(fields, name)?;
+    let day = fields.day(name)?;
     Week::starting(day).or_else(|| fields.refuse(name, "monday", "a Monday"))
 }
 
@@ -119,8 +77,8 @@ impl Window {
     /// The window at a moment. The current week is every week that has begun somewhere and not ended everywhere.
     #[must_use]
     pub fn at(now: OffsetDateTime, rules: &TimeRules) -> Self {
-        let earliest = Day((now.saturating_sub(BEHIND)).date()).week();
-        let latest = Day((now.saturating_add(AHEAD)).date()).week();
+        let earliest = Week::from(now.saturating_sub(BEHIND).date());
+        let latest = Week::from(now.saturating_add(AHEAD).date());
         Self {
             first: earliest.later(-rules.allowed_previous_weeks),
             last: latest.later(rules.allowed_future_weeks),
@@ -147,49 +105,21 @@ contract::typed_id!(
     SubmissionId
 );
 
-/// What a submission has come to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    /// It waits for a decision.
-    Submitted,
-    /// It was accepted.
-    Approved,
-    /// It was sent back with a reason.
-    Rejected,
-    /// It was taken back, or its approval was.
-    Reverted,
+contract::words! {
+    /// What a submission has come to.
+    pub enum Status {
+        /// It waits for a decision.
+        Submitted = "submitted",
+        /// It was accepted.
+        Approved = "approved",
+        /// It was sent back with a reason.
+        Rejected = "rejected",
+        /// It was taken back, or its approval was.
+        Reverted = "reverted",
+    }
 }
 
 impl Status {
-    const WORDS: &[(&str, Self)] = &[
-        ("submitted", Self::Submitted),
-        ("approved", Self::Approved),
-        ("rejected", Self::Rejected),
-        ("reverted", Self::Reverted),
-    ];
-
-    /// The status that a stored word means.
-    ///
-    /// # Errors
-    /// 500: the table holds no other word.
-    pub fn of_word(word: &str) -> Result<Self, ApiError> {
-        let known = Self::WORDS.iter().find(|(known, _)| *known == word);
-        let unknown = || ApiError::internal(format!("a submission has the unknown status \"{word}\""));
-        known.map(|(_, status)| *status).ok_or_else(unknown)
-    }
-
-    /// The word that is stored and sent.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Submitted => "submitted",
-            Self::Approved => "approved",
-            Self::Rejected => "rejected",
-            Self::Reverted => "reverted",
-        }
-    }
-
     /// Whether hours of the week may not change.
     #[must_use]
     pub const fn locks(self) -> bool {
@@ -217,26 +147,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_is_ten_characters_of_the_calendar() {
-        assert_eq!(Day::parse("2024-02-29"), Some(Day(date!(2024 - 02 - 29))));
-        assert_eq!(Day::parse("0001-01-01").map(|day| day.to_string()), Some("0001-01-01".to_owned()));
-        for bad in [
-            "",
-            "2026-11-31",
-            "2025-02-29",
-            "2026-1-1",
-            "+2026-11-1",
-            "-026-11-16",
-            "0000-12-31",
-            "2026-11-16T00:00:00Z",
-            "16.11.2026",
-            "2026/11/16",
-        ] {
-            assert_eq!(Day::parse(bad), None, "{bad}");
-        }
-    }
-
-    #[test]
     fn a_week_is_named_by_its_monday_in_every_year() {
         for (day, monday) in [
             (date!(2026 - 11 - 22), date!(2026 - 11 - 16)),
@@ -249,8 +159,8 @@ mod tests {
             (date!(0001 - 01 - 07), date!(0001 - 01 - 01)),
             (date!(9999 - 12 - 31), date!(9999 - 12 - 27)),
         ] {
-            assert_eq!(Day(day).week().monday(), monday, "{day}");
-            assert_eq!(Week::starting(Day(day)).is_some(), day == monday);
+            assert_eq!(Week::from(day).monday(), monday, "{day}");
+            assert_eq!(Week::starting(day.into()).is_some(), day == monday);
         }
     }
 
@@ -279,7 +189,7 @@ mod tests {
     #[test]
     fn p10_a_week_that_was_handed_back_is_open_on_the_past_side_only() {
         let window = Window::at(datetime!(2026-11-18 12:00 UTC), &TimeRules::DEFAULT);
-        let week = |date: Date| Day(date).week();
+        let week = Week::from;
         let current = |status| {
             let id = SubmissionId::mint();
             Some(Current { id, status, version: 1, root: id })

@@ -2,21 +2,16 @@
 //! submission takes the lock first and reads afterwards, so an entry is either in a submission or refused.
 
 use contract::id::MemberId;
-use service::{ApiError, AuditedTx, Permit};
+use service::{ApiError, CompanyTx};
 
 use super::rules::{Current, Status, Week};
 
 /// Holds the week until the transaction ends.
-pub(crate) async fn lock(
-    tx: &mut AuditedTx,
-    permit: &Permit,
-    member: MemberId,
-    week: Week,
-) -> Result<(), ApiError> {
+pub(crate) async fn lock(tx: &mut CompanyTx, member: MemberId, week: Week) -> Result<(), ApiError> {
     sqlx::query!(
         "INSERT INTO timesheet.member_weeks(company_id, member_id, week_start) VALUES ($1, $2, $3)
          ON CONFLICT DO NOTHING",
-        permit.company.as_uuid(),
+        tx.company().as_uuid(),
         member.as_uuid(),
         week.monday()
     )
@@ -25,7 +20,7 @@ pub(crate) async fn lock(
     sqlx::query!(
         "SELECT week_start FROM timesheet.member_weeks
          WHERE company_id = $1 AND member_id = $2 AND week_start = $3 FOR UPDATE",
-        permit.company.as_uuid(),
+        tx.company().as_uuid(),
         member.as_uuid(),
         week.monday()
     )
@@ -36,15 +31,14 @@ pub(crate) async fn lock(
 
 /// The current submission of a week that [`lock`] holds.
 pub(crate) async fn current(
-    tx: &mut AuditedTx,
-    permit: &Permit,
+    tx: &mut CompanyTx,
     member: MemberId,
     week: Week,
 ) -> Result<Option<Current>, ApiError> {
     let row = sqlx::query!(
         "SELECT id, status, version_number, root_id FROM timesheet.submissions
          WHERE company_id = $1 AND member_id = $2 AND week_start = $3 AND is_current",
-        permit.company.as_uuid(),
+        tx.company().as_uuid(),
         member.as_uuid(),
         week.monday()
     )

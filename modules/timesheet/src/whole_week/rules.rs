@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use contract::FieldProblem;
 use contract::fields::{Fields, FromBody};
+use contract::{Day, FieldProblem};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use service::{ApiError, changes};
@@ -13,7 +13,7 @@ use crate::entries::rules::{
 };
 use crate::projects::rules::{ProjectId, Status as ProjectStatus};
 use crate::settings::rules::TimeRules;
-use crate::weeks::rules::{Day, Week, week};
+use crate::weeks::rules::{Week, week};
 
 /// Most rows of a week: fifty projects on each of its days, more than anybody works on.
 pub const MAX_ROWS: usize = 350;
@@ -34,7 +34,7 @@ impl FromBody for WeekBody {
         let (week, rows) = (week?, rows?);
         let mut seen = BTreeSet::new();
         for (index, row) in rows.iter().enumerate() {
-            if row.day.week() != week {
+            if Week::of(row.day) != week {
                 fields.refuse::<()>(&format!("entries[{index}].entryDate"), "week", "a day of the week");
             }
             if !seen.insert((row.day, row.project)) {

@@ -1,11 +1,12 @@
-//! The module's own refusals: each carries a stable word for programs.
+//! Refusals that the rules of a module make: each carries a stable word for programs.
 
 use std::borrow::Cow;
 
 use contract::FieldProblem;
 use contract::envelope::code;
 use serde_json::{Value, json};
-use service::ApiError;
+
+use crate::ApiError;
 
 /// A business rule that a request breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,16 +44,17 @@ impl From<Broken> for ApiError {
 }
 
 /// 422 `VALIDATION_FAILED`: the rule `reason` is broken; `details` is an object that says more.
-pub(crate) fn broken(reason: &'static str, message: &'static str, details: Value) -> ApiError {
+#[must_use]
+pub fn broken(reason: &'static str, message: &'static str, details: Value) -> ApiError {
     Broken::new(reason, message, details).into()
 }
 
 /// 422 `VALIDATION_FAILED` with a report of every broken rule; `details.reason` is the first one's word.
-pub(crate) fn all_broken(problems: &[FieldProblem]) -> ApiError {
+#[must_use]
+pub fn all_broken(message: impl Into<Cow<'static, str>>, problems: &[FieldProblem]) -> ApiError {
     let reason = problems.first().map_or_else(|| "".into(), |problem| problem.rule.clone());
     let fields = contract::envelope::field_details(problems);
-    let message: Cow<'static, str> = "rows of the week break rules".into();
-    ApiError::Unprocessable { message, details: with_reason(fields, &reason) }
+    ApiError::Unprocessable { message: message.into(), details: with_reason(fields, &reason) }
 }
 
 fn with_reason(details: Value, reason: &str) -> Value {
@@ -67,12 +69,14 @@ fn with_reason(details: Value, reason: &str) -> Value {
 }
 
 /// 409 with the module's own code.
-pub(crate) fn conflict(code: &'static str, message: &'static str, details: Value) -> ApiError {
+#[must_use]
+pub fn conflict(code: &'static str, message: &'static str, details: Value) -> ApiError {
     ApiError::Conflict { code, message: message.into(), details }
 }
 
 /// 403 `AUTHORIZATION_DENIED`: the row is there, and it is not the caller's to move so.
-pub(crate) fn not_yours(reason: &'static str, message: &'static str) -> ApiError {
+#[must_use]
+pub fn not_yours(reason: &'static str, message: &'static str) -> ApiError {
     let details = json!({ "reason": reason });
     ApiError::Forbidden { code: code::AUTHORIZATION_DENIED, message: message.into(), details }
 }

@@ -1,0 +1,82 @@
+//! Closed lists of words: an enum whose variants have one spelling each, in the database, in JSON and in queries.
+
+/// A stored word that no variant of its list has: a bug of whoever wrote it, or a newer program's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{list} has no word \"{word}\"")]
+pub struct UnknownWord {
+    /// Name of the enum.
+    pub list: &'static str,
+    /// What was found.
+    pub word: String,
+}
+
+/// Declares an enum of words: `WORDS` for bodies and queries, `word` for SQL, `of_word` back, and `Serialize`.
+#[macro_export]
+macro_rules! words {
+    ($(#[$doc:meta])* $visibility:vis enum $name:ident {
+        $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)?
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        $visibility enum $name {
+            $($(#[$variant_doc])* $variant),+
+        }
+
+        impl $name {
+            /// Every word and what it means.
+            pub const WORDS: &'static [(&'static str, Self)] = &[$(($word, Self::$variant)),+];
+
+            /// The word that is stored and sent.
+            #[must_use]
+            pub const fn word(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word),+
+                }
+            }
+
+            /// The variant of a stored word.
+            ///
+            /// # Errors
+            /// No variant has this word.
+            pub fn of_word(word: &str) -> ::std::result::Result<Self, $crate::words::UnknownWord> {
+                let known = Self::WORDS.iter().find(|(known, _)| *known == word).map(|(_, meant)| *meant);
+                let list = ::std::stringify!($name);
+                known.ok_or_else(|| $crate::words::UnknownWord { list, word: word.to_owned() })
+            }
+        }
+
+        impl ::serde::Serialize for $name {
+            fn serialize<S: ::serde::Serializer>(
+                &self,
+                serializer: S,
+            ) -> ::std::result::Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.word())
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    words! {
+        /// A light.
+        enum Light {
+            /// Stop.
+            Red = "red",
+            /// Go on.
+            Green = "go_on",
+        }
+    }
+
+    #[test]
+    fn a_word_is_written_as_it_is_read() {
+        for (word, light) in Light::WORDS {
+            assert_eq!((light.word(), Light::of_word(word)), (*word, Ok(*light)));
+            assert_eq!(json!(light), json!(word));
+        }
+        let unknown = Light::of_word("Red").expect_err("the case counts");
+        assert_eq!(unknown.to_string(), "Light has no word \"Red\"");
+    }
+}
