@@ -7,7 +7,8 @@ use contract::{CorrelationId, Subject};
 use serde_json::{Value, json};
 use service::clients::authz::AuthzClient;
 use service::clients::grants::GrantRefused;
-use service::{ApiError, Caller, CompanyCall, PathParams};
+use service::operation::Operation;
+use service::{ApiError, Caller, CompanyCall, Feature, PathParams};
 use testkit::Stub;
 
 const GRANTS: &str = "/internal/authz/grants";
@@ -21,6 +22,7 @@ struct Asked {
 
 /// A call of a route without parameters.
 fn call() -> CompanyCall {
+    let feature = Feature::of_module("demo.deals.share", "admin");
     CompanyCall {
         caller: Caller {
             subject: Subject::parse("alice").expect("a subject"),
@@ -30,6 +32,8 @@ fn call() -> CompanyCall {
         company: CompanyId::mint(),
         correlation: CorrelationId::accept(Some(b"request-1")),
         path: PathParams::default(),
+        operation: Operation::post("/deals", "shareDeal", feature),
+        feature,
     }
 }
 

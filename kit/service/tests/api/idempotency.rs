@@ -109,7 +109,7 @@ async fn a_refused_operation_leaves_nothing_and_its_key_free() {
     let keys = Keys::start().await;
     let attempt = keys.attempt("k", "hello");
     let refused = idempotency::once::<String>(keys.tx().await, Some(&attempt), async |tx| {
-        tx.record(&taken().event).await?;
+        tx.record("note.taken", "note:1", json!({})).await?;
         Err(ApiError::conflict("no"))
     });
     assert_eq!(told(refused.await).await.0, 409);
@@ -124,7 +124,7 @@ async fn a_claim_that_was_committed_without_its_answer_is_resumed() {
     let (attempt, resource) = (keys.attempt("k", "hello"), Uuid::now_v7());
     keys.half_done(&attempt, Some(resource)).await;
     let other = keys.attempt("k", "goodbye");
-    let reused = idempotency::claim(&mut keys.tx().await, &other).await;
+    let reused = idempotency::claim(&mut *keys.tx().await, &other).await;
     assert!(matches!(reused, Err(ApiError::IdempotencyKeyReused)), "{reused:?}");
     let mut tx = keys.tx().await;
     let claim = idempotency::claim(&mut tx, &attempt).await;
@@ -153,10 +153,10 @@ async fn only_one_of_two_repetitions_resumes_at_a_time() {
     keys.half_done(&attempt, Some(Uuid::now_v7())).await;
     let mut first = keys.tx().await;
     assert!(matches!(idempotency::claim(&mut first, &attempt).await, Ok(Claim::Resume(_))));
-    let second = idempotency::claim(&mut keys.tx().await, &attempt).await;
+    let second = idempotency::claim(&mut *keys.tx().await, &attempt).await;
     assert!(matches!(second, Err(ApiError::IdempotencyInProgress)), "{second:?}");
     first.unchanged().await.expect("rolled back");
-    let third = idempotency::claim(&mut keys.tx().await, &attempt).await;
+    let third = idempotency::claim(&mut *keys.tx().await, &attempt).await;
     assert!(matches!(third, Ok(Claim::Resume(_))), "{third:?}");
 }
 
