@@ -24,11 +24,11 @@ macro_rules! words {
 
         impl $name {
             /// Every word and what it means.
-            pub const WORDS: &'static [(&'static str, Self)] = &[$(($word, Self::$variant)),+];
+            $visibility const WORDS: &'static [(&'static str, Self)] = &[$(($word, Self::$variant)),+];
 
             /// The word that is stored and sent.
             #[must_use]
-            pub const fn word(self) -> &'static str {
+            $visibility const fn word(self) -> &'static str {
                 match self {
                     $(Self::$variant => $word),+
                 }
@@ -38,7 +38,7 @@ macro_rules! words {
             ///
             /// # Errors
             /// No variant has this word.
-            pub fn of_word(word: &str) -> ::std::result::Result<Self, $crate::words::UnknownWord> {
+            $visibility fn of_word(word: &str) -> ::std::result::Result<Self, $crate::words::UnknownWord> {
                 let known = Self::WORDS.iter().find(|(known, _)| *known == word).map(|(_, meant)| *meant);
                 let list = ::std::stringify!($name);
                 known.ok_or_else(|| $crate::words::UnknownWord { list, word: word.to_owned() })

@@ -215,7 +215,6 @@ macro_rules! declare_module {
 ///
 /// # Errors
 /// None.
-#[expect(clippy::unnecessary_wraps, reason = "as the state of every module is made")]
 pub fn parts(parts: Parts, (): &()) -> Result<Parts, ServeError> {
     Ok(parts)
 }

@@ -119,11 +119,9 @@ mod tests {
     use super::*;
 
     fn cursor(query: &str) -> Result<Cursor<(i64, String)>, String> {
-        Cursor::of(&Query::parse(query).expect("form data")).map_err(|error| match error {
-            ApiError::Validation(problems) => {
-                problems.iter().map(|problem| problem.path.clone()).collect::<Vec<_>>().join(" ")
-            }
-            other => format!("{other:?}"),
+        Cursor::of(&Query::parse(query).expect("form data")).map_err(|error| {
+            let ApiError::Validation(problems) = error else { panic!("{error:?}") };
+            problems.iter().map(|problem| problem.path.clone()).collect::<Vec<_>>().join(" ")
         })
     }
 
