@@ -99,6 +99,14 @@ impl AuditedTx {
         Ok(())
     }
 
+    /// Commits one phase of a change that spans two stores; the phase that settles it writes the audit row.
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub(crate) async fn commit_phase(self) -> Result<(), ApiError> {
+        self.commit_recorded().await
+    }
+
     /// Ends a transaction that turned out to change nothing: no change, no audit row.
     ///
     /// # Errors

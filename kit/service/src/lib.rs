@@ -49,6 +49,7 @@ pub mod sealed;
 pub mod serve;
 pub mod superadmin;
 mod turn;
+pub mod two_store;
 pub mod workers;
 
 pub use audit::{AuditEvent, AuditedTx, changes};

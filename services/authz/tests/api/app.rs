@@ -1,5 +1,7 @@
 //! One authz process on its own database, and the rows it decides by.
 
+use std::net::SocketAddr;
+
 use authz::engine::SqlEngine;
 use contract::id::CompanyId;
 use serde_json::{Value, json};
@@ -15,6 +17,7 @@ pub(crate) const ROLES: &str = "/internal/authz/platform-roles";
 
 pub(crate) struct App {
     pub(crate) api: Api,
+    pub(crate) address: SocketAddr,
     pub(crate) database: TestDatabase,
     pub(crate) owner: PgPool,
     pub(crate) issuer: TokenIssuer,
@@ -43,13 +46,24 @@ impl App {
             .with("PLATFORM_SUPERADMINS", superadmins);
         let config = authz::Config::read(&settings).expect("good settings");
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
-        let api = Api::at(listener.local_addr().expect("bound"));
+        let address = listener.local_addr().expect("bound");
+        let api = Api::at(address);
         let stop = CancellationToken::new();
         let serving = tokio::spawn(authz::serve(config, listener, stop.clone()));
         let document = OpenApi::parse(authz::OPENAPI);
         until_keys_are_there(&api, &issuer).await;
         until_loaded(&api).await;
-        Self { api, owner: database.owner_pool(), database, issuer, identity, stop, serving, document }
+        Self {
+            api,
+            address,
+            owner: database.owner_pool(),
+            database,
+            issuer,
+            identity,
+            stop,
+            serving,
+            document,
+        }
     }
 
     pub(crate) fn rows(&self) -> Rows {

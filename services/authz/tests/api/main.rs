@@ -35,4 +35,5 @@ mod shape;
 mod start;
 mod summary;
 mod superadmin;
+mod two_store;
 mod unavailable;

@@ -1,0 +1,252 @@
+//! One row's advisory lock and the statements that move its state. The lock belongs to a session: it is held while authz
+//! is asked, without a transaction, and it ends with the connection, which is closed after the operation. A grant is rare;
+//! a new connection for each costs less than a lock that outlives its operation in the pool.
+
+use std::time::Duration;
+
+use contract::grants::Op;
+use contract::id::CompanyId;
+use sqlx::pool::PoolConnection;
+use sqlx::{AssertSqlSafe, PgConnection, Postgres, Transaction};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::TupleRow;
+use crate::clients::authz::AuthzClient;
+use crate::clients::grants::{Changed, GRANTS_BUDGET, GrantRefused};
+use crate::layers::REQUEST_TIMEOUT;
+use crate::{ApiError, AuditedTx, CompanyCall, Core};
+
+/// Longest that authz may still work on a call whose answer nobody waits for any more.
+const AUTHZ_GIVES_UP: Duration = REQUEST_TIMEOUT;
+
+/// What the state column says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowState {
+    Pending { attempts: i32 },
+    Active,
+    Revoking { attempts: i32 },
+}
+
+impl RowState {
+    /// Whether authz was never asked since the row came to this state: its refusal then says that nothing was changed.
+    pub(super) const fn is_untried(self) -> bool {
+        matches!(self, Self::Pending { attempts: 0 } | Self::Revoking { attempts: 0 })
+    }
+}
+
+/// A row that no other operation touches. Dropped: the connection is closed and the lock gone, but not before authz has
+/// given a call up that is still on its way.
+pub(super) struct Locked {
+    conn: Option<PoolConnection<Postgres>>,
+    company: CompanyId,
+    id: Uuid,
+    /// When a call began whose outcome is not known.
+    on_its_way: Option<Instant>,
+}
+
+impl Locked {
+    /// Waits for the row, up to the role's lock timeout.
+    pub(super) async fn take<R: TupleRow>(
+        core: &Core,
+        company: CompanyId,
+        id: Uuid,
+    ) -> Result<Self, ApiError> {
+        let mut conn = closing(core).await?;
+        sqlx::query("SELECT pg_catalog.pg_advisory_lock(pg_catalog.hashtextextended($1, 0))")
+            .bind(name::<R>(id))
+            .execute(&mut *conn)
+            .await?;
+        Ok(Self { conn: Some(conn), company, id, on_its_way: None })
+    }
+
+    /// Takes the row if nobody works on it.
+    pub(super) async fn try_take<R: TupleRow>(
+        core: &Core,
+        company: CompanyId,
+        id: Uuid,
+    ) -> Result<Option<Self>, ApiError> {
+        let mut conn = closing(core).await?;
+        let had: bool =
+            sqlx::query_scalar("SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended($1, 0))")
+                .bind(name::<R>(id))
+                .fetch_one(&mut *conn)
+                .await?;
+        Ok(had.then_some(Self { conn: Some(conn), company, id, on_its_way: None }))
+    }
+
+    /// The row and its state, as they are now.
+    pub(super) async fn read<R: TupleRow>(&mut self) -> Result<Option<(R, RowState)>, ApiError> {
+        let (company, id) = (self.company, self.id);
+        let conn = self.conn()?;
+        let row = R::find(&mut *conn, company, id).await?;
+        let state = state::<R>(conn, company, id).await?;
+        Ok(row.zip(state))
+    }
+
+    /// Asks authz to change the row's tuples.
+    pub(super) async fn ask<R: TupleRow>(
+        &mut self,
+        authz: &AuthzClient,
+        call: &CompanyCall,
+        op: Op,
+        row: &R,
+    ) -> Result<Changed, GrantRefused> {
+        let tuples = row.tuples();
+        let started = Instant::now();
+        self.on_its_way = Some(started);
+        let answer = authz.change(call, op, &tuples).await;
+        // A call that failed before its time was answered or cut off, and authz gives up what is cut off.
+        let in_doubt =
+            matches!(answer, Err(GrantRefused::Unanswered(_))) && started.elapsed() >= GRANTS_BUDGET;
+        if !in_doubt {
+            self.on_its_way = None;
+        }
+        answer
+    }
+
+    /// The transaction that settles the row, on the connection that holds its lock.
+    pub(super) async fn begin(mut self, core: &Core, call: &CompanyCall) -> Result<AuditedTx, ApiError> {
+        self.transaction(core, call.caller.subject.as_str(), Some(call.correlation.as_str())).await
+    }
+
+    /// The same for a worker.
+    pub(super) async fn begin_as(mut self, core: &Core, worker: &str) -> Result<AuditedTx, ApiError> {
+        self.transaction(core, worker, None).await
+    }
+
+    async fn transaction(
+        &mut self,
+        core: &Core,
+        actor: &str,
+        correlation: Option<&str>,
+    ) -> Result<AuditedTx, ApiError> {
+        let conn = self.conn.take().ok_or_else(lost)?;
+        let tx = Transaction::begin(conn, None).await?;
+        Ok(AuditedTx::new(tx, core.name, actor, correlation))
+    }
+
+    /// Counts an attempt, committed by itself: whoever takes the row after a crash must know that authz may have been asked.
+    pub(super) async fn count_attempt<R: TupleRow>(&mut self) -> Result<(), ApiError> {
+        let (company, id) = (self.company, self.id);
+        let sql = format!(
+            "UPDATE {} SET attempts = attempts + 1, attempted_at = now() WHERE company_id = $1 AND id = $2",
+            R::TABLE
+        );
+        let counted = sqlx::query(text(sql)).bind(company.as_uuid()).bind(id).execute(self.conn()?).await?;
+        one(counted.rows_affected())
+    }
+
+    fn conn(&mut self) -> Result<&mut PgConnection, ApiError> {
+        self.conn.as_deref_mut().ok_or_else(lost)
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        let (Some(conn), Some(started)) = (self.conn.take(), self.on_its_way) else { return };
+        // Without a runtime the process is ending, and the connection with it.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                tokio::time::sleep_until(started + AUTHZ_GIVES_UP).await;
+                drop(conn);
+            });
+        }
+    }
+}
+
+/// A connection that does not go back to the pool.
+async fn closing(core: &Core) -> Result<PoolConnection<Postgres>, ApiError> {
+    let mut conn = core.pool.acquire().await?;
+    conn.close_on_drop();
+    Ok(conn)
+}
+
+fn name<R: TupleRow>(id: Uuid) -> String {
+    format!("{}:{id}", R::TABLE)
+}
+
+fn lost() -> ApiError {
+    ApiError::internal("a row's lock was used after its transaction")
+}
+
+/// The name of the table and the words of its states are constants of the module; the rest is bound. It cannot be a
+/// checked query because the names differ by module.
+fn text(sql: String) -> AssertSqlSafe<String> {
+    AssertSqlSafe(sql)
+}
+
+/// A state, or `None` without the row.
+pub(super) async fn state<R: TupleRow>(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    id: Uuid,
+) -> Result<Option<RowState>, ApiError> {
+    let sql = format!("SELECT state, attempts FROM {} WHERE company_id = $1 AND id = $2", R::TABLE);
+    let found: Option<(String, i32)> =
+        sqlx::query_as(text(sql)).bind(company.as_uuid()).bind(id).fetch_optional(conn).await?;
+    let Some((state, attempts)) = found else { return Ok(None) };
+    match state {
+        state if state == R::STATES.pending => Ok(Some(RowState::Pending { attempts })),
+        state if state == R::STATES.revoking => Ok(Some(RowState::Revoking { attempts })),
+        // A module may have more words for rows that agree with their tuples, as `trashed`.
+        _ => Ok(Some(RowState::Active)),
+    }
+}
+
+/// `active` to `revoking`; false when the row was not `active`.
+pub(super) async fn start_revoking<R: TupleRow>(
+    tx: &mut AuditedTx,
+    company: CompanyId,
+    id: Uuid,
+) -> Result<bool, ApiError> {
+    let sql = format!(
+        "UPDATE {} SET state = $3, attempts = 0, attempted_at = now() \
+         WHERE company_id = $1 AND id = $2 AND state = $4",
+        R::TABLE
+    );
+    let moved = sqlx::query(text(sql))
+        .bind(company.as_uuid())
+        .bind(id)
+        .bind(R::STATES.revoking)
+        .bind(R::STATES.active)
+        .execute(tx.conn())
+        .await?;
+    Ok(moved.rows_affected() == 1)
+}
+
+/// To `active`, from the state that was read behind the lock.
+pub(super) async fn activate<R: TupleRow>(
+    tx: &mut AuditedTx,
+    company: CompanyId,
+    id: Uuid,
+    from: &'static str,
+) -> Result<(), ApiError> {
+    let sql = format!("UPDATE {} SET state = $3 WHERE company_id = $1 AND id = $2 AND state = $4", R::TABLE);
+    let moved = sqlx::query(text(sql))
+        .bind(company.as_uuid())
+        .bind(id)
+        .bind(R::STATES.active)
+        .bind(from)
+        .execute(tx.conn())
+        .await?;
+    one(moved.rows_affected())
+}
+
+/// Deletes the row in the state that was read behind the lock.
+pub(super) async fn delete<R: TupleRow>(
+    tx: &mut AuditedTx,
+    company: CompanyId,
+    id: Uuid,
+    from: &'static str,
+) -> Result<(), ApiError> {
+    let sql = format!("DELETE FROM {} WHERE company_id = $1 AND id = $2 AND state = $3", R::TABLE);
+    let deleted =
+        sqlx::query(text(sql)).bind(company.as_uuid()).bind(id).bind(from).execute(tx.conn()).await?;
+    one(deleted.rows_affected())
+}
+
+/// Only this operation may have moved the row.
+fn one(rows: u64) -> Result<(), ApiError> {
+    if rows == 1 { Ok(()) } else { Err(ApiError::internal("a locked row was changed by another statement")) }
+}

@@ -1,0 +1,345 @@
+//! Rows of a module that stand for tuples of authz: a binding, a share. The two stores have no transaction in common, and
+//! authz takes a change of tuples only with the user's bearer, so each operation moves the row through states and asks
+//! authz in between (`foundation.md` C11):
+//!
+//! ```text
+//! insert -> pending  -> authz grants  -> active, audit row     (settled)
+//! active -> revoking -> authz revokes -> deleted, audit row    (gone)
+//! ```
+//!
+//! - **One at a time.** From reading the state to settling it an operation holds the row's advisory lock, on the connection
+//!   that also writes the row. A second request waits, then finds what the first one left. A process that dies
+//!   loses the connection, and with it the lock, at once; one that only lost the connection can no longer write the row.
+//! - **Resumable.** After a crash at any point, or when authz gave no answer, the same request picks the row up where it
+//!   stands. Asking authz again changes nothing.
+//! - **Refused.** A refusal undoes the state, unless an earlier attempt may have changed the tuples already; then the row
+//!   waits for the request's repetition or for the sweep.
+//! - **Swept.** [`TwoStore::sweep`] settles what nobody resumed. It has no bearer, so it changes no tuple: it asks authz
+//!   which tuples stand and makes the row say so.
+//!
+//! A table of such rows has, beside its own columns:
+//!
+//! ```sql
+//! id uuid PRIMARY KEY, company_id uuid NOT NULL, state text NOT NULL CHECK (state IN ('pending', 'active', 'revoking')),
+//! attempts int NOT NULL DEFAULT 0, attempted_at timestamptz NOT NULL DEFAULT now()
+//! CREATE INDEX … ON <table>(id) WHERE state <> 'active';                        -- for the sweep
+//! ```
+//!
+//! `pending` rows are nobody's yet: lists leave them out. `revoking` ones are listed, because their tuples still stand.
+
+mod lock;
+mod sweep;
+
+use contract::grants::{Op, Tuple};
+use contract::id::CompanyId;
+use http::StatusCode;
+use serde::Serialize;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use self::lock::{Locked, RowState};
+use crate::clients::authz::AuthzClient;
+use crate::clients::grants::GrantRefused;
+use crate::contention::retried;
+use crate::idempotency::{self, Attempt, Claim, Once, Replay};
+use crate::{ApiError, AuditEvent, AuditedTx, CompanyCall, Core, Created};
+
+pub use sweep::{STALE_AFTER, SWEEP_BATCH, Swept};
+
+/// How often an operation starts over because another one settled its row first; each time the row's state says more.
+const ROUNDS: usize = 3;
+
+/// The words of a table's `state` column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct States {
+    /// The row is there, its tuples may not be.
+    pub pending: &'static str,
+    /// Row and tuples agree.
+    pub active: &'static str,
+    /// The row is going, its tuples may be gone.
+    pub revoking: &'static str,
+}
+
+impl States {
+    /// Of bindings and shares.
+    pub const USUAL: Self = Self { pending: "pending", active: "active", revoking: "revoking" };
+}
+
+/// A module's row that stands for tuples. The driver moves the state and deletes the row; what else changes with it, such
+/// as a counter, the module writes in the same transaction.
+pub trait TupleRow: Sized + Send + Sync {
+    /// Schema and table, as `helpdesk.bindings`.
+    const TABLE: &'static str;
+    /// What a refusal calls it, as `binding`.
+    const NOUN: &'static str;
+    /// The words of its states.
+    const STATES: States = States::USUAL;
+    /// `data` of the operation that makes it.
+    type Shown: Serialize + Send;
+
+    /// Reads the row whatever its state.
+    fn find(
+        conn: &mut PgConnection,
+        company: CompanyId,
+        id: Uuid,
+    ) -> impl Future<Output = sqlx::Result<Option<Self>>> + Send;
+
+    /// The tuples that it stands for, the same ones for as long as it lives.
+    fn tuples(&self) -> Vec<Tuple>;
+
+    /// What its making answers.
+    fn shown(&self) -> Self::Shown;
+
+    /// The tuples stand and the row is `active`; gives the audit row.
+    fn granted(&self, tx: &mut AuditedTx) -> impl Future<Output = Result<AuditEvent, ApiError>> + Send;
+
+    /// The tuples were never granted and the row is deleted; gives an audit row where that is worth one.
+    fn not_granted(
+        &self,
+        _tx: &mut AuditedTx,
+    ) -> impl Future<Output = Result<Option<AuditEvent>, ApiError>> + Send {
+        async { Ok(None) }
+    }
+
+    /// The row becomes `revoking`; a refusal leaves it `active`.
+    fn revoking(&self, _tx: &mut AuditedTx) -> impl Future<Output = Result<(), ApiError>> + Send {
+        async { Ok(()) }
+    }
+
+    /// The tuples are gone and so is the row; gives the audit row.
+    fn revoked(&self, tx: &mut AuditedTx) -> impl Future<Output = Result<AuditEvent, ApiError>> + Send;
+
+    /// The tuples still stand and the row is `active` again; takes back what [`Self::revoking`] wrote.
+    fn not_revoked(&self, _tx: &mut AuditedTx) -> impl Future<Output = Result<(), ApiError>> + Send {
+        async { Ok(()) }
+    }
+}
+
+/// A row that an operation is to make.
+pub trait NewRow: Sync {
+    /// What it becomes.
+    type Row: TupleRow;
+
+    /// Adds a `pending` row and gives its id. For a principal that has a `pending` row already it gives that one's, and for
+    /// any other row it refuses. It is called again when another request settled or removed the row meanwhile.
+    fn insert(&self, tx: &mut AuditedTx) -> impl Future<Output = Result<Uuid, ApiError>> + Send;
+}
+
+/// Drives rows and their tuples. Cheap to clone.
+#[derive(Clone)]
+pub struct TwoStore {
+    core: Core,
+    authz: AuthzClient,
+}
+
+/// What a grant found behind the lock.
+#[derive(Debug)]
+enum Granted<R> {
+    /// This request settled the row.
+    Now(R),
+    /// Another one did.
+    Before(R),
+    /// The row is gone.
+    Gone,
+}
+
+/// Where the first phase of a creation ended.
+enum Begun {
+    Row(Uuid),
+    Answered(Replay),
+}
+
+impl TwoStore {
+    /// For the rows of one module.
+    #[must_use]
+    pub const fn new(core: Core, authz: AuthzClient) -> Self {
+        Self { core, authz }
+    }
+
+    /// Makes a row with its tuples. With an attempt the operation is idempotent in two phases.
+    ///
+    /// # Errors
+    /// As [`NewRow::insert`]; 403 and 422 as authz refused; 503 when authz gives no answer, or another request works on the row
+    /// for longer than the lock timeout: then the same request resumes.
+    pub async fn create<N: NewRow>(
+        &self,
+        call: &CompanyCall,
+        attempt: Option<&Attempt>,
+        new: &N,
+    ) -> Result<Once<<N::Row as TupleRow>::Shown>, ApiError> {
+        for _ in 0..ROUNDS {
+            let id = match self.begin(call, attempt, new).await? {
+                Begun::Row(id) => id,
+                Begun::Answered(replay) => return Ok(Once::Again(replay)),
+            };
+            match (retried(|| self.grant::<N::Row>(call, id, attempt)).await?, attempt) {
+                (Granted::Now(row), _) => return Ok(Once::First(Created(row.shown()))),
+                (Granted::Before(row), Some(attempt)) => return self.answer(call, attempt, id, &row).await,
+                (Granted::Before(_), None) | (Granted::Gone, _) => {}
+            }
+        }
+        Err(ApiError::unavailable("postgres"))
+    }
+
+    /// Removes a row with its tuples, and gives it as it was.
+    ///
+    /// # Errors
+    /// 404 for a row that is not there or `pending`; as [`TupleRow::revoking`]; else as [`Self::create`].
+    pub async fn remove<R: TupleRow>(&self, call: &CompanyCall, id: Uuid) -> Result<R, ApiError> {
+        for _ in 0..ROUNDS {
+            self.begin_removal::<R>(call, id).await?;
+            if let Some(row) = retried(|| self.revoke::<R>(call, id)).await? {
+                return Ok(row);
+            }
+        }
+        Err(ApiError::unavailable("postgres"))
+    }
+
+    /// The first phase: the row and the claim of the key, committed together.
+    async fn begin<N: NewRow>(
+        &self,
+        call: &CompanyCall,
+        attempt: Option<&Attempt>,
+        new: &N,
+    ) -> Result<Begun, ApiError> {
+        let mut tx = self.core.begin(&call.caller.subject, &call.correlation).await?;
+        let claim = match attempt {
+            Some(attempt) => idempotency::claim(&mut tx, attempt).await?,
+            None => Claim::Ours,
+        };
+        match claim {
+            Claim::Done(replay) => {
+                tx.unchanged().await?;
+                return Ok(Begun::Answered(replay));
+            }
+            Claim::Resume(id) if N::Row::find(tx.conn(), call.company, id).await?.is_some() => {
+                tx.unchanged().await?;
+                return Ok(Begun::Row(id));
+            }
+            // The row of the claim was never granted and is gone: nothing was done under this key.
+            Claim::Resume(_) | Claim::Ours => {}
+        }
+        let id = new.insert(&mut tx).await?;
+        if let Some(attempt) = attempt {
+            idempotency::hold(&mut tx, attempt, id).await?;
+        }
+        tx.commit_phase().await?;
+        Ok(Begun::Row(id))
+    }
+
+    /// The second phase: the tuples, then the row, its audit row and the stored answer together.
+    async fn grant<R: TupleRow>(
+        &self,
+        call: &CompanyCall,
+        id: Uuid,
+        attempt: Option<&Attempt>,
+    ) -> Result<Granted<R>, ApiError> {
+        let mut locked = Locked::take::<R>(&self.core, call.company, id).await?;
+        let (row, state) = match locked.read::<R>().await? {
+            Some((row, RowState::Active)) => return Ok(Granted::Before(row)),
+            Some((_, RowState::Revoking { .. })) => {
+                return Err(ApiError::conflict("it is being removed"));
+            }
+            Some((row, state @ RowState::Pending { .. })) => (row, state),
+            None => return Ok(Granted::Gone),
+        };
+        locked.count_attempt::<R>().await?;
+        let asked = locked.ask::<R>(&self.authz, call, Op::Grant, &row).await;
+        let mut tx = match asked {
+            Ok(_) => locked.begin(&self.core, call).await?,
+            Err(GrantRefused::Refused(why)) if state.is_untried() => {
+                let mut tx = locked.begin(&self.core, call).await?;
+                lock::delete::<R>(&mut tx, call.company, id, R::STATES.pending).await?;
+                if let Some(attempt) = attempt {
+                    idempotency::release(&mut tx, attempt).await?;
+                }
+                finish_refused(tx, &row).await?;
+                return Err(why);
+            }
+            Err(refused) => return Err(refused.into()),
+        };
+        lock::activate::<R>(&mut tx, call.company, id, R::STATES.pending).await?;
+        let event = row.granted(&mut tx).await?;
+        if let Some(attempt) = attempt {
+            idempotency::store(&mut tx, attempt, StatusCode::CREATED, &row.shown(), Some(id)).await?;
+        }
+        tx.commit(&event).await?;
+        Ok(Granted::Now(row))
+    }
+
+    /// Answers a keyed request whose row was settled without its key: by the sweep, or by the same request at the same
+    /// time, which has stored the answer then.
+    async fn answer<R: TupleRow>(
+        &self,
+        call: &CompanyCall,
+        attempt: &Attempt,
+        id: Uuid,
+        row: &R,
+    ) -> Result<Once<R::Shown>, ApiError> {
+        let mut tx = self.core.begin(&call.caller.subject, &call.correlation).await?;
+        if let Claim::Done(replay) = idempotency::claim(&mut tx, attempt).await? {
+            tx.unchanged().await?;
+            return Ok(Once::Again(replay));
+        }
+        let shown = row.shown();
+        idempotency::store(&mut tx, attempt, StatusCode::CREATED, &shown, Some(id)).await?;
+        tx.commit_phase().await?;
+        Ok(Once::First(Created(shown)))
+    }
+
+    /// `active` becomes `revoking`, once; a row that is `revoking` is resumed.
+    async fn begin_removal<R: TupleRow>(&self, call: &CompanyCall, id: Uuid) -> Result<(), ApiError> {
+        let mut tx = self.core.begin(&call.caller.subject, &call.correlation).await?;
+        let row = R::find(tx.conn(), call.company, id).await?.ok_or_else(not_found::<R>)?;
+        if lock::start_revoking::<R>(&mut tx, call.company, id).await? {
+            row.revoking(&mut tx).await?;
+            return tx.commit_phase().await;
+        }
+        let state = lock::state::<R>(tx.conn(), call.company, id).await?;
+        tx.unchanged().await?;
+        match state {
+            // It is resumed, or another request made it `active` again since and the next round takes it.
+            Some(RowState::Revoking { .. } | RowState::Active) => Ok(()),
+            Some(RowState::Pending { .. }) | None => Err(not_found::<R>()),
+        }
+    }
+
+    /// The tuples, then the row. `None`: another request made it `active` again.
+    async fn revoke<R: TupleRow>(&self, call: &CompanyCall, id: Uuid) -> Result<Option<R>, ApiError> {
+        let mut locked = Locked::take::<R>(&self.core, call.company, id).await?;
+        let (row, state) = match locked.read::<R>().await? {
+            Some((row, state @ RowState::Revoking { .. })) => (row, state),
+            Some((_, RowState::Active)) => return Ok(None),
+            Some((_, RowState::Pending { .. })) | None => return Err(not_found::<R>()),
+        };
+        locked.count_attempt::<R>().await?;
+        let asked = locked.ask::<R>(&self.authz, call, Op::Revoke, &row).await;
+        let mut tx = match asked {
+            Ok(_) => locked.begin(&self.core, call).await?,
+            Err(GrantRefused::Refused(why)) if state.is_untried() => {
+                let mut tx = locked.begin(&self.core, call).await?;
+                lock::activate::<R>(&mut tx, call.company, id, R::STATES.revoking).await?;
+                row.not_revoked(&mut tx).await?;
+                tx.commit_phase().await?;
+                return Err(why);
+            }
+            Err(refused) => return Err(refused.into()),
+        };
+        lock::delete::<R>(&mut tx, call.company, id, R::STATES.revoking).await?;
+        let event = row.revoked(&mut tx).await?;
+        tx.commit(&event).await?;
+        Ok(Some(row))
+    }
+}
+
+fn not_found<R: TupleRow>() -> ApiError {
+    ApiError::NotFound(R::NOUN.into())
+}
+
+/// Commits the deletion of a row whose tuples were never granted.
+async fn finish_refused<R: TupleRow>(mut tx: AuditedTx, row: &R) -> Result<(), ApiError> {
+    match row.not_granted(&mut tx).await? {
+        Some(event) => tx.commit(&event).await,
+        None => tx.commit_phase().await,
+    }
+}

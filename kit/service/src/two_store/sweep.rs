@@ -1,0 +1,152 @@
+//! Settles rows that a crash left between two states and that no request resumed. The sweep has no bearer, so it moves no
+//! tuple: authz says which tuples stand, and the row is made to agree.
+//!
+//! | row | tuples stand | none stands |
+//! |---|---|---|
+//! | `pending` | `active`, with its audit row | deleted |
+//! | `pending`, authz never asked | | deleted, without asking |
+//! | `revoking` | `active` again | deleted, with its audit row |
+//!
+//! Where only some of a row's tuples stand somebody else changed them; the row is left to its request's repetition.
+
+use std::time::Duration;
+
+use contract::CorrelationId;
+use contract::id::CompanyId;
+use sqlx::AssertSqlSafe;
+use uuid::Uuid;
+
+use super::lock::{self, Locked, RowState};
+use super::{TupleRow, TwoStore, finish_refused};
+use crate::ApiError;
+
+/// Age of an attempt before its row is swept: twice a bearer's lifetime (300 s), so authz no longer takes a grant that a
+/// stopped process still has to send.
+pub const STALE_AFTER: Duration = Duration::from_mins(10);
+/// Rows that are read at a time.
+pub const SWEEP_BATCH: i64 = 100;
+/// Actor of the audit rows.
+const ACTOR: &str = "system:two-store-sweep";
+
+/// What a sweep did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Rows whose tuples stand: `active` now.
+    pub kept: u64,
+    /// Rows whose tuples do not: deleted.
+    pub removed: u64,
+    /// Rows that a request works on, whose tuples stand in part, or that cannot be written.
+    pub left: u64,
+}
+
+enum Verdict {
+    Keep,
+    Remove,
+    Leave,
+}
+
+impl TwoStore {
+    /// Settles every row whose last attempt is older than `stale_after` ([`STALE_AFTER`] outside of tests).
+    ///
+    /// # Errors
+    /// authz or the database cannot answer: the rest waits for the next round.
+    pub async fn sweep<R: TupleRow>(&self, stale_after: Duration) -> Result<Swept, ApiError> {
+        let mut swept = Swept::default();
+        let mut after = Uuid::nil();
+        loop {
+            let rows = self.stale::<R>(stale_after, after).await?;
+            for (company, id) in &rows {
+                match self.settle::<R>(*company, *id).await {
+                    Ok(Verdict::Keep) => swept.kept += 1,
+                    Ok(Verdict::Remove) => swept.removed += 1,
+                    Ok(Verdict::Leave) => swept.left += 1,
+                    Err(outage @ ApiError::Unavailable { .. }) => return Err(outage),
+                    Err(error) => {
+                        // One row's trouble is not the others'.
+                        tracing::error!(table = R::TABLE, %id, %error, "a row cannot be settled");
+                        swept.left += 1;
+                    }
+                }
+                after = *id;
+            }
+            if i64::try_from(rows.len()).unwrap_or(SWEEP_BATCH) < SWEEP_BATCH {
+                return Ok(swept);
+            }
+        }
+    }
+
+    async fn stale<R: TupleRow>(
+        &self,
+        stale_after: Duration,
+        after: Uuid,
+    ) -> Result<Vec<(CompanyId, Uuid)>, ApiError> {
+        // As in `lock::text`. Not `IN ($1, $2)`: the words must be read as those of the table's partial index.
+        let sql = format!(
+            "SELECT company_id, id FROM {} WHERE state IN ('{}', '{}') \
+               AND attempted_at <= now() - make_interval(secs => $1) AND id > $2 ORDER BY id LIMIT $3",
+            R::TABLE,
+            R::STATES.pending,
+            R::STATES.revoking
+        );
+        let found: Vec<(Uuid, Uuid)> = sqlx::query_as(AssertSqlSafe(sql))
+            .bind(stale_after.as_secs_f64())
+            .bind(after)
+            .bind(SWEEP_BATCH)
+            .fetch_all(&self.core.pool)
+            .await?;
+        Ok(found.into_iter().map(|(company, id)| (CompanyId::from(company), id)).collect())
+    }
+
+    async fn settle<R: TupleRow>(&self, company: CompanyId, id: Uuid) -> Result<Verdict, ApiError> {
+        let Some(mut locked) = Locked::try_take::<R>(&self.core, company, id).await? else {
+            return Ok(Verdict::Leave);
+        };
+        let Some((row, state)) = locked.read::<R>().await? else { return Ok(Verdict::Leave) };
+        let from = match state {
+            RowState::Active => return Ok(Verdict::Leave),
+            RowState::Pending { .. } => R::STATES.pending,
+            RowState::Revoking { .. } => R::STATES.revoking,
+        };
+        let verdict = self.verdict(&row, state).await?;
+        if matches!(verdict, Verdict::Leave) {
+            tracing::warn!(table = R::TABLE, %id, "only some of a row's tuples stand; it is left as it is");
+            return Ok(verdict);
+        }
+        let mut tx = locked.begin_as(&self.core, ACTOR).await?;
+        match (&verdict, from == R::STATES.pending) {
+            (Verdict::Keep, true) => {
+                lock::activate::<R>(&mut tx, company, id, from).await?;
+                let event = row.granted(&mut tx).await?;
+                tx.commit(&event).await?;
+            }
+            (Verdict::Keep, false) => {
+                lock::activate::<R>(&mut tx, company, id, from).await?;
+                row.not_revoked(&mut tx).await?;
+                tx.commit_phase().await?;
+            }
+            (_, true) => {
+                lock::delete::<R>(&mut tx, company, id, from).await?;
+                finish_refused(tx, &row).await?;
+            }
+            (_, false) => {
+                lock::delete::<R>(&mut tx, company, id, from).await?;
+                let event = row.revoked(&mut tx).await?;
+                tx.commit(&event).await?;
+            }
+        }
+        Ok(verdict)
+    }
+
+    async fn verdict<R: TupleRow>(&self, row: &R, state: RowState) -> Result<Verdict, ApiError> {
+        // Authz was never asked, so a tuple that stands is not this row's.
+        if matches!(state, RowState::Pending { attempts: 0 }) {
+            return Ok(Verdict::Remove);
+        }
+        let standing = self.authz.standing(&row.tuples(), &CorrelationId::generate()).await?;
+        Ok(match (standing.iter().all(|stands| *stands), standing.iter().any(|stands| *stands)) {
+            (true, _) => Verdict::Keep,
+            (_, false) => Verdict::Remove,
+            (false, true) => Verdict::Leave,
+        })
+    }
+}
