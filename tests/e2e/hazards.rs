@@ -1,7 +1,7 @@
 //! The races that span services, provoked on purpose: a company made while a module is enabled (H1), and a decision while
 //! its subject loses its place (H3). Then a random history of both, of restarts and of operators taking default grants
 //! away: every active company has the anchor of every enabled module, and its `system` tuple unless it was taken away.
-//! `E2E_RACES=200` provokes each race that often.
+//! `RACES=200` provokes each race that often.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,16 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::harness::login::subject;
-use crate::harness::{Api, Separate, given_or};
+use crate::harness::{Api, Separate};
 use crate::tour::{create_company, create_member, decide, link};
 
-/// How often each race is provoked in `cargo test`.
-const RACES: usize = 40;
 /// Steps of the random history.
 const STEPS: u64 = 60;
 const MODULE: &str = "timesheet";
 
 #[tokio::test]
 async fn hazards_h1_h3_and_property_7_races_between_services_break_no_rule() {
-    let races = given_or("E2E_RACES", RACES);
+    let races = testkit::races();
     let mut scene = Scene::start().await;
     scene.companies_while_a_module_is_enabled(races).await;
     scene.decisions_while_a_member_goes(races).await;

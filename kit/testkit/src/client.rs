@@ -158,6 +158,20 @@ impl Reply {
         self.body.pointer("/error/code").and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// The wrong fields of a refused body, as `path rule`.
+    ///
+    /// # Panics
+    /// The answer is no such refusal.
+    #[must_use]
+    pub fn wrong_fields(&self) -> Vec<String> {
+        assert_eq!((self.status, self.code()), (400, "VALIDATION_ERROR"), "{}", self.text);
+        let fields = self.body.pointer("/error/details/fields").and_then(Value::as_array);
+        let word =
+            |field: &Value, name: &str| field.get(name).and_then(Value::as_str).unwrap_or("?").to_owned();
+        let told = |field: &Value| format!("{} {}", word(field, "path"), word(field, "rule"));
+        fields.into_iter().flatten().map(told).collect()
+    }
+
     /// One header as text; empty when it is absent.
     #[must_use]
     pub fn header(&self, name: &str) -> &str {

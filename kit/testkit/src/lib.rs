@@ -54,6 +54,7 @@ use contract::Settings;
 
 pub use client::{Api, Call, Reply};
 pub use cluster::{OwnCluster, TestDatabase, database, empty_database};
+pub use module::suite::races;
 pub use module::{ModuleApi, Operation};
 pub use openapi::OpenApi;
 pub use smtp::{Mail, SmtpReceiver, Step};

@@ -1,9 +1,11 @@
 //! A module under test: a database of its own, authz and org scripted, one member's token, and what it asked. The
-//! checks that every module must pass, whatever it does, are in [`contract_files`], [`gates`] and [`probes`].
+//! checks that every module must pass, whatever it does, are in [`contract_files`], [`gates`] and [`probes`];
+//! [`suite`] makes tests of them.
 
 pub mod contract_files;
 pub mod gates;
 pub mod probes;
+pub mod suite;
 
 use std::time::{Duration, Instant};
 

@@ -5,7 +5,7 @@ use testkit::ModuleApi;
 use testkit::module::{SUBJECT, gates};
 use uuid::Uuid;
 
-use crate::{start, wrong_fields};
+use crate::start;
 
 /// A document as creating, opening up and trashing one will store it.
 struct Row<'a> {
@@ -278,7 +278,7 @@ async fn every_wrong_query_value_is_told_at_once_and_after_the_decision() {
         ("view=x&q=%00&page=0&pageSize=101", vec!["view enum", "q control", "page range", "pageSize range"]),
     ] {
         let reply = module.ask("GET", &format!("/documents?{query}"), None).await;
-        assert_eq!(wrong_fields(&reply), expected, "{query}");
+        assert_eq!(reply.wrong_fields(), expected, "{query}");
     }
     module.hold(&[]);
     assert_eq!(module.ask("GET", "/documents?view=ours", None).await.status, 403);

@@ -5,7 +5,7 @@ use testkit::ModuleApi;
 use testkit::module::{CAN, gates};
 use uuid::Uuid;
 
-use crate::{start, wrong_fields};
+use crate::start;
 
 /// The relations that each tier holds.
 const MEMBER: &[&str] = &["member"];
@@ -284,7 +284,7 @@ async fn every_wrong_query_value_is_told_after_the_decision() {
         ("view=all&status=OPEN", vec!["status enum"]),
     ] {
         let reply = module.ask("GET", &format!("/tickets?{query}"), None).await;
-        assert_eq!(wrong_fields(&reply), expected, "{query}");
+        assert_eq!(reply.wrong_fields(), expected, "{query}");
     }
     assert!(module.org.requests().is_empty(), "nobody is looked up for a wrong query");
     module.hold(&[]);

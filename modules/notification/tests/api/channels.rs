@@ -5,7 +5,7 @@ use testkit::ModuleApi;
 use testkit::module::{CAN, gates};
 use uuid::Uuid;
 
-use crate::{start, wrong_fields};
+use crate::start;
 
 const MEMBER: &[&str] = &["member"];
 const MEMBER_AND_ADMIN: &[&str] = &["member", "admin"];
@@ -131,7 +131,7 @@ async fn a_page_out_of_range_is_refused_after_the_decision() {
         ("page=x&pageSize=0", vec!["page range", "pageSize range"]),
     ] {
         let reply = module.ask("GET", &format!("/channels?{query}"), None).await;
-        assert_eq!(wrong_fields(&reply), expected, "{query}");
+        assert_eq!(reply.wrong_fields(), expected, "{query}");
     }
     module.hold(&[]);
     let reply = module.ask("GET", "/channels?page=0", None).await;

@@ -5,7 +5,6 @@ use testkit::{ModuleApi, Reply};
 use uuid::Uuid;
 
 use crate::support::{monday, start_with_members, submit, submit_as};
-use crate::wrong_fields;
 
 async fn approve(module: &ModuleApi, ids: &Value) -> Reply {
     module.ask("POST", "/submissions/approve-batch", Some(json!({ "submissionIds": ids }))).await
@@ -87,7 +86,7 @@ async fn a_batch_is_one_to_a_hundred_ids_each_once() {
         (json!([same, "x"]), "submissionIds[1] uuid"),
         (json!([same, same]), "submissionIds[1] duplicate"),
     ] {
-        assert_eq!(wrong_fields(&approve(&module, &ids).await), [expected]);
+        assert_eq!(approve(&module, &ids).await.wrong_fields(), [expected]);
     }
     let most = approve(&module, &many(100)).await;
     assert_eq!(most.data()["items"].as_array().map(Vec::len), Some(100));

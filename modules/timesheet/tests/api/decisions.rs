@@ -7,7 +7,6 @@ use testkit::{ModuleApi, Reply};
 use uuid::Uuid;
 
 use crate::support::{monday, reason, settle, start_with_members, submit, submit_as};
-use crate::wrong_fields;
 
 const MOVES: [&str; 3] = ["approve", "reject", "revert"];
 
@@ -189,7 +188,7 @@ async fn a_rejection_needs_a_reason() {
         (json!("ä".repeat(2_001)), "reason length"),
     ] {
         let reply = module.ask("POST", &tail, Some(json!({ "reason": reason }))).await;
-        assert_eq!(wrong_fields(&reply), [expected]);
+        assert_eq!(reply.wrong_fields(), [expected]);
     }
     let longest = module.ask("POST", &tail, Some(json!({ "reason": "ä".repeat(2_000) }))).await;
     assert_eq!(longest.status, 200);

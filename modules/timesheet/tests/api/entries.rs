@@ -6,7 +6,6 @@ use testkit::{ModuleApi, Reply};
 use uuid::Uuid;
 
 use crate::support::{day_of, monday, project, reason, start_with_members};
-use crate::wrong_fields;
 
 async fn put(module: &ModuleApi, project: &str, day: &str, hours: Value) -> Reply {
     let mut body = json!({ "projectId": project, "entryDate": day });
@@ -94,7 +93,7 @@ async fn p13_hours_are_numbers_of_at_most_two_decimals_within_a_day() {
         (json!({ "realHours": [], "billableHours": 25 }), vec!["realHours type", "billableHours range"]),
     ] {
         let reply = put(&module, &web, &day_of(0, 0), hours).await;
-        assert_eq!(wrong_fields(&reply), expected);
+        assert_eq!(reply.wrong_fields(), expected);
     }
     assert_eq!(module.contents().await, before);
 }
@@ -104,10 +103,10 @@ async fn dates_are_days_of_the_calendar_and_a_week_starts_on_monday() {
     let (module, _) = start_with_members().await;
     for day in ["2026-02-30", "16.11.2026", "2026-11-16T00:00:00Z", "", "+2026-11-1"] {
         let reply = put(&module, &Uuid::now_v7().to_string(), day, json!({ "realHours": 1 })).await;
-        assert_eq!(wrong_fields(&reply), ["entryDate date"], "{day}");
+        assert_eq!(reply.wrong_fields(), ["entryDate date"], "{day}");
     }
     let empty = module.ask("PUT", "/time-entries", Some(json!({ "entryDate": 7 }))).await;
-    assert_eq!(wrong_fields(&empty), ["projectId required", "entryDate type", "realHours required"]);
+    assert_eq!(empty.wrong_fields(), ["projectId required", "entryDate type", "realHours required"]);
     for (query, expected) in [
         (String::new(), "weekStart required"),
         ("?weekStart=2026-13-01".to_owned(), "weekStart date"),
@@ -115,7 +114,7 @@ async fn dates_are_days_of_the_calendar_and_a_week_starts_on_monday() {
         (format!("?weekStart={}", day_of(0, 6)), "weekStart monday"),
     ] {
         let reply = module.ask("GET", &format!("/time-entries{query}"), None).await;
-        assert_eq!(wrong_fields(&reply), [expected]);
+        assert_eq!(reply.wrong_fields(), [expected]);
     }
 }
 

@@ -1,13 +1,12 @@
 //! What stands before every operation, and the probes.
 
 use serde_json::json;
-use testkit::module::gates::{self, Sample};
-use testkit::module::probes;
-use testkit::{ModuleApi, Operation};
+use testkit::ModuleApi;
+use testkit::module::gates::Sample;
 use uuid::Uuid;
 
+use crate::start;
 use crate::support::{know_directory, know_members, monday};
-use crate::{start, start_without_database};
 
 /// A member whom org knows, so that an operation reaches the database.
 const MEMBER: Uuid = Uuid::from_u128(0x0192_f0c1_5d3e_7a10_8c11_2f6a_4d9b_2001);
@@ -20,11 +19,11 @@ fn know_both(module: &ModuleApi) {
     know_directory(module, &[MEMBER, OTHER]);
 }
 
-fn operations() -> Vec<Operation> {
+fn samples() -> Vec<Sample> {
     let project = json!({ "code": "WEB", "name": "Web shop" });
     let one = |name: &str| format!("/submissions/{}/{name}", Uuid::now_v7());
     let entry = json!({ "projectId": Uuid::now_v7(), "entryDate": monday(0), "realHours": 1 });
-    let samples = [
+    vec![
         Sample::of("getSettings", "/settings"),
         Sample::of("updateSettings", "/settings").with(json!({ "allowedFutureWeeks": 9 })),
         Sample::of("listProjects", "/projects"),
@@ -46,30 +45,10 @@ fn operations() -> Vec<Operation> {
         Sample::of("saveWeek", "/time-entries/week").with(json!({ "weekStart": monday(0), "entries": [] })),
         Sample::of("getWeekOverview", format!("/weeks/{}/overview", monday(0))),
         Sample::of("reportHours", format!("/reports/hours?from={0}&to={0}", monday(0))),
-    ];
-    gates::operations(timesheet::operations().table(), &samples)
+    ]
 }
 
-#[tokio::test]
-async fn no_operation_does_anything_without_bearer_company_and_decision() {
-    let module = start().await;
-    know_both(&module);
-    gates::check(&module, &operations()).await;
-}
-
-#[tokio::test]
-async fn a_denied_call_never_reaches_the_database_and_an_allowed_one_fails_closed() {
-    let module = start_without_database().await;
-    know_both(&module);
-    gates::check_without_database(&module, &operations()).await;
-    probes::check_without_database(&module).await;
-}
-
-#[tokio::test]
-async fn probes_and_metrics() {
-    let module = start().await;
-    probes::check(&module, "/settings", "/settings").await;
-}
+testkit::module_gates! { timesheet, samples: samples(), prepare: know_both, list: "/settings" }
 
 #[tokio::test]
 async fn a_malformed_project_id_is_told_before_the_decision() {

@@ -1,4 +1,4 @@
-//! Every row of the design's table of concurrency hazards, each provoked [`ROUNDS`] times over real connections of which
+//! Every row of the design's table of concurrency hazards, each provoked [`testkit::races`] times over real connections of which
 //! the module uses several at once. A round has a week or a day of its own, so no round rests on the one before.
 
 use futures_util::future::join_all;
@@ -9,7 +9,9 @@ use crate::support::{day_of, monday, reason};
 use crate::world::{World, id};
 
 /// How often each hazard is provoked.
-const ROUNDS: i64 = 200;
+fn rounds() -> i64 {
+    i64::try_from(testkit::races()).expect("a small number")
+}
 
 /// An administrator, two members, and an approver of any week.
 async fn company() -> World {
@@ -34,7 +36,7 @@ fn words(replies: &[&Reply]) -> Vec<String> {
 #[tokio::test]
 async fn double_submit() {
     let world = company().await;
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let week = monday(-round);
         let replies = join_all((0..3).map(|_| world.submit(1, &week))).await;
         let replies: Vec<&Reply> = replies.iter().collect();
@@ -43,14 +45,14 @@ async fn double_submit() {
     world.submissions_are_whole().await;
     let made = world.count("SELECT count(*) FROM timesheet.submissions".to_owned()).await;
     let told = "SELECT count(*) FROM audit.timesheet__events WHERE action = 'submission.submitted'";
-    assert_eq!((made, world.count(told.to_owned()).await), (ROUNDS, ROUNDS));
+    assert_eq!((made, world.count(told.to_owned()).await), (rounds(), rounds()));
 }
 
 #[tokio::test]
 async fn an_entry_written_while_the_week_is_submitted() {
     let world = company().await;
     let web = world.project("WEB").await;
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let (week, day) = (monday(-round), day_of(-round, 3));
         let whole = json!({ "weekStart": week, "entries": [
             { "projectId": web, "entryDate": day, "realHours": 3 }] });
@@ -81,7 +83,7 @@ async fn an_entry_written_while_the_week_is_submitted() {
 async fn two_approvers_and_the_member_decide_at_once() {
     let world = company().await;
     world.assign(1, 2).await;
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let made = id(&world.submit(1, &monday(-round)).await);
         let (first, second, own) = tokio::join!(
             world.step(2, &made, "approve"),
@@ -94,7 +96,7 @@ async fn two_approvers_and_the_member_decide_at_once() {
     }
     let told = "SELECT count(*) FROM audit.timesheet__events
         WHERE action IN ('submission.approved', 'submission.rejected', 'submission.reverted')";
-    assert_eq!(world.count(told.to_owned()).await, ROUNDS, "one audit row each");
+    assert_eq!(world.count(told.to_owned()).await, rounds(), "one audit row each");
     world.submissions_are_whole().await;
 }
 
@@ -102,7 +104,7 @@ async fn two_approvers_and_the_member_decide_at_once() {
 async fn day_sums_under_parallel_writes() {
     let world = company().await;
     let [web, app, ops] = [world.project("A").await, world.project("B").await, world.project("C").await];
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let (day, week) = (day_of(-round, 2), monday(-round));
         let whole = json!({ "weekStart": week, "entries": [
             { "projectId": ops, "entryDate": day, "realHours": 14, "billableHours": 5 }] });
@@ -125,7 +127,7 @@ async fn day_sums_under_parallel_writes() {
 async fn a_revert_of_an_approved_week_and_its_resubmission() {
     let world = company().await;
     world.assign(1, 2).await;
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let week = monday(-round);
         let made = id(&world.submit(1, &week).await);
         assert_eq!(world.step(2, &made, "approve").await.status, 200);
@@ -140,7 +142,7 @@ async fn a_revert_of_an_approved_week_and_its_resubmission() {
 #[tokio::test]
 async fn a_withdrawal_and_a_resubmission() {
     let world = company().await;
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let week = monday(-round);
         let made = id(&world.submit(1, &week).await);
         let (taken, again, twice) =
@@ -159,7 +161,7 @@ async fn settings_tightened_during_a_write() {
     let world = company().await;
     let web = world.project("WEB").await;
     let mut written = 0;
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let free = json!({ "enforceBillableWithinActual": false });
         assert_eq!(world.rules(free).await.status, 200);
         let (day, week) = (day_of(-round, 1), monday(-round));
@@ -186,7 +188,7 @@ async fn settings_tightened_during_a_write() {
 async fn a_race_for_a_project_code() {
     let world = company().await;
     let other = world.project("OTHER").await;
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let body = || Some(json!({ "code": format!("P{round}"), "name": "n" }));
         let renamed = format!("/projects/{other}");
         let (left, right, moved) = tokio::join!(
@@ -203,7 +205,7 @@ async fn a_race_for_a_project_code() {
 async fn an_approver_reassigned_during_a_decision() {
     let world = company().await;
     let (bob, eve) = (world.people[2].member, world.people[0].member);
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         world.assign(1, 2).await;
         let made = id(&world.submit(1, &monday(-round)).await);
         let (decided, moved) = tokio::join!(world.step(2, &made, "approve"), world.assign(1, 0));
@@ -223,7 +225,7 @@ async fn an_approver_reassigned_during_a_decision() {
 #[tokio::test]
 async fn an_approver_reassigned_during_a_submission() {
     let world = company().await;
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         let (from, to) = if round % 2 == 0 { (2, 3) } else { (3, 2) };
         world.assign(1, from).await;
         let week = monday(-round);

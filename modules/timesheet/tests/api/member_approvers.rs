@@ -5,8 +5,8 @@ use testkit::module::{CORRELATION, SUBJECT};
 use testkit::{ModuleApi, Reply};
 use uuid::Uuid;
 
+use crate::start;
 use crate::support::{know_members, reason, start_with_members};
-use crate::{start, wrong_fields};
 
 async fn assign(module: &ModuleApi, member: Uuid, approver: Uuid) -> Reply {
     let body = json!({ "memberId": member, "approverMemberId": approver });
@@ -51,7 +51,7 @@ async fn both_must_be_active_members_and_not_the_same() {
     let reply = assign(&module, ann, ann).await;
     assert_eq!((reply.status, reason(&reply)), (422, "APPROVER_IS_SELF"));
     let empty = module.ask("PUT", "/member-approvers", Some(json!({ "memberId": "x" }))).await;
-    assert_eq!(wrong_fields(&empty), ["memberId uuid", "approverMemberId required"]);
+    assert_eq!(empty.wrong_fields(), ["memberId uuid", "approverMemberId required"]);
     assert_eq!(module.contents().await, before);
 }
 

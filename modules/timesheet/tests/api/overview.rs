@@ -6,7 +6,6 @@ use testkit::ModuleApi;
 use crate::support::{
     day_of, know_directory, monday, project, put, settle, start_with_members, submit, submit_as,
 };
-use crate::wrong_fields;
 
 async fn overview(module: &ModuleApi, query: &str) -> Value {
     let reply = module.ask("GET", &format!("/weeks/{}/overview{query}", monday(0)), None).await;
@@ -85,7 +84,7 @@ async fn only_a_monday_names_a_week() {
     ] {
         let (week, query) = week.split_once('?').map_or((week.as_str(), ""), |(week, query)| (week, query));
         let reply = module.ask("GET", &format!("/weeks/{week}/overview?{query}"), None).await;
-        assert_eq!(wrong_fields(&reply), expected);
+        assert_eq!(reply.wrong_fields(), expected);
     }
 }
 

@@ -5,7 +5,7 @@ use testkit::ModuleApi;
 use testkit::module::{CORRELATION, SUBJECT};
 use uuid::Uuid;
 
-use crate::{start, wrong_fields};
+use crate::start;
 
 async fn create(module: &ModuleApi, code: &str) -> Value {
     let reply = module.ask("POST", "/projects", Some(json!({ "code": code, "name": "A name" }))).await;
@@ -77,7 +77,7 @@ async fn limits_hold_at_and_one_past_and_nothing_wrong_is_written() {
         (json!({}), vec!["code required", "name required"]),
     ] {
         let reply = module.ask("POST", "/projects", Some(body)).await;
-        assert_eq!(wrong_fields(&reply), expected);
+        assert_eq!(reply.wrong_fields(), expected);
     }
     assert_eq!(module.contents().await, before);
 }
@@ -171,7 +171,7 @@ async fn another_companys_project_is_an_unknown_one() {
 async fn a_wrong_body_is_told_before_an_unknown_project() {
     let module = start().await;
     let reply = module.ask("PUT", &format!("/projects/{}", Uuid::now_v7()), Some(json!({}))).await;
-    assert_eq!(wrong_fields(&reply), ["code required", "name required"]);
+    assert_eq!(reply.wrong_fields(), ["code required", "name required"]);
 }
 
 #[tokio::test]
@@ -209,7 +209,7 @@ async fn a_page_out_of_range_is_refused_and_never_clamped() {
         ("page=", vec!["page range"]),
     ] {
         let reply = module.ask("GET", &format!("/projects?{query}"), None).await;
-        assert_eq!(wrong_fields(&reply), expected, "{query}");
+        assert_eq!(reply.wrong_fields(), expected, "{query}");
     }
     let last = module.ask("GET", "/projects?page=4294967295&pageSize=100", None).await;
     let empty =

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 use testkit::{ModuleApi, Reply};
 
 use crate::support::{day_of, monday, project, put, reason, settle, start_with_members, submit};
-use crate::wrong_fields;
 
 fn tail(query: &str) -> String {
     format!("/reports/hours?from={}&to={}{query}", day_of(-1, 0), day_of(0, 6))
@@ -107,7 +106,7 @@ async fn what_is_asked_wrong_is_told_at_once() {
         ("from=2026-01-01&to=2026-01-01&status=draft,draft", vec!["status enum"]),
     ] {
         let reply = module.ask("GET", &format!("/reports/hours?{query}"), None).await;
-        assert_eq!(wrong_fields(&reply), expected, "{query}");
+        assert_eq!(reply.wrong_fields(), expected, "{query}");
     }
     let year = module.ask("GET", "/reports/hours?from=2026-01-01&to=2027-01-01", None).await;
     assert_eq!((year.status, &year.data()["total"]), (200, &json!(0)), "366 days");

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use testkit::ModuleApi;
 use testkit::module::{CORRELATION, SUBJECT};
 
-use crate::{start, wrong_fields};
+use crate::start;
 
 fn defaults(module: &ModuleApi) -> Value {
     json!({
@@ -78,13 +78,13 @@ async fn limits_hold_at_and_one_past() {
         (json!({ "allowBillableAboveEightHours": 0 }), "allowBillableAboveEightHours type"),
     ] {
         let reply = module.ask("PUT", "/settings", Some(body)).await;
-        assert_eq!(wrong_fields(&reply), [expected]);
+        assert_eq!(reply.wrong_fields(), [expected]);
     }
     let all = json!({
         "allowedPreviousWeeks": "x", "allowedFutureWeeks": 521, "enforceBillableWithinActual": 1,
         "allowBillableAboveEightHours": [], "note": "a\u{0}b",
     });
-    assert_eq!(wrong_fields(&module.ask("PUT", "/settings", Some(all)).await).len(), 5, "all at once");
+    assert_eq!(module.ask("PUT", "/settings", Some(all)).await.wrong_fields().len(), 5, "all at once");
     assert_eq!(module.contents().await, before);
 }
 

@@ -7,7 +7,6 @@ use testkit::{ModuleApi, Reply};
 use uuid::Uuid;
 
 use crate::support::{day_of, monday, project, put, reason, settle, start_with_members, submit, submit_as};
-use crate::wrong_fields;
 
 /// Day and project, worked and billable hundredths.
 type Held = (String, i32, i32);
@@ -129,7 +128,7 @@ async fn p09_p10_only_an_open_monday_is_submitted() {
         (json!({ "weekStart": day_of(0, 6) }), "weekStart monday"),
     ] {
         let reply = module.ask("POST", "/submissions", Some(body)).await;
-        assert_eq!(wrong_fields(&reply), [expected]);
+        assert_eq!(reply.wrong_fields(), [expected]);
     }
     for weeks in [-6, 3] {
         let reply = submit(&module, &monday(weeks)).await;
@@ -195,7 +194,7 @@ async fn views_show_mine_those_to_decide_and_all() {
         [("view=own", vec!["view enum"]), ("view=x&page=0", vec!["view enum", "page range"])]
     {
         let reply = module.ask("GET", &format!("/submissions?{query}"), None).await;
-        assert_eq!(wrong_fields(&reply), expected);
+        assert_eq!(reply.wrong_fields(), expected);
     }
     module.decide(|_| true);
     let stranger = json!({ "data": { "isMember": false, "isActive": false, "memberId": null,
@@ -287,7 +286,7 @@ async fn a_refused_call_leaves_its_key_free_and_an_expired_one_is_new() {
     module.execute("UPDATE timesheet.idempotency_keys SET expires_at = now()".to_owned()).await;
     assert_eq!(service::idempotency::sweep(&pool, "timesheet").await.expect("swept"), 1);
     for key in ["", &"x".repeat(201), "a\tb"] {
-        assert_eq!(wrong_fields(&keyed(&module, key, &monday(0)).await).len(), 1, "{key:?}");
+        assert_eq!(keyed(&module, key, &monday(0)).await.wrong_fields().len(), 1, "{key:?}");
     }
     module.decide(|_| false);
     assert_eq!(keyed(&module, "k", &monday(-1)).await.status, 403, "a stored answer is no permit");

@@ -6,7 +6,6 @@ use testkit::{ModuleApi, Reply};
 use uuid::Uuid;
 
 use crate::support::{day_of, monday, project, put, reason, settle, start_with_members, submit};
-use crate::wrong_fields;
 
 async fn save(module: &ModuleApi, week: &str, rows: Value) -> Reply {
     module.ask("PUT", "/time-entries/week", Some(json!({ "weekStart": week, "entries": rows }))).await
@@ -140,17 +139,17 @@ async fn a_bodys_shape_is_told_at_once() {
     let long =
         json!({ "projectId": web, "entryDate": day_of(0, 3), "realHours": 1, "note": "ä".repeat(501) });
     let wrong = save(&module, &monday(0), json!([long, 7])).await;
-    assert_eq!(wrong_fields(&wrong), ["entries[0].note length", "entries[1] type"]);
+    assert_eq!(wrong.wrong_fields(), ["entries[0].note length", "entries[1] type"]);
     let hours = save(&module, &monday(0), json!(rows)).await;
-    assert_eq!(wrong_fields(&hours), ["entries[2].realHours range"]);
+    assert_eq!(hours.wrong_fields(), ["entries[2].realHours range"]);
     rows.remove(2);
     let wrong = save(&module, &monday(0), json!(rows)).await;
-    assert_eq!(wrong_fields(&wrong), ["entries[1] duplicate", "entries[2].entryDate week"]);
+    assert_eq!(wrong.wrong_fields(), ["entries[1] duplicate", "entries[2].entryDate week"]);
     let empty = module.ask("PUT", "/time-entries/week", Some(json!({}))).await;
-    assert_eq!(wrong_fields(&empty), ["weekStart required", "entries required"]);
+    assert_eq!(empty.wrong_fields(), ["weekStart required", "entries required"]);
     let many = |count: usize| json!(vec![json!({}); count]);
-    assert_eq!(wrong_fields(&save(&module, &monday(0), many(351)).await), ["entries length"]);
-    let most = wrong_fields(&save(&module, &monday(0), many(350)).await);
+    assert_eq!(save(&module, &monday(0), many(351)).await.wrong_fields(), ["entries length"]);
+    let most = save(&module, &monday(0), many(350)).await.wrong_fields();
     assert_eq!(most.len(), MAX_PROBLEMS + 1, "of 3 for each row: {:?}", most.first());
     let note =
         json!([{ "projectId": web, "entryDate": day_of(0, 3), "realHours": 1, "note": "ä".repeat(500) }]);

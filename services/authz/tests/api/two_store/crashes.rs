@@ -129,8 +129,8 @@ async fn a_removal_that_dies_at_any_step_is_resumed_or_swept() {
             child::run(&scene, &format!("unshare {id}"), step).await;
             let swept = tally.sweep_first(&scene, round).await;
             let there = scene.share_of(&holder).await.is_some();
-            let removed = scene.module.unshare(id).await.is_ok();
-            assert_eq!(removed, there, "{step} {round} {swept}: gone once");
+            let removed = scene.module.unshare(id).await;
+            assert_eq!(removed.is_ok(), there, "{step} {round} {swept}: gone once, {removed:?}");
             assert!(scene.share_of(&holder).await.is_none(), "{step} {round}");
             assert_eq!(scene.tuples_of(&holder).await, 0, "{step} {round}: no orphan");
             assert_eq!(scene.audited(&holder, "share.deleted").await, 1, "{step} {round}");

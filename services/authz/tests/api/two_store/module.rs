@@ -147,8 +147,7 @@ impl Module {
         let config = reader.finish(config).expect("the settings are whole");
         let core = Core::start(&config, Clock::system(), &CancellationToken::new()).expect("a core");
         let subject = Subject::parse("alice").expect("a subject");
-        let module = Self { company, token: token.to_owned(), subject, store: store(&core, authz), core };
-        module
+        Self { company, token: token.to_owned(), subject, store: store(&core, authz), core }
     }
 
     /// The same with another authz.
@@ -182,16 +181,16 @@ impl Module {
     pub(crate) async fn share(&self, holder: &str, key: Option<&str>) -> Result<Once<Value>, ApiError> {
         let attempt = key.map(|key| self.attempt(holder, key));
         let new = NewShare { company: self.company, holder };
-        let made = self.store.create(&self.call(), attempt.as_ref(), &new).await;
+        let made = self.store.create(&self.call(), attempt.as_ref(), &new).await?;
         step("settled");
-        made
+        Ok(made)
     }
 
     /// Takes a share back.
     pub(crate) async fn unshare(&self, id: Uuid) -> Result<Share, ApiError> {
-        let removed = self.store.remove::<Share>(&self.call(), id).await;
+        let removed = self.store.remove::<Share>(&self.call(), id).await?;
         step("settled");
-        removed
+        Ok(removed)
     }
 
     fn attempt(&self, holder: &str, key: &str) -> Attempt {

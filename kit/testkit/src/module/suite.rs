@@ -1,0 +1,83 @@
+//! What the API tests of every module begin with, written once: how the module is started, and the tests of what stands
+//! before its operations.
+
+pub use contract::Settings;
+pub use tokio::net::TcpListener;
+pub use tokio_util::sync::CancellationToken;
+
+/// `start` and `start_without_database` of a module's API tests; for the root of the test binary.
+#[macro_export]
+macro_rules! module_api {
+    ($module:ident) => {
+        /// The module on a fresh database.
+        async fn start() -> $crate::ModuleApi {
+            $crate::ModuleApi::start($module::KEY, $module::OPENAPI, serve).await
+        }
+
+        /// The module, whose database cannot be reached.
+        async fn start_without_database() -> $crate::ModuleApi {
+            $crate::ModuleApi::start_without_database($module::KEY, $module::OPENAPI, serve).await
+        }
+
+        async fn serve(
+            settings: $crate::module::suite::Settings,
+            listener: $crate::module::suite::TcpListener,
+            stop: $crate::module::suite::CancellationToken,
+        ) {
+            let config = $module::Config::read(&settings).expect("the settings of a test are right");
+            $module::serve(config, listener, stop).await.expect("the listener works");
+        }
+    };
+}
+
+/// The tests of what stands before every operation, and of the probes. `samples` gives a
+/// [`Sample`](crate::module::gates::Sample) of each operation, `prepare` takes the running module and scripts what an
+/// allowed operation asks other services, `list` is the path of an operation that lists.
+#[macro_export]
+macro_rules! module_gates {
+    ($module:ident, samples: $samples:expr, prepare: $prepare:expr, list: $list:literal) => {
+        fn operations() -> Vec<$crate::Operation> {
+            $crate::module::gates::operations($module::operations().table(), &$samples)
+        }
+
+        #[tokio::test]
+        async fn no_operation_does_anything_without_bearer_company_and_decision() {
+            let module = $crate::module::suite::prepared(super::start().await, $prepare);
+            $crate::module::gates::check(&module, &operations()).await;
+            assert!(module.org.requests().is_empty(), "the decision comes before the caller's place");
+        }
+
+        #[tokio::test]
+        async fn a_denied_call_never_reaches_the_database_and_an_allowed_one_fails_closed() {
+            let module = $crate::module::suite::prepared(super::start_without_database().await, $prepare);
+            $crate::module::gates::check_without_database(&module, &operations()).await;
+            $crate::module::probes::check_without_database(&module).await;
+        }
+
+        #[tokio::test]
+        async fn probes_and_metrics() {
+            let module = $crate::module::suite::prepared(super::start().await, $prepare);
+            $crate::module::probes::check(&module, $list, $list).await;
+        }
+    };
+}
+
+/// The module after `prepare`.
+pub fn prepared(module: crate::ModuleApi, prepare: impl FnOnce(&crate::ModuleApi)) -> crate::ModuleApi {
+    prepare(&module);
+    module
+}
+
+/// How often a test provokes a race.
+const RACES: usize = 20;
+
+/// How often a test provokes each of its races: the variable `RACES`, else 20.
+///
+/// # Panics
+/// The variable is no number.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "how often is the caller's of a test to say")]
+#[expect(clippy::expect_used, reason = "a test that was told nonsense must not pass")]
+pub fn races() -> usize {
+    std::env::var("RACES").map_or(RACES, |races| races.parse().expect("RACES is a number"))
+}
