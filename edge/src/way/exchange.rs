@@ -28,7 +28,7 @@ use crate::wire::incoming::RequestBody;
 use crate::wire::place::Asker;
 use crate::wire::share::ClientKey;
 use crate::wire::upload::Terms;
-use crate::wire::upstream::Failure;
+use crate::wire::upstream::{Failure, Outgoing};
 
 /// One request, answered. What nobody has to be asked for is done at once: the future holds only what has to be remembered
 /// while others work, and is small.
@@ -130,11 +130,19 @@ async fn forward(
     trace: &mut Trace,
 ) -> Result<Response<EdgeBody>, Refusal> {
     let asking = outbound.trace();
-    let terms = Terms { pause: edge.config.budgets.body_idle, rate: edge.config.timers.least_rate };
-    let taken_in = outbound.outgoing.upload.take_in(terms, client, &edge.held).await;
+    let terms = Terms {
+        pause: edge.config.budgets.body_idle,
+        // Of a subject's it may be one direction of a stream, whose other direction answers it.
+        of_unknown_length: !client.has_subject(),
+        rate: edge.config.timers.least_rate,
+    };
+    let Outgoing { request, upload, .. } = &mut outbound.outgoing;
+    let taken_in = upload.take_in(terms, client, &edge.held, request.headers()).await;
     taken_in.map_err(|fault| Refusal::Body { fault, limit: outbound.body_limit })?;
+    let is_whole = client.has_subject() || upload.is_taken_in();
+    let asker = if is_whole { Asker::Client(client) } else { Asker::Upload(client) };
     let sent = Instant::now();
-    let answered = edge.upstreams.send(outbound.place, Asker::Client(client), &mut outbound.outgoing).await;
+    let answered = edge.upstreams.send(outbound.place, asker, &mut outbound.outgoing).await;
     let at = Instant::now();
     let Outbound { to, method, body_limit, then, .. } = *outbound;
     if let (Some(span), Err(failure)) = (&asking, &answered) {

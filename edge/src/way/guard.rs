@@ -14,14 +14,12 @@ use crate::wire::connection::Peer;
 use crate::wire::h1::Fault;
 use crate::wire::h1::server::Refused;
 use crate::wire::h2::HasFragment;
-use crate::wire::headers::{Marks, claims_identity};
+use crate::wire::headers::{Marks, claims_identity, size_of};
 use crate::wire::incoming::RequestBody;
 use crate::wire::spelling;
 
 /// Paths that balancers ask by address.
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
-/// What a header costs beyond its name and value (RFC 9113 counts so).
-const HEADER_OVERHEAD: usize = 32;
 
 /// A request within the limits, for one known host.
 #[derive(Debug)]
@@ -128,9 +126,7 @@ fn check_limits<B>(limits: &Limits, request: &Request<B>) -> Result<(), Refusal>
         return Err(Refusal::UriTooLong);
     }
     let headers = request.headers();
-    let size: usize =
-        headers.iter().map(|(name, value)| name.as_str().len() + value.len() + HEADER_OVERHEAD).sum();
-    if headers.len() > limits.headers || size > limits.header_bytes {
+    if headers.len() > limits.headers || size_of(headers) > limits.header_bytes {
         Err(Refusal::HeadersTooLarge)
     } else {
         Ok(())
@@ -184,6 +180,7 @@ pub(super) fn is_host(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::headers::HEADER_OVERHEAD;
 
     fn request(uri: &str, hosts: &[&'static str]) -> Request<()> {
         // A target with a host and no Host header is HTTP/2's form alone.

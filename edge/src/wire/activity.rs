@@ -15,6 +15,10 @@ use tokio::time::{Instant, sleep_until};
 use super::frames::{Frames, HalfHead};
 use crate::config::Timers;
 
+/// Bytes of heads whose requests' bodies have not come yet, on one connection. Each stream may send as much as the limit on
+/// a head and then nothing more; a browser's head takes 2 KiB, so that every stream of a connection may wait for a body.
+const MAX_WAITING_HEAD_BYTES: usize = 1 << 20;
+
 /// What the bytes on a connection are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
@@ -37,6 +41,8 @@ pub(crate) struct Activity {
 struct Doing {
     state: State,
     frames: Frames,
+    /// Of requests under way that came without the end of their bodies.
+    head_bytes: usize,
     /// Since when a request head is unfinished; requests may be under way at the same time.
     half_head: Option<Instant>,
 }
@@ -64,19 +70,26 @@ pub(crate) enum Overdue {
 impl Activity {
     pub(crate) fn new() -> Arc<Self> {
         let now = Instant::now();
-        let doing = Doing { state: State::Silent { since: now }, frames: Frames::new(now), half_head: None };
+        let state = State::Silent { since: now };
+        let doing = Doing { state, frames: Frames::new(now), head_bytes: 0, half_head: None };
         Arc::new(Self { doing: Mutex::new(doing), sooner: Notify::new(), broken: OnceLock::new() })
     }
 
-    /// A request has begun; the connection is busy until the result is dropped.
-    pub(crate) fn begin(self: &Arc<Self>) -> Busy {
-        let state = &mut self.lock().state;
+    /// A request has begun; the connection is busy until the result is dropped. `head_bytes` is the size of its head where
+    /// its body is still to come; `None` when the connection has too many of these.
+    pub(crate) fn begin(self: &Arc<Self>, head_bytes: usize) -> Option<Busy> {
+        let doing = &mut *self.lock();
+        let waiting = doing.head_bytes.saturating_add(head_bytes);
+        if head_bytes > 0 && waiting > MAX_WAITING_HEAD_BYTES {
+            return None;
+        }
+        doing.head_bytes = waiting;
         let moved = Instant::now();
-        *state = match *state {
+        doing.state = match doing.state {
             State::Busy { requests, .. } => State::Busy { requests: requests + 1, moved },
             State::Silent { .. } | State::Idle { .. } => State::Busy { requests: 1, moved },
         };
-        Busy(Arc::clone(self))
+        Some(Busy { activity: Arc::clone(self), head_bytes })
     }
 
     /// The reason to tell the client when its frames end the connection.
@@ -127,10 +140,11 @@ impl Activity {
         slices.for_each(|bytes| doing.frames.send(bytes));
     }
 
-    fn end(&self) {
-        let state = &mut self.lock().state;
-        if let State::Busy { requests, moved } = *state {
-            *state = match requests {
+    fn end(&self, head_bytes: usize) {
+        let doing = &mut *self.lock();
+        doing.head_bytes = doing.head_bytes.saturating_sub(head_bytes);
+        if let State::Busy { requests, moved } = doing.state {
+            doing.state = match requests {
                 0 | 1 => State::Idle { since: Instant::now() },
                 more => State::Busy { requests: more - 1, moved },
             };
@@ -174,11 +188,14 @@ impl Doing {
 
 /// A request under way on a connection.
 #[derive(Debug)]
-pub(crate) struct Busy(Arc<Activity>);
+pub(crate) struct Busy {
+    activity: Arc<Activity>,
+    head_bytes: usize,
+}
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.end();
+        self.activity.end(self.head_bytes);
     }
 }
 

@@ -69,6 +69,14 @@ impl Marks {
     }
 }
 
+/// What one header costs beyond its name and value (RFC 9113 counts so).
+pub(crate) const HEADER_OVERHEAD: usize = 32;
+
+/// What a head's headers count against limits.
+pub(crate) fn size_of(headers: &HeaderMap) -> usize {
+    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + HEADER_OVERHEAD).sum()
+}
+
 /// Whether a header is of one connection, or frames a body: framing is rebuilt from the body itself, never copied.
 pub(crate) fn is_of_one_hop(name: &HeaderName) -> bool {
     Marks::of_known(name.as_str()).has(Marks::ONE_HOP)

@@ -21,6 +21,9 @@ const FAILURES_BEFORE_REST: u32 = 5;
 const FIRST_REST: Duration = Duration::from_secs(10);
 const LONGEST_REST: Duration = Duration::from_mins(1);
 
+/// [`Asker::Upload`] has one place for so many of the others: nobody who signs in sends a long body, or a slow one.
+const UPLOADS_PART: usize = 8;
+
 /// What an upstream speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Speaks {
@@ -44,6 +47,9 @@ pub(crate) struct Capacity {
 pub(crate) enum Asker {
     /// A client's own.
     Client(ClientKey),
+    /// A client's without a subject, whose body is still under way. These have few places of their own, so that however many
+    /// addresses send slowly, requests that are whole find theirs.
+    Upload(ClientKey),
     /// The edge's question about a client's request. Questions have places of their own, which no client's request takes.
     Question(ClientKey),
     /// The edge's own affair: the catalog.
@@ -53,7 +59,7 @@ pub(crate) enum Asker {
 impl Asker {
     const fn client(self) -> Option<ClientKey> {
         match self {
-            Self::Client(client) | Self::Question(client) => Some(client),
+            Self::Client(client) | Self::Upload(client) | Self::Question(client) => Some(client),
             Self::Edge => None,
         }
     }
@@ -64,6 +70,7 @@ impl Asker {
 pub(crate) struct Place {
     pub(crate) hosts: Vec<Host>,
     requests: Lane,
+    uploads: Lane,
     questions: Lane,
     streams: Arc<Streams>,
     /// Moves with every choice, so that the two hosts compared are not always the same.
@@ -92,8 +99,9 @@ impl Place {
         workers: usize,
     ) -> Self {
         let hosts = hosts.into_iter().map(|(speaks, authority)| Host::new(speaks, authority, workers));
-        let (requests, questions) = (Lane::new(capacity), Lane::new(capacity));
-        Self { hosts: hosts.collect(), requests, questions, streams, dice: AtomicUsize::new(0) }
+        let few = Capacity { requests: capacity.requests.div_ceil(UPLOADS_PART), ..capacity };
+        let (requests, uploads, questions) = (Lane::new(capacity), Lane::new(few), Lane::new(capacity));
+        Self { hosts: hosts.collect(), requests, uploads, questions, streams, dice: AtomicUsize::new(0) }
     }
 
     /// The beginning of a turn, which has to be taken yet; `None` when the client has its whole share of this place, those
@@ -107,6 +115,7 @@ impl Place {
     const fn lane(&self, asker: Asker) -> &Lane {
         match asker {
             Asker::Client(_) => &self.requests,
+            Asker::Upload(_) => &self.uploads,
             Asker::Question(_) | Asker::Edge => &self.questions,
         }
     }

@@ -11,19 +11,27 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Counters of a row. With a share of a quarter and 2,048 requests in progress a counter is off by one on average.
 const COLUMNS: u64 = 2_048;
 
-/// Who a request is counted for: its subject, or its address where it has none.
+/// Who a request is counted for: its subject, or its address where it has none. A hash, whose highest bit says which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClientKey(u64);
+
+/// Set in the keys of addresses. Rows are found by lower bits.
+const ADDRESS: u64 = 1 << 63;
 
 impl ClientKey {
     /// A verified subject, by its hash.
     pub(crate) fn subject(hash: u64) -> Self {
-        Self(keyed(&(false, hash)))
+        Self(keyed(&(false, hash)) & !ADDRESS)
     }
 
     /// The address of a request that nobody has signed.
     pub(crate) fn address(address: IpAddr) -> Self {
-        Self(keyed(&(true, address)))
+        Self(keyed(&(true, address)) | ADDRESS)
+    }
+
+    /// Whether the client has a verified subject.
+    pub(crate) const fn has_subject(self) -> bool {
+        self.0 & ADDRESS == 0
     }
 }
 
@@ -97,6 +105,8 @@ mod tests {
         let address: IpAddr = "127.0.0.1".parse().expect("an address");
         assert_eq!(ClientKey::address(address), ClientKey::address(address));
         assert_ne!(ClientKey::subject(0), ClientKey::address(address));
+        assert!((0..64).all(|subject| ClientKey::subject(subject).has_subject()));
+        assert!(!ClientKey::address(address).has_subject());
     }
 
     #[test]

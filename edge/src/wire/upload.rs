@@ -17,7 +17,7 @@ use tokio::time::{Duration, Instant};
 
 use super::alarm::Alarm;
 use super::credit::{Credit, LeastRate};
-use super::headers::claims_identity;
+use super::headers::{claims_identity, size_of};
 use super::incoming::RequestBody;
 use super::share::{ClientKey, Shares};
 use super::trailers;
@@ -25,7 +25,8 @@ use super::trailers;
 /// The longest body that is taken in before its request takes a place at its upstream: forms and JSON are shorter.
 pub(crate) const MOST_AHEAD: usize = 64 << 10;
 /// Bytes of bodies that one worker holds while their requests have no place yet: a thousand of the longest, a quarter of
-/// them of one client. Further bodies take a place first.
+/// them of one client. The heads of requests that wait for their bodies count, too. No further body is waited for before its
+/// request takes a place.
 const MOST_HELD: usize = 64 << 20;
 
 /// A body to an upstream.
@@ -108,6 +109,8 @@ impl Drop for Counted {
 pub(crate) struct Terms {
     /// The longest pause while it is taken in.
     pub(crate) pause: Duration,
+    /// A body of unknown length is taken in, too, as far as any body is.
+    pub(crate) of_unknown_length: bool,
     pub(crate) rate: LeastRate,
 }
 
@@ -174,39 +177,45 @@ impl Upload {
     }
 
     /// Takes a body in that was announced as no longer than [`MOST_AHEAD`], to its end, so that a slow client holds no place
-    /// at the upstream meanwhile. The terms hold for any body from now on. On HTTP/2 more may follow a head than it has
-    /// announced, and what is malformed must not reach an upstream as a whole request.
+    /// at the upstream meanwhile. Where as much is held as may be, only what has come already is taken in. The terms hold for
+    /// any body from now on; the headers `waiting` wait with it. On HTTP/2 more may follow a head than it has announced, and what is
+    /// malformed must not reach an upstream as a whole request.
     pub(crate) async fn take_in(
         &mut self,
         terms: Terms,
         client: ClientKey,
         held: &Arc<Held>,
+        waiting: &HeaderMap,
     ) -> Result<(), ClientFault> {
         if self.is_end_stream() {
             return Ok(());
         }
         self.pace = Some(Box::new(Pace { credit: Credit::new(terms.rate), alarm: None }));
         let most = u64::try_from(MOST_AHEAD).unwrap_or(u64::MAX);
-        let counted = match self.size_hint().exact() {
-            // Always seen to its end: nothing is held of it.
-            Some(0) => None,
-            Some(length) if length <= most => match Counted::enter(held, client) {
-                Some(counted) => Some(counted),
-                None => return Ok(()),
-            },
-            Some(_) | None => return Ok(()),
+        let room = match self.size_hint().exact() {
+            Some(0) => Room::Needless,
+            Some(length) if length > most => return Ok(()),
+            None if !terms.of_unknown_length => return Ok(()),
+            Some(_) | None => Counted::enter(held, client).map_or(Room::None, Room::Of),
         };
-        self.take_whole(terms.pause, counted).await
+        self.take_whole(terms.pause, Taking::new(room, waiting)).await
+    }
+
+    /// Whether nothing more comes from the client.
+    pub(crate) fn is_taken_in(&self) -> bool {
+        match &self.source {
+            Source::Full(_) => true,
+            Source::Client(body) => body.is_end_stream(),
+        }
     }
 
     #[inline(never)]
-    fn take_whole(
-        &mut self,
+    fn take_whole<'a>(
+        &'a mut self,
         pause: Duration,
-        counted: Option<Counted>,
-    ) -> BoxFuture<'_, Result<(), ClientFault>> {
+        mut taking: Taking<'a>,
+    ) -> BoxFuture<'a, Result<(), ClientFault>> {
         Box::pin(async move {
-            let mut taking = Taking::new(counted);
             poll_fn(|context| taking.poll(self, pause, context)).await?;
             // Nothing of it went to anybody.
             self.begun = false;
@@ -363,33 +372,66 @@ impl Body for Upload {
 }
 
 /// A body that is being taken in.
-struct Taking {
+struct Taking<'a> {
     first: Bytes,
     /// Used only where a body comes in several pieces.
     all: BytesMut,
     trailers: Option<HeaderMap>,
     taken: usize,
-    counted: Option<Counted>,
+    room: Room,
+    /// Headers that wait with the body; counted once they do.
+    waiting: Option<&'a HeaderMap>,
     alarm: Option<Alarm>,
 }
 
-impl Taking {
-    fn new(counted: Option<Counted>) -> Self {
-        Self { first: Bytes::new(), all: BytesMut::new(), trailers: None, taken: 0, counted, alarm: None }
+/// Where a body waits while it is taken in.
+enum Room {
+    /// Nothing is held of it: it is always seen to its end.
+    Needless,
+    Of(Counted),
+    /// Its client has its share.
+    None,
+}
+
+impl Room {
+    /// Whether more of the body may be waited for.
+    fn is_left(&self) -> bool {
+        match self {
+            Self::Needless => true,
+            Self::Of(counted) => counted.has_room(),
+            Self::None => false,
+        }
     }
 
-    /// Ready at the body's end, and earlier when there is no room for more.
+    fn add(&mut self, bytes: usize) {
+        if let Self::Of(counted) = self {
+            counted.add(bytes);
+        }
+    }
+}
+
+impl<'a> Taking<'a> {
+    fn new(room: Room, waiting: &'a HeaderMap) -> Self {
+        let (first, all) = (Bytes::new(), BytesMut::new());
+        Self { first, all, trailers: None, taken: 0, room, waiting: Some(waiting), alarm: None }
+    }
+
+    /// Ready at the body's end, past [`MOST_AHEAD`], and where more would have to be waited for and there is no room.
     fn poll(
         &mut self,
         upload: &mut Upload,
         pause: Duration,
         context: &mut Context<'_>,
     ) -> Poll<Result<(), ClientFault>> {
-        while !upload.is_end_stream() && self.counted.as_ref().is_none_or(Counted::has_room) {
+        while !upload.is_end_stream() && self.taken <= MOST_AHEAD {
             match Pin::new(&mut *upload).poll_frame(context) {
                 Poll::Ready(Some(frame)) => self.add(frame?, upload),
                 Poll::Ready(None) => break,
+                Poll::Pending if !self.room.is_left() => break,
                 Poll::Pending => {
+                    if let Some(headers) = self.waiting.take() {
+                        self.room.add(size_of(headers));
+                    }
                     let due = || Alarm::at(Instant::now() + pause);
                     ready!(self.alarm.get_or_insert_with(due).poll(context));
                     return Poll::Ready(Err(ClientFault::Stalled));
@@ -410,9 +452,7 @@ impl Taking {
             }
         };
         self.taken += data.len();
-        if let Some(counted) = &mut self.counted {
-            counted.add(data.len());
-        }
+        self.room.add(data.len());
         if self.first.is_empty() && self.all.is_empty() {
             self.first = data;
             return;
@@ -426,7 +466,8 @@ impl Taking {
     }
 
     fn end(self) -> Option<Box<Ahead>> {
-        let Self { first, all, trailers, counted, .. } = self;
+        let Self { first, all, trailers, room, .. } = self;
+        let counted = if let Room::Of(counted) = room { Some(counted) } else { None };
         let data = if all.is_empty() { first } else { all.freeze() };
         let any = !data.is_empty() || trailers.is_some();
         any.then(|| Box::new(Ahead { data, trailers, _counted: counted }))

@@ -15,7 +15,9 @@ use tokio::time::{interval, timeout};
 
 use crate::backend::Answer;
 use crate::client::{BOTH, Reply, Version, request};
-use crate::frames::{DATA, END_HEADERS, END_STREAM, Frames, HEADERS, RST_STREAM, WINDOW_UPDATE, get_block};
+use crate::frames::{
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, Frames, HEADERS, RST_STREAM, WINDOW_UPDATE, get_block,
+};
 use crate::raw::{Raw, SOON};
 use crate::world::{SUPERADMIN, World};
 
@@ -472,4 +474,155 @@ async fn a_request_that_is_given_up_keeps_no_port_of_the_edge() {
         let wanted = if given_up { Err(std::io::ErrorKind::ConnectionReset) } else { Ok(0) };
         assert_eq!(ended, wanted, "{given_up}");
     }
+}
+
+/// A body that is sent on only as it comes, and begins.
+async fn slow_login(
+    world: &World,
+    address: &str,
+    length: &str,
+) -> Raw<tokio_rustls::client::TlsStream<tokio::net::TcpStream>> {
+    let mut slow = Raw::client(world).await;
+    let head =
+        format!("POST {LOGIN} HTTP/1.1\r\nhost: localhost\r\nx-forwarded-for: {address}\r\n{length}\r\n\r\n");
+    slow.send(head).await;
+    slow
+}
+
+const LOGIN: &str = "/realms/platform/protocol/openid-connect/token";
+/// One past what is taken in before a request takes a place.
+const LONG_FORM: usize = (64 << 10) + 1;
+
+/// A provider with eight places, and addresses that a proxy tells.
+async fn provider_of_eight() -> World {
+    World::with(&[
+        ("PLATFORM_GATEWAY_UPSTREAM_CONCURRENCY", "8"),
+        ("PLATFORM_MODULE_DIAL_TIMEOUT", "200ms"),
+        ("PLATFORM_TRUSTED_PROXIES", "127.0.0.0/8"),
+        ("PLATFORM_GATEWAY_WORKERS", "1"),
+    ])
+    .await
+}
+
+/// Waits until a long body has no place.
+async fn no_place_for_a_long_body(world: &World) {
+    let body = "x".repeat(LONG_FORM);
+    let refused = async {
+        loop {
+            let reply = world.post(LOGIN, &[("x-forwarded-for", "203.0.113.99")], &body).await;
+            if reply.status != 200 {
+                return reply;
+            }
+        }
+    };
+    is_over_capacity(&timeout(SOON, refused).await.expect("slow bodies have all places of their own"));
+}
+
+async fn signs_in(world: &World) {
+    for version in BOTH {
+        let from = [("x-forwarded-for", "203.0.113.98")];
+        let reply = world.send(version, Method::POST, LOGIN, &from, "grant_type=password").await;
+        assert_eq!((reply.status, reply.json()["data"]["body"].clone()), (200, json!("grant_type=password")));
+        assert_eq!(world.send(version, Method::GET, LOGIN, &from, "").await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn slow_bodies_from_many_addresses_take_no_place_of_those_who_sign_in() {
+    let world = provider_of_eight().await;
+    let mut slow = Vec::new();
+    for address in 0..4 {
+        for number in 0..SHARE {
+            let length = if number % 2 == 0 {
+                format!("content-length: {LONG_FORM}")
+            } else {
+                "transfer-encoding: chunked".to_owned()
+            };
+            let mut body = slow_login(&world, &format!("203.0.113.{address}"), &length).await;
+            // Of unknown length: as much as is taken in and more.
+            body.send(if number % 2 == 0 {
+                "x".to_owned()
+            } else {
+                format!("{LONG_FORM:x}\r\n{}\r\n", "x".repeat(LONG_FORM))
+            })
+            .await;
+            slow.push(body);
+        }
+    }
+    no_place_for_a_long_body(&world).await;
+    signs_in(&world).await;
+    drop(slow);
+    let again = async {
+        let from = [("x-forwarded-for", "203.0.113.98")];
+        let body = "x".repeat(LONG_FORM);
+        while world.post(LOGIN, &from, &body).await.status != 200 {}
+        world.backend.seen(LOGIN).last().map(|seen| seen.body.len())
+    };
+    assert_eq!(
+        timeout(SOON, again).await.expect("a place is given back"),
+        Some(LONG_FORM),
+        "all of it arrives"
+    );
+}
+
+#[tokio::test]
+async fn slow_bodies_past_those_that_are_held_take_no_place_of_those_who_sign_in() {
+    /// Bodies that a worker holds of one client.
+    const HELD: u32 = 256;
+    let world = provider_of_eight().await;
+    let post = [&[0x83][..], &get_block(LOGIN, "none")[1..], &[0x0f, 0x0d, 1, b'4']].concat();
+    let mut slow = Vec::new();
+    for _ in 0..2 {
+        let mut frames = Frames::connect(&world, 65_535).await;
+        for stream in 0..HELD / 2 + 16 {
+            frames.send(HEADERS, END_HEADERS, 2 * stream + 1, &post).await;
+        }
+        frames.is_alive(&[HEADERS, DATA, RST_STREAM, WINDOW_UPDATE]).await;
+        slow.push(frames);
+    }
+    no_place_for_a_long_body(&world).await;
+    signs_in(&world).await;
+}
+
+#[tokio::test]
+async fn heads_whose_bodies_do_not_come_are_refused_past_a_mebibyte_of_a_connection() {
+    const HEADER: usize = 40_000;
+    const REFUSED_STREAM: &[u8] = &[0, 0, 0, 7];
+    let world = World::with(&[("PLATFORM_GATEWAY_MIN_RATE_GRACE", "60s")]).await;
+    let bearer = known(&world, "alice").await;
+    let mut post = [&[0x83][..], &get_block(PATH, &bearer)[1..]].concat();
+    let counted = {
+        post.extend_from_slice(&[0x00, 1, b'x']);
+        crate::frames::append_length(&mut post, HEADER);
+        post.extend(std::iter::repeat_n(b'y', HEADER));
+        [("authorization", bearer.len()), ("x", HEADER)]
+            .iter()
+            .map(|(name, value)| name.len() + value + 32)
+            .sum::<usize>()
+    };
+    let fitting = u32::try_from((1 << 20) / counted).expect("a count");
+    let mut frames = Frames::connect(&world, 65_535).await;
+    let open = async |frames: &mut Frames, stream: u32| {
+        let mut parts = post.chunks(16_000).peekable();
+        let mut kind = HEADERS;
+        while let Some(part) = parts.next() {
+            let flags = if parts.peek().is_none() { END_HEADERS } else { 0 };
+            frames.send(std::mem::replace(&mut kind, CONTINUATION), flags, stream, part).await;
+        }
+    };
+    for number in 0..fitting {
+        open(&mut frames, 2 * number + 1).await;
+    }
+    frames.is_alive(&[WINDOW_UPDATE]).await;
+    let past = 2 * fitting + 1;
+    open(&mut frames, past).await;
+    assert_eq!(frames.next_of(RST_STREAM, past).await.payload, REFUSED_STREAM);
+    frames.get(past + 2, PATH, &bearer).await;
+    assert_eq!(frames.next_of(HEADERS, past + 2).await.payload[0], 0x88, "one without a body is served");
+    frames.send(DATA, END_STREAM, 1, b"whole").await;
+    assert_eq!(frames.next_of(HEADERS, 1).await.payload[0], 0x88, "those that fit are served");
+    frames.next_of(DATA, 1).await;
+    open(&mut frames, past + 4).await;
+    frames.send(DATA, END_STREAM, past + 4, b"whole").await;
+    assert_eq!(frames.next_of(HEADERS, past + 4).await.payload[0], 0x88, "and leave room for others");
 }

@@ -18,8 +18,11 @@ use crate::Edge;
 use crate::tally::Closed;
 use crate::wire::activity::{Activity, Overdue, Watched};
 use crate::wire::connection::Peer;
+use crate::wire::headers::size_of;
 use crate::wire::writes::{self, Broken, Flushing, Holding};
 
+/// What counts the streams that are refused because too many heads wait for their bodies.
+const WAITING_HEADS: &str = "waiting_heads";
 /// How long a client whose frames end the connection has to take the GOAWAY that says so.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
@@ -130,11 +133,17 @@ where
                 // Requests that came before are refused with the rest.
                 continue;
             }
-            let Some((mut request, reply)) = accepted else { return Poll::Pending };
+            let Some((mut request, mut reply)) = accepted else { return Poll::Pending };
             if this.marks.take(reply.stream_id().as_u32()) {
                 request.extensions_mut().insert(HasFragment);
             }
-            let busy = this.activity.begin();
+            let waiting = if request.body().is_end_stream() { 0 } else { size_of(request.headers()) };
+            let Some(busy) = this.activity.begin(waiting) else {
+                // The client may send it once others are done: nothing was done for it.
+                this.edge.meter.tally.limited(WAITING_HEADS);
+                reply.send_reset(Reason::REFUSED_STREAM);
+                continue;
+            };
             let (edge, marks) = (Arc::clone(&this.edge), Arc::clone(&this.marks));
             let served = stream::serve(edge, this.peer, busy, marks, request, reply);
             // On its way into the runtime a task is moved several times.
