@@ -146,7 +146,7 @@ impl EdgeConfig {
             drain_min: reader.duration(&DRAIN_MIN),
             drain_timeout: reader.duration(&DRAIN_TIMEOUT),
             workers: workers(&mut reader),
-            upstream_ca: reader.optional(&UPSTREAM_CA).map(PathBuf::from),
+            upstream_ca: tls::authorities(&mut reader, &UPSTREAM_CA),
             addresses: addresses(&mut reader, offset),
             budgets: budgets(&mut reader),
             limits: limits(&mut reader, behind_a_balancer),
@@ -439,6 +439,38 @@ mod tests {
     }
 
     #[test]
+    fn authorities_that_cannot_be_used_are_told_by_variable_path_and_reason() {
+        let folder = std::env::temp_dir().join(format!("edge-authorities-{}", uuid::Uuid::now_v7()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let file = |name: &str, text: &str| {
+            let file = folder.join(name);
+            std::fs::write(&file, text).expect("a file");
+            file.to_string_lossy().into_owned()
+        };
+        let good = rcgen::generate_simple_self_signed(vec!["ca.example".to_owned()]).expect("a certificate");
+        let good = file("good.pem", &good.cert.pem());
+        let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        for name in ["PLATFORM_GATEWAY_UPSTREAM_CA", "PLATFORM_TLS_CLIENT_CA"] {
+            for (file, reason) in [
+                (folder.join("missing.pem").to_string_lossy().into_owned(), "No such file"),
+                (folder.to_string_lossy().into_owned(), "directory"),
+                (file("empty.pem", "no PEM"), "no certificate"),
+                (file("broken.pem", broken), "invalid"),
+            ] {
+                let problems = EdgeConfig::read(&settings().with(name, file.as_str())).expect_err(reason);
+                let text = problems.to_string();
+                assert!(
+                    [name, file.as_str(), reason].iter().all(|part| text.contains(part)),
+                    "{reason}: {text}"
+                );
+                assert_eq!(problems.0.len(), 1, "{text}");
+            }
+            assert!(EdgeConfig::read(&settings().with(name, good.as_str())).is_ok(), "{name}");
+        }
+        std::fs::remove_dir_all(&folder).expect("the test's own folder");
+    }
+
+    #[test]
     fn every_bad_value_is_named() {
         for (name, value) in [
             ("PLATFORM_ORG_BASE_URL", "https://org.internal"),
@@ -457,6 +489,8 @@ mod tests {
             ("PLATFORM_GATEWAY_UPGRADES", "h2c"),
             ("PLATFORM_GATEWAY_UPGRADES", "chat, HTTP/2.0"),
             ("PLATFORM_GATEWAY_UPGRADES", "a b"),
+            ("PLATFORM_GATEWAY_UPGRADES", "*"),
+            ("PLATFORM_GATEWAY_UPGRADES", "chat, web*"),
             ("PLATFORM_RATE_LIMIT", "10"),
             ("PLATFORM_RATE_LIMIT_ANONYMOUS", "10/d"),
             ("PLATFORM_MODULE_HOST_DOCS", "ftp://docs"),

@@ -108,7 +108,7 @@ pub enum EdgeError {
     #[error("cannot start a worker or use a listener: {0}")]
     Worker(#[from] io::Error),
     /// `PLATFORM_GATEWAY_UPSTREAM_CA` cannot be used.
-    #[error("cannot use the authorities of upstreams: {0}")]
+    #[error("PLATFORM_GATEWAY_UPSTREAM_CA cannot be used: {0}")]
     UpstreamAuthorities(String),
 }
 

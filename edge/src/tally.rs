@@ -3,6 +3,8 @@
 use prometheus::{IntCounter, IntCounterVec, Opts};
 use telemetry::Metrics;
 
+use crate::wire::credit::SlowReader;
+
 /// The counters. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Tally {
@@ -10,6 +12,7 @@ pub(crate) struct Tally {
     limited: IntCounterVec,
     waits: IntCounterVec,
     closed: IntCounterVec,
+    cut_off: IntCounterVec,
     proxy_headers: IntCounterVec,
     /// Lines of the access log that found no room.
     pub(crate) log_dropped: IntCounter,
@@ -70,6 +73,11 @@ impl Tally {
                 "Connections closed because of what their clients did, by the reason.",
                 "reason",
             )?,
+            cut_off: counter(
+                "platform_gateway_answers_cut_off_total",
+                "Answers cut off because their clients took too little of them, by the reason.",
+                "reason",
+            )?,
             proxy_headers: counter(
                 "platform_gateway_proxy_headers_total",
                 "PROXY headers by whether they could be used.",
@@ -110,6 +118,10 @@ impl Tally {
             Closed::Flood => "flood",
         };
         self.closed.with_label_values(&[word]).inc();
+    }
+
+    pub(crate) fn cut_off(&self, why: SlowReader) {
+        self.cut_off.with_label_values(&[why.reason()]).inc();
     }
 
     pub(crate) fn proxied(&self, usable: bool) {

@@ -6,6 +6,7 @@ use contract::settings::Kind;
 use contract::{Reader, Variable};
 
 use super::variables::{TLS_CERT, TLS_KEY};
+use crate::wire::trust::roots_of;
 
 pub(super) const TLS_PAIRS: Variable = Variable::new(
     "PLATFORM_TLS_PAIRS",
@@ -67,9 +68,18 @@ impl TlsFiles {
             reader.refuse(TLS_PAIRS.name, format!("names more than {} pairs", MOST_PAIRS - 1));
         }
         let required = reader.flag(&TLS_CLIENT_REQUIRED);
-        let clients = reader
-            .optional(&TLS_CLIENT_CA)
-            .map(|authorities| Clients { authorities: authorities.into(), required });
+        let clients = authorities(reader, &TLS_CLIENT_CA);
+        let clients = clients.map(|authorities| Clients { authorities, required });
         Self { pairs, clients }
     }
+}
+
+/// The PEM file of authorities that a variable names. It is read here, too, so that a check of the configuration tells of
+/// one that cannot be used, by the variable's name.
+pub(super) fn authorities(reader: &mut Reader<'_>, variable: &Variable) -> Option<PathBuf> {
+    let file = PathBuf::from(reader.optional(variable)?);
+    if let Err(error) = roots_of(&file) {
+        reader.refuse(variable.name, format!("cannot be used: {error}"));
+    }
+    Some(file)
 }

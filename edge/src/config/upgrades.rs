@@ -29,7 +29,7 @@ impl Upgrades {
                     UPGRADES.name,
                     format!(
                         "\"{text}\" is not a protocol such as websocket or name/1, or is one that is never \
-                         tunnelled (HTTP, TLS, CONNECT)"
+                         tunnelled (HTTP, TLS, CONNECT); each is named on its own"
                     ),
                 ),
             }
@@ -49,11 +49,13 @@ impl Default for Upgrades {
     }
 }
 
-/// A name, and perhaps a version (RFC 9110, 7.8), that may be tunnelled.
+/// A name, and perhaps a version (RFC 9110, 7.8), that may be tunnelled. A `*` would be a letter of the name, and is meant for
+/// any.
 fn protocol(text: &str) -> Option<HeaderValue> {
     let text = text.to_ascii_lowercase();
     let mut parts = text.splitn(2, '/');
-    let fits = parts.all(is_token) && !NEVER.iter().any(|begin| text.starts_with(begin));
+    let fits =
+        parts.all(is_token) && !text.contains('*') && !NEVER.iter().any(|begin| text.starts_with(begin));
     HeaderValue::try_from(text).ok().filter(|_| fits)
 }
 
@@ -81,6 +83,9 @@ mod tests {
             "http/*",
             "TLS/1.2",
             "tls*",
+            "*",
+            "web*",
+            "irc/*",
             "ssl",
             "connect-udp",
             "Connect-IP",

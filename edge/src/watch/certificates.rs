@@ -50,7 +50,7 @@ pub enum CertificateError {
     #[error("certificate and key cannot be used: {0}")]
     Unfit(#[from] rustls::Error),
     /// The authorities of client certificates cannot be used.
-    #[error("the authorities of client certificates cannot be used: {0}")]
+    #[error("PLATFORM_TLS_CLIENT_CA cannot be used: {0}")]
     Authorities(#[from] VerifierBuilderError),
 }
 

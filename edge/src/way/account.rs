@@ -68,6 +68,11 @@ impl Open {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn reason(&self) -> &str {
+        self.0.as_ref().map_or("", |account| &account.reason)
+    }
+
     /// The answer broke off after its head.
     pub(crate) fn broke_off(&mut self, reason: &'static str) {
         if let Some(account) = &mut self.0 {
@@ -157,4 +162,47 @@ fn halves(id: TraceId) -> [u64; 2] {
 
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use http::HeaderMap;
+
+    use super::*;
+    use crate::wire::body::EdgeBody;
+    use crate::wire::credit::{Credit, LeastRate, SlowReader};
+
+    fn account() -> Account {
+        Account {
+            began: Instant::now(),
+            named: Named::of(&HeaderMap::new(), None),
+            caller: None,
+            method: Method::GET,
+            route: "/x",
+            status: 200,
+            first_byte: Duration::ZERO,
+            forwarded: None,
+            received: None,
+            from_edge: false,
+            reason: Cow::Borrowed(""),
+            log: None,
+            bytes_in: 0,
+            bytes_out: 0,
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_off_has_the_reason_in_its_account() {
+        for (bytes, reason) in [(512, "client_too_slow"), (0, "client_stalled")] {
+            let mut credit = Credit::new(LeastRate { bytes, grace: Duration::ZERO });
+            let now = Instant::now();
+            assert_eq!(credit.wait(now).is_some(), bytes > 0);
+            let mut body = EdgeBody::full(Bytes::from_static(b"unread"));
+            body.account(account().open());
+            assert_eq!(body.reason(), "");
+            body.cut_off(SlowReader::of(&credit, now + Duration::from_secs(11)));
+            assert_eq!(body.reason(), reason);
+        }
+    }
 }

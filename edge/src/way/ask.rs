@@ -15,7 +15,7 @@ use super::bearer::Caller;
 use super::exchange::over_share;
 use super::named::Named;
 use super::path::encode;
-use super::refusal::Refusal;
+use super::refusal::{CONCURRENCY, Refusal};
 use super::routes::Service;
 use crate::Edge;
 use crate::wire::place::Asker;
@@ -114,12 +114,15 @@ pub(crate) async fn ask<T: DeserializeOwned>(
     let (place, asker) =
         (edge.places.service(service), Asker::Question(ClientKey::subject(about.claims.subject_hash)));
     let answered = Box::pin(edge.upstreams.ask(place, asker, request, body)).await;
-    let (status, body) =
-        answered
-            .map_err(|failure| {
-                if failure == Failure::OverShare { over_share(edge) } else { no_answer(failure.reason()) }
-            })
-            .inspect_err(|_| fail(asking.as_ref(), "no answer"))?;
+    let (status, body) = answered
+        .map_err(|failure| {
+            if failure == Failure::OverShare {
+                over_share(edge, CONCURRENCY)
+            } else {
+                no_answer(failure.reason())
+            }
+        })
+        .inspect_err(|_| fail(asking.as_ref(), "no answer"))?;
     if status != StatusCode::OK {
         fail(asking.as_ref(), status.as_str());
         tracing::warn!(service = service.name(), %status, correlation_id = %correlation, "an internal question was not answered");

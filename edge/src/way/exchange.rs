@@ -15,7 +15,7 @@ use super::bearer::authenticate;
 use super::clearance::{self, Clearance, Destination};
 use super::guard::Guarded;
 use super::outbound::Outbound;
-use super::refusal::Refusal;
+use super::refusal::{CONCURRENCY, Refusal, TUNNELS};
 use super::route::To;
 use super::routes::Then;
 use super::trace::Trace;
@@ -176,7 +176,8 @@ fn settle(edge: &Edge, revision: i64, response: Response<EdgeBody>) -> BoxFuture
 #[inline(never)]
 fn refused(edge: &Edge, failure: Failure, to: &Destination, limit: Option<usize>) -> Refusal {
     match (failure, to) {
-        (Failure::OverShare, _) => over_share(edge),
+        (Failure::OverShare, _) => over_share(edge, CONCURRENCY),
+        (Failure::OverTunnelShare, _) => over_share(edge, TUNNELS),
         (Failure::Client(fault), _) => Refusal::Body { fault, limit },
         (failure, Destination::Module(key)) => {
             Refusal::ModuleUnavailable { key: key.as_ref().to_owned(), reason: failure.reason() }
@@ -187,10 +188,9 @@ fn refused(edge: &Edge, failure: Failure, to: &Destination, limit: Option<usize>
     }
 }
 
-/// The client has its whole share of an upstream, which is nobody's loss but its own.
+/// The client has its whole share of an upstream, or of the tunnels, which is nobody's loss but its own.
 #[cold]
-pub(crate) fn over_share(edge: &Edge) -> Refusal {
-    const SCOPE: &str = "concurrency";
-    edge.meter.tally.limited(SCOPE);
-    Refusal::RateLimited { scope: SCOPE, retry_after: 1 }
+pub(crate) fn over_share(edge: &Edge, scope: &'static str) -> Refusal {
+    edge.meter.tally.limited(scope);
+    Refusal::RateLimited { scope, retry_after: 1 }
 }

@@ -17,6 +17,12 @@ use crate::wire::body::EdgeBody;
 use crate::wire::h1::Fault;
 use crate::wire::h1::server::Refused;
 use crate::wire::upload::ClientFault;
+use crate::wire::upstream::TUNNELS_FULL;
+
+/// Scope of the limit on one client's requests in progress.
+pub(crate) const CONCURRENCY: &str = "concurrency";
+/// Scope of the limit on one client's tunnels.
+pub(crate) const TUNNELS: &str = "tunnels";
 
 /// Why the edge itself answers, and not an upstream.
 #[derive(Debug)]
@@ -79,6 +85,9 @@ pub(crate) enum Denial {
     /// Apps are registered, not proxied.
     AppIsNotProxied { key: String },
 }
+
+/// The message where there is room for no tunnel more.
+const ALL_TUNNELS: &str = "All tunnels of the gateway are taken.";
 
 /// A refusal in the terms of an answer.
 struct Said {
@@ -205,7 +214,7 @@ impl Refusal {
             Self::RateLimited { scope, retry_after } => Said {
                 status: StatusCode::TOO_MANY_REQUESTS,
                 code: code::RATE_LIMITED,
-                message: "There were too many requests.",
+                message: too_many(scope),
                 details: json!({"scope": scope, "retryAfterSeconds": retry_after}),
             },
             Self::Path(bad) => Said::of_path(bad),
@@ -222,7 +231,8 @@ impl Refusal {
             Self::Body { fault, limit } => Said::of_body(fault, limit),
             Self::ModuleUnavailable { key, reason } => {
                 let details = json!({"moduleKey": key, "reason": reason});
-                Said::module_unavailable("The module cannot answer.", details)
+                let message = if reason == TUNNELS_FULL { ALL_TUNNELS } else { "The module cannot answer." };
+                Said::module_unavailable(message, details)
             }
             Self::NoCatalog => {
                 let details = json!({"reason": "no_catalog"});
@@ -262,6 +272,15 @@ impl Denial {
                 details: json!({"reason": "APP_IS_NOT_PROXIED", "moduleKey": key}),
             },
         }
+    }
+}
+
+/// What there are too many of.
+fn too_many(scope: &str) -> &'static str {
+    match scope {
+        CONCURRENCY => "This client has as many requests in progress as it may have.",
+        TUNNELS => "This client has as many tunnels open as it may have.",
+        _ => "There were too many requests.",
     }
 }
 
@@ -332,7 +351,11 @@ impl Said {
         Self {
             status: StatusCode::SERVICE_UNAVAILABLE,
             code: code::AUTHORIZATION_UNAVAILABLE,
-            message: "A part of the platform cannot answer.",
+            message: if reason == TUNNELS_FULL {
+                ALL_TUNNELS
+            } else {
+                "A part of the platform cannot answer."
+            },
             details: json!({"dependency": dependency.name(), "reason": reason}),
         }
     }
@@ -354,6 +377,10 @@ impl Said {
             }
             ClientFault::Broken => Self::bad_request("The body broke off or is malformed.", Value::Null),
             ClientFault::Stalled => Self::late("The body stopped arriving."),
+            ClientFault::TooSlow { least } => Self {
+                details: json!({ "leastBytesPerSecond": least }),
+                ..Self::late("The body came slower than the least rate.")
+            },
         }
     }
 }

@@ -137,7 +137,7 @@ impl RouteTable {
 
 /// Methods that open a tunnel or echo a request, with what it holds of others. Methods have a case, but not to every server.
 fn is_never_forwarded(method: &Method) -> bool {
-    const NEVER: [&str; 3] = ["CONNECT", "TRACE", "TRACK"];
+    const NEVER: [&str; 4] = ["CONNECT", "PRI", "TRACE", "TRACK"];
     let is_usual = matches!(
         *method,
         Method::GET
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(meaning(&Method::PUT, "/api/org/admin/members"), "405 POST, GET, HEAD");
         assert_eq!(meaning(&Method::GET, "/api/org/admin/members/7/link-user"), "405 POST, DELETE");
         assert_eq!(meaning(&Method::OPTIONS, "/healthz"), "405 GET, HEAD");
-        for method in ["TRACE", "trace", "Track", "TRACK", "CONNECT", "connect"] {
+        for method in ["TRACE", "trace", "Track", "TRACK", "CONNECT", "connect", "PRI", "pri"] {
             let method = Method::from_bytes(method.as_bytes()).expect("a method");
             assert_eq!(meaning(&method, "/api/docs/v1/x"), format!("405 {FORWARDED_METHODS}"));
         }

@@ -9,6 +9,7 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::time::Instant;
 
 use super::alarm::Alarm;
+use super::credit::SlowReader;
 use super::h1::call::{Broken, Link};
 use super::h2c::answer::Answer;
 use super::lasting::Lasting;
@@ -114,6 +115,17 @@ impl EdgeBody {
         let mut tunnel = tunnel.take()?;
         tunnel.keep(self.in_flight.take(), std::mem::take(&mut self.account));
         Some(*tunnel)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn reason(&self) -> &str {
+        self.account.reason()
+    }
+
+    /// Nothing more is sent, because the client takes too little of it.
+    #[cold]
+    pub(crate) fn cut_off(&mut self, why: SlowReader) {
+        self.account.broke_off(why.reason());
     }
 
     /// The client takes nothing of it at this moment.

@@ -38,6 +38,16 @@ impl Credit {
         (self.rate.bytes > 0).then(|| since + self.left)
     }
 
+    /// Bytes a second.
+    pub(crate) const fn least_rate(&self) -> u32 {
+        self.rate.bytes
+    }
+
+    /// Whether the client was waited for until its credit was used up.
+    pub(crate) fn is_used_up(&self, now: Instant) -> bool {
+        self.rate.bytes > 0 && self.waiting_since.is_some_and(|since| since + self.left <= now)
+    }
+
     /// Whether the client is waited for.
     pub(crate) const fn is_waiting(&self) -> bool {
         self.waiting_since.is_some()
@@ -54,6 +64,30 @@ impl Credit {
             let earned = Duration::from_secs(1).saturating_mul(bytes) / self.rate.bytes;
             self.left = self.left.saturating_add(earned).min(most);
         }
+    }
+}
+
+/// Why an answer is cut off whose client takes too little of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SlowReader {
+    /// Less than the least rate.
+    BelowRate,
+    /// Nothing for the longest pause.
+    Stalled,
+}
+
+impl SlowReader {
+    /// A stable word for the access log and the metrics.
+    pub(crate) const fn reason(self) -> &'static str {
+        match self {
+            Self::BelowRate => "client_too_slow",
+            Self::Stalled => "client_stalled",
+        }
+    }
+
+    /// What the client did that was waited for with this credit.
+    pub(crate) fn of(credit: &Credit, now: Instant) -> Self {
+        if credit.is_used_up(now) { Self::BelowRate } else { Self::Stalled }
     }
 }
 

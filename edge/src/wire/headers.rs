@@ -5,6 +5,8 @@ use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue};
 use smallvec::SmallVec;
 
+use super::spelling;
+
 /// What one look at the names of a head has found. A header that means something to the edge itself is looked for only
 /// where its mark is there: most heads have hardly any, and each rule would look at all names again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,7 +19,7 @@ impl Marks {
     pub(crate) const UPGRADE: Self = Self(1 << 3);
     /// Of one connection, any of those above among them, or framing.
     pub(crate) const ONE_HOP: Self = Self(1 << 4);
-    /// `Forwarded`, or a name that begins with `x`: it may claim who or where the client is.
+    /// `Forwarded`, or a name that begins as if it claimed something, such as who or where the client is.
     pub(crate) const CLAIM: Self = Self(1 << 5);
     /// A name with `_` or `.`, which some servers read as another name.
     pub(crate) const SPELLED: Self = Self(1 << 6);
@@ -42,7 +44,7 @@ impl Marks {
         if known != Self::default() {
             return known;
         }
-        let claim = if name.starts_with('x') { Self::CLAIM } else { Self::default() };
+        let claim = if spelling::may_claim(name) { Self::CLAIM } else { Self::default() };
         // Names are short.
         let spelled = name.bytes().any(|byte| matches!(byte, b'_' | b'.'));
         if spelled { claim.and(Self::SPELLED) } else { claim }
@@ -170,7 +172,6 @@ mod tests {
 
     use super::*;
     use crate::way::forwarded::is_of_family;
-    use crate::wire::spelling;
 
     #[test]
     fn identity_headers_are_known_in_every_spelling() {
@@ -222,7 +223,7 @@ mod tests {
         /// Where a rule would find a name, the mark that lets it look is there.
         #[test]
         fn no_rule_would_find_what_has_no_mark(
-            text in "(x|http2|proxy|content|transfer|forwarded|te)?[-_.]?(user|real|forwarded|correlation|length|encoding|settings)?[-_.]?(id|ip|for|host|proto)?"
+            text in "(x|http2|proxy|content|transfer|forwarded|te|remote|ssl|cf|client|true)?[-_.]?(user|real|forwarded|correlation|length|encoding|settings|client|connecting)?[-_.]?(id|ip|for|host|proto|cert|verify)?"
         ) {
             let Ok(name) = HeaderName::from_bytes(text.as_bytes()) else { return Ok(()) };
             let marks = Marks::of(&HeaderMap::from_iter([(name.clone(), HeaderValue::from_static(""))]));

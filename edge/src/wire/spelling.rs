@@ -23,6 +23,69 @@ const RESTED_ON: [&str; 13] = [
     "x-forwarded-proto",
 ];
 
+/// Names, in their usual spelling, that servers and frameworks take for what a proxy in front of them has found out: who or
+/// where the client is, by which certificate, and which method, host and path it meant. `proxy` becomes `HTTP_PROXY` where
+/// headers become variables.
+const CLAIMS: [&str; 37] = [
+    "cf-connecting-ip",
+    "cf-connecting-ipv6",
+    "cf-pseudo-ipv4",
+    "client-cert",
+    "client-cert-chain",
+    "client-ip",
+    "fastly-client-ip",
+    "forwarded",
+    "iv-groups",
+    "iv-user",
+    "proxy",
+    "proxy-client-ip",
+    "proxy-remote-user",
+    "sm-user",
+    "true-client-ip",
+    "wl-proxy-client-cert",
+    "wl-proxy-client-ip",
+    "x-arr-clientcert",
+    "x-authenticated-user",
+    "x-authenticated-userid",
+    "x-azure-clientip",
+    "x-client-cert",
+    "x-client-dn",
+    "x-client-ip",
+    "x-client-verify",
+    "x-cluster-client-ip",
+    "x-envoy-external-address",
+    "x-forwarded",
+    "x-host",
+    "x-http-host-override",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-proxyuser-ip",
+    "x-real-ip",
+    "x-rewrite-url",
+    "x-verified-user",
+];
+/// Beginnings of such names.
+const CLAIMING_FAMILIES: [&str; 17] = [
+    "oidc-claim-",
+    "remote-",
+    "ssl-client-",
+    "tailscale-user-",
+    "x-amzn-oidc-",
+    "x-auth-request-",
+    "x-authentik-",
+    "x-consumer-",
+    "x-forwarded-",
+    "x-goog-authenticated-user-",
+    "x-ms-client-principal",
+    "x-original-",
+    "x-pomerium-claim-",
+    "x-remote-",
+    "x-ssl-",
+    "x-vouch-",
+    "x-webauth-",
+];
+
 /// Bytes of a name that are read in another spelling: more than any name, or beginning of one, that it is held against.
 const MOST_FOLDED: usize = 64;
 /// Options that the headers of one hop list together. Honest clients list three; each one is looked up, so that a header of
@@ -39,13 +102,29 @@ pub(crate) fn is_taken_for_the_edges(name: &HeaderName) -> bool {
     folded(name).is_some_and(|folded| folded == "x-correlation-id" || claims(&folded))
 }
 
-/// Whether a name, in its usual spelling, claims an address, a host, a scheme or a path for the request.
+/// Whether a name, in its usual spelling, claims an identity, an address, a certificate, a host, a
+/// scheme, a method or a path for the request.
 pub(crate) fn claims(name: &str) -> bool {
-    let known = matches!(
-        name,
-        "forwarded" | "x-forwarded" | "x-host" | "x-http-host-override" | "x-real-ip" | "x-rewrite-url"
-    );
-    known || name.starts_with("x-forwarded-") || name.starts_with("x-original-")
+    let begins = |family: &&str| name.starts_with(family);
+    may_claim(name) && (CLAIMS.contains(&name) || CLAIMING_FAMILIES.iter().any(begins))
+}
+
+/// Whether a name begins as those that claim something do, in any spelling: hardly any other does, `x-…` aside, so that only
+/// these are looked up.
+pub(crate) const fn may_claim(name: &str) -> bool {
+    matches!(
+        name.as_bytes(),
+        [b'x', ..]
+            | [b'c', b'f' | b'l', ..]
+            | [b'f', b'a' | b'o', ..]
+            | [b'i', b'v', ..]
+            | [b'o', b'i', ..]
+            | [b'p', b'r', b'o', ..]
+            | [b'r', b'e', b'm', ..]
+            | [b's', b'm' | b's', ..]
+            | [b't', b'a' | b'r', ..]
+            | [b'w', b'l', ..]
+    )
 }
 
 /// Whether `Connection` names a header that an upstream rests on.
@@ -91,11 +170,29 @@ mod tests {
             "x_correlation_id",
             "x_host",
             "x-original_url",
+            "Remote_User",
+            "SM_USER",
+            "ssl.client_verify",
+            "X_HTTP_Method_Override",
         ] {
             assert!(is_taken_for_the_edges(&name(text)), "{text}");
         }
         for text in ["content-length", "x-forwarded-for", "x-correlation-id", "x_custom", "content_type"] {
             assert!(!is_taken_for_framing(&name(text)) && !is_taken_for_the_edges(&name(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_claims_something_begins_so_and_stands_in_order() {
+        for name in CLAIMS.iter().chain(&CLAIMING_FAMILIES) {
+            assert!(may_claim(name), "{name}");
+            assert!(CLAIMING_FAMILIES.contains(name) || claims(name), "{name}");
+        }
+        assert!(CLAIMS.is_sorted() && CLAIMING_FAMILIES.is_sorted());
+        for name in
+            ["remote", "ssl", "x-client", "x-http", "client-hint", "cf-ray", "x-requested-with", "proxy-x"]
+        {
+            assert!(!claims(name), "{name}");
         }
     }
 

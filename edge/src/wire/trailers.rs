@@ -44,23 +44,9 @@ fn is_of_a_head(name: &str) -> bool {
         || handles_the_answer(name)
 }
 
-/// Where the message goes, and by which method.
+/// Where the message goes.
 fn routes(name: &str) -> bool {
-    matches!(
-        name,
-        "alt-svc"
-            | "alt-used"
-            | "cf-connecting-ip"
-            | "host"
-            | "max-forwards"
-            | "true-client-ip"
-            | "via"
-            | "x-client-ip"
-            | "x-cluster-client-ip"
-            | "x-http-method"
-            | "x-http-method-override"
-            | "x-method-override"
-    )
+    matches!(name, "alt-svc" | "alt-used" | "host" | "max-forwards" | "via")
 }
 
 /// How long it is, and what holds for one connection.

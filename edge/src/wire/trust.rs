@@ -42,28 +42,36 @@ impl TrustedProxies {
 
 /// How the edge speaks TLS with upstreams: with the authorities of this file alone, else with the system's.
 pub(crate) fn upstream_tls(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
-    let mut roots = RootCertStore::empty();
-    if let Some(file) = authorities {
-        let certificates = CertificateDer::pem_file_iter(file).map_err(|error| error.to_string())?;
-        for certificate in certificates {
-            let certificate = certificate.map_err(|error| error.to_string())?;
-            roots.add(certificate).map_err(|error| error.to_string())?;
-        }
-        if roots.is_empty() {
-            return Err(format!("{} holds no certificate", file.display()));
-        }
-    } else {
-        // A machine without any has no upstream that could be verified, which shows when one is dialled.
-        let system = rustls_native_certs::load_native_certs();
-        let (added, ignored) = roots.add_parsable_certificates(system.certs);
-        tracing::debug!(added, ignored, "the system's authorities");
-    }
+    let roots = match authorities {
+        Some(file) => roots_of(file)?,
+        None => system_roots(),
+    };
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider);
     let builder = builder.with_safe_default_protocol_versions().map_err(|error| error.to_string())?;
     let mut config = builder.with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = vec![super::tls::ALPN_HTTP1.to_vec()];
     Ok(Arc::new(config))
+}
+
+/// The authorities of a PEM file; else what is wrong with it, by its name.
+pub(crate) fn roots_of(file: &Path) -> Result<RootCertStore, String> {
+    let bad = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let text = std::fs::read(file).map_err(|error| bad(&error))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&text) {
+        roots.add(certificate.map_err(|error| bad(&error))?).map_err(|error| bad(&error))?;
+    }
+    if roots.is_empty() { Err(bad(&"it holds no certificate")) } else { Ok(roots) }
+}
+
+/// A machine without any has no upstream that could be verified, which shows when one is dialled.
+fn system_roots() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    let system = rustls_native_certs::load_native_certs();
+    let (added, ignored) = roots.add_parsable_certificates(system.certs);
+    tracing::debug!(added, ignored, "the system's authorities");
+    roots
 }
 
 fn number(address: IpAddr) -> u128 {

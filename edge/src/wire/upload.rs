@@ -148,6 +148,9 @@ pub(crate) enum ClientFault {
     IdentityTrailer,
     #[error("the request body stopped arriving")]
     Stalled,
+    /// It came slower than so many bytes a second.
+    #[error("the request body came below the least rate")]
+    TooSlow { least: u32 },
 }
 
 impl Upload {
@@ -244,12 +247,13 @@ impl Upload {
     }
 
     /// Resolves when the client's credit is used up.
-    fn poll_pace(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    fn poll_pace(&mut self, context: &mut Context<'_>) -> Poll<ClientFault> {
         let Some(pace) = &mut self.pace else { return Poll::Pending };
         let Some(due) = pace.credit.wait(Instant::now()) else { return Poll::Pending };
         let alarm = pace.alarm.get_or_insert_with(|| Alarm::at(due));
         alarm.set(due);
-        alarm.poll(context)
+        let least = pace.credit.least_rate();
+        alarm.poll(context).map(|()| ClientFault::TooSlow { least })
     }
 
     fn came(&mut self, frame: &Frame<Bytes>) {
@@ -329,9 +333,9 @@ impl Body for Upload {
         match polled {
             Poll::Pending => {
                 self.tell(Progress::AwaitingClient);
-                ready!(self.poll_pace(context));
-                self.tell(|_| Progress::Failed(ClientFault::Stalled));
-                Poll::Ready(Some(Err(ClientFault::Stalled)))
+                let fault = ready!(self.poll_pace(context));
+                self.tell(|_| Progress::Failed(fault));
+                Poll::Ready(Some(Err(fault)))
             }
             Poll::Ready(None) => {
                 self.tell(Progress::Sent);

@@ -27,6 +27,8 @@ use super::tunnel::Tunnel;
 use super::upload::{ClientFault, Upload};
 use crate::config::Budgets;
 
+/// The reason where all tunnels of the gateway are taken (`PLATFORM_GATEWAY_MAX_TUNNELS`).
+pub(crate) const TUNNELS_FULL: &str = "tunnels_full";
 /// Largest answer the edge reads for itself (guards, provisioning).
 const MAX_ASKED_BYTES: usize = 256 << 10;
 
@@ -51,6 +53,10 @@ pub(crate) enum Failure {
     OverCapacity,
     #[error("over_share")]
     OverShare,
+    #[error("over_tunnel_share")]
+    OverTunnelShare,
+    #[error("tunnels_full")]
+    TunnelsFull,
     #[error("first_byte_timeout")]
     FirstByteTimeout,
     #[error("body_timeout")]
@@ -75,6 +81,8 @@ impl Failure {
             Self::DialFailed => "dial_failed",
             Self::OverCapacity => "over_capacity",
             Self::OverShare => "over_share",
+            Self::OverTunnelShare => "over_tunnel_share",
+            Self::TunnelsFull => TUNNELS_FULL,
             Self::FirstByteTimeout => "first_byte_timeout",
             Self::BodyTimeout => "body_timeout",
             Self::Reset => "reset",
@@ -86,15 +94,18 @@ impl Failure {
 
     /// Whether it says something about the host.
     pub(super) const fn is_the_hosts(self) -> bool {
-        !matches!(self, Self::OverCapacity | Self::OverShare | Self::Client(_))
+        let is_full =
+            matches!(self, Self::OverCapacity | Self::OverShare | Self::OverTunnelShare | Self::TunnelsFull);
+        !is_full && !matches!(self, Self::Client(_))
     }
 }
 
+/// Why there is no room for a tunnel.
 impl From<Full> for Failure {
     fn from(full: Full) -> Self {
         match full {
-            Full::Share => Self::OverShare,
-            Full::All => Self::OverCapacity,
+            Full::Share => Self::OverTunnelShare,
+            Full::All => Self::TunnelsFull,
         }
     }
 }

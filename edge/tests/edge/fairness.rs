@@ -18,6 +18,7 @@ use crate::client::{BOTH, Reply, Version, request};
 use crate::frames::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, Frames, HEADERS, RST_STREAM, WINDOW_UPDATE, get_block,
 };
+use crate::metrics::{scrape, text};
 use crate::raw::{Raw, SOON};
 use crate::world::{SUPERADMIN, World};
 
@@ -262,6 +263,17 @@ async fn a_body_below_the_least_rate_is_cut_off_and_one_above_it_arrives() {
             assert!(sent.await.is_err(), "{name}: so long it may be slow");
             let answer = timeout(LONG, slow.head_without_limit()).await.expect("it is cut off");
             assert_eq!(answer.status(), 408, "{name}");
+            let body: serde_json::Value = serde_json::from_str(&slow.body(&answer).await).expect("JSON");
+            let error = &body["error"];
+            assert_eq!(
+                (&error["code"], &error["message"], &error["details"]),
+                (
+                    &json!("REQUEST_TIMEOUT"),
+                    &json!("The body came slower than the least rate."),
+                    &json!({"leastBytesPerSecond": 1_024})
+                ),
+                "{name}"
+            );
             assert!(begun.elapsed() >= CREDIT, "{name}: {:?}", begun.elapsed());
         });
     }
@@ -325,6 +337,22 @@ async fn an_answer_that_is_read_below_the_least_rate_is_cut_off() {
     assert!(reset.is_some_and(|after| after >= CREDIT), "{reset:?}");
     timeout(LONG, plain.closed()).await.expect("HTTP/1.1's reader is cut off, too");
     timeout(SOON, windows.closed()).await.expect("the upstream's work is ended");
+    world.superadmin(true, "ALLOWED");
+    let counted = async {
+        let cut_off = |count: usize| {
+            format!(
+                r#"platform_gateway_answers_cut_off_total{{reason="client_too_slow",service="gateway"}} {count}"#
+            )
+        };
+        loop {
+            let reply = scrape(&world).await;
+            assert!(!text(&reply).contains("client_stalled"), "that is another reason");
+            if text(&reply).contains(&cut_off(2)) {
+                return;
+            }
+        }
+    };
+    timeout(SOON, counted).await.expect("each is counted");
 }
 
 #[tokio::test]
@@ -380,12 +408,20 @@ async fn websocket(
     bearer: &str,
 ) -> (u16, Raw<tokio_rustls::client::TlsStream<tokio::net::TcpStream>>) {
     let mut client = Raw::client(world).await;
-    client
-        .send(format!(
-            "GET {PATH} HTTP/1.1\r\nhost: localhost\r\nauthorization: {bearer}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n"
-        ))
-        .await;
+    client.send(format!("{}connection: upgrade\r\nupgrade: websocket\r\n\r\n", get_head(bearer))).await;
     (client.head().await.status(), client)
+}
+
+/// What a client is told that gets no WebSocket.
+async fn no_websocket(world: &World, bearer: &str) -> (u16, String) {
+    let mut client = Raw::client(world).await;
+    client.send(format!("{}connection: upgrade\r\nupgrade: websocket\r\n\r\n", get_head(bearer))).await;
+    let head = client.head().await;
+    (head.status(), client.body(&head).await)
+}
+
+fn get_head(bearer: &str) -> String {
+    format!("GET {PATH} HTTP/1.1\r\nhost: localhost\r\nauthorization: {bearer}\r\n")
 }
 
 #[tokio::test]
@@ -407,11 +443,22 @@ async fn tunnels_are_counted_on_their_own() {
         assert_eq!(status, 101, "{number}");
         held.insert(number, tunnel);
     }
-    assert_eq!(websocket(&world, &alice).await.0, 429, "one past the share");
+    let (status, refused) = no_websocket(&world, &alice).await;
+    assert_eq!(status, 429, "one past the share");
+    assert!(
+        refused.contains("as many tunnels open as it may have") && refused.contains(r#""scope":"tunnels""#),
+        "{refused}"
+    );
     assert_eq!(get(&world, PATH, &alice).await.status, 200, "they take no place of ordinary requests");
     let (status, last) = websocket(&world, &bob).await;
     assert_eq!(status, 101, "another subject has its own");
-    assert_eq!(websocket(&world, &bob).await.0, 503, "one past them all");
+    let (status, refused) = no_websocket(&world, &bob).await;
+    assert_eq!(status, 503, "one past them all");
+    assert!(
+        refused.contains("All tunnels of the gateway are taken.")
+            && refused.contains(r#""reason":"tunnels_full""#),
+        "{refused}"
+    );
     drop((held, last));
     let again = async {
         while websocket(&world, &bob).await.0 != 101 {
@@ -614,15 +661,15 @@ async fn heads_whose_bodies_do_not_come_are_refused_past_a_mebibyte_of_a_connect
         open(&mut frames, 2 * number + 1).await;
     }
     frames.is_alive(&[WINDOW_UPDATE]).await;
-    let past = 2 * fitting + 1;
-    open(&mut frames, past).await;
-    assert_eq!(frames.next_of(RST_STREAM, past).await.payload, REFUSED_STREAM);
-    frames.get(past + 2, PATH, &bearer).await;
-    assert_eq!(frames.next_of(HEADERS, past + 2).await.payload[0], 0x88, "one without a body is served");
+    let refused = 2 * fitting + 1;
+    open(&mut frames, refused).await;
+    assert_eq!(frames.next_of(RST_STREAM, refused).await.payload, REFUSED_STREAM);
+    frames.get(refused + 2, PATH, &bearer).await;
+    assert_eq!(frames.next_of(HEADERS, refused + 2).await.payload[0], 0x88, "one without a body is served");
     frames.send(DATA, END_STREAM, 1, b"whole").await;
     assert_eq!(frames.next_of(HEADERS, 1).await.payload[0], 0x88, "those that fit are served");
     frames.next_of(DATA, 1).await;
-    open(&mut frames, past + 4).await;
-    frames.send(DATA, END_STREAM, past + 4, b"whole").await;
-    assert_eq!(frames.next_of(HEADERS, past + 4).await.payload[0], 0x88, "and leave room for others");
+    open(&mut frames, refused + 4).await;
+    frames.send(DATA, END_STREAM, refused + 4, b"whole").await;
+    assert_eq!(frames.next_of(HEADERS, refused + 4).await.payload[0], 0x88, "and leave room for others");
 }

@@ -76,6 +76,98 @@ async fn a_trusted_proxy_is_believed_and_headers_of_one_hop_end_here() {
     }
 }
 
+/// What only a proxy in front of a server may say.
+const CLAIMS: [&str; 46] = [
+    "cf-connecting-ip",
+    "client-cert",
+    "client-cert-chain",
+    "client-ip",
+    "fastly-client-ip",
+    "iv-user",
+    "oidc-claim-sub",
+    "proxy",
+    "remote-addr",
+    "remote-groups",
+    "remote-user",
+    "remote_user",
+    "sm_user",
+    "ssl-client-cert",
+    "ssl-client-s-dn",
+    "ssl_client_verify",
+    "true-client-ip",
+    "wl-proxy-client-ip",
+    "x-amzn-oidc-identity",
+    "x-arr-clientcert",
+    "x-auth-request-email",
+    "x-auth-request-user",
+    "x-authenticated-user",
+    "x-authentik-username",
+    "x-client-cert",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-consumer-username",
+    "x-forwarded-email",
+    "x-forwarded-groups",
+    "x-forwarded-user",
+    "x-goog-authenticated-user-email",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-ms-client-principal-name",
+    "x-original-method",
+    "x-original-url",
+    "x-pomerium-claim-email",
+    "x-real-ip",
+    "x-remote-user",
+    "x-rewrite-url",
+    "x-ssl-client-dn",
+    "x_http_method_override",
+    "x.remote.user",
+    "x-webauth-user",
+];
+/// What looks like it and is the client's own.
+const CONTROLS: [&str; 11] = [
+    "cf-ray",
+    "client",
+    "proxies",
+    "remote",
+    "sec-fetch-mode",
+    "ssl",
+    "x-api-version",
+    "x-client-version",
+    "x-custom",
+    "x-http-x",
+    "x-requested-with",
+];
+
+#[tokio::test]
+async fn what_servers_take_for_a_proxys_word_about_the_client_ends_here() {
+    for trusted in ["", "127.0.0.0/8"] {
+        let world = World::with(&[("PLATFORM_TRUSTED_PROXIES", trusted)]).await;
+        let bearer = world.bearer("alice");
+        let mut headers = vec![("authorization", bearer.as_str())];
+        headers.extend(CLAIMS.iter().chain(&CONTROLS).map(|name| (*name, "root")));
+        for version in BOTH {
+            let before = world.backend.seen("/").len();
+            let paths = ["/api/timesheet/v1/x", "/api/org/me/companies", "/realms/platform/x"];
+            for path in paths {
+                let reply = world.send(version, Method::GET, path, &headers, "").await;
+                assert_eq!(reply.status, 200, "{reply:?}");
+            }
+            let seen = world.backend.seen("/");
+            let forwarded = seen.iter().skip(before).filter(|seen| seen.headers.contains_key("x-custom"));
+            let mut count = 0;
+            for seen in forwarded {
+                count += 1;
+                let gone: Vec<_> = CLAIMS.iter().filter(|name| seen.headers.contains_key(**name)).collect();
+                assert!(gone.is_empty(), "{version:?} {}: {gone:?}", seen.path_and_query);
+                assert!(CONTROLS.iter().all(|name| seen.headers[*name] == "root"), "{:?}", seen.headers);
+            }
+            assert_eq!(count, paths.len(), "each was forwarded");
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_subject_of_a_self_scoped_read_is_the_bearers_own() {
     let world = World::start().await;

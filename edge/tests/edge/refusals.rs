@@ -86,12 +86,12 @@ async fn a_wrong_method_names_the_right_ones_and_needs_no_bearer() {
 }
 
 #[tokio::test]
-async fn a_method_that_echoes_the_request_is_refused_in_any_case() {
+async fn a_method_that_echoes_the_request_or_begins_http_2_is_refused_in_any_case() {
     let world = World::start().await;
     let bearer = world.bearer("alice");
     let auth = [("authorization", bearer.as_str())];
     for version in BOTH {
-        for method in ["TRACE", "trace", "Trace", "TRACK", "track", "Track"] {
+        for method in ["TRACE", "trace", "Trace", "TRACK", "track", "Track", "PRI", "pri"] {
             for path in ["/api/timesheet/v1/x", "/realms/platform/x", "/healthz", "/nowhere"] {
                 let method = Method::from_bytes(method.as_bytes()).expect("a method");
                 let reply = world.send(version, method.clone(), path, &auth, "").await;
@@ -101,14 +101,25 @@ async fn a_method_that_echoes_the_request_is_refused_in_any_case() {
                     (405, "METHOD_NOT_ALLOWED"),
                     "{method} {path}"
                 );
-                assert!(allow.is_some_and(|allow| !allow.contains("TRA")), "{method} {path}");
+                assert!(
+                    allow.is_some_and(|allow| !allow.contains("TRA") && !allow.contains("PRI")),
+                    "{method} {path}"
+                );
             }
         }
-        let other = Method::from_bytes(b"TRAC").expect("a method");
-        let reply = world.send(version, other, "/api/timesheet/v1/x", &auth, "").await;
-        assert_eq!(reply.status, 200, "any other method is the module's own affair");
+        for other in [&b"TRAC"[..], b"PRIO"] {
+            let other = Method::from_bytes(other).expect("a method");
+            let reply = world.send(version, other, "/api/timesheet/v1/x", &auth, "").await;
+            assert_eq!(reply.status, 200, "any other method is the module's own affair");
+        }
     }
-    assert!(world.backend.seen("").iter().all(|seen| !seen.method.eq_ignore_ascii_case("TRACE")));
+    assert!(
+        world
+            .backend
+            .seen("")
+            .iter()
+            .all(|seen| !["TRACE", "PRI"].contains(&seen.method.to_ascii_uppercase().as_str()))
+    );
 }
 
 #[tokio::test]

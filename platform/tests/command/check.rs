@@ -27,6 +27,23 @@ fn every_problem_is_printed() {
 }
 
 #[test]
+fn files_of_the_gateway_that_cannot_be_used_are_told_by_variable_path_and_reason() {
+    let run = Platform::new()
+        .with("PLATFORM_GATEWAY_UPSTREAM_CA", "/nowhere/upstreams.pem")
+        .with("PLATFORM_TLS_CLIENT_CA", "/nowhere/clients.pem")
+        .with("PLATFORM_GATEWAY_UPGRADES", "*")
+        .run(&["check"]);
+    run.refused(&[
+        "PLATFORM_GATEWAY_UPSTREAM_CA",
+        "/nowhere/upstreams.pem",
+        "PLATFORM_TLS_CLIENT_CA",
+        "/nowhere/clients.pem",
+        "No such file",
+        "PLATFORM_GATEWAY_UPGRADES",
+    ]);
+}
+
+#[test]
 fn shipped_migrations_have_not_changed() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let listed = fs::read_to_string(root.join("migrations/CHECKSUMS")).expect("migrations/CHECKSUMS");

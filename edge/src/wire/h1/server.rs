@@ -24,7 +24,7 @@ use crate::way::exchange;
 use crate::wire::alarm::Alarm;
 use crate::wire::body::EdgeBody;
 use crate::wire::connection::Peer;
-use crate::wire::credit::{Credit, LeastRate};
+use crate::wire::credit::{Credit, LeastRate, SlowReader};
 use crate::wire::drain::Watch;
 use crate::wire::incoming::{Client, RequestBody};
 use crate::wire::socket::ClientSocket;
@@ -189,9 +189,13 @@ where
         let mut pump = Pump::new(coding, ended, timers.least_rate, timers.stream_idle);
         let (line, alarm) = (&self.line, &mut self.alarm);
         let sent = poll_fn(|context| pump.poll(line, Pin::new(&mut body), alarm, context)).await;
+        if let Err(Gone::CutOff(why)) = sent {
+            body.cut_off(why);
+            self.edge.meter.tally.cut_off(why);
+        }
         drop(body);
         match sent {
-            Err(Gone) => Then::Drop,
+            Err(Gone::Client | Gone::CutOff(_)) => Then::Drop,
             Ok(()) if !keep => {
                 if self.line.is_read() {
                     Then::Close
@@ -296,8 +300,13 @@ where
     }
 }
 
-/// The connection cannot go on.
-struct Gone;
+/// Why the connection cannot go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gone {
+    /// The client has left, or the answer broke off.
+    Client,
+    CutOff(SlowReader),
+}
 
 /// Bytes of one answer after which the worker's other connections have their turn: a large one must not be their latency.
 const MOST_AT_ONCE: usize = 256 << 10;
@@ -334,14 +343,14 @@ impl Pump {
         loop {
             if self.ended {
                 return match line.poll_send(context) {
-                    Poll::Ready(sent) => Poll::Ready(sent.map_err(|_| Gone)),
+                    Poll::Ready(sent) => Poll::Ready(sent.map_err(|_| Gone::Client)),
                     Poll::Pending => self.poll_stalled(line.left(), &mut body, alarm, context),
                 };
             }
             if self.full {
                 match line.poll_room(context) {
                     Poll::Ready(Ok(())) => self.full = false,
-                    Poll::Ready(Err(_)) => return Poll::Ready(Err(Gone)),
+                    Poll::Ready(Err(_)) => return Poll::Ready(Err(Gone::Client)),
                     Poll::Pending => return self.poll_stalled(line.left(), &mut body, alarm, context),
                 }
             }
@@ -359,14 +368,14 @@ impl Pump {
                     tracing::debug!(%error, "an answer broke off");
                     // What came before goes out; the end never does.
                     let _tried = line.poll_send(context);
-                    return Poll::Ready(Err(Gone));
+                    return Poll::Ready(Err(Gone::Client));
                 }
                 Poll::Pending => {
                     return match line.poll_send(context) {
-                        Poll::Ready(Err(_)) => Poll::Ready(Err(Gone)),
+                        Poll::Ready(Err(_)) => Poll::Ready(Err(Gone::Client)),
                         Poll::Ready(Ok(())) => {
                             self.goes_on(0);
-                            line.poll_gone(context).map(|()| Err(Gone))
+                            line.poll_gone(context).map(|()| Err(Gone::Client))
                         }
                         Poll::Pending => self.poll_stalled(line.left(), &mut body, alarm, context),
                     };
@@ -413,7 +422,7 @@ impl Pump {
             let (credit, pause) = (self.credit.wait(now), now + self.longest_pause);
             alarm.set(credit.map_or(pause, |credit| credit.min(pause)));
         }
-        alarm.poll(context).map(|()| Err(Gone))
+        alarm.poll(context).map(|()| Err(Gone::CutOff(SlowReader::of(&self.credit, Instant::now()))))
     }
 
     /// Notes what the client has taken; whether that is more than before.

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::wire::alarm::Alarm;
 use crate::wire::body::{BodyError, EdgeBody};
-use crate::wire::credit::{Credit, LeastRate};
+use crate::wire::credit::{Credit, LeastRate, SlowReader};
 use crate::wire::trailers;
 
 /// What is sent at once to a client whose window was closed before: a frame, so that its rate can be seen.
@@ -36,8 +36,8 @@ pub(super) struct Pump {
 pub(super) enum Unsent {
     #[error("the client has reset the stream")]
     Reset,
-    #[error("the client opened no window for too long")]
-    Stalled,
+    #[error("the client takes too little: {}", .0.reason())]
+    CutOff(SlowReader),
     #[error(transparent)]
     Protocol(#[from] h2::Error),
     #[error(transparent)]
@@ -126,7 +126,7 @@ impl Pump {
                     self.slow = true;
                     ready!(self.poll_stalled(body, context));
                     self.to.send_reset(Reason::CANCEL);
-                    return Poll::Ready(Err(Unsent::Stalled));
+                    return Poll::Ready(Err(Unsent::CutOff(SlowReader::of(&self.credit, Instant::now()))));
                 }
             }
         }

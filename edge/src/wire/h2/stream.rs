@@ -14,7 +14,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body as _;
 
 use super::fragments::Marks;
-use super::pump::Pump;
+use super::pump::{Pump, Unsent};
 use super::receiving::Receiving;
 use super::reply::Reply;
 use super::through::Through;
@@ -57,6 +57,10 @@ pub(super) async fn serve(
     let mut pump = Pump::new(to, timers.least_rate, timers.stream_idle);
     let sent = poll_fn(|context| pump.poll(Pin::new(&mut body), context)).await;
     if let Err(error) = sent {
+        if let Unsent::CutOff(why) = error {
+            body.cut_off(why);
+            edge.meter.tally.cut_off(why);
+        }
         tracing::debug!(%error, "an answer over HTTP/2 broke off");
     }
     drop(body);
