@@ -42,8 +42,12 @@ impl Target {
     async fn start(variables: &[(&str, &str)]) -> Self {
         let upstream = Upstream::start().await;
         let address = upstream.address.to_string();
-        let variables: Vec<(&str, &str)> =
-            variables.iter().copied().chain([("PLATFORM_MODULE_HOST_TIMESHEET", address.as_str())]).collect();
+        // All cases have one subject: whatever streams those at once open is within its share.
+        let own = [
+            ("PLATFORM_MODULE_HOST_TIMESHEET", address.as_str()),
+            ("PLATFORM_GATEWAY_UPSTREAM_CONCURRENCY", "16384"),
+        ];
+        let variables: Vec<(&str, &str)> = variables.iter().copied().chain(own).collect();
         let world = World::with(&variables).await;
         let witness = world.bearer("witness");
         let known = world.get("/api/org/me/companies", &[("authorization", &witness)]).await;
