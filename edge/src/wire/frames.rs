@@ -172,6 +172,11 @@ impl Heads {
             *bytes = bytes.get(skipped..).unwrap_or_default();
             return None;
         }
+        // As a rule a head comes at once, and is not copied.
+        if let (0, Some((head, rest))) = (self.filled, bytes.split_first_chunk()) {
+            *bytes = rest;
+            return Some(self.head(head));
+        }
         let missing = self.bytes.iter_mut().skip(self.filled);
         let filled = missing.zip(*bytes).map(|(place, byte)| *place = *byte).count();
         self.filled += filled;
@@ -180,10 +185,15 @@ impl Heads {
             return None;
         }
         self.filled = 0;
-        let [high, middle, low, kind, flags, ..] = self.bytes;
+        let head = self.bytes;
+        Some(self.head(&head))
+    }
+
+    fn head(&mut self, head: &[u8; HEAD_BYTES]) -> Head {
+        let [high, middle, low, kind, flags, ..] = *head;
         let length = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
         self.payload_left = length;
-        Some(Head { length, kind, flags })
+        Head { length, kind, flags }
     }
 }
 

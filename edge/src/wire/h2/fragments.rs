@@ -166,25 +166,34 @@ impl Frames {
     }
 
     fn head<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        // As a rule a head comes at once, and is not copied.
+        if let (0, Some((head, rest))) = (self.head_filled, bytes.split_first_chunk()) {
+            self.whole_head(*head);
+            return rest;
+        }
         let missing = self.head.iter_mut().skip(self.head_filled);
         let filled = missing.zip(bytes).map(|(place, byte)| *place = *byte).count();
         self.head_filled += filled;
         if self.head_filled == HEAD_BYTES {
             self.head_filled = 0;
-            let [high, middle, low, kind, flags, stream @ ..] = self.head;
-            self.payload_left = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
-            (self.kind, self.flags) = (kind, flags);
-            if kind == HEADERS {
-                // The highest bit is reserved.
-                self.stream = u32::from_be_bytes(stream) & (u32::MAX >> 1);
-                self.is_trailer = self.stream <= self.opened;
-                self.opened = self.opened.max(self.stream);
-            }
-            if self.payload_left == 0 && self.is_of_block() {
-                self.frame(&[]);
-            }
+            self.whole_head(self.head);
         }
         bytes.get(filled..).unwrap_or_default()
+    }
+
+    fn whole_head(&mut self, head: [u8; HEAD_BYTES]) {
+        let [high, middle, low, kind, flags, stream @ ..] = head;
+        self.payload_left = usize::from(high) << 16 | usize::from(middle) << 8 | usize::from(low);
+        (self.kind, self.flags) = (kind, flags);
+        if kind == HEADERS {
+            // The highest bit is reserved.
+            self.stream = u32::from_be_bytes(stream) & (u32::MAX >> 1);
+            self.is_trailer = self.stream <= self.opened;
+            self.opened = self.opened.max(self.stream);
+        }
+        if self.payload_left == 0 && self.is_of_block() {
+            self.frame(&[]);
+        }
     }
 
     fn payload<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
