@@ -1,12 +1,17 @@
 //! Every mutation and its audit row commit together: a transaction that wrote something can only be committed with
 //! the event that says what.
 
+use contract::Timestamp;
 use contract::id::CompanyId;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sqlx::{AssertSqlSafe, PgConnection, PgTransaction};
+use time::OffsetDateTime;
 
-use crate::ApiError;
+use crate::{ApiError, Core};
+
+/// Most entries of one object's history: some 0.5 MiB of JSON. Of a longer history the latest ones are shown.
+pub const MAX_HISTORY: usize = 1_000;
 
 /// One row of `audit.<service>__events`; the actor and the correlation id are the transaction's.
 #[derive(Clone, Debug)]
@@ -115,6 +120,53 @@ impl AuditedTx {
         self.tx.rollback().await?;
         Ok(())
     }
+}
+
+/// One audit row as clients see it (specification: History entry).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryEntry {
+    /// When it was written.
+    pub occurred_at: Timestamp,
+    /// The subject that acted, or `system:<worker>`.
+    pub actor: String,
+    /// [`AuditEvent::action`].
+    pub action: String,
+    /// [`AuditEvent::subject`].
+    pub subject: String,
+    /// [`AuditEvent::payload`].
+    pub payload: Value,
+}
+
+#[derive(sqlx::FromRow)]
+struct Written {
+    occurred_at: OffsetDateTime,
+    actor: String,
+    action: String,
+    subject: String,
+    payload: Value,
+}
+
+/// The audit rows of one object (`<type>:<id>`), the oldest first, at most [`MAX_HISTORY`].
+pub(crate) async fn history(
+    core: &Core,
+    company: CompanyId,
+    subject: &str,
+) -> Result<Vec<HistoryEntry>, ApiError> {
+    // As in `record`.
+    let sql = format!(
+        "SELECT occurred_at, actor, action, subject, payload FROM audit.{}__events \
+         WHERE company_id = $1 AND subject = $2 ORDER BY seq DESC LIMIT $3",
+        core.name
+    );
+    let limit = i64::try_from(MAX_HISTORY).map_err(ApiError::internal)?;
+    let asked = sqlx::query_as(AssertSqlSafe(sql)).bind(company.as_uuid()).bind(subject).bind(limit);
+    let rows: Vec<Written> = asked.fetch_all(&core.pool).await?;
+    let entry = |row: Written| {
+        let Written { occurred_at, actor, action, subject, payload } = row;
+        HistoryEntry { occurred_at: Timestamp::from(occurred_at), actor, action, subject, payload }
+    };
+    Ok(rows.into_iter().rev().map(entry).collect())
 }
 
 /// The payload of a change: every member of `after` that `before` does not hold with the same value, as `{from, to}`.

@@ -13,6 +13,7 @@ use http::request::Parts;
 use serde_json::json;
 use telemetry::traces::step;
 
+use crate::audit::{self, HistoryEntry};
 use crate::clients::authz::AuthzClient;
 use crate::{ApiError, CompanyCall, CompanyTx, Core};
 
@@ -115,6 +116,27 @@ impl ObjectPermit {
     /// 503 when the database cannot be asked.
     pub async fn begin(&self, core: &Core) -> Result<CompanyTx, ApiError> {
         self.call.begin(core).await
+    }
+}
+
+impl Permit {
+    /// The history of one object of the company: the audit rows with the subject `<type>:<id>`, the oldest first, at most
+    /// the latest [`MAX_HISTORY`](crate::audit::MAX_HISTORY).
+    ///
+    /// # Errors
+    /// 503 when the database cannot be asked.
+    pub async fn history(&self, core: &Core, subject: &str) -> Result<Vec<HistoryEntry>, ApiError> {
+        audit::history(core, self.company, subject).await
+    }
+}
+
+impl ObjectPermit {
+    /// As [`Permit::history`], for the object that it is for; `subject` is what the object's audit rows call it.
+    ///
+    /// # Errors
+    /// 503 when the database cannot be asked.
+    pub async fn history(&self, core: &Core, subject: &str) -> Result<Vec<HistoryEntry>, ApiError> {
+        audit::history(core, self.company, subject).await
     }
 }
 

@@ -16,6 +16,7 @@ mod maven;
 mod org_client;
 mod outbound;
 mod own_server;
+mod permits;
 mod probes;
 mod queue;
 mod queue_processes;

@@ -45,11 +45,12 @@ macro_rules! sums_of {
                    CASE WHEN $6 THEN e.entry_date END AS day,
                    (sum(e.real_hours) * 100)::bigint AS real, (sum(e.billable_hours) * 100)::bigint AS billable
                  FROM timesheet.entries e "# + $which + r#"
-                 GROUP BY 1, 2, 3)
+                 GROUP BY 1, 2, 3),
+               whole AS (SELECT count(*) AS rows, sum(real)::bigint AS real, sum(billable)::bigint AS billable FROM sums)
                SELECT r.member_id, r.project_id, p.code AS "code?", p.name AS "name?", r.day,
-                 r.real AS "real!", r.billable AS "billable!", count(*) OVER () AS "total!",
-                 (sum(r.real) OVER ())::bigint AS "all_real!", (sum(r.billable) OVER ())::bigint AS "all_billable!"
-               FROM sums r LEFT JOIN timesheet.projects p ON p.company_id = $1 AND p.id = r.project_id
+                 r.real AS "real!", r.billable AS "billable!", whole.rows AS "total!",
+                 whole.real AS "all_real!", whole.billable AS "all_billable!"
+               FROM whole, sums r LEFT JOIN timesheet.projects p ON p.company_id = $1 AND p.id = r.project_id
                ORDER BY r.member_id, p.code COLLATE "C", r.day LIMIT $7 OFFSET $8"#,
             $permit.company.as_uuid(),
             $asked.from.date(),
