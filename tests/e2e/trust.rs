@@ -23,12 +23,17 @@ const SERVICES: [(u16, &str); 4] = [
     (8110, include_str!("../../services/registry/openapi.json")),
     (8120, include_str!("../../services/identity/openapi.json")),
 ];
+/// The services' credential, and how the table calls whoever has it.
+const SERVICE: &str = "the-credential-of-the-services";
+const SERVICES_OWN: &str = "service";
 const CLIENT: &str = "crm-backend";
+const MINE: &str = "/api/org/me/companies";
 const SECRET: &str = "a secret of this journey";
 
 #[tokio::test]
 async fn whoever_opens_a_port_needs_the_credential_of_what_it_asks_for() {
-    let platform = Together::start("internal");
+    let variables = [("PLATFORM_SERVICE_TOKEN", SERVICE)];
+    let platform = Together::start_with("internal", crate::harness::process::port_offset(), &variables);
     let file = platform.data().join("secrets/operator");
     let mode = std::fs::metadata(&file).expect("the operator's credential is kept").permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "{}", file.display());
@@ -41,6 +46,7 @@ async fn whoever_opens_a_port_needs_the_credential_of_what_it_asks_for() {
         ("user", Some(bob.as_str())),
         ("admin", Some(admin.as_str())),
         ("operator", Some(operator.trim())),
+        (SERVICES_OWN, Some(SERVICE)),
     ];
     let table = table(&platform, &callers, &company).await;
     println!("{table}");
@@ -61,8 +67,8 @@ async fn table(platform: &Together, callers: &[(&str, Option<&str>)], company: &
         let operations = OpenApi::parse(document).operations();
         for operation in operations.iter().filter(|operation| operation.contains(" /internal/")) {
             write!(table, "{operation:<78}").expect("text grows");
-            for (_, token) in callers {
-                let status = call(&platform.internal(port), operation, *token, company).await;
+            for caller in callers {
+                let status = call(&platform.internal(port), operation, *caller, company).await;
                 write!(table, " {status:>8}").expect("text grows");
             }
             table.push('\n');
@@ -71,7 +77,7 @@ async fn table(platform: &Together, callers: &[(&str, Option<&str>)], company: &
     table
 }
 
-async fn call(service: &str, operation: &str, token: Option<&str>, company: &str) -> u16 {
+async fn call(service: &str, operation: &str, (caller, token): (&str, Option<&str>), company: &str) -> u16 {
     let (method, route) = operation.split_once(' ').expect("a method and a route");
     let path = route
         .replace("{companyId}", company)
@@ -89,8 +95,10 @@ async fn call(service: &str, operation: &str, token: Option<&str>, company: &str
     if method == Method::POST || method == Method::PUT {
         request = request.json(&json!({}));
     }
-    if let Some(token) = token {
-        request = request.bearer_auth(token);
+    match token {
+        Some(token) if caller == SERVICES_OWN => request = request.header("x-platform-service", token),
+        Some(token) => request = request.bearer_auth(token),
+        None => {}
     }
     // Only the head is read: one of the routes is a stream.
     request.send().await.expect("the service answers").status().as_u16()
@@ -158,7 +166,9 @@ impl Scene {
             (format!("org deactivate {company}"), format!("org activate {company}"), "COMPANY_INACTIVE"),
         ] {
             assert_eq!(self.alice.get(&directory).await.data(200)["total"], 1);
+            assert_eq!(self.alice.get(MINE).await.data(200)[0]["code"], "ACME");
             self.operate(&off);
+            assert_eq!(self.alice.get(MINE).await.data(200), &json!([]), "{off}");
             let reply = self.alice.get(&directory).await;
             reply.refused(403, "FORBIDDEN");
             assert_eq!(reply.body["error"]["details"]["reason"], reason);

@@ -8,7 +8,7 @@ use contract::CorrelationId;
 use contract::correlation;
 use contract::envelope::DataBody;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -17,6 +17,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use telemetry::traces::context;
 use telemetry::{Scope, Span};
+
+use crate::inside::{self, Inside};
 
 /// Largest answer that is read.
 const ANSWER_LIMIT: usize = 4 << 20;
@@ -104,6 +106,7 @@ pub struct Client {
     dependency: &'static str,
     base_url: String,
     budget: Duration,
+    service: Option<HeaderValue>,
     http: hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
 
@@ -116,7 +119,14 @@ impl Client {
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
             .build(connector());
-        Self { dependency, base_url: base_url.trim_end_matches('/').to_owned(), budget, http }
+        Self { dependency, base_url: base_url.trim_end_matches('/').to_owned(), budget, service: None, http }
+    }
+
+    /// The same, whose questions carry the services' credential: for internal routes alone.
+    #[must_use]
+    pub fn inside(mut self, inside: &Inside) -> Self {
+        self.service = inside.sent().cloned();
+        self
     }
 
     /// Sends a request and reads the whole answer.
@@ -179,6 +189,9 @@ impl Client {
             Request::builder().method(call.method).uri(format!("{}{}", self.base_url, call.path));
         if let Some(token) = &call.bearer {
             builder = builder.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        if let Some(credential) = &self.service {
+            builder = builder.header(inside::HEADER, credential.clone());
         }
         if let Some(id) = &call.correlation {
             builder = builder.header(correlation::HEADER, id);

@@ -8,7 +8,9 @@ use bearer::BearerConfig;
 use contract::settings::Kind;
 use contract::{Reader, Settings, Variable};
 
+use crate::inside::{self, Inside};
 use crate::layers::Limits;
+use crate::operator;
 
 const LISTEN_ADDR: Variable = Variable::new(
     "PLATFORM_LISTEN_ADDR",
@@ -98,6 +100,8 @@ pub const VARIABLES: &[Variable] = &[
     DB_WORKER_POOL,
     DRAIN_TIMEOUT,
     COMMIT,
+    operator::TOKEN,
+    inside::TOKEN,
 ];
 
 /// Where a service's data is.
@@ -183,6 +187,8 @@ pub struct ServiceConfig {
     pub database: DatabaseConfig,
     /// How bearers are verified.
     pub bearer: BearerConfig,
+    /// How services know each other and the operator.
+    pub inside: Inside,
     /// Body limit and time-outs.
     pub limits: Limits,
     /// How long a drain may take.
@@ -199,6 +205,7 @@ impl ServiceConfig {
             listen: (reader.text(&LISTEN_ADDR), offset_port(reader, port)),
             database: read_database(reader, name),
             bearer: BearerConfig::read(reader),
+            inside: Inside::read(reader),
             limits,
             drain_timeout: reader.duration(&DRAIN_TIMEOUT),
             commit: reader.text(&COMMIT),

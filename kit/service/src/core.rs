@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::db::PoolGauges;
 use crate::readiness::Readiness;
-use crate::{ApiError, AuditedTx, ServeError, ServiceConfig, Workers};
+use crate::{ApiError, AuditedTx, Inside, ServeError, ServiceConfig, Workers};
 
 /// Remembered of verified tokens, 32 MB at most: a service sees the callers of one platform again and again, and its own calls
 /// carry a caller's token on.
@@ -26,6 +26,8 @@ pub struct Core {
     pub pool: PgPool,
     /// Verifies bearers.
     pub tokens: Arc<VerifiedTokens>,
+    /// How services know each other and the operator.
+    pub inside: Inside,
     /// This service's metrics.
     pub metrics: Metrics,
     /// Makes its spans, where traces are on.
@@ -56,6 +58,7 @@ impl Core {
             name: config.name,
             pool: crate::db::pool(&config.database),
             tokens: Arc::new(VerifiedTokens::new(verifier, MOST_TOKENS)),
+            inside: config.inside.clone(),
             metrics,
             tracer,
             clock,

@@ -79,12 +79,12 @@ impl Parts {
     /// # Errors
     /// A metric family registered twice.
     pub fn start(config: &ModuleConfig, clock: Clock, stop: &CancellationToken) -> Result<Self, ServeError> {
-        let authz = AuthzClient::new(&config.authz_base_url);
+        let authz = AuthzClient::new(&config.authz_base_url, &config.service.inside);
         Ok(Self {
             core: Core::start(&config.service, clock, stop)?,
             permits: Permits::new(config.service.name, authz.clone()),
             authz,
-            org: OrgClient::new(&config.org_base_url),
+            org: OrgClient::new(&config.org_base_url, &config.service.inside),
         })
     }
 }

@@ -12,7 +12,7 @@ use contract::{Reader, Variable};
 use http::request::Parts;
 use ring::hmac;
 
-use crate::ApiError;
+use crate::{ApiError, Core};
 
 /// The operator's credential.
 pub const TOKEN: Variable = Variable::new(
@@ -28,36 +28,18 @@ const CHARACTERS: std::ops::RangeInclusive<usize> = 24..=512;
 /// whatever was sent.
 const PURPOSE: &[u8] = b"platform operator token";
 
-/// What an operator's credential is compared with; without one no credential is right. Cheap to clone.
-#[derive(Clone)]
-pub struct OperatorKey(Option<Arc<Expected>>);
+/// A credential that requests are compared with; without one, none is right. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct Secret(Option<Arc<Expected>>);
 
 struct Expected {
     key: hmac::Key,
     tag: hmac::Tag,
 }
 
-impl OperatorKey {
-    /// Reads [`TOKEN`].
-    pub fn read(reader: &mut Reader<'_>) -> Self {
-        let token = reader.optional(&TOKEN);
-        let fits = |token: &str| {
-            let visible = token.bytes().all(|byte| byte.is_ascii_graphic());
-            visible && CHARACTERS.contains(&token.len())
-        };
-        if token.as_deref().is_some_and(|token| !fits(token)) {
-            let (min, max) = (CHARACTERS.start(), CHARACTERS.end());
-            reader.refuse(
-                TOKEN.name,
-                format!("must be {min} to {max} visible ASCII characters without blanks"),
-            );
-        }
-        Self::of(token.as_deref())
-    }
-
-    /// For this credential.
-    #[must_use]
-    pub fn of(token: Option<&str>) -> Self {
+impl Secret {
+    /// This one.
+    pub(crate) fn of(token: Option<&str>) -> Self {
         let expected = |token: &str| {
             let key = hmac::Key::new(hmac::HMAC_SHA256, PURPOSE);
             let tag = hmac::sign(&key, token.as_bytes());
@@ -67,17 +49,54 @@ impl OperatorKey {
     }
 
     /// Whether this is the credential; takes the same time for every wrong one of a length.
+    pub(crate) fn is(&self, presented: &[u8]) -> bool {
+        let expected = self.0.as_ref();
+        expected.is_some_and(|expected| hmac::verify(&expected.key, presented, expected.tag.as_ref()).is_ok())
+    }
+}
+
+/// Reads a credential: what is too short to be one, or cannot be sent, is refused.
+pub fn read(reader: &mut Reader<'_>, variable: &Variable) -> Option<String> {
+    let token = reader.optional(variable)?;
+    let visible = token.bytes().all(|byte| byte.is_ascii_graphic());
+    if !visible || !CHARACTERS.contains(&token.len()) {
+        let (min, max) = (CHARACTERS.start(), CHARACTERS.end());
+        reader
+            .refuse(variable.name, format!("must be {min} to {max} visible ASCII characters without blanks"));
+    }
+    Some(token)
+}
+
+/// What an operator's credential is compared with; without one no credential is right. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct OperatorKey(Secret);
+
+impl OperatorKey {
+    /// Reads [`TOKEN`].
+    pub fn read(reader: &mut Reader<'_>) -> Self {
+        Self::of(read(reader, &TOKEN).as_deref())
+    }
+
+    /// For this credential.
+    #[must_use]
+    pub fn of(token: Option<&str>) -> Self {
+        Self(Secret::of(token))
+    }
+
+    /// Whether this is the credential; takes the same time for every wrong one of a length.
     #[must_use]
     pub fn is(&self, presented: &str) -> bool {
-        self.0.as_ref().is_some_and(|expected| {
-            hmac::verify(&expected.key, presented.as_bytes(), expected.tag.as_ref()).is_ok()
-        })
+        self.0.is(presented.as_bytes())
+    }
+
+    const fn is_set(&self) -> bool {
+        self.0.0.is_some()
     }
 }
 
 impl fmt::Debug for OperatorKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "OperatorKey(set)" } else { "OperatorKey(none)" })
+        f.write_str(if self.is_set() { "OperatorKey(set)" } else { "OperatorKey(none)" })
     }
 }
 
@@ -89,7 +108,7 @@ pub struct Operator;
 impl<S> FromRequestParts<S> for Operator
 where
     S: Send + Sync,
-    OperatorKey: FromRef<S>,
+    Core: FromRef<S>,
 {
     type Rejection = ApiError;
 
@@ -98,11 +117,12 @@ where
             Refused::Ambiguous => ApiError::BadRequest("more than one Authorization header".into()),
             Refused::Missing | Refused::Invalid(_) | Refused::KeysUnavailable => ApiError::TokenMissing,
         })?;
-        let key = OperatorKey::from_ref(state);
+        let core = Core::from_ref(state);
+        let key = core.inside.operator();
         if key.is(token) {
             return Ok(Self);
         }
-        if key.0.is_none() {
+        if !key.is_set() {
             tracing::warn!(
                 "an operators' route was called, and PLATFORM_OPERATOR_TOKEN is not set: it is closed"
             );

@@ -93,6 +93,11 @@ impl Call {
         self.header(AUTHORIZATION.as_str(), format!("Bearer {token}"))
     }
 
+    /// As another service asks.
+    pub fn service(self) -> Self {
+        self.header("x-platform-service", crate::SERVICE)
+    }
+
     /// With one more header.
     pub fn header(mut self, name: &str, value: impl Into<String>) -> Self {
         self.headers.push((name.to_owned(), value.into()));

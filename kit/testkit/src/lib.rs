@@ -62,10 +62,14 @@ pub use stub::{Recorded, Stub};
 pub use tls::TestAuthority;
 pub use tokens::{TokenBuilder, TokenIssuer};
 
-/// The settings that every service needs: its database and the token issuer.
+/// The services' credential in tests.
+pub const SERVICE: &str = "the-credential-of-the-services";
+
+/// The settings that every service needs: its database, the token issuer and the services' credential.
 #[must_use]
 pub fn settings(key: &str, database: &TestDatabase, issuer: &TokenIssuer) -> Settings {
     let issuer = issuer.settings();
     let pairs = issuer.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
-    pairs.fold(database.settings(key), |settings, (name, value)| settings.with(name, value))
+    let own = database.settings(key).with("PLATFORM_SERVICE_TOKEN", SERVICE);
+    pairs.fold(own, |settings, (name, value)| settings.with(name, value))
 }

@@ -1,5 +1,5 @@
-//! The whole route table of authz, internal routes only. The edge guards those it proxies; here every route but the
-//! two questions of the edge's guards and the modules' lookup verifies the bearer again, and the platform role is written only by whoever holds it.
+//! The whole route table of authz, internal routes only. The edge guards those it proxies; here every route verifies
+//! the bearer again, or knows a service by its credential, and the platform role is written only by whoever holds it.
 
 use axum::Router;
 use axum::routing::{delete, get, post};

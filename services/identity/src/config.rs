@@ -5,7 +5,6 @@ use contract::{Reader, Settings, Variable, ports};
 use service::ServiceConfig;
 use service::config::offset_port;
 use service::layers::Limits;
-use service::operator::{self, OperatorKey};
 
 use crate::look::Intervals;
 use crate::provider::ProviderConfig;
@@ -55,7 +54,6 @@ pub const VARIABLES: &[Variable] = &{
         extra_origins,
         service_clients,
         client_secret,
-        operator::TOKEN,
     ]
 };
 
@@ -68,8 +66,6 @@ pub struct Config {
     pub provider: ProviderConfig,
     /// How often it is looked at.
     pub intervals: Intervals,
-    /// What operators show.
-    pub operator: OperatorKey,
     /// What a real provider should hold.
     pub reconcile: Option<Reconcile>,
 }
@@ -91,7 +87,6 @@ impl Config {
                 client_id,
                 client_secret: reader.required(&CLIENT_SECRET),
             },
-            operator: OperatorKey::read(&mut reader),
             intervals: Intervals {
                 quick: interval(&mut reader, &LOOK_INTERVAL),
                 full: interval(&mut reader, &FULL_LOOK_INTERVAL),

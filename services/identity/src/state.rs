@@ -1,7 +1,7 @@
 //! What every handler of identity holds.
 
 use axum::extract::FromRef;
-use service::{Core, OperatorKey};
+use service::Core;
 
 use crate::Config;
 use crate::provider::Provider;
@@ -11,7 +11,6 @@ use crate::provider::Provider;
 pub struct App {
     pub(crate) core: Core,
     pub(crate) provider: Provider,
-    operator: OperatorKey,
 }
 
 impl App {
@@ -19,7 +18,7 @@ impl App {
     #[must_use]
     pub fn new(core: Core, config: &Config) -> Self {
         let provider = Provider::new(config.provider.clone(), core.clock.clone());
-        Self { core, provider, operator: config.operator.clone() }
+        Self { core, provider }
     }
 
     /// The same on the workers' connections.
@@ -31,11 +30,5 @@ impl App {
 impl FromRef<App> for Core {
     fn from_ref(app: &App) -> Self {
         app.core.clone()
-    }
-}
-
-impl FromRef<App> for OperatorKey {
-    fn from_ref(app: &App) -> Self {
-        app.operator.clone()
     }
 }

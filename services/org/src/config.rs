@@ -5,7 +5,6 @@ use contract::{Settings, Variable, ports};
 use service::ServiceConfig;
 use service::config::{AUTHZ_BASE_URL, base_url};
 use service::layers::Limits;
-use service::operator::{self, OperatorKey};
 
 /// The variables that org reads and that are not every service's.
 pub const VARIABLES: &[Variable] = &[
@@ -16,7 +15,6 @@ pub const VARIABLES: &[Variable] = &[
         "Address of identity; without it, identity's port on this machine",
     ),
     AUTHZ_BASE_URL,
-    operator::TOKEN,
 ];
 
 /// The configuration of one org process.
@@ -28,8 +26,6 @@ pub struct Config {
     pub identity_url: String,
     /// Where authz answers.
     pub authz_url: String,
-    /// What operators show.
-    pub operator: OperatorKey,
 }
 
 impl Config {
@@ -43,7 +39,6 @@ impl Config {
             service: ServiceConfig::read(&mut reader, "org", ports::ORG, Limits::FOUNDATION),
             identity_url: base_url(&mut reader, "identity", ports::IDENTITY),
             authz_url: base_url(&mut reader, "authz", ports::AUTHZ),
-            operator: OperatorKey::read(&mut reader),
         };
         reader.finish(config)
     }

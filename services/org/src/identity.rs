@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use contract::{CorrelationId, Subject};
 use http::{Method, StatusCode};
+use service::Inside;
 use service::client::{Call, Client, Unavailable, encode_segment};
 
 /// How long identity may take: it reads one row.
@@ -15,8 +16,8 @@ const BUDGET: Duration = Duration::from_secs(1);
 pub(crate) struct IdentityClient(Client);
 
 impl IdentityClient {
-    pub(crate) fn new(base_url: &str) -> Self {
-        Self(Client::new("identity", base_url, BUDGET))
+    pub(crate) fn new(base_url: &str, inside: &Inside) -> Self {
+        Self(Client::new("identity", base_url, BUDGET).inside(inside))
     }
 
     /// Whether the subject has an identity record. Anything but a yes or a no is no answer.

@@ -3,7 +3,7 @@
 use axum::extract::FromRef;
 use contract::CorrelationId;
 use service::clients::authz::AuthzClient;
-use service::{ApiError, Caller, Core, OperatorKey, PlatformRole, RoleAnswer};
+use service::{ApiError, Caller, Core, PlatformRole, RoleAnswer};
 
 use crate::Config;
 use crate::identity::IdentityClient;
@@ -13,8 +13,7 @@ use crate::identity::IdentityClient;
 pub struct App {
     pub(crate) core: Core,
     pub(crate) identity: IdentityClient,
-    authz: AuthzClient,
-    operator: OperatorKey,
+    pub(crate) authz: AuthzClient,
 }
 
 impl App {
@@ -23,9 +22,8 @@ impl App {
     pub fn new(core: Core, config: &Config) -> Self {
         Self {
             core,
-            identity: IdentityClient::new(&config.identity_url),
-            authz: AuthzClient::new(&config.authz_url),
-            operator: config.operator.clone(),
+            identity: IdentityClient::new(&config.identity_url, &config.service.inside),
+            authz: AuthzClient::new(&config.authz_url, &config.service.inside),
         }
     }
 }
@@ -36,18 +34,12 @@ impl FromRef<App> for Core {
     }
 }
 
-impl FromRef<App> for OperatorKey {
-    fn from_ref(app: &App) -> Self {
-        app.operator.clone()
-    }
-}
-
 impl PlatformRole for App {
     async fn platform_role(
         &self,
         caller: &Caller,
         correlation: &CorrelationId,
     ) -> Result<RoleAnswer, ApiError> {
-        Ok(self.authz.platform_role(&caller.subject, correlation).await?)
+        Ok(self.authz.platform_role(caller, correlation).await?)
     }
 }

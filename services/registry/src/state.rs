@@ -35,8 +35,8 @@ impl App {
             core,
             reserved: Arc::new(reserved),
             follower: Follower::default(),
-            backends: Backends::new(&config.identity_url),
-            authz: AuthzClient::new(&config.authz_url),
+            backends: Backends::new(&config.identity_url, &config.service.inside),
+            authz: AuthzClient::new(&config.authz_url, &config.service.inside),
             stop: stop.clone(),
         }
     }
@@ -59,6 +59,6 @@ impl PlatformRole for App {
         caller: &Caller,
         correlation: &CorrelationId,
     ) -> Result<RoleAnswer, ApiError> {
-        Ok(self.authz.platform_role(&caller.subject, correlation).await?)
+        Ok(self.authz.platform_role(caller, correlation).await?)
     }
 }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use contract::CorrelationId;
 use contract::decision::{AccessRequest, Decision, Reason};
-use contract::{CorrelationId, Subject};
+use contract::id::CompanyId;
 use http::{Method, StatusCode};
 
-use crate::RoleAnswer;
 use crate::client::{Call, Client, Unavailable, encode_segment};
+use crate::{Caller, Inside, RoleAnswer};
 
 /// How long a decision may take.
 pub(super) const DECISION_BUDGET: Duration = Duration::from_millis(1_500);
@@ -17,10 +18,10 @@ pub(super) const DECISION_BUDGET: Duration = Duration::from_millis(1_500);
 pub struct AuthzClient(pub(super) Client);
 
 impl AuthzClient {
-    /// For authz at `base_url`.
+    /// For authz at `base_url`, asked with the services' credential.
     #[must_use]
-    pub fn new(base_url: &str) -> Self {
-        Self(Client::new("authz", base_url, DECISION_BUDGET))
+    pub fn new(base_url: &str, inside: &Inside) -> Self {
+        Self(Client::new("authz", base_url, DECISION_BUDGET).inside(inside))
     }
 
     /// One decision.
@@ -48,17 +49,42 @@ impl AuthzClient {
         Ok(decision)
     }
 
-    /// Whether a subject holds the platform role now.
+    /// Whether a caller holds the platform role now.
     ///
     /// # Errors
     /// Anything but a 200 with a whole answer: the caller must refuse.
     pub async fn platform_role(
         &self,
-        subject: &Subject,
+        caller: &Caller,
         correlation: &CorrelationId,
     ) -> Result<RoleAnswer, Unavailable> {
-        let path = format!("/internal/authz/superadmin/{}", encode_segment(subject.as_str()));
-        let answer = self.0.send(Call::new(Method::GET, path).correlation(correlation)).await?;
+        let path = format!("/internal/authz/superadmin/{}", encode_segment(caller.subject.as_str()));
+        self.about(caller, path, correlation).await
+    }
+
+    /// Whether a company's directory is open to a caller now.
+    ///
+    /// # Errors
+    /// Anything but a 200 with a whole answer: the caller must refuse.
+    pub async fn directory(
+        &self,
+        company: CompanyId,
+        caller: &Caller,
+        correlation: &CorrelationId,
+    ) -> Result<RoleAnswer, Unavailable> {
+        let subject = encode_segment(caller.subject.as_str());
+        let path = format!("/internal/authz/directory/{company}/{subject}");
+        self.about(caller, path, correlation).await
+    }
+
+    async fn about(
+        &self,
+        caller: &Caller,
+        path: String,
+        correlation: &CorrelationId,
+    ) -> Result<RoleAnswer, Unavailable> {
+        let call = Call::new(Method::GET, path).bearer(&caller.token).correlation(correlation);
+        let answer = self.0.send(call).await?;
         if answer.status != StatusCode::OK {
             return Err(self.0.unavailable(format!("status {}", answer.status)));
         }

@@ -1,5 +1,5 @@
-//! Relation tuples in authz: given and taken with the user's bearer, looked up without one (module contract, "Internal
-//! endpoints used by modules").
+//! Relation tuples in authz: given and taken with the user's bearer (module contract, "Internal endpoints used by
+//! modules"), looked up with the services' credential.
 
 use std::time::Duration;
 
@@ -114,8 +114,8 @@ impl AuthzClient {
         Ok(Changed { count: told.count, tuples: told.tuples })
     }
 
-    /// Whether each of these tuples stands now, in their order. Needs no bearer: for workers that settle what a crash left
-    /// behind; it permits nothing. At most [`MAX_TUPLES`].
+    /// Whether each of these tuples stands now, in their order. Needs no bearer, only the services' credential: for
+    /// workers that settle what a crash left behind; it permits nothing. At most [`MAX_TUPLES`].
     ///
     /// # Errors
     /// Anything but a whole answer.

@@ -13,7 +13,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::client::{Call, Client, encode_segment};
-use crate::{ApiError, CompanyCall};
+use crate::{ApiError, CompanyCall, Inside};
 
 /// How long org may take.
 const CONTEXT_BUDGET: Duration = Duration::from_secs(1);
@@ -207,10 +207,10 @@ struct Answer {
 }
 
 impl OrgClient {
-    /// For org at `base_url`.
+    /// For org at `base_url`, asked with the services' credential.
     #[must_use]
-    pub fn new(base_url: &str) -> Self {
-        Self(Client::new("org", base_url, CONTEXT_BUDGET))
+    pub fn new(base_url: &str, inside: &Inside) -> Self {
+        Self(Client::new("org", base_url, CONTEXT_BUDGET).inside(inside))
     }
 
     /// The caller's member row, positions and groups.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use service::clients::authz::AuthzClient;
 use service::clients::grants::GrantRefused;
 use service::operation::Operation;
-use service::{ApiError, Caller, CompanyCall, Feature, PathParams};
+use service::{ApiError, Caller, CompanyCall, Feature, Inside, PathParams};
 use testkit::Stub;
 
 const GRANTS: &str = "/internal/authz/grants";
@@ -39,7 +39,7 @@ fn call() -> CompanyCall {
 
 async fn asked() -> Asked {
     let authz = Stub::start().await;
-    let client = AuthzClient::new(&authz.url());
+    let client = AuthzClient::new(&authz.url(), &Inside::of(Some(testkit::SERVICE), None));
     Asked { authz, client, call: call() }
 }
 

@@ -3,8 +3,8 @@
 use contract::CorrelationId;
 use contract::id::{CompanyId, MemberId, PositionId};
 use serde_json::{Value, json};
-use service::ApiError;
 use service::clients::org::{OrgClient, Wanted};
+use service::{ApiError, Inside};
 use testkit::Stub;
 
 struct Asked {
@@ -15,7 +15,7 @@ struct Asked {
 
 async fn asked() -> Asked {
     let org = Stub::start().await;
-    let client = OrgClient::new(&org.url());
+    let client = OrgClient::new(&org.url(), &Inside::of(Some(testkit::SERVICE), None));
     Asked { org, client, company: CompanyId::mint() }
 }
 
@@ -56,6 +56,8 @@ async fn a_lookup_sends_the_ids_and_tells_who_is_active() {
     assert_eq!(bodies, [&json!({ "memberIds": [ann, bob, eve], "positionIds": [position], "groupIds": [] })]);
     let names: Vec<_> = requests.iter().map(|request| request.headers.get("x-correlation-id")).collect();
     assert_eq!(names, [Some(&"request-1".parse().expect("a header"))]);
+    let services: Vec<_> = requests.iter().map(|request| request.headers.get("x-platform-service")).collect();
+    assert_eq!(services, [Some(&testkit::SERVICE.parse().expect("a header"))]);
 }
 
 #[tokio::test]

@@ -87,8 +87,10 @@ struct Module {
 impl Module {
     async fn start() -> Self {
         let (app, authz, stop) = (TestApp::start().await, Stub::start().await, CancellationToken::new());
-        let state =
-            App { core: app.core.clone(), permits: Permits::new("org", AuthzClient::new(&authz.url())) };
+        let state = App {
+            core: app.core.clone(),
+            permits: Permits::new("org", AuthzClient::new(&authz.url(), &app.core.inside)),
+        };
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let api = Api::at(listener.local_addr().expect("bound"));
         let routes = operations().routes(state);

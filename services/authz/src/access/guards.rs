@@ -1,12 +1,12 @@
-//! What the edge's guards ask about a subject before a request goes on. The edge has verified the bearer; these routes take
-//! the subject from their path. Not counted and not audited: the request's own decision is, where it has one.
+//! What the edge's guards ask about a subject before a request goes on, and services again: with that subject's bearer, or
+//! with their own credential. The subject is the path's. Not counted and not audited: the request's own decision is, where it has one.
 
 use axum::extract::State;
 use contract::Subject;
 use contract::decision::{AccessRequest, Decision, Evidence, Reason, Scope};
 use contract::id::CompanyId;
 use serde::Serialize;
-use service::{ApiError, Data, PathParams};
+use service::{ApiError, Data, PathParams, Reader};
 
 use crate::App;
 use crate::decision::{self, Undecided, superadmin_request};
@@ -25,9 +25,11 @@ pub struct SuperadminAnswer {
 /// `GET /internal/authz/superadmin/{kcSub}`: steps 1 to 4.
 pub async fn superadmin(
     State(app): State<App>,
+    reader: Reader,
     path: PathParams,
 ) -> Result<Data<SuperadminAnswer>, ApiError> {
     let subject = subject(&path)?;
+    reader.of_itself(&subject)?;
     let decided = decision::decide(&*app.engine, &subject, &superadmin_request()).await?;
     let Decision { allowed: held, reason, evidence } = decided;
     let account_active = held || reason == Reason::PlatformRoleRequired;
@@ -44,8 +46,13 @@ pub struct DirectoryAnswer {
 
 /// `GET /internal/authz/directory/{companyId}/{kcSub}`: steps 1 to 5 in that company as its member, else steps 1 to 4 as a
 /// superadmin, who needs neither membership nor a company; both by facts of one moment.
-pub async fn directory(State(app): State<App>, path: PathParams) -> Result<Data<DirectoryAnswer>, ApiError> {
+pub async fn directory(
+    State(app): State<App>,
+    reader: Reader,
+    path: PathParams,
+) -> Result<Data<DirectoryAnswer>, ApiError> {
     let (company, subject) = (path.id("companyId")?, subject(&path)?);
+    reader.of_itself(&subject)?;
     let request = directory_request(company);
     let question = decision::question(&subject, &request);
     let facts = app.engine.read(&question).await;

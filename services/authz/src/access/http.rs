@@ -15,12 +15,9 @@ use super::Denial;
 use crate::App;
 use crate::decision::{self, BatchItem, Undecided};
 
-/// What the edge writes on every request that it forwards, and no service on a question of its own.
-const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"];
-
 /// `POST /internal/authz/effective-access/can`: shape (400), then the steps; a denial is written down before it is told. A
-/// service may narrow its answer by a no instead of refusing anybody (`probe`): then there is no denial, so none is written
-/// or counted.
+/// service, known by the services' credential, may narrow its answer by a no instead of refusing anybody (`probe`): then there
+/// is no denial, so none is written or counted.
 pub async fn can(
     State(app): State<App>,
     caller: Caller,
@@ -31,7 +28,7 @@ pub async fn can(
     let begun = Instant::now();
     let request: AccessRequest = body.parse()?;
     refuse_other_actor(&request, &caller.subject)?;
-    let probe = request.probe && !FORWARDED.iter().any(|name| headers.contains_key(*name));
+    let probe = request.probe && app.core.inside.is_service(&headers);
     let deciding = decision::decide(&*app.engine, &caller.subject, &request);
     let decided = step("decide", deciding, |decided, span| {
         span.set("platform.feature", request.feature_key.clone());

@@ -3,7 +3,7 @@
 
 use axum::extract::State;
 use serde::Serialize;
-use service::{ApiError, Caller, Correlation, Data, RawBody};
+use service::{ApiError, Caller, Correlation, Data, Insider, RawBody};
 
 use super::request::{GrantsRequest, LookupRequest};
 use super::{admission, change, store};
@@ -48,7 +48,11 @@ pub async fn change(
 
 /// Tells which tuples stand at this moment, for modules that settle what a crash left behind and have no bearer then. No
 /// decision: it tells nothing that is not asked for by its whole name, and nothing is audited.
-pub async fn lookup(State(app): State<App>, body: RawBody) -> Result<Data<LookupAnswer>, ApiError> {
+pub async fn lookup(
+    State(app): State<App>,
+    _insider: Insider,
+    body: RawBody,
+) -> Result<Data<LookupAnswer>, ApiError> {
     let LookupRequest { tuples } = body.parse()?;
     let standing = store::standing(&app.core.pool, &tuples).await?;
     Ok(Data(LookupAnswer { standing }))

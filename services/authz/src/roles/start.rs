@@ -61,7 +61,7 @@ pub(crate) async fn ensure_holder(
         let message = "nobody holds platform-superadmin: set PLATFORM_SUPERADMINS to the user names or subjects who shall";
         return Err(ServeError::Unfit(message.to_owned()));
     }
-    let identity = Client::new("identity", &config.identity_url, RESOLVE_BUDGET);
+    let identity = Client::new("identity", &config.identity_url, RESOLVE_BUDGET).inside(&core.inside);
     grant_all(&core, &identity, config.superadmins.clone(), started, hold).await;
     Ok(())
 }

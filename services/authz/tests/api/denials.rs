@@ -148,22 +148,31 @@ async fn futures_of<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
 
 /// A service narrows its answer by a probe and refuses nobody.
 #[tokio::test]
-async fn a_probe_of_a_service_is_no_denial_and_one_through_the_edge_is_one() {
+async fn a_probe_of_a_service_is_no_denial_and_anybody_elses_is_one() {
     let app = App::start().await;
     let company = app.rows().company().await;
     let question = with(in_company(company), json!({ "probe": true }));
-    assert_eq!(app.reason("root", question.clone()).await, "COMPANY_MEMBERSHIP_REQUIRED");
+    let call = || {
+        let token = app.issuer.issue("root");
+        app.api.post(crate::app::CAN).bearer(&token).json(question.clone())
+    };
+    let told = call().service().send().await;
+    assert_eq!(told.data()["reason"], "COMPANY_MEMBERSHIP_REQUIRED");
     assert_eq!(app.audit().await.len(), 0);
     let counted = "platform_authz_decisions_total{reason=\"COMPANY_MEMBERSHIP_REQUIRED\",service=\"authz\"}";
     let metrics = async || app.api.get("/metrics").send().await.text;
     assert!(!metrics().await.contains(&format!("{counted} 1")), "not counted");
+    let service = "x-platform-service";
     let mut written = 0;
-    for name in ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded"] {
-        let token = app.issuer.issue("root");
-        let call = app.api.post(crate::app::CAN).bearer(&token).header(name, "any").json(question.clone());
-        assert_eq!(call.send().await.data()["reason"], "COMPANY_MEMBERSHIP_REQUIRED", "{name}");
+    for sent in [
+        call(),
+        call().header(service, ""),
+        call().header(service, "not-the-services-credential"),
+        call().service().service(),
+    ] {
+        assert_eq!(sent.send().await.data()["reason"], "COMPANY_MEMBERSHIP_REQUIRED", "{written}");
         written += 1;
-        assert_eq!(app.audit().await.len(), written, "{name}");
+        assert_eq!(app.audit().await.len(), written);
     }
     assert!(metrics().await.contains(&format!("{counted} {written}")), "counted");
     // Without the word it is a decision like any other.

@@ -443,7 +443,7 @@ async fn an_answer_lists_what_changed_and_a_lookup_what_stands() {
     };
     let standing = async |tuples: &[&str]| {
         let tuples = world.body("grant", tuples)["tuples"].take();
-        let call = world.app.api.post(LOOKUP).json(json!({ "tuples": tuples }));
+        let call = world.app.api.post(LOOKUP).service().json(json!({ "tuples": tuples }));
         let reply = call.send().await;
         world.app.document().check("POST", LOOKUP, &reply);
         assert_eq!(reply.status, 200, "{}", reply.text);
@@ -462,6 +462,21 @@ async fn an_answer_lists_what_changed_and_a_lookup_what_stands() {
 }
 
 #[tokio::test]
+async fn a_lookup_is_a_services_own_question() {
+    let world = World::start().await;
+    let question = || world.app.api.post(LOOKUP).json(json!({ "tuples": [tuple(OWNER)] }));
+    let ask = async |call: testkit::Call| {
+        let reply = call.send().await;
+        world.app.document().check("POST", LOOKUP, &reply);
+        (reply.status, reply.code().to_owned())
+    };
+    assert_eq!(ask(question()).await, (401, "AUTH_TOKEN_MISSING".to_owned()));
+    let user = question().bearer(&world.app.issuer.issue("root"));
+    assert_eq!(ask(user).await, (401, "AUTH_TOKEN_INVALID".to_owned()));
+    assert_eq!(ask(question().service()).await.0, 200);
+}
+
+#[tokio::test]
 async fn a_lookup_has_the_limits_of_a_grant() {
     let world = World::start().await;
     for (tuples, status) in [
@@ -471,7 +486,7 @@ async fn a_lookup_has_the_limits_of_a_grant() {
         (json!([7]), 400),
         (Value::Null, 400),
     ] {
-        let reply = world.app.api.post(LOOKUP).json(json!({ "tuples": tuples })).send().await;
+        let reply = world.app.api.post(LOOKUP).service().json(json!({ "tuples": tuples })).send().await;
         world.app.document().check("POST", LOOKUP, &reply);
         assert_eq!(reply.status, status, "{}", reply.text);
     }

@@ -7,13 +7,13 @@ use crate::app::{App, Rows, evidence};
 
 async fn look_up(app: &App, subject: &str) -> (u16, serde_json::Value) {
     let path = format!("/internal/authz/superadmin/{subject}");
-    let reply = app.api.get(&path).send().await;
+    let reply = app.api.get(&path).service().send().await;
     app.document().check("GET", &path, &reply);
     (reply.status, reply.data().clone())
 }
 
 #[tokio::test]
-async fn steps_one_to_four_decide_without_a_bearer_uncounted_and_unaudited() {
+async fn steps_one_to_four_decide_uncounted_and_unaudited() {
     let app = App::start().await;
     let rows: Rows = app.rows();
     rows.subject("alice").await;
@@ -59,7 +59,7 @@ async fn what_cannot_be_decided_is_503_and_what_is_no_subject_400() {
 /// `held reason` of a subject at a company's directory.
 async fn directory(app: &App, company: CompanyId, subject: &str) -> String {
     let path = format!("/internal/authz/directory/{company}/{subject}");
-    let reply = app.api.get(&path).send().await;
+    let reply = app.api.get(&path).service().send().await;
     app.document().check("GET", &path, &reply);
     assert_eq!(reply.status, 200, "{}", reply.text);
     format!("{} {}", reply.data()["held"], reply.data()["reason"].as_str().expect("a reason"))
@@ -115,7 +115,7 @@ async fn a_directory_that_cannot_be_decided_is_503_and_a_malformed_question_400(
     let app = App::start().await;
     let company = app.rows().company().await;
     let ask = async |path: String| {
-        let reply = app.api.get(&path).send().await;
+        let reply = app.api.get(&path).service().send().await;
         app.document().check("GET", &path, &reply);
         (reply.status, reply.code().to_owned())
     };
@@ -125,4 +125,28 @@ async fn a_directory_that_cannot_be_decided_is_503_and_a_malformed_question_400(
     app.rows().look(301).await;
     let unavailable = (503, "AUTHORIZATION_UNAVAILABLE".to_owned());
     assert_eq!(ask(format!("/internal/authz/directory/{company}/root")).await, unavailable);
+}
+
+#[tokio::test]
+async fn the_guards_questions_are_answered_to_the_subject_itself_and_to_services() {
+    let app = App::start().await;
+    let company = app.rows().company().await;
+    for path in
+        ["/internal/authz/superadmin/root".to_owned(), format!("/internal/authz/directory/{company}/root")]
+    {
+        let ask = async |call: testkit::Call| {
+            let reply = call.send().await;
+            app.document().check("GET", &path, &reply);
+            (reply.status, reply.code().to_owned())
+        };
+        let call = || app.api.get(&path);
+        assert_eq!(ask(call()).await, (401, "AUTH_TOKEN_MISSING".to_owned()), "{path}");
+        let another = call().bearer(&app.issuer.issue("alice"));
+        assert_eq!(ask(another).await, (403, "FORBIDDEN".to_owned()), "{path}");
+        let wrong = call().bearer(&app.issuer.issue("root")).header("x-platform-service", "x");
+        assert_eq!(ask(wrong).await, (401, "AUTH_TOKEN_INVALID".to_owned()), "{path}");
+        for open in [call().bearer(&app.issuer.issue("root")), call().service()] {
+            assert_eq!(ask(open).await.0, 200, "{path}");
+        }
+    }
 }

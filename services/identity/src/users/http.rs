@@ -1,16 +1,21 @@
 //! `/internal/identity/users…`, the reads.
 
 use axum::extract::State;
-use service::{ApiError, Data, Operator, PathParams, RawBody};
+use service::{ApiError, Data, Insider, Operator, PathParams, RawBody, Reader};
 
 use super::rules::{DisplayEntry, LookupRequest, MAX_LOOK_AGE_SECONDS, SubjectState, User};
 use super::store;
 use crate::App;
 
-/// One record.
-pub(crate) async fn one(State(app): State<App>, path: PathParams) -> Result<Data<User>, ApiError> {
+/// One record, for its own subject's bearer or an insider.
+pub(crate) async fn one(
+    State(app): State<App>,
+    reader: Reader,
+    path: PathParams,
+) -> Result<Data<User>, ApiError> {
     let unknown = || ApiError::NotFound("user".into());
     let subject = path.subject("kcSub").ok_or_else(unknown)?;
+    reader.of_itself(&subject)?;
     store::find(&app.core.pool, &subject).await?.map(Data).ok_or_else(unknown)
 }
 
@@ -29,6 +34,7 @@ pub(crate) async fn state(
 /// Display data of many subjects; unknown ones are left out.
 pub(crate) async fn lookup(
     State(app): State<App>,
+    _insider: Insider,
     body: RawBody,
 ) -> Result<Data<Vec<DisplayEntry>>, ApiError> {
     let LookupRequest(subjects) = body.parse()?;

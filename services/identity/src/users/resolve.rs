@@ -5,7 +5,7 @@
 
 use axum::extract::State;
 use contract::{CorrelationId, Subject};
-use service::{ApiError, Correlation, Data, RawBody};
+use service::{ApiError, Correlation, Data, Insider, RawBody};
 
 use super::rules::{ResolveRequest, Resolved};
 use crate::App;
@@ -19,6 +19,7 @@ const ACTOR: &str = "system:resolve";
 /// Finds each name at the provider and makes its record.
 pub(crate) async fn resolve(
     State(app): State<App>,
+    _insider: Insider,
     Correlation(id): Correlation,
     body: RawBody,
 ) -> Result<Data<Vec<Resolved>>, ApiError> {

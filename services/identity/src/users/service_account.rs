@@ -3,7 +3,7 @@
 use axum::extract::State;
 use contract::Subject;
 use serde::Serialize;
-use service::{ApiError, Data, PathParams};
+use service::{ApiError, Data, Insider, PathParams};
 
 use crate::App;
 
@@ -19,7 +19,11 @@ pub(crate) struct ServiceAccount {
 }
 
 /// Asks the provider. No record is made: the account's first request does that.
-pub(crate) async fn one(State(app): State<App>, path: PathParams) -> Result<Data<ServiceAccount>, ApiError> {
+pub(crate) async fn one(
+    State(app): State<App>,
+    _insider: Insider,
+    path: PathParams,
+) -> Result<Data<ServiceAccount>, ApiError> {
     let client_id = path.text("clientId").to_owned();
     if client_id.len() > MAX_CLIENT_ID_BYTES {
         return Err(ApiError::BadRequest(format!("clientId has at most {MAX_CLIENT_ID_BYTES} bytes").into()));

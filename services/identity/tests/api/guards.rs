@@ -70,3 +70,36 @@ async fn operators_routes_open_to_the_operators_credential_and_to_nothing_else()
         assert_eq!(reply.status, 200, "{path}");
     }
 }
+
+#[tokio::test]
+async fn names_are_read_by_services_and_operators_and_a_record_by_its_own_subject() {
+    let identity = Identity::start().await;
+    identity.known("alice").await;
+    let (own, another) = (identity.issuer.issue("alice"), identity.issuer.issue("bob"));
+    let path = |tail: &str| format!("/internal/identity/{tail}");
+    for (method, path, body, opens_itself) in [
+        (Method::GET, path("users/alice"), json!(null), true),
+        (Method::POST, path("users/lookup"), json!({ "kcSubs": ["alice"] }), false),
+        (Method::POST, path("users/resolve"), json!({ "names": ["alice"] }), false),
+        (Method::GET, path("service-accounts/crm-backend"), json!(null), false),
+    ] {
+        let call = || {
+            let call = identity.api.call(method.clone(), &path);
+            if body.is_null() { call } else { call.json(body.clone()) }
+        };
+        let ask = async |call: testkit::Call| {
+            let reply = identity.checked(method.as_str(), &path, call).await;
+            (reply.status, reply.code().to_owned())
+        };
+        let refused = |status, code: &str| (status, code.to_owned());
+        assert_eq!(ask(call()).await, refused(401, "AUTH_TOKEN_MISSING"), "{path}");
+        let wrong = call().bearer(&own).header("x-platform-service", &OPERATOR[1..]);
+        assert_eq!(ask(wrong).await, refused(401, "AUTH_TOKEN_INVALID"), "{path}");
+        let elses = if opens_itself { refused(403, "FORBIDDEN") } else { refused(401, "AUTH_TOKEN_INVALID") };
+        assert_eq!(ask(call().bearer(&another)).await, elses, "{path}");
+        assert_eq!(ask(call().bearer(&own)).await.0, if opens_itself { 200 } else { 401 }, "{path}");
+        for open in [call().service(), call().bearer(OPERATOR)] {
+            assert_eq!(ask(open).await.0, 200, "{path}");
+        }
+    }
+}

@@ -2,13 +2,17 @@
 
 use axum::extract::State;
 use contract::Subject;
-use service::{ApiError, Data, Query};
+use service::{ApiError, Data, Query, Reader};
 
 use super::store::{self, OrgMeCompany};
 use crate::App;
 
 /// The active companies in which the subject is an active member.
-pub(crate) async fn mine(State(app): State<App>, query: Query) -> Result<Data<Vec<OrgMeCompany>>, ApiError> {
+pub(crate) async fn mine(
+    State(app): State<App>,
+    reader: Reader,
+    query: Query,
+) -> Result<Data<Vec<OrgMeCompany>>, ApiError> {
     let subject = query.get("kcSub").and_then(Subject::parse).ok_or_else(|| {
         ApiError::validation_field(
             "kcSub",
@@ -16,5 +20,6 @@ pub(crate) async fn mine(State(app): State<App>, query: Query) -> Result<Data<Ve
             "a subject of 1 to 255 characters without control characters",
         )
     })?;
+    reader.of_itself(&subject)?;
     Ok(Data(store::of_subject(&app.core.pool, &subject).await?))
 }

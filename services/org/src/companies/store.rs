@@ -15,12 +15,15 @@ pub(crate) struct OrgMeCompany {
     is_active: bool,
 }
 
-/// Active companies with an active membership, in order of code.
+/// Active companies with an active membership, in order of code; none for a subject whose account may not act. identity's view
+/// tells that, so that the answer waits for no other service.
 pub(super) async fn of_subject(pool: &PgPool, subject: &Subject) -> sqlx::Result<Vec<OrgMeCompany>> {
     let rows = sqlx::query!(
         r#"SELECT c.id, c.code, c.name, c.is_active
              FROM org.members m JOIN org.units c ON c.id = m.company_id
-            WHERE m.user_id = $1 AND m.is_active AND c.is_active
+            WHERE m.user_id = $1 AND m.is_active AND c.is_active AND EXISTS (
+              SELECT FROM identity.subject_facts f
+               WHERE f.kc_sub = m.user_id AND f.idp_enabled AND f.lifecycle = 'active')
             ORDER BY c.code COLLATE "C", c.id"#,
         subject.as_str()
     )

@@ -3,25 +3,28 @@
 use axum::extract::State;
 use contract::id::CompanyId;
 use contract::page::Page;
-use service::{ApiError, Data, PathParams, Query};
+use service::{ApiError, Correlation, Data, PathParams, Query, Reader};
 
 use super::rules::{MAX_SEARCH, MemberContext, MemberDirectoryEntry, Membership, Search};
-use super::store;
+use super::{guard, store};
 use crate::App;
 
 /// A page of the company's active members, searched by name, address and code.
 pub(crate) async fn members(
     State(app): State<App>,
+    reader: Reader,
+    Correlation(correlation): Correlation,
     path: PathParams,
     query: Query,
 ) -> Result<Data<Page<MemberDirectoryEntry>>, ApiError> {
     let company = path.id("companyId")?;
+    guard::admit(&app, &reader, company, &correlation).await?;
     let page = query.page()?;
     let search = Search::of(query.text("q", MAX_SEARCH)?.unwrap_or_default());
     Ok(Data(store::page(&app.core.pool, company, &search, page).await?))
 }
 
-/// Whether one subject is a member.
+/// Whether one subject is a member: the module contract has it asked without any credential, and it names nobody.
 pub(crate) async fn membership(
     State(app): State<App>,
     path: PathParams,
@@ -32,12 +35,14 @@ pub(crate) async fn membership(
     Ok(Data(store::membership(&app.core.pool, company, &subject).await?))
 }
 
-/// One subject's place in the company, for a module that the subject calls.
+/// One subject's place in the company, for a module that the subject calls, or for the subject itself.
 pub(crate) async fn context(
     State(app): State<App>,
+    reader: Reader,
     path: PathParams,
 ) -> Result<Data<MemberContext>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
     let Some(subject) = path.subject("kcSub") else { return Ok(Data(MemberContext::default())) };
+    reader.of_itself(&subject)?;
     Ok(Data(store::context(&app.core.pool, company, &subject).await?))
 }

@@ -2,19 +2,23 @@
 
 use axum::extract::State;
 use contract::id::CompanyId;
-use service::{ApiError, Data, PathParams, RawBody};
+use service::{ApiError, Correlation, Data, PathParams, RawBody, Reader};
 
 use super::rules::{AssignableGroup, AssignablePosition, Found, Wanted};
 use super::store;
 use crate::App;
+use crate::directory::guard::admit;
 
 /// What a module keeps the ids of. An id that is not one of the company's is left out, as an unknown one is.
 pub(crate) async fn lookup(
     State(app): State<App>,
+    reader: Reader,
+    Correlation(correlation): Correlation,
     path: PathParams,
     body: RawBody,
 ) -> Result<Data<Found>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
+    admit(&app, &reader, company, &correlation).await?;
     let wanted: Wanted = body.parse()?;
     let pool = &app.core.pool;
     let (members, positions, groups) = tokio::try_join!(
@@ -28,15 +32,23 @@ pub(crate) async fn lookup(
 /// The positions that something can be assigned to.
 pub(crate) async fn assignable_positions(
     State(app): State<App>,
+    reader: Reader,
+    Correlation(correlation): Correlation,
     path: PathParams,
 ) -> Result<Data<Vec<AssignablePosition>>, ApiError> {
-    Ok(Data(store::assignable_positions(&app.core.pool, path.id("companyId")?).await?))
+    let company: CompanyId = path.id("companyId")?;
+    admit(&app, &reader, company, &correlation).await?;
+    Ok(Data(store::assignable_positions(&app.core.pool, company).await?))
 }
 
 /// The groups that something can be assigned to.
 pub(crate) async fn assignable_groups(
     State(app): State<App>,
+    reader: Reader,
+    Correlation(correlation): Correlation,
     path: PathParams,
 ) -> Result<Data<Vec<AssignableGroup>>, ApiError> {
-    Ok(Data(store::assignable_groups(&app.core.pool, path.id("companyId")?).await?))
+    let company: CompanyId = path.id("companyId")?;
+    admit(&app, &reader, company, &correlation).await?;
+    Ok(Data(store::assignable_groups(&app.core.pool, company).await?))
 }

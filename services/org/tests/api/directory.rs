@@ -104,16 +104,16 @@ async fn a_context_holds_positions_and_groups_of_an_active_member_only() {
     org.post(&format!("/internal/org/admin/groups/{group}/members"), json!({ "memberId": member })).await;
     let path = format!("/internal/org/companies/{company}/members/by-kcsub/alice/context");
     assert_eq!(
-        org.get(&path).await.data(),
+        org.ask(&path).await.data(),
         &json!({
             "isMember": true, "isActive": true, "memberId": member, "displayName": "m", "email": null,
             "positionIds": [position], "groupIds": [group]
         })
     );
     org.put(&format!("/internal/org/admin/members/{member}"), json!({ "isActive": false })).await;
-    let inactive = org.get(&path).await;
+    let inactive = org.ask(&path).await;
     assert_eq!((&inactive.data()["positionIds"], &inactive.data()["groupIds"]), (&json!([]), &json!([])));
-    let nobody = org.get(&path.replace("alice", "bob")).await;
+    let nobody = org.ask(&path.replace("alice", "bob")).await;
     assert_eq!(
         nobody.data(),
         &json!({
@@ -124,8 +124,32 @@ async fn a_context_holds_positions_and_groups_of_an_active_member_only() {
 }
 
 #[tokio::test]
+async fn a_subject_whose_account_may_not_act_is_told_no_company() {
+    let org = Org::start().await;
+    let member = org.member(&org.company("ACME").await, "m").await;
+    org.link(&member, "alice").await;
+    org.account("alice").await;
+    let change = async |set: &str| {
+        let sql = sqlx::AssertSqlSafe(format!("UPDATE identity.users SET {set}"));
+        sqlx::query(sql).execute(&org.owner).await.expect("updated")
+    };
+    for (off, on) in [
+        ("lifecycle = 'suspended'", "lifecycle = 'active'"),
+        ("idp_enabled = false", "idp_enabled = true"),
+        ("kc_sub = 'another'", "kc_sub = 'alice'"),
+    ] {
+        assert_eq!(org.mine("alice").await.data()[0]["code"], "ACME", "before {off}");
+        change(off).await;
+        assert_eq!(org.mine("alice").await.data(), &json!([]), "{off}");
+        change(on).await;
+    }
+    assert_eq!(org.mine("alice").await.data()[0]["code"], "ACME");
+}
+
+#[tokio::test]
 async fn my_companies_are_active_ones_with_an_active_membership_by_code() {
     let org = Org::start().await;
+    org.account("alice").await;
     let mut members = Vec::new();
     for code in ["ZETA", "ALPHA", "CLOSED", "LEFT"] {
         let company = org.company(code).await;
@@ -138,7 +162,7 @@ async fn my_companies_are_active_ones_with_an_active_membership_by_code() {
         .await
         .expect("updated");
     org.put(&format!("/internal/org/admin/members/{}", members[3].1), json!({ "isActive": false })).await;
-    let mine = org.get("/internal/org/me/companies?kcSub=alice").await;
+    let mine = org.mine("alice").await;
     assert_eq!(
         mine.data(),
         &json!([
@@ -146,7 +170,7 @@ async fn my_companies_are_active_ones_with_an_active_membership_by_code() {
             { "id": members[0].0, "code": "ZETA", "name": "ZETA", "isActive": true }
         ])
     );
-    assert_eq!(org.get("/internal/org/me/companies?kcSub=bob").await.data(), &json!([]));
+    assert_eq!(org.mine("bob").await.data(), &json!([]));
     for query in ["", "?kcSub=", "?kcSub=a%00b"] {
         let reply = org.get(&format!("/internal/org/me/companies{query}")).await;
         assert_eq!((reply.status, reply.code()), (400, "VALIDATION_ERROR"), "{query}");

@@ -109,7 +109,7 @@ async fn without_its_database_org_refuses() {
     let org = Org::without_a_database().await;
     let create = json!({ "typeKey": "company", "code": "X", "name": "X" });
     for reply in [
-        org.get("/internal/org/me/companies?kcSub=alice").await,
+        org.mine("alice").await,
         org.get(&format!("/internal/org/companies/{ID}/members/by-kcsub/alice")).await,
         org.post("/internal/org/admin/units", create).await,
     ] {

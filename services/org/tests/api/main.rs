@@ -22,6 +22,7 @@ mod many_members;
 mod members;
 mod operators;
 mod positions;
+mod readers;
 mod superadmins;
 mod support;
 mod units;

@@ -82,15 +82,15 @@ async fn a_company_is_turned_off_and_on_and_gets_what_was_enabled_meanwhile() {
     let company = org.company("ACME").await;
     let member = org.member(&company, "A1").await;
     org.link(&member, "alice").await;
-    let mine = "/internal/org/me/companies?kcSub=alice";
-    assert_eq!(org.get(mine).await.data()[0]["code"], "ACME");
+    org.account("alice").await;
+    assert_eq!(org.mine("alice").await.data()[0]["code"], "ACME");
     assert_eq!(set_active(&org, &company, false).await.data()["isActive"], false);
-    assert_eq!(org.get(mine).await.data(), &json!([]));
+    assert_eq!(org.mine("alice").await.data(), &json!([]));
     assert_eq!(set_active(&org, &company, false).await.data()["isActive"], false);
     crate::company_creation::module(&org.owner, "timesheet", 8160, true, true).await;
     assert!(org.tuples("default").await.is_empty());
     assert_eq!(set_active(&org, &company, true).await.data()["isActive"], true);
-    assert_eq!(org.get(mine).await.data()[0]["code"], "ACME");
+    assert_eq!(org.mine("alice").await.data()[0]["code"], "ACME");
     assert_eq!(org.tuples("default").await, crate::company_creation::defaults(&company, "timesheet"));
     // What an operator took away stays away.
     sqlx::query("DELETE FROM authz.tuple WHERE relation = 'system'")

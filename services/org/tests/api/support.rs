@@ -17,6 +17,8 @@ pub(crate) const ADMIN: &str = "admin-subject";
 pub(crate) const OPERATOR: &str = "the-credential-of-an-operator";
 /// Where authz is asked who holds the platform role.
 pub(crate) const ROLE: &str = "/internal/authz/superadmin/*";
+/// Where authz is asked to whom a company's directory is open.
+pub(crate) const DIRECTORY: &str = "/internal/authz/directory/*";
 /// Longest wait for something that another task does.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -61,7 +63,9 @@ impl Org {
     async fn spawn(database: TestDatabase, change: impl FnOnce(Settings) -> Settings) -> Self {
         let (issuer, identity, authz) =
             (TokenIssuer::start().await, Stub::start().await, Stub::start().await);
-        authz.answer("GET", ROLE, 200, role(true, "ALLOWED"));
+        for question in [ROLE, DIRECTORY] {
+            authz.answer("GET", question, 200, role(true, "ALLOWED"));
+        }
         identity.answer_with("GET", "/internal/identity/users/*", |request| {
             let known = !request.path.ends_with("stranger");
             (if known { 200 } else { 404 }, json!({ "data": {} }))
@@ -122,6 +126,23 @@ impl Org {
 
     pub(crate) async fn delete(&self, path: &str) -> Reply {
         self.send(Method::DELETE, path, None).await
+    }
+
+    /// As another service.
+    pub(crate) async fn ask(&self, path: &str) -> Reply {
+        self.checked("GET", path, self.api.get(path).service()).await
+    }
+
+    /// The companies of a subject, with its own bearer.
+    pub(crate) async fn mine(&self, subject: &str) -> Reply {
+        let path = format!("/internal/org/me/companies?kcSub={subject}");
+        self.checked("GET", &path, self.api.get(&path).bearer(&self.issuer.issue(subject))).await
+    }
+
+    /// A subject's account as identity has it, which may act.
+    pub(crate) async fn account(&self, subject: &str) {
+        let row = sqlx::query("INSERT INTO identity.users(kc_sub, kind) VALUES ($1, 'user')").bind(subject);
+        row.execute(&self.owner).await.expect("the superuser may");
     }
 
     /// As an operator.

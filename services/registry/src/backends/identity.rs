@@ -7,6 +7,7 @@ use std::time::Duration;
 use contract::{CorrelationId, Subject};
 use http::{Method, StatusCode};
 use serde::Deserialize;
+use service::Inside;
 use service::client::{Call, Client, Unavailable, encode_segment};
 use tokio::sync::Notify;
 
@@ -25,8 +26,8 @@ struct Answer {
 }
 
 impl IdentityClient {
-    fn new(base_url: &str) -> Self {
-        Self(Client::new("identity", base_url, BUDGET))
+    fn new(base_url: &str, inside: &Inside) -> Self {
+        Self(Client::new("identity", base_url, BUDGET).inside(inside))
     }
 
     /// The subject of the client's own tokens; `None` while the provider has no such client.
@@ -53,8 +54,8 @@ pub(crate) struct Backends {
 
 impl Backends {
     /// With identity at `base_url`.
-    pub(crate) fn new(base_url: &str) -> Self {
-        Self { identity: IdentityClient::new(base_url), registered: Arc::default() }
+    pub(crate) fn new(base_url: &str, inside: &Inside) -> Self {
+        Self { identity: IdentityClient::new(base_url, inside), registered: Arc::default() }
     }
 
     /// Says that an app was registered whose backend may not be known.

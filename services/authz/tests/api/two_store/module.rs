@@ -202,7 +202,7 @@ impl Module {
 }
 
 fn store(core: &Core, authz: SocketAddr) -> TwoStore {
-    TwoStore::new(core.clone(), AuthzClient::new(&format!("http://{authz}")))
+    TwoStore::new(core.clone(), AuthzClient::new(&format!("http://{authz}"), &core.inside))
 }
 
 /// A share that is to be made.
