@@ -306,6 +306,70 @@ async fn tuples_that_changed_while_a_trigger_was_off_are_not_answered_from_memor
     follows(&app, &rows, company).await;
 }
 
+/// By hand, between a revocation and the next reading of the log. The pruner's own removals begin nothing anew.
+#[tokio::test]
+async fn a_revocation_whose_row_was_removed_from_the_log_takes_effect() {
+    let database = testkit::database().await;
+    let company = world(&database).await;
+    let app = App::serve(database.clone(), "root").await;
+    let rows = app.rows();
+    let epoch = async || -> uuid::Uuid {
+        sqlx::query_scalar("SELECT epoch FROM feed.epoch").fetch_one(&app.owner).await.expect("a row")
+    };
+    for removed in ["DELETE FROM feed.change", "TRUNCATE feed.change", "UPDATE feed.change SET kind = 'x'"] {
+        until_loaded(&app).await;
+        rows.tuple(VIEWER, "grant").await;
+        assert_eq!(reason(&app, company).await, "ALLOWED");
+        let before = epoch().await;
+        rows.run(&format!("BEGIN; {NO_VIEWER}; {removed}; COMMIT")).await;
+        assert_eq!(reason(&app, company).await, "ENGINE_DENIED", "{removed}");
+        assert_ne!(epoch().await, before, "{removed}");
+        follows(&app, &rows, company).await;
+    }
+    let (before, authz) = (epoch().await, database.pool_as("authz"));
+    crate::feed::until_nothing_older_runs(&authz).await;
+    let (mut pruner, begun) = (authz::feed::Pruner::default(), std::time::Instant::now());
+    pruner.step(&authz, begun).await.expect("a step");
+    assert!(pruner.step(&authz, begun + Duration::from_hours(1)).await.expect("a step") > 0);
+    assert_eq!(epoch().await, before, "the log's own upkeep");
+}
+
+/// Whatever becomes of the log, the very request that finds it out is answered, by SQL.
+#[tokio::test]
+async fn a_log_that_cannot_be_continued_costs_nobody_an_answer() {
+    let database = testkit::database().await;
+    let company = world(&database).await;
+    let app = App::serve(database.clone(), "root").await;
+    let rows = app.rows();
+    let told = async |expected: &str, after: &str| {
+        for asked in 0..ASKED {
+            let reply = app.can("alice", on_deal(company)).await;
+            assert_eq!(reply.status, 200, "question {asked} after {after}: {}", reply.text);
+            assert_eq!(reply.data()["reason"], expected, "question {asked} after {after}");
+        }
+    };
+    for lost in [
+        "SELECT feed.begin_anew()",
+        "ALTER TABLE authz.tuple DISABLE TRIGGER USER; ALTER TABLE authz.tuple ENABLE TRIGGER USER",
+        "DELETE FROM feed.epoch",
+    ] {
+        until_loaded(&app).await;
+        rows.tuple(VIEWER, "grant").await;
+        told("ALLOWED", "a grant").await;
+        rows.run(&format!("BEGIN; {lost}; {NO_VIEWER}; COMMIT")).await;
+        told("ENGINE_DENIED", lost).await;
+        rows.tuple(VIEWER, "grant").await;
+        told("ALLOWED", "a grant after it").await;
+        rows.run(NO_VIEWER).await;
+        told("ENGINE_DENIED", "a revocation after it").await;
+    }
+    // Without its row the log is nobody's, and SQL goes on deciding until an operator begins it anew.
+    assert!(metric(&app, "platform_authz_memory_loaded").await < 1.0);
+    let mut owner = PgConnection::connect_with(&database.owner_options()).await.expect("a connection");
+    authz::operate::rebuild(&mut owner, "tester").await.expect("a rebuild");
+    follows(&app, &rows, company).await;
+}
+
 #[tokio::test]
 async fn tuples_that_are_all_taken_away_at_once_are_gone_from_memory() {
     let database = testkit::database().await;

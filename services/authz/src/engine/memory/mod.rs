@@ -1,7 +1,7 @@
 //! The memory engine: decides by a graph that follows the change log. A question waits for its round (`rounds.rs`), whose
 //! statement (`read_index.rs`) brings the graph to the moment of the facts it reads; the search (`search.rs`) then works on
-//! that snapshot and asks nobody. While the table is being loaded (`load.rs`) the SQL engine answers. Without a round there
-//! is no answer: memory that may be behind never decides.
+//! that snapshot and asks nobody. While the table is being loaded (`load.rs`), and for a question that finds that the graph
+//! cannot be continued, the SQL engine answers. Without a round memory does not: what may be behind never decides.
 
 mod cursor;
 mod graph;
@@ -35,7 +35,7 @@ use crate::facts::{Ask, Facts, Place, Question};
 use load::{Loaded, load};
 use meter::FeedMeter;
 use read_index::ReadIndex;
-use rounds::{Desk, Waiting};
+use rounds::{Desk, Lost, Waiting};
 use sample::Sampler;
 use search::{Found, Progress, Search, states};
 use wanted::{Moment, View, Wanted, locate, locate_all};
@@ -110,16 +110,12 @@ impl MemoryEngine {
     }
 
     /// The facts of a question's moment, and that moment.
-    async fn moment(
-        &self,
-        mut view: Arc<View>,
-        question: &Question,
-    ) -> Result<(Facts, Arc<Moment>), Unanswered> {
+    async fn moment(&self, mut view: Arc<View>, question: &Question) -> Result<(Facts, Arc<Moment>), Lost> {
         let mut located = locate_all(&view, question);
         for _ in 0..ROUNDS {
             let asked = self.desk.ask(Wanted::of(question, &located));
             let moment =
-                tokio::time::timeout(ANSWER_TIMEOUT, asked).await.unwrap_or_else(|_| Err(too_late()))?;
+                tokio::time::timeout(ANSWER_TIMEOUT, asked).await.unwrap_or_else(|_| Err(self.too_late()))?;
             // Where nothing changed meanwhile, everything is where it was.
             if !Arc::ptr_eq(&view, &moment.view) {
                 view = Arc::clone(&moment.view);
@@ -131,14 +127,22 @@ impl MemoryEngine {
             located = locate_all(&view, question);
         }
         let cause = "the object is anchored elsewhere in every round".to_owned();
-        Err(Unanswered { dependency: "engine", cause })
+        Err(Lost::Round(Unanswered { dependency: "engine", cause }))
+    }
+
+    /// A question that was put just when the graph was given up has waited for its reload.
+    fn too_late(&self) -> Lost {
+        tracing::warn!(timeout = ?ANSWER_TIMEOUT, "a question waited too long for its round");
+        let cause = format!("no answer within {ANSWER_TIMEOUT:?}");
+        let why = Unanswered { dependency: "postgres", cause };
+        if self.is_loaded() { Lost::Round(why) } else { Lost::Everything(why) }
     }
 
     fn loaded(&self) -> Option<Arc<View>> {
         self.view.borrow().clone()
     }
 
-    async fn decide(&self, view: Arc<View>, question: &Question) -> Result<Facts, Unanswered> {
+    async fn decide(&self, view: Arc<View>, question: &Question) -> Result<Facts, Lost> {
         let (mut facts, moment) = self.moment(view, question).await?;
         let found = self.search(&moment.view, question).await;
         for (ask, Found { held, path }) in question.asks.iter().zip(found) {
@@ -168,20 +172,27 @@ impl MemoryEngine {
         }
     }
 
-    async fn list(
-        &self,
-        view: Arc<View>,
-        question: &Question,
-        listing: &Listing,
-    ) -> Result<Listed, Unanswered> {
+    async fn explained(&self, view: Arc<View>, question: &Question, ask: &Ask) -> Result<Explained, Lost> {
+        let (mut facts, moment) = self.moment(view, question).await?;
+        let View { graph, rules } = &*moment.view;
+        let found = self.search(&moment.view, question).await;
+        for (ask, Found { held, path }) in question.asks.iter().zip(found) {
+            facts.paths.insert(ask.clone(), path);
+            facts.held.insert(ask.clone(), held);
+        }
+        let tree = tree::plant(graph, rules, &question.subject, ask, states(self.budget));
+        Ok(Explained { facts, tree })
+    }
+
+    async fn list(&self, view: Arc<View>, question: &Question, listing: &Listing) -> Result<Listed, Lost> {
         let (facts, moment) = self.moment(view, question).await?;
         let (view, subject, budget) =
             (Arc::clone(&moment.view), question.subject.clone(), states(self.budget));
         let listing = listing.clone();
         let listed = tokio::task::spawn_blocking(move || list(&view, &subject, &listing, budget)).await;
         let ids = listed.ok().flatten();
-        let ids =
-            ids.ok_or_else(|| Unanswered { dependency: "engine", cause: "the list is too long".to_owned() })?;
+        let too_long = || Unanswered { dependency: "engine", cause: "the list is too long".to_owned() };
+        let ids = ids.ok_or_else(|| Lost::Round(too_long()))?;
         Ok(Listed { facts, ids })
     }
 }
@@ -248,21 +259,24 @@ fn held(
     Some(kept)
 }
 
+/// Where the graph cannot be continued, SQL answers the same request: its statement is sent after the question came, too.
 impl Engine for MemoryEngine {
     fn read<'a>(&'a self, question: &'a Question) -> Reading<'a, Facts> {
         Box::pin(async move {
-            match self.loaded() {
-                Some(view) => self.decide(view, question).await,
-                None => self.sql.read(question).await,
+            let Some(view) = self.loaded() else { return self.sql.read(question).await };
+            match self.decide(view, question).await {
+                Err(Lost::Everything(_)) => self.sql.read(question).await,
+                read => read.map_err(Lost::why),
             }
         })
     }
 
     fn list<'a>(&'a self, question: &'a Question, listing: &'a Listing) -> Reading<'a, Listed> {
         Box::pin(async move {
-            match self.loaded() {
-                Some(view) => Self::list(self, view, question, listing).await,
-                None => Engine::list(&*self.sql, question, listing).await,
+            let Some(view) = self.loaded() else { return Engine::list(&*self.sql, question, listing).await };
+            match Self::list(self, view, question, listing).await {
+                Err(Lost::Everything(_)) => Engine::list(&*self.sql, question, listing).await,
+                listed => listed.map_err(Lost::why),
             }
         })
     }
@@ -270,16 +284,10 @@ impl Engine for MemoryEngine {
     fn explain<'a>(&'a self, question: &'a Question, ask: &'a Ask) -> Reading<'a, Explained> {
         Box::pin(async move {
             let Some(view) = self.loaded() else { return self.sql.explain(question, ask).await };
-            let (mut facts, moment) = self.moment(view, question).await?;
-            let View { graph, rules } = &*moment.view;
-            for (ask, Found { held, path }) in
-                question.asks.iter().zip(self.search(&moment.view, question).await)
-            {
-                facts.paths.insert(ask.clone(), path);
-                facts.held.insert(ask.clone(), held);
+            match self.explained(view, question, ask).await {
+                Err(Lost::Everything(_)) => self.sql.explain(question, ask).await,
+                explained => explained.map_err(Lost::why),
             }
-            let tree = tree::plant(graph, rules, &question.subject, ask, states(self.budget));
-            Ok(Explained { facts, tree })
         })
     }
 }
@@ -357,9 +365,4 @@ async fn read_when_idle(desk: Desk<ReadIndex>) {
         tick.tick().await;
         drop(desk.ask(Wanted::default()).await);
     }
-}
-
-fn too_late() -> Unanswered {
-    tracing::warn!(timeout = ?ANSWER_TIMEOUT, "a question waited too long for its round");
-    Unanswered { dependency: "postgres", cause: format!("no answer within {ANSWER_TIMEOUT:?}") }
 }

@@ -24,6 +24,15 @@ pub(crate) enum Lost {
     Everything(Unanswered),
 }
 
+impl Lost {
+    /// What went wrong.
+    pub(crate) fn why(self) -> Unanswered {
+        match self {
+            Self::Round(why) | Self::Everything(why) => why,
+        }
+    }
+}
+
 /// Reads moments, each later than the one before.
 pub(crate) trait Source: Send {
     /// What is asked for; those of one round are joined.
@@ -43,7 +52,7 @@ pub(crate) struct Waiting<S: Source> {
     wanted: S::Wanted,
     /// The request that asks.
     scope: Option<Arc<Scope>>,
-    answer: oneshot::Sender<Result<Arc<S::Moment>, Unanswered>>,
+    answer: oneshot::Sender<Result<Arc<S::Moment>, Lost>>,
 }
 
 /// Asks for rounds. Cheap to clone; the rounds end with the last clone.
@@ -63,7 +72,7 @@ impl<S: Source> Desk<S> {
     }
 
     /// A moment that is not before this call.
-    pub(crate) async fn ask(&self, wanted: S::Wanted) -> Result<Arc<S::Moment>, Unanswered> {
+    pub(crate) async fn ask(&self, wanted: S::Wanted) -> Result<Arc<S::Moment>, Lost> {
         let (answer, moment) = oneshot::channel();
         if self.0.send(Waiting { wanted, scope: Scope::present(), answer }).await.is_err() {
             return Err(gone());
@@ -72,8 +81,9 @@ impl<S: Source> Desk<S> {
     }
 }
 
-fn gone() -> Unanswered {
-    Unanswered { dependency: "postgres", cause: "the reader of the change log has ended".to_owned() }
+fn gone() -> Lost {
+    let cause = "the reader of the change log has ended".to_owned();
+    Lost::Round(Unanswered { dependency: "postgres", cause })
 }
 
 /// Answers rounds until nobody can ask any more (`None`), or until what is in memory cannot be continued.
@@ -99,8 +109,8 @@ pub(crate) async fn run<S: Source>(
         };
         let (outcome, lost) = match read {
             Ok(moment) => (Ok(Arc::new(moment)), None),
-            Err(Lost::Round(why)) => (Err(why), None),
-            Err(Lost::Everything(why)) => (Err(why.clone()), Some(why)),
+            Err(Lost::Everything(why)) => (Err(Lost::Everything(why.clone())), Some(why)),
+            Err(round @ Lost::Round(_)) => (Err(round), None),
         };
         for answer in answers {
             // Who asked may have given up.
@@ -113,9 +123,9 @@ pub(crate) async fn run<S: Source>(
     None
 }
 
-/// Refuses everybody who waits now.
+/// Tells everybody who waits now that what was in memory cannot be continued.
 pub(crate) fn refuse_all<S: Source>(queue: &mut mpsc::Receiver<Waiting<S>>, why: &Unanswered) {
     while let Ok(one) = queue.try_recv() {
-        one.answer.send(Err(why.clone())).unwrap_or_default();
+        one.answer.send(Err(Lost::Everything(why.clone()))).unwrap_or_default();
     }
 }
