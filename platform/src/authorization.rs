@@ -105,7 +105,7 @@ async fn check(question: &AuthzQuestion, settings: &Settings) -> Result<(), Stop
     let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect_lazy_with(owner(settings)?);
     let held = operate::check(&pool, &ask, &subject).await?;
     console::result(if held { "held" } else { "not held" });
-    Ok(())
+    if held { Ok(()) } else { Err(Stop::No) }
 }
 
 async fn explain(question: &AuthzQuestion, settings: &Settings) -> Result<(), Stop> {

@@ -17,15 +17,20 @@ pub(crate) enum Stop {
     /// It failed while running (exit code 1).
     #[error("{0}")]
     Failed(String),
+    /// It answered a question, and the answer, which has been printed, is no (exit code 1).
+    #[error("the answer is no")]
+    No,
 }
 
 impl Stop {
     /// Says why, and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
-        console::say(&format!("platform: {self}"));
+        if !matches!(self, Self::No) {
+            console::say(&format!("platform: {self}"));
+        }
         match self {
             Self::Unfit(_) => ExitCode::from(2),
-            Self::Failed(_) => ExitCode::from(1),
+            Self::Failed(_) | Self::No => ExitCode::from(1),
         }
     }
 }

@@ -24,6 +24,7 @@ async fn operators_change_what_no_route_changes() {
     scene.lifecycle().await;
     assert_eq!(code(&scene.run("org admin add nowhere")), 2, "a missing argument is a usage error");
     scene.credential();
+    scene.relations();
     let Scene { mut platform, .. } = scene;
     platform.stop();
     let output = platform.output("identity suspend nobody");
@@ -85,6 +86,17 @@ impl Scene {
         let unknown = self.platform.output_with(&command, &[("PLATFORM_DATA_DIR", &elsewhere)]);
         let says = said(&unknown).contains("PLATFORM_OPERATOR_TOKEN: is required");
         assert_eq!((code(&unknown), says), (2, true), "{unknown:?}");
+    }
+
+    /// A script reads the exit code: 0 held, 1 not held, 2 no question.
+    fn relations(&self) {
+        let question = |subject: &str| format!("authz check company:{} member user:{subject}", self.company);
+        for (subject, expected) in [(self.subject.as_str(), (0, "held")), ("nobody", (1, "not held"))] {
+            let output = self.run(&question(subject));
+            let told = String::from_utf8_lossy(&output.stdout);
+            assert_eq!((code(&output), told.lines().last().unwrap_or_default()), expected, "{output:?}");
+        }
+        assert_eq!(code(&self.run("authz check company member user:a")), 2);
     }
 
     async fn company_administrators(&self) {

@@ -149,7 +149,7 @@ pub(super) const CLIENT_SHARE: Variable = Variable::new(
     "PLATFORM_GATEWAY_CLIENT_SHARE",
     Kind::Integer,
     Some("25"),
-    "Per cent of an upstream's requests, and of all tunnels, that one subject or address may have at once; at least 8",
+    "Per cent (1 to 100) of an upstream's requests at once, of its queue and of all tunnels that one subject, or one address without a token, may have; never fewer than 8 of them",
 );
 // A phone on a bad line moves ten times as much.
 pub(super) const MIN_RATE: Variable = Variable::new(

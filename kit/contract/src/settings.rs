@@ -163,9 +163,12 @@ impl Reader<'_> {
         if self.problems.is_empty() { Ok(value) } else { Err(Problems(self.problems)) }
     }
 
-    /// Records a problem of a variable's value.
+    /// Records a problem of a variable's value, once however often the variable is read.
     pub fn refuse(&mut self, name: &str, message: impl Into<String>) {
-        self.problems.push(Problem { name: name.to_owned(), message: message.into() });
+        let problem = Problem { name: name.to_owned(), message: message.into() };
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
     }
 
     /// A text, or the variable's default, or empty.
@@ -336,6 +339,7 @@ mod tests {
         let mut reader = settings.reader();
         assert_eq!(reader.duration(&WAIT), Duration::from_secs(2));
         assert_eq!(reader.size(&CAP), 1 << 20);
+        assert_eq!(reader.size(&CAP), 1 << 20, "read again, told once");
         let problems = reader.finish(()).expect_err("two problems").to_string();
         assert_eq!(
             problems,

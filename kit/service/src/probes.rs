@@ -28,7 +28,13 @@ async fn ready(State(core): State<Core>) -> Response {
     }
     let waiting = core.readiness.waiting();
     if !waiting.is_empty() {
-        return not_ready("start-up is not over", json!({ "waitingFor": waiting }));
+        let stuck = core.readiness.stuck();
+        let details = if stuck.is_empty() {
+            json!({ "waitingFor": waiting })
+        } else {
+            json!({ "waitingFor": waiting, "stuck": stuck })
+        };
+        return not_ready("start-up is not over", details);
     }
     Data(json!({ "status": "ready" })).into_response()
 }

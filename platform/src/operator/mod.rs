@@ -14,7 +14,7 @@ use http::Method;
 use serde_json::Value;
 use service::client::{Call, Client};
 use service::config::offset_port;
-use service::operator::TOKEN;
+use service::operator::{self, TOKEN};
 
 use crate::secrets::Secrets;
 use crate::stop::Stop;
@@ -58,12 +58,13 @@ async fn put(
 
 /// Of its variable, else of the data directory of the `up` that runs.
 fn credential(settings: &Settings) -> Result<String, Stop> {
-    if let Some(token) = settings.raw(TOKEN.name) {
-        return Ok(token.to_owned());
-    }
     let mut reader = settings.reader();
-    let data_dir = reader.text(&DATA_DIR);
-    let kept = Secrets::in_dir(Path::new(&reader.finish(data_dir)?)).find(OPERATOR)?;
+    let read = (operator::read(&mut reader, &TOKEN), reader.text(&DATA_DIR));
+    let (token, data_dir) = reader.finish(read)?;
+    if let Some(token) = token {
+        return Ok(token);
+    }
+    let kept = Secrets::in_dir(Path::new(&data_dir)).find(OPERATOR)?;
     kept.ok_or_else(|| {
         Stop::Unfit(format!(
             "{}: is required, because no operator's credential is kept in the data directory: run this in the folder \

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use reqwest::Client;
+use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -32,7 +33,11 @@ pub(crate) async fn wait(running: &mut Running, urls: &Urls) -> Result<(), Stop>
     let deadline = Instant::now() + PATIENCE;
     while !waiting.is_empty() {
         tokio::select! {
-            ready = asking.join_next() => drop(ready.and_then(Result::ok).map(|name| waiting.remove(name))),
+            ready = asking.join_next() => match ready.and_then(Result::ok) {
+                Some(Ok(name)) => drop(waiting.remove(name)),
+                Some(Err(stuck)) => return Err(Stop::Unfit(stuck)),
+                None => {}
+            },
             ended = running.ended() => return Err(Stop::Unfit(ended.to_string())),
             _ = tell.tick() => console::say(&format!("platform: waiting for {}", listed(&waiting))),
             () = tokio::time::sleep_until(deadline) => {
@@ -44,7 +49,9 @@ pub(crate) async fn wait(running: &mut Running, urls: &Urls) -> Result<(), Stop>
     Ok(())
 }
 
-fn ask_all(urls: &Urls) -> Result<JoinSet<&'static str>, Stop> {
+type Outcome = Result<&'static str, String>;
+
+fn ask_all(urls: &Urls) -> Result<JoinSet<Outcome>, Stop> {
     // Only this process's own listeners are asked, so the edge's certificate, which may be for a public name, proves
     // nothing here and is not looked at.
     let client =
@@ -62,18 +69,43 @@ fn ask_all(urls: &Urls) -> Result<JoinSet<&'static str>, Stop> {
     Ok(asking)
 }
 
-/// Asks until the answer is 200.
-async fn ask(client: Client, name: &'static str, url: String) -> &'static str {
+/// Asks until the answer is 200, or says what waiting does not change.
+async fn ask(client: Client, name: &'static str, url: String) -> Outcome {
     let mut again = interval(ASK_INTERVAL);
     again.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         again.tick().await;
-        if client.get(&url).send().await.is_ok_and(|answer| answer.status().is_success()) {
-            return name;
+        let Ok(answer) = client.get(&url).send().await else { continue };
+        if answer.status().is_success() {
+            return Ok(name);
+        }
+        if let Some(why) = answer.json::<Value>().await.ok().as_ref().and_then(stuck) {
+            return Err(why.to_owned());
         }
     }
 }
 
+/// What a service that is not ready says cannot be waited for.
+fn stuck(answer: &Value) -> Option<&str> {
+    answer.pointer("/error/details/stuck/0").and_then(Value::as_str)
+}
+
 fn listed(names: &BTreeSet<&'static str>) -> String {
     names.iter().copied().collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_waiting_does_not_change_ends_the_wait() {
+        let answer = |details: Value| json!({ "error": { "code": "INTERNAL_ERROR", "details": details } });
+        assert_eq!(stuck(&answer(json!({ "waitingFor": ["platform superadmins"] }))), None);
+        assert_eq!(stuck(&answer(json!({ "dependency": "postgres" }))), None);
+        let told = answer(json!({ "waitingFor": ["platform superadmins"], "stuck": ["X: is wrong"] }));
+        assert_eq!(stuck(&told), Some("X: is wrong"));
+    }
 }

@@ -73,6 +73,7 @@ impl Plan {
         let logins = logins(settings, &secret)?;
         let shared = shared(settings, config, &urls, &logins, &secret)?;
         let (servers, mut problems) = configure(&shared, config);
+        problems.extend(nobody_to_administer(&shared, config));
         let edge = EdgeConfig::read(&shared);
         problems.extend(problems_of(edge.as_ref().map(|_| ()).map_err(Clone::clone)));
         match edge {
@@ -240,6 +241,33 @@ fn configure(shared: &Settings, config: &UpConfig) -> (Vec<Planned>, Vec<String>
         }
     }
     (servers, problems)
+}
+
+/// A first start on the built-in provider has the accounts that its settings name, and no others: where none of them is to
+/// administer the platform, nobody could, and the start would wait for ever.
+fn nobody_to_administer(shared: &Settings, config: &UpConfig) -> Option<String> {
+    let is_first = config.database_url.is_none() && config.data_dir.join("pg").symlink_metadata().is_err();
+    if config.idp_url.is_some() || !is_first {
+        return None;
+    }
+    let list = |name| {
+        let mut reader = shared.reader();
+        all().get(name).map(|variable| reader.list(variable)).unwrap_or_default()
+    };
+    let users = list("PLATFORM_DEV_USERS").into_iter();
+    let users: Vec<String> = users.filter_map(|user| Some(user.split_once(':')?.0.to_lowercase())).collect();
+    let clients = list("PLATFORM_SERVICE_CLIENTS").into_iter();
+    let accounts: BTreeSet<String> =
+        clients.map(|client| format!("service-account-{client}")).chain(users.iter().cloned()).collect();
+    let named = list("PLATFORM_SUPERADMINS");
+    if named.iter().any(|name| accounts.contains(&name.to_lowercase())) {
+        return None;
+    }
+    Some(format!(
+        "PLATFORM_SUPERADMINS: \"{}\" names no account of this first start: choose from PLATFORM_DEV_USERS ({})",
+        named.join(", "),
+        users.join(", ")
+    ))
 }
 
 /// The connections of one service: its requests' and its workers'.

@@ -45,6 +45,47 @@ fn an_unknown_module_is_refused_with_the_known_ones() {
 }
 
 #[test]
+fn a_first_start_that_nobody_could_administer_is_refused_at_once() {
+    for (name, value, named) in [
+        ("PLATFORM_SUPERADMINS", "admni", "\"admni\""),
+        ("PLATFORM_SUPERADMINS", "root,operator", "\"root, operator\""),
+        ("PLATFORM_DEV_USERS", "alice:alice,bob:bob", "\"admin\""),
+    ] {
+        for command in ["check", "up"] {
+            let run = Platform::new().with(name, value).run(&[command]);
+            run.refused(&["PLATFORM_SUPERADMINS: ", named, "PLATFORM_DEV_USERS (", "alice"]);
+        }
+    }
+    for good in ["Alice", "nobody-yet,bob", "service-account-crm"] {
+        let platform = Platform::new().with("PLATFORM_SUPERADMINS", good);
+        platform.with("PLATFORM_SERVICE_CLIENTS", "crm").run(&["check"]).succeeded();
+    }
+    let elsewhere = Platform::new().with("PLATFORM_SUPERADMINS", "known-there");
+    let elsewhere = elsewhere.with("PLATFORM_IDP_URL", "http://127.0.0.1:1");
+    let elsewhere = elsewhere.with("PLATFORM_IDP_ADMIN_CLIENT_ID", "platform-admin");
+    elsewhere.with("PLATFORM_IDP_ADMIN_CLIENT_SECRET", "secret").run(&["check"]).succeeded();
+}
+
+#[test]
+fn operators_commands_refuse_a_credential_that_no_service_would_take() {
+    for bad in ["short", "with blanks in it and long enough"] {
+        let operator = Platform::new().with("PLATFORM_OPERATOR_TOKEN", bad);
+        for command in [&["identity", "suspend", "a"][..], &["org", "deactivate", "b"]] {
+            let run = operator.run(command);
+            run.refused(&["PLATFORM_OPERATOR_TOKEN: must be 24 to 512 visible"]);
+            assert!(!run.err.contains(bad), "the secret is not told: {}", run.err);
+        }
+    }
+}
+
+#[test]
+fn one_service_tells_each_problem_once() {
+    let run = Platform::new().with("PLATFORM_PORT_OFFSET", "x").run(&["serve", "org"]);
+    run.refused(&["PLATFORM_PORT_OFFSET: \"x\""]);
+    assert_eq!(run.err.matches("PLATFORM_PORT_OFFSET").count(), 1, "{}", run.err);
+}
+
+#[test]
 fn a_busy_port_is_named_with_its_variable() {
     let holder = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let address = holder.local_addr().expect("bound").to_string();

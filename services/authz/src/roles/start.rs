@@ -91,6 +91,11 @@ async fn grant_all(
                 );
                 if missing.len() < names.len() {
                     release(&mut hold);
+                } else if let Some(hold) = &hold {
+                    hold.stuck(format!(
+                        "PLATFORM_SUPERADMINS: the identity provider has no account \"{}\": name one that exists, or its subject",
+                        missing.join("\", \"")
+                    ));
                 }
                 names = missing;
             }

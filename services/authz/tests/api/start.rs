@@ -79,7 +79,11 @@ async fn nobody_found_is_not_ready_and_a_subject_found_later_gets_the_role() {
     };
     let once_answered = tokio::time::timeout(Duration::from_secs(20), asked_without_a_moment).await;
     once_answered.expect("only subjects count once the provider has answered");
-    assert_eq!(app.api.get("/ready").send().await.status, 503);
+    let ready = app.api.get("/ready").send().await;
+    app.document().check("GET", "/ready", &ready);
+    let stuck = ready.body["error"]["details"]["stuck"][0].as_str().expect("what is to be changed");
+    assert_eq!(ready.status, 503);
+    assert!(stuck.starts_with("PLATFORM_SUPERADMINS: ") && stuck.contains("\"admin\""), "{stuck}");
     assert_eq!(holders(&app.rows()).await, Vec::<String>::new());
     let first = &app.identity.requests()[0].body;
     assert!(first["existedAt"].is_i64(), "before that, names of accounts that were there: {first}");
