@@ -47,7 +47,7 @@ fn workspace_edges(root: &Path) -> anyhow::Result<Vec<String>> {
     let names: Vec<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
     let modules: Vec<&str> = packages
         .iter()
-        .filter(|package| is_module(package))
+        .filter(|package| lies_in(package, "modules"))
         .filter_map(|package| package["name"].as_str())
         .collect();
     let mut problems = Vec::new();
@@ -71,10 +71,14 @@ fn workspace_edges(root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(problems)
 }
 
-/// Whatever lies in `modules/` is a module, so that a new one needs no line here.
+/// Whatever lies in `modules/` or `examples/` is a module, so that a new one needs no line here. Only the former ship.
 fn is_module(package: &Value) -> bool {
+    lies_in(package, "modules") || lies_in(package, "examples")
+}
+
+fn lies_in(package: &Value, parent: &str) -> bool {
     let manifest = package["manifest_path"].as_str().unwrap_or_default();
-    Path::new(manifest).ancestors().nth(2).is_some_and(|folder| folder.ends_with("modules"))
+    Path::new(manifest).ancestors().nth(2).is_some_and(|folder| folder.ends_with(parent))
 }
 
 fn foreign_to_edge(root: &Path) -> anyhow::Result<Vec<String>> {

@@ -56,7 +56,7 @@ fn header(problems: &mut Vec<String>, path: &str, text: &str) {
 }
 
 fn tasks(problems: &mut Vec<String>, path: &str, text: &str) {
-    let is_service = path.starts_with("services/") || path.starts_with("modules/");
+    let is_service = ["services/", "modules/", "examples/"].iter().any(|folder| path.starts_with(folder));
     let code = text.lines().take_while(|line| *line != "#[cfg(test)]");
     if is_service
         && !BARE_TASKS.contains(&path)

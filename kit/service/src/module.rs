@@ -12,6 +12,7 @@ use crate::clients::authz::AuthzClient;
 use crate::clients::org::OrgClient;
 use crate::config::{AUTHZ_BASE_URL, base_url};
 use crate::layers::Limits;
+use crate::two_store::{self, TupleRow, TwoStore};
 use crate::{Core, Permits, ServeError, ServiceConfig, idempotency};
 
 /// The variables of every module, beside those of every service.
@@ -74,6 +75,21 @@ impl FromRef<Parts> for Permits {
 }
 
 impl Parts {
+    /// Drives the module's rows that stand for tuples.
+    #[must_use]
+    pub fn two_store(&self) -> TwoStore {
+        TwoStore::new(self.core.clone(), self.authz.clone())
+    }
+
+    /// Runs a worker that settles the rows of one table which a crash left between two states.
+    pub fn sweep_rows<R: TupleRow + 'static>(&self, worker: &'static str) {
+        let rows = TwoStore::new(self.core.for_workers(), self.authz.clone());
+        self.core.workers.every(worker, two_store::SWEEP_EVERY, move || {
+            let rows = rows.clone();
+            async move { rows.sweep::<R>(two_store::STALE_AFTER).await.map(drop) }
+        });
+    }
+
     /// Makes the parts of the module that the configuration names.
     ///
     /// # Errors

@@ -37,6 +37,12 @@ impl PathParams {
         ids.try_for_each(|(name, _)| self.id::<Uuid>(name).map(drop))
     }
 
+    /// The object that a module's route is about: its first id after the company's.
+    pub(crate) fn object(&self) -> Option<Uuid> {
+        let ids = self.0.iter().filter(|(name, _)| name.ends_with("Id") && name != "companyId");
+        ids.map(|(_, value)| parse_uuid(value)).next().flatten()
+    }
+
     /// An id of a route that lists no 400.
     ///
     /// # Errors

@@ -62,7 +62,8 @@ impl Feature {
 #[derive(Debug)]
 pub struct Permit(CompanyCall);
 
-/// Proof that authz allowed a caller a feature on one object.
+/// Proof that authz allowed a caller a feature on one object. As an extractor it asks for the feature of the operation on
+/// the object that the first parameter of the path after the company names.
 #[derive(Debug)]
 pub struct ObjectPermit {
     call: CompanyCall,
@@ -173,6 +174,21 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
         let call = CompanyCall::from_request_parts(parts, state).await?;
         Permits::from_ref(state).ask(call).await
+    }
+}
+
+impl<S> FromRequestParts<S> for ObjectPermit
+where
+    S: Send + Sync,
+    Core: FromRef<S>,
+    Permits: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let call = CompanyCall::from_request_parts(parts, state).await?;
+        let id = call.path.object().ok_or_else(|| ApiError::internal("a route without an object"))?;
+        Permits::from_ref(state).ask_object(&call, &call.feature, id).await
     }
 }
 

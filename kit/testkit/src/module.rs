@@ -6,6 +6,7 @@ pub mod contract_files;
 pub mod gates;
 pub mod probes;
 pub mod suite;
+pub mod tuples;
 
 use std::time::{Duration, Instant};
 
@@ -46,6 +47,8 @@ pub struct ModuleApi {
     pub issuer: TokenIssuer,
     /// The database.
     pub database: TestDatabase,
+    /// What it was started with.
+    pub settings: Settings,
     document: OpenApi,
     #[expect(dead_code, reason = "its drop is its use")]
     stops: DropGuard,
@@ -88,13 +91,24 @@ impl ModuleApi {
         let settings = crate::settings(key, &database, &issuer)
             .with("PLATFORM_AUTHZ_BASE_URL", authz.url())
             .with("PLATFORM_ORG_BASE_URL", org.url());
+        let settings = change(settings);
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free loopback port");
         let api = Api::at(listener.local_addr().expect("a bound listener has an address"));
         let stop = CancellationToken::new();
-        tokio::spawn(serve(change(settings), listener, stop.clone()));
+        tokio::spawn(serve(settings.clone(), listener, stop.clone()));
         let (document, company) = (OpenApi::parse(openapi), Uuid::now_v7());
-        let module =
-            Self { key, company, api, authz, org, issuer, database, document, stops: stop.drop_guard() };
+        let module = Self {
+            key,
+            company,
+            api,
+            authz,
+            org,
+            issuer,
+            database,
+            settings,
+            document,
+            stops: stop.drop_guard(),
+        };
         module.decide(|_| true);
         module.wait_for_keys().await;
         module

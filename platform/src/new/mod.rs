@@ -54,6 +54,9 @@ fn names(key: &str, workspace: &Workspace) -> Result<Names, Stop> {
     if workspace.knows_crate(key) || workspace::is_word_of_rust(key) {
         return Err(refused("a crate of this name is there already, or Rust has another use for the word"));
     }
+    if workspace.manifests().iter().any(|manifest| manifest.key == key) {
+        return Err(refused("it is another module's"));
+    }
     Ok(Names { key: key.to_owned(), name: title(key), port: free_port(workspace)? })
 }
 
@@ -68,8 +71,10 @@ fn title(key: &str) -> String {
 /// The first port that no shipped module and none of the workspace has.
 fn free_port(workspace: &Workspace) -> Result<u16, Stop> {
     let shipped = contracts().into_iter().map(|ModuleContract { manifest, .. }| manifest.service.port);
-    let taken: Vec<u16> =
-        shipped.chain(workspace.ports()).chain(ports::TAKEN.map(|(port, _)| port)).collect();
+    let taken: Vec<u16> = shipped
+        .chain(workspace.manifests().iter().map(|manifest| manifest.service.port))
+        .chain(ports::TAKEN.map(|(port, _)| port))
+        .collect();
     let free = (FIRST_PORT..u16::MAX).step_by(PORT_STEP).find(|port| !taken.contains(port));
     free.ok_or_else(|| Stop::Unfit("every port is another module's".to_owned()))
 }

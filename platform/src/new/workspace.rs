@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use contract::manifest;
+use contract::manifest::{self, Manifest};
 
 use crate::stop::Stop;
 
@@ -111,14 +111,19 @@ impl Workspace {
         self.text.lines().any(|line| begins(line, key) || begins(line, &dashed))
     }
 
-    /// The ports of all modules in the folder; a manifest that cannot be read claims none.
-    pub(super) fn ports(&self) -> Vec<u16> {
-        let entries = fs::read_dir(self.root.join("modules")).into_iter().flatten().filter_map(Result::ok);
-        let port = |folder: PathBuf| {
+    /// The manifests of all modules that are there, the example too; one that cannot be read claims nothing.
+    pub(super) fn manifests(&self) -> Vec<Manifest> {
+        let entries =
+            |parent| fs::read_dir(self.root.join(parent)).into_iter().flatten().filter_map(Result::ok);
+        let manifest = |folder: PathBuf| {
             let text = fs::read_to_string(folder.join(manifest::FILE)).ok()?;
-            Some(manifest::parse(&text).ok()?.service.port)
+            manifest::parse(&text).ok()
         };
-        entries.filter_map(|entry| port(entry.path())).collect()
+        ["modules", "examples"]
+            .into_iter()
+            .flat_map(entries)
+            .filter_map(|entry| manifest(entry.path()))
+            .collect()
     }
 
     /// The file with the module as a member and as a dependency that others may name.

@@ -18,6 +18,14 @@ fn what_ships_has_no_problems_and_nothing_is_written() {
 }
 
 #[test]
+fn the_example_of_a_module_has_no_problems() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/module");
+    let run = Platform::new().run(&["check", "--module", example.to_str().expect("a UTF-8 path")]);
+    run.succeeded();
+    assert_eq!(run.out.trim(), "no problems");
+}
+
+#[test]
 fn every_problem_is_printed() {
     let run = Platform::new()
         .with("PLATFORM_DRAIN_TIMEOUT", "soon")

@@ -110,6 +110,13 @@ fn what_is_there_is_never_overwritten_and_a_bad_key_writes_nothing() {
     ] {
         workspace.run(&["new", "module", key]).refused(&[key, why]);
     }
+    let example = workspace.folder.join("examples/module");
+    fs::create_dir_all(&example).expect("a folder");
+    let manifest_of_example =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/module/module.manifest.json");
+    fs::copy(manifest_of_example, example.join("module.manifest.json")).expect("the example's manifest");
+    workspace.run(&["new", "module", "tasks"]).refused(&["tasks", "it is another module's"]);
+    fs::remove_dir_all(workspace.folder.join("examples")).expect("it can be removed");
     fs::create_dir(workspace.folder.join("modules/taken")).expect("a folder");
     workspace.run(&["new", "module", "taken"]).refused(&["modules/taken is there already"]);
     assert_eq!((workspace.files(), workspace.text("Cargo.toml")), (files, manifest));

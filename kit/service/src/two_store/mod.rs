@@ -44,7 +44,7 @@ use crate::contention::retried;
 use crate::idempotency::{self, Attempt, Claim, Once, Replay};
 use crate::{ApiError, AuditEvent, AuditedTx, CompanyCall, Core, Created};
 
-pub use sweep::{STALE_AFTER, SWEEP_BATCH, Swept};
+pub use sweep::{STALE_AFTER, SWEEP_BATCH, SWEEP_EVERY, Swept};
 
 /// How often an operation starts over because another one settled its row first; each time the row's state says more.
 const ROUNDS: usize = 3;
@@ -82,7 +82,7 @@ pub trait TupleRow: Sized + Send + Sync {
         conn: &mut PgConnection,
         company: CompanyId,
         id: Uuid,
-    ) -> impl Future<Output = sqlx::Result<Option<Self>>> + Send;
+    ) -> impl Future<Output = Result<Option<Self>, ApiError>> + Send;
 
     /// The tuples that it stands for, the same ones for as long as it lives.
     fn tuples(&self) -> Vec<Tuple>;

@@ -23,6 +23,8 @@ use crate::ApiError;
 /// Age of an attempt before its row is swept: twice a bearer's lifetime (300 s), so authz no longer takes a grant that a
 /// stopped process still has to send.
 pub const STALE_AFTER: Duration = Duration::from_mins(10);
+/// Pause between two sweeps: a row waits at most this long beyond [`STALE_AFTER`], and each sweep reads one partial index.
+pub const SWEEP_EVERY: Duration = Duration::from_mins(1);
 /// Rows that are read at a time.
 pub const SWEEP_BATCH: i64 = 100;
 /// Actor of the audit rows.

@@ -13,6 +13,8 @@ use super::{Cluster, PASSWORD, workspace};
 
 /// The foundation's schemas in the order of their migrations; the modules follow by name.
 const FOUNDATION: [&str; 5] = ["authz", "identity", "org", "registry", "idp"];
+/// The module that does not ship: its schema and its folder.
+const EXAMPLE: (&str, &str) = ("tasks", "examples/module");
 /// The lock of those who make templates: any number that nobody else uses in the database `postgres`.
 const LOCK: i64 = 0x7465_6d70_6c61_7465;
 
@@ -46,7 +48,9 @@ pub(super) fn sources() -> Result<Vec<Source>> {
     let root = workspace();
     let foundation =
         FOUNDATION.map(|key| Source { key: key.to_owned(), folder: root.join("migrations").join(key) });
-    let mut modules = Vec::new();
+    let (key, folder) = EXAMPLE;
+    let example = Source { key: key.to_owned(), folder: root.join(folder).join("migrations") };
+    let mut modules = vec![example];
     for entry in fs::read_dir(root.join("modules"))? {
         let entry = entry?;
         let key = entry.file_name().to_string_lossy().into_owned();

@@ -5,6 +5,7 @@ use futures_util::future::join_all;
 use http::HeaderValue;
 use http::header::AUTHORIZATION;
 use serde_json::{Value, json};
+use service::permit::COMPANY_MODULE;
 
 use super::{CAN, CORRELATION, ModuleApi, SUBJECT};
 use crate::Reply;
@@ -18,14 +19,51 @@ pub struct Operation {
     pub tail: String,
     /// A good body, where it has one.
     pub body: Option<Value>,
+    /// `operationId`.
+    pub id: &'static str,
     /// Feature key of the decision.
     pub feature: &'static str,
+    /// The object of the decision.
+    pub object: Object,
     /// Relation of the decision.
     pub relation: &'static str,
     /// Whether a platform operator passes.
     pub operator: bool,
     /// Largest body, in bytes.
     pub body_limit: usize,
+}
+
+/// What a decision is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Object {
+    /// The module in the company.
+    Module,
+    /// An object of the module: its type and its id.
+    Own(&'static str, String),
+}
+
+impl Object {
+    /// The object that a call of `row` is about: its type is the feature's, its id the first parameter of the path.
+    fn of(row: &service::Operation, feature: service::Feature, tail: &str) -> Self {
+        if feature.object == COMPANY_MODULE {
+            return Self::Module;
+        }
+        let path = tail.split('?').next().unwrap_or_default();
+        let segments = row.path.split('/').zip(path.split('/'));
+        let id = segments.filter(|(name, _)| name.starts_with('{')).map(|(_, value)| value.to_owned()).next();
+        Self::Own(feature.object, id.unwrap_or_default())
+    }
+}
+
+impl Operation {
+    /// The body of its decision, as it must be.
+    fn question(&self, module: &ModuleApi) -> Value {
+        let mut question = module.question(self.feature, self.relation, self.operator);
+        if let (Object::Own(kind, id), Some(members)) = (&self.object, question.as_object_mut()) {
+            members.insert("object".to_owned(), json!({ "type": kind, "id": id }));
+        }
+        question
+    }
 }
 
 /// A good call of one operation of a module's table.
@@ -68,7 +106,9 @@ pub fn operations(table: &[service::Operation], samples: &[Sample]) -> Vec<Opera
             method: row.method.word(),
             tail: tail.to_owned(),
             body: body.clone(),
+            id: row.id,
             feature: feature.key,
+            object: Object::of(row, feature, tail),
             relation: feature.relation,
             operator: feature.operator,
             body_limit: row.body_limit,
@@ -148,8 +188,7 @@ async fn with_a_denial(module: &ModuleApi, operation: &Operation) {
     assert_eq!(detail(&reply, ""), Some(&details));
     let questions = module.authz.requests().split_off(seen);
     let [question] = questions.as_slice() else { panic!("one decision, not {questions:?}") };
-    let expected = module.question(operation.feature, operation.relation, operation.operator);
-    assert_eq!(question.body, expected);
+    assert_eq!(question.body, operation.question(module));
     let sent = question.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
     assert!(sent.is_some_and(|value| value.starts_with(b"Bearer ")), "the user's own bearer");
     assert_eq!(
@@ -215,7 +254,7 @@ async fn with_a_body_that_is_too_large(module: &ModuleApi, operation: &Operation
         "403 before 413: {}",
         operation.tail
     );
-    let expected = module.question(operation.feature, operation.relation, operation.operator);
+    let expected = operation.question(module);
     assert_eq!(module.questions().split_off(asked), [expected], "the denial leaves its row in authz");
     module.decide(|_| true);
     let reply = send().await;

@@ -73,7 +73,7 @@ impl TupleRow for Share {
     const NOUN: &'static str = "share";
     type Shown = Value;
 
-    async fn find(conn: &mut PgConnection, company: CompanyId, id: Uuid) -> sqlx::Result<Option<Self>> {
+    async fn find(conn: &mut PgConnection, company: CompanyId, id: Uuid) -> Result<Option<Self>, ApiError> {
         step(&format!("read {}", READ.fetch_add(1, Ordering::SeqCst) + 1));
         let found = sqlx::query_scalar("SELECT holder FROM crm.shares WHERE company_id = $1 AND id = $2");
         let holder: Option<String> = found.bind(company.as_uuid()).bind(id).fetch_optional(conn).await?;

@@ -1,0 +1,76 @@
+//! Tuples that stand in the scripted authz: it takes every change of them and answers which stand. Whether the real one
+//! would take a change is not asked here.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use contract::grants::Tuple;
+use serde_json::{Value, json};
+
+use super::ModuleApi;
+
+/// Where tuples are changed.
+pub const GRANTS: &str = "/internal/authz/grants";
+/// Where standing tuples are looked up.
+pub const LOOKUP: &str = "/internal/authz/tuples/lookup";
+
+/// The tuples that stand, each as text. Clones are the same ones.
+#[derive(Clone, Debug, Default)]
+pub struct Tuples(Arc<Mutex<BTreeSet<String>>>);
+
+impl Tuples {
+    /// All of them, in the order of their texts.
+    #[must_use]
+    pub fn all(&self) -> Vec<String> {
+        self.lock().iter().cloned().collect()
+    }
+
+    /// Adds one that no request granted.
+    pub fn add(&self, tuple: &Tuple) {
+        self.lock().insert(tuple.to_string());
+    }
+
+    fn change(&self, asked: &Value) -> Value {
+        let grants = asked.get("op").and_then(Value::as_str) == Some("grant");
+        let tuples = read(asked);
+        let mut standing = self.lock();
+        let mut change =
+            |tuple: &String| if grants { standing.insert(tuple.clone()) } else { standing.remove(tuple) };
+        let changed: Vec<&String> = tuples.iter().filter(|tuple| change(tuple)).collect();
+        let status = if grants { "granted" } else { "revoked" };
+        json!({ "status": status, "count": tuples.len(), "changed": changed.len(), "tuples": changed })
+    }
+
+    fn look_up(&self, asked: &Value) -> Value {
+        let standing = self.lock();
+        json!({ "standing": read(asked).iter().map(|tuple| standing.contains(tuple)).collect::<Vec<_>>() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[expect(clippy::expect_used, reason = "the test whose module sends something else has failed")]
+fn read(asked: &Value) -> Vec<String> {
+    let tuples: Vec<Tuple> =
+        serde_json::from_value(asked.get("tuples").cloned().unwrap_or_default()).expect("tuples");
+    tuples.iter().map(Tuple::to_string).collect()
+}
+
+impl ModuleApi {
+    /// From now on authz takes every change of tuples, and tells which stand.
+    #[must_use]
+    pub fn take_tuples(&self) -> Tuples {
+        let tuples = Tuples::default();
+        let changed = tuples.clone();
+        self.authz.answer_with("POST", GRANTS, move |request| {
+            (200, json!({ "data": changed.change(&request.body) }))
+        });
+        let known = tuples.clone();
+        self.authz.answer_with("POST", LOOKUP, move |request| {
+            (200, json!({ "data": known.look_up(&request.body) }))
+        });
+        tuples
+    }
+}
