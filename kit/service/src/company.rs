@@ -51,9 +51,45 @@ where
         let company = path.id("companyId")?;
         path.check_ids()?;
         let Ok(Correlation(correlation)) = Correlation::from_request_parts(parts, state).await;
-        let operation = parts.extensions.get::<Operation>().copied();
-        let operation = operation.ok_or_else(|| ApiError::internal("a route without an operation"))?;
+        let operation = operation_of(parts)?;
         let feature = operation.asked(parts.uri.query());
         Ok(Self { caller, company, correlation, path, operation, feature })
+    }
+}
+
+fn operation_of(parts: &Parts) -> Result<Operation, ApiError> {
+    let operation = parts.extensions.get::<Operation>().copied();
+    operation.ok_or_else(|| ApiError::internal("a route without an operation"))
+}
+
+/// A call of an operation of other services, in the name of a user. Its company stands in the body, so the decision comes
+/// once that is read: [`Permits::ask_about`](crate::Permits::ask_about).
+#[derive(Clone, Debug)]
+pub struct InternalCall {
+    caller: Caller,
+    correlation: CorrelationId,
+    path: PathParams,
+    operation: Operation,
+}
+
+impl InternalCall {
+    pub(crate) fn about(self, company: CompanyId) -> CompanyCall {
+        let Self { caller, correlation, path, operation } = self;
+        CompanyCall { caller, company, correlation, path, operation, feature: operation.feature }
+    }
+}
+
+impl<S> FromRequestParts<S> for InternalCall
+where
+    S: Send + Sync,
+    Core: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        let path = PathParams::from_request_parts(parts, state).await?;
+        let Ok(Correlation(correlation)) = Correlation::from_request_parts(parts, state).await;
+        Ok(Self { caller, correlation, path, operation: operation_of(parts)? })
     }
 }

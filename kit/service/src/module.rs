@@ -110,15 +110,15 @@ pub trait OwnSettings: Sized {
     /// They.
     const VARIABLES: &'static [Variable];
 
-    /// Reads them; a bad value is told to the reader.
-    fn read(reader: &mut Reader<'_>) -> Self;
+    /// Reads them, beside what the module reads as every service does; a bad value is told to the reader.
+    fn read(reader: &mut Reader<'_>, service: &ServiceConfig) -> Self;
 }
 
 /// None.
 impl OwnSettings for () {
     const VARIABLES: &'static [Variable] = &[];
 
-    fn read(_reader: &mut Reader<'_>) -> Self {}
+    fn read(_reader: &mut Reader<'_>, _service: &ServiceConfig) -> Self {}
 }
 
 /// For [`declare_module!`](crate::declare_module).
@@ -194,7 +194,7 @@ macro_rules! declare_module {
             ) -> ::core::result::Result<Self, $crate::module::declared::Problems> {
                 let mut reader = settings.reader();
                 let module = $crate::ModuleConfig::read(&mut reader, KEY, PORT);
-                let own = <$settings as $crate::module::OwnSettings>::read(&mut reader);
+                let own = <$settings as $crate::module::OwnSettings>::read(&mut reader, &module.service);
                 reader.finish(Self { module, own })
             }
         }

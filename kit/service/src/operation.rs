@@ -152,6 +152,16 @@ impl<S: Clone + Send + Sync + 'static> Operations<S> {
         Self { router: self.router.route(&path, on(operation.method.filter(), bound)), ..self }
     }
 
+    /// With an operation of other services, at `/internal/<key><path>`: no client comes there, and the company stands in the
+    /// body. Its handler takes an [`InternalCall`](crate::company::InternalCall). It is no row of the table.
+    #[must_use]
+    pub fn bind_internal<T: 'static, H: Handler<T, S>>(mut self, operation: Operation, handler: H) -> Self {
+        let path = format!("/internal/{}{}", self.key, operation.path);
+        let bound = Bound { operation, handler };
+        self.router = self.router.route(&path, on(operation.method.filter(), bound));
+        self
+    }
+
     /// The rows, in the order in which they were bound.
     #[must_use]
     pub fn table(&self) -> &[Operation] {

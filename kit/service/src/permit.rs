@@ -15,6 +15,7 @@ use telemetry::traces::step;
 
 use crate::audit::{self, HistoryEntry};
 use crate::clients::authz::AuthzClient;
+use crate::company::InternalCall;
 use crate::{ApiError, CompanyCall, CompanyTx, Core};
 
 /// The object type that stands for a module in a company.
@@ -226,6 +227,14 @@ impl Permits {
         let object = ObjectRef::company_module(call.company, self.module);
         let decision = self.decide(&call, &feature, object, Asked::ToRefuse).await?;
         if decision.allowed { Ok(Permit(call)) } else { Err(denied(&decision, &feature)) }
+    }
+
+    /// Asks for the permit of an internal operation in the company that its body names.
+    ///
+    /// # Errors
+    /// As [`Permit`] is refused.
+    pub async fn ask_about(&self, call: InternalCall, company: CompanyId) -> Result<Permit, ApiError> {
+        self.ask(call.about(company)).await
     }
 
     /// Asks for the permit of one object, whose type the feature names.

@@ -90,11 +90,23 @@ impl SealingKeys {
     /// Reads [`KEYS`], which a service that seals requires.
     pub fn read(reader: &mut Reader<'_>) -> Self {
         let text = Zeroizing::new(reader.required(&KEYS));
+        Self::parsed(reader, &KEYS, &text)
+    }
+
+    /// Reads a variable of the service's own with the same form; without it, [`KEYS`].
+    pub fn read_own(reader: &mut Reader<'_>, own: &Variable) -> Self {
+        match reader.optional(own).map(Zeroizing::new) {
+            Some(text) => Self::parsed(reader, own, &text),
+            None => Self::read(reader),
+        }
+    }
+
+    fn parsed(reader: &mut Reader<'_>, variable: &Variable, text: &str) -> Self {
         if text.is_empty() {
             return Self(Vec::new());
         }
-        Self::parse(&text).unwrap_or_else(|problem| {
-            reader.refuse(KEYS.name, problem);
+        Self::parse(text).unwrap_or_else(|problem| {
+            reader.refuse(variable.name, problem);
             Self(Vec::new())
         })
     }
@@ -339,6 +351,22 @@ mod tests {
             assert!(bad.is_empty() || bad == " , " || !problem.contains(bad.as_str()), "{problem}");
             assert!(!problem.contains("not/base64!"), "{problem}");
         }
+    }
+
+    #[test]
+    fn a_services_own_keys_take_the_place_of_the_shared_ones() {
+        const OWN: Variable = Variable::new("PLATFORM_DOCS_KEY", Kind::Secret, None, "of one service");
+        let read = |settings: &Settings| {
+            let mut reader = settings.reader();
+            let keys = SealingKeys::read_own(&mut reader, &OWN);
+            reader.finish(keys).map(|keys| format!("{keys:?}")).map_err(|problems| problems.to_string())
+        };
+        let shared = Settings::default().with(KEYS.name, OLD);
+        assert_eq!(read(&shared), Ok(format!("{:?}", keys(OLD))));
+        assert_eq!(read(&shared.with(OWN.name, NEW)), Ok(format!("{:?}", keys(NEW))));
+        let problem = read(&Settings::default().with(OWN.name, "short")).expect_err("no key");
+        assert!(problem.starts_with("PLATFORM_DOCS_KEY: key 1 is not 32 bytes"), "{problem}");
+        assert!(read(&Settings::default()).expect_err("none").contains("PLATFORM_SEALING_KEYS: is required"));
     }
 
     #[test]

@@ -56,6 +56,12 @@ impl Api {
         }
     }
 
+    /// `http://127.0.0.1:…`.
+    #[must_use]
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
     /// A request of any method. `path` may hold a query.
     pub fn call(&self, method: Method, path: impl Into<String>) -> Call {
         Call { api: self.clone(), method, path: path.into(), headers: Vec::new(), body: Bytes::new() }

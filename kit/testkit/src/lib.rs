@@ -64,12 +64,15 @@ pub use tokens::{TokenBuilder, TokenIssuer};
 
 /// The services' credential in tests.
 pub const SERVICE: &str = "the-credential-of-the-services";
+/// Seals secrets in tests.
+const SEALING_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
-/// The settings that every service needs: its database, the token issuer and the services' credential.
+/// The settings that every service needs: its database, the token issuer, the services' credential, and a key that seals.
 #[must_use]
 pub fn settings(key: &str, database: &TestDatabase, issuer: &TokenIssuer) -> Settings {
     let issuer = issuer.settings();
     let pairs = issuer.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
     let own = database.settings(key).with("PLATFORM_SERVICE_TOKEN", SERVICE);
+    let own = own.with("PLATFORM_SEALING_KEYS", SEALING_KEY);
     pairs.fold(own, |settings, (name, value)| settings.with(name, value))
 }

@@ -4,4 +4,5 @@
 pub mod authz;
 pub mod directory;
 pub mod grants;
+pub mod notification;
 pub mod org;

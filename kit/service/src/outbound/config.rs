@@ -35,7 +35,7 @@ const CA: Variable = Variable::new(
 pub const VARIABLES: &[Variable] = &[ALLOW_HTTP, ALLOW_NETWORKS, CA];
 
 /// More networks than an operator keeps apart; each address is compared with every one.
-const MAX_NETWORKS: usize = 64;
+pub const MAX_NETWORKS: usize = 64;
 
 /// What the operator allows. The default allows public `https` targets and nothing else.
 #[derive(Clone, Debug, Default)]
@@ -59,24 +59,33 @@ impl OutboundConfig {
         let own_ports = own.chain([service.listen.1, service.database.port]).collect();
         Self {
             allow_http: reader.flag(&ALLOW_HTTP),
-            allowed: networks(reader),
-            authorities: authorities(reader),
+            allowed: networks(reader, &ALLOW_NETWORKS),
+            authorities: authorities(reader, &CA),
             own_ports,
         }
     }
+
+    /// The same, and what one service allows besides by variables of its own.
+    #[must_use]
+    pub fn allowing(mut self, allow_http: bool, networks: Vec<IpNet>) -> Self {
+        self.allow_http |= allow_http;
+        self.allowed.extend(networks);
+        self
+    }
 }
 
-fn networks(reader: &mut Reader<'_>) -> Vec<IpNet> {
-    let listed = reader.list(&ALLOW_NETWORKS);
+/// The networks that a variable lists, [`MAX_NETWORKS`] at most.
+pub fn networks(reader: &mut Reader<'_>, variable: &Variable) -> Vec<IpNet> {
+    let listed = reader.list(variable);
     if listed.len() > MAX_NETWORKS {
-        reader.refuse(ALLOW_NETWORKS.name, format!("at most {MAX_NETWORKS} networks"));
+        reader.refuse(variable.name, format!("at most {MAX_NETWORKS} networks"));
     }
     let mut networks = Vec::new();
     for text in listed {
         match network(&text) {
             Some(network) => networks.push(network),
             None => reader.refuse(
-                ALLOW_NETWORKS.name,
+                variable.name,
                 format!("\"{text}\" is not a network such as 10.20.0.0/16, 192.0.2.7 or fd12:3456::/32"),
             ),
         }
@@ -91,15 +100,16 @@ fn network(text: &str) -> Option<IpNet> {
     (network.addr() == network.network() && !is_mapped).then_some(network)
 }
 
-fn authorities(reader: &mut Reader<'_>) -> Vec<CertificateDer<'static>> {
-    let Some(path) = reader.optional(&CA) else { return Vec::new() };
+/// The certificates in the PEM file that a variable names; none without it.
+pub fn authorities(reader: &mut Reader<'_>, variable: &Variable) -> Vec<CertificateDer<'static>> {
+    let Some(path) = reader.optional(variable) else { return Vec::new() };
     let read = CertificateDer::pem_file_iter(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let problem = match read {
         Ok(found) if !found.is_empty() => return found,
         Ok(_) => "holds no PEM certificate".to_owned(),
         Err(error) => format!("cannot be read: {error}"),
     };
-    reader.refuse(CA.name, format!("\"{path}\" {problem}"));
+    reader.refuse(variable.name, format!("\"{path}\" {problem}"));
     Vec::new()
 }
 

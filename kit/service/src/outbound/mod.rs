@@ -31,7 +31,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-pub use config::{OutboundConfig, VARIABLES};
+pub use config::{MAX_NETWORKS, OutboundConfig, VARIABLES, authorities, networks};
 pub use error::{FailureKind, OutboundError};
 pub use exchange::{MAX_ANSWER_HEAD, MAX_ANSWER_HEADERS, OutboundAnswer, OutboundRequest};
 pub use network::{Network, Pending, SystemNetwork};

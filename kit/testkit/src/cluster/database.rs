@@ -132,9 +132,12 @@ impl TestDatabase {
         contents
     }
 
-    /// The rows of a statement that tests made of constants.
+    /// The rows of a statement that tests made of constants, one JSON column each.
+    ///
+    /// # Panics
+    /// The statement is wrong.
     #[expect(clippy::expect_used, reason = "a test that cannot look into its database has failed")]
-    pub(crate) async fn rows(&self, sql: String) -> Vec<Value> {
+    pub async fn rows(&self, sql: String) -> Vec<Value> {
         let found = sqlx::query_scalar::<_, Value>(AssertSqlSafe(sql));
         found.fetch_all(&self.owner_pool()).await.expect("the database can be looked into")
     }
