@@ -1,16 +1,27 @@
-//! notification: the channels of a company and what is told of deliveries, later the messages that go through them and
-//! their delivery. `operations.rs` is the table of operations; a request's way is `service`'s: permit, query, `store.rs`
-//! (SQL). Every statement names the company of the permit, so another company's id is an unknown one.
+//! notification: the channels of a company, the messages that go through them, and their delivery by webhook and e-mail.
+//! `operations.rs` is the table of operations; a request's way is `service`'s: permit, body, `<resource>/http.rs`, `rules.rs`
+//! (pure), `store.rs` (SQL). Every statement names the company of the permit, so another company's id is an unknown one.
 //!
-//! Operations that are not in `openapi.json` are not there: their paths are unknown. Their tables are.
+//! ```text
+//! messages/ createMessage -> publish: message, jobs, audit row, key      one transaction (the outbox)
+//! delivery/ queue: claim -> webhook or mail -> settle                    beside the requests, by service::workers
+//! ```
 
+mod app;
 pub mod channels;
+pub mod deliveries;
 pub mod delivery;
+pub mod events;
+pub mod health;
+pub mod messages;
 pub mod operations;
+pub mod secrets;
+pub mod settings;
+pub mod subscriptions;
 
+pub use app::App;
 pub use operations::operations;
-pub use service::module::Parts as App;
 
 service::declare_module! {
-    key: "notification", port: 8150, operations: operations, settings: delivery::Settings, state: delivery::start
+    key: "notification", port: 8150, operations: operations, settings: settings::Settings, state: app::start
 }

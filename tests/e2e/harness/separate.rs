@@ -30,6 +30,8 @@ const PARTS: [(&str, u16); 10] = [
 const SECOND_GATEWAY: u16 = 8300;
 /// What opens the routes of operators.
 const OPERATOR: &str = "the-credential-of-an-operator";
+/// Seals the secrets of webhooks.
+const SEALING_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 /// How long a part may take from its start until it is ready, on a busy machine.
 const START_LIMIT: Duration = Duration::from_mins(1);
 
@@ -224,6 +226,7 @@ impl Separate {
             ("PLATFORM_IDP_ADMIN_CLIENT_SECRET".to_owned(), "end-to-end".to_owned()),
             ("PLATFORM_SUPERADMINS".to_owned(), "admin".to_owned()),
             ("PLATFORM_OPERATOR_TOKEN".to_owned(), OPERATOR.to_owned()),
+            ("PLATFORM_SEALING_KEYS".to_owned(), SEALING_KEY.to_owned()),
             ("PLATFORM_INSTALLED_MODULES".to_owned(), "timesheet,notification,helpdesk,docs".to_owned()),
         ];
         let database = [

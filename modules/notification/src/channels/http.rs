@@ -1,12 +1,13 @@
-//! Lists channels.
+//! Lists, creates, shows and deletes channels.
 
 use axum::extract::State;
 use contract::page::Page;
-use service::{ApiError, Data, Permit, Query};
+use serde_json::json;
+use service::{ApiError, Body, Created, Data, Permit, Query};
 
-use super::rules::{Channel, without_targets};
+use super::rules::{Channel, ChannelBody, ChannelId, Kind, without_targets};
 use super::store;
-use crate::{App, operations};
+use crate::{App, operations, secrets};
 
 /// Targets are shown to whoever passes a second decision, which is asked only when there is something to show.
 pub(crate) async fn list(
@@ -16,8 +17,53 @@ pub(crate) async fn list(
 ) -> Result<Data<Page<Channel>>, ApiError> {
     let page = store::list(&app.core.pool, &permit, query.page()?).await?;
     let has_target = page.items.iter().any(|channel| channel.target.is_some());
-    if has_target && !app.permits.probe(&permit, &operations::CHANNELS_MANAGE).await? {
+    if has_target && !may_manage(&app, &permit).await? {
         return Ok(Data(without_targets(page)));
     }
     Ok(Data(page))
+}
+
+async fn may_manage(app: &App, permit: &Permit) -> Result<bool, ApiError> {
+    app.permits.probe(permit, &operations::CHANNELS_MANAGE).await
+}
+
+pub(crate) async fn create(
+    State(app): State<App>,
+    permit: Permit,
+    Body(body): Body<ChannelBody>,
+) -> Result<Created<Channel>, ApiError> {
+    body.check_target(&app.outbound)?;
+    let id = ChannelId::mint();
+    let mut tx = permit.begin(&app.core).await?;
+    let channel = store::insert(&mut tx, id, body).await?;
+    if channel.kind == Kind::Webhook {
+        secrets::store::insert(&mut tx, id, &app.sealer().seal_new(permit.company, id)?).await?;
+    }
+    let told = json!({ "key": channel.key, "label": channel.label, "kind": channel.kind });
+    tx.commit("channel.created", channel.subject(), told).await?;
+    Ok(Created(channel))
+}
+
+pub(crate) async fn show(State(app): State<App>, permit: Permit) -> Result<Data<Channel>, ApiError> {
+    let found = store::find(&app.core.pool, &permit, permit.path.id("channelId")?).await?;
+    let channel = found.ok_or_else(unknown)?;
+    if channel.target.is_some() && !may_manage(&app, &permit).await? {
+        return Ok(Data(channel.without_target()));
+    }
+    Ok(Data(channel))
+}
+
+/// What waits for delivery through it is given up; what is being delivered ends as it ends.
+pub(crate) async fn delete(State(app): State<App>, permit: Permit) -> Result<Data<Channel>, ApiError> {
+    let mut tx = permit.begin(&app.core).await?;
+    let channel = store::delete(&mut tx, permit.path.id("channelId")?).await?.ok_or_else(unknown)?;
+    let given_up = store::give_up_jobs(&mut tx, channel.id).await?;
+    let told = json!({ "key": channel.key, "deliveriesGivenUp": given_up });
+    tx.commit("channel.deleted", channel.subject(), told).await?;
+    Ok(Data(channel))
+}
+
+/// 404.
+pub(crate) fn unknown() -> ApiError {
+    ApiError::NotFound("channel".into())
 }

@@ -7,8 +7,6 @@ use telemetry::Metrics;
 
 use super::store;
 
-/// The group that jobs are made in.
-const CLAIM_GROUP: &str = "default";
 const STATES: [&str; 3] = ["pending", "done", "dead"];
 const PENDING: &str = "pending";
 const KINDS: [&str; 2] = ["email", "webhook"];
@@ -18,6 +16,7 @@ const OUTCOMES: [&str; 3] = ["success", "retry", "dead"];
 #[derive(Clone)]
 pub struct Meter {
     jobs: IntGaugeVec,
+    attempts: IntCounterVec,
     overdue: Gauge,
 }
 
@@ -43,15 +42,20 @@ impl Meter {
                 attempts.with_label_values(&[kind, outcome]).inc_by(0);
             }
         }
-        Ok(Self { jobs, overdue })
+        Ok(Self { jobs, attempts, overdue })
     }
 
-    /// One count. A database that does not answer leaves the figures as they were.
+    /// An attempt whose outcome is stored.
+    pub(super) fn settled(&self, kind: &str, outcome: &str) {
+        self.attempts.with_label_values(&[kind, outcome]).inc();
+    }
+
+    /// One count of a group. A database that does not answer leaves the figures as they were.
     ///
     /// # Errors
     /// The database cannot be asked.
-    pub async fn count(&self, pool: &PgPool) -> sqlx::Result<()> {
-        let counts = store::count(pool, CLAIM_GROUP).await?;
+    pub(super) async fn count(&self, pool: &PgPool, group: &str) -> sqlx::Result<()> {
+        let counts = store::count(pool, group).await?;
         let of = |state: &str| counts.iter().find(|count| count.state == state);
         for state in STATES {
             self.jobs.with_label_values(&[state]).set(of(state).map_or(0, |count| count.jobs));

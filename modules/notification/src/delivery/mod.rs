@@ -1,59 +1,89 @@
-//! Deliveries: what is told about the outbox. The worker that empties it is not there yet, so every figure stays what
-//! the tables say.
+//! Deliveries: the outbox is a queue of `service::workers`, which claims, retries and settles; here is what one attempt does.
+//!
+//! ```text
+//! queue.rs     claim -> attempt by kind -> settle: job, attempt row, health, audit    (store.rs)
+//! webhook.rs   signs by the Standard Webhooks specification, sends through service::outbound
+//! mail.rs      SMTP by lettre                      outcome.rs  what an answer means: done, again or dead
+//! ```
 
+pub(crate) mod dispatch;
+pub mod mail;
 mod meter;
+pub mod outcome;
+mod queue;
+mod retention;
 mod store;
+pub mod webhook;
 
 use std::time::Duration;
 
-use contract::settings::Kind;
-use contract::{Reader, Variable};
 use service::ServeError;
-use service::module::{OwnSettings, Parts};
+use service::module::Parts;
+use service::outbound::OutboundClient;
+use service::workers::{QueueConfig, Wake};
 
 pub use meter::Meter;
 
-/// How often jobs are counted.
-const RECOUNT: Variable = Variable::new(
-    "PLATFORM_NOTIFICATION_RECOUNT_INTERVAL",
-    Kind::Duration,
-    Some("15s"),
-    "How often delivery jobs are counted for the metrics; 1s to 1h",
+use crate::app::Outbox;
+use crate::secrets::rules::Sealer;
+use crate::settings::Settings;
+
+contract::typed_id!(
+    /// A delivery of one message to one receiver.
+    DeliveryId
 );
-/// A count reads an index of all jobs; more often than this would cost more than it tells.
-const RECOUNT_MIN: Duration = Duration::from_secs(1);
-/// Later than this the figures tell of another day.
-const RECOUNT_MAX: Duration = Duration::from_hours(1);
 
-/// What notification reads beside what every module reads.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// `PLATFORM_NOTIFICATION_RECOUNT_INTERVAL`.
-    pub recount_interval: Duration,
-}
+/// Names the worker in audit rows: `system:delivery-worker`.
+pub(crate) const WORKER: &str = "delivery-worker";
+/// Bytes of a receiver's answer that are read; they are dropped.
+pub(crate) const MAX_ANSWER: usize = 4 << 10;
+/// Most deliveries to one channel at a time: a slow receiver must not hold all places.
+const PLACES_PER_CHANNEL: usize = 4;
+/// How long a job is its worker's alone: three quarters of it are twice the longest attempt.
+const LEASE: Duration = Duration::from_mins(1);
+/// How often due jobs are looked for.
+const POLL: Duration = Duration::from_secs(1);
+/// How often settled jobs whose time is over are removed.
+const SWEEP_EVERY: Duration = Duration::from_hours(1);
 
-impl OwnSettings for Settings {
-    const VARIABLES: &'static [Variable] = &[RECOUNT];
-
-    fn read(reader: &mut Reader<'_>) -> Self {
-        let recount_interval = reader.duration(&RECOUNT);
-        if !(RECOUNT_MIN..=RECOUNT_MAX).contains(&recount_interval) {
-            reader.refuse(RECOUNT.name, "is not between 1s and 1h");
-        }
-        Self { recount_interval }
-    }
-}
-
-/// Registers the families and begins to count.
-///
-/// # Errors
-/// A family registered twice.
-pub fn start(parts: Parts, settings: &Settings) -> Result<Parts, ServeError> {
-    let meter = Meter::register(&parts.core.metrics)?;
-    let pool = parts.core.workers.pool().clone();
-    parts.core.workers.every("delivery_recount", settings.recount_interval, move || {
-        let (meter, pool) = (meter.clone(), pool.clone());
-        async move { meter.count(&pool).await }
+/// Starts the worker, the recount and the sweep.
+pub(crate) fn start(
+    parts: &Parts,
+    settings: &Settings,
+    meter: &Meter,
+    outbound: &OutboundClient,
+    sealer: &Sealer,
+    outbox: &Outbox,
+) -> Result<Wake, ServeError> {
+    let workers = &parts.core.workers;
+    let group = settings.claim_group.clone();
+    let (counting, pool) = (meter.clone(), workers.pool().clone());
+    workers.every("delivery_recount", settings.recount_interval, move || {
+        let (meter, pool, group) = (counting.clone(), pool.clone(), group.clone());
+        async move { meter.count(&pool, &group).await }
     });
-    Ok(parts)
+    let pool = workers.pool().clone();
+    workers.every("delivery_retention", SWEEP_EVERY, move || {
+        let pool = pool.clone();
+        async move { retention::sweep(&pool).await.map(drop) }
+    });
+    let mailer = settings.mail.as_ref().map(|mail| mail::Mailer::new(mail, &settings.domain)).transpose();
+    let mailer = mailer.map_err(|error| ServeError::Unfit(format!("the mail transport: {error}")))?;
+    let queue = queue::Deliveries {
+        core: parts.core.for_workers(),
+        outbox: outbox.clone(),
+        outbound: outbound.clone(),
+        sealer: sealer.clone(),
+        mailer,
+        meter: meter.clone(),
+    };
+    let config = QueueConfig {
+        name: "deliveries",
+        places: settings.concurrency,
+        places_per_key: PLACES_PER_CHANNEL,
+        lease: LEASE,
+        poll: POLL,
+        ladder: settings.ladder.ladder.clone(),
+    };
+    Ok(workers.queue(config, queue))
 }

@@ -1,0 +1,90 @@
+//! What the handlers are made of, and the start of the work that no request asks for.
+
+use std::sync::Arc;
+
+use axum::extract::FromRef;
+use contract::id::CompanyId;
+use service::clients::org::OrgClient;
+use service::module::Parts;
+use service::outbound::{OutboundClient, OutboundLimits};
+use service::workers::Wake;
+use service::{ApiError, Core, Permits, ServeError};
+
+use crate::delivery::{self, Meter};
+use crate::secrets::rules::Sealer;
+use crate::settings::Settings;
+
+/// State of the routes. Cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    pub(crate) core: Core,
+    pub(crate) permits: Permits,
+    pub(crate) org: OrgClient,
+    pub(crate) outbound: OutboundClient,
+    pub(crate) sealer: Sealer,
+    pub(crate) outbox: Outbox,
+    pub(crate) wake: Wake,
+}
+
+/// How jobs are made.
+#[derive(Clone, Debug)]
+pub(crate) struct Outbox {
+    /// The group of the workers that deliver them.
+    pub(crate) group: Arc<str>,
+    /// Seconds before the first attempt.
+    pub(crate) delay_seconds: f64,
+}
+
+impl App {
+    /// Opens the signing secret of a channel, or seals it.
+    pub(crate) const fn sealer(&self) -> &Sealer {
+        &self.sealer
+    }
+
+    /// Tells the worker of this process that there are jobs.
+    pub(crate) fn wake(&self) {
+        self.wake.wake();
+    }
+
+    /// The caller's member row.
+    pub(crate) async fn member(&self, permit: &service::Permit) -> Result<contract::id::MemberId, ApiError> {
+        Ok(self.org.member_context(permit).await?.member)
+    }
+}
+
+impl FromRef<App> for Core {
+    fn from_ref(app: &App) -> Self {
+        app.core.clone()
+    }
+}
+
+impl FromRef<App> for Permits {
+    fn from_ref(app: &App) -> Self {
+        app.permits.clone()
+    }
+}
+
+/// Registers the metrics and starts the worker, the recount and the sweep of settled jobs.
+///
+/// # Errors
+/// A family registered twice, or a mail transport that cannot be made.
+pub(crate) fn start(parts: Parts, settings: &Settings) -> Result<App, ServeError> {
+    let meter = Meter::register(&parts.core.metrics)?;
+    let outbound = OutboundClient::new(
+        settings.outbound.clone(),
+        OutboundLimits { answer_body: delivery::MAX_ANSWER, ..OutboundLimits::default() },
+    );
+    let sealer = Sealer::new(Arc::clone(&settings.keys));
+    let outbox = Outbox {
+        group: settings.claim_group.as_str().into(),
+        delay_seconds: settings.ladder.first_delay.as_secs_f64(),
+    };
+    let wake = delivery::start(&parts, settings, &meter, &outbound, &sealer, &outbox)?;
+    let Parts { core, permits, org, .. } = parts;
+    Ok(App { core, permits, org, outbound, sealer, outbox, wake })
+}
+
+/// The system's actor in the company of a job.
+pub(crate) const fn system(company: CompanyId) -> service::SystemPermit {
+    service::SystemPermit::of(delivery::WORKER, company)
+}

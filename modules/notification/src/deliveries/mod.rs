@@ -1,0 +1,6 @@
+//! The log of deliveries for administrators, and replays of those that died.
+
+pub(crate) mod http;
+pub(crate) mod replay;
+pub mod rules;
+mod store;

@@ -1,0 +1,34 @@
+//! "Try everything now": makes the company's pending jobs due. Nobody needs to ask for it: jobs are made with their
+//! messages, and the worker comes to them by itself.
+
+use axum::extract::State;
+use serde::Serialize;
+use serde_json::json;
+use service::{ApiError, Data, Permit};
+
+use super::store;
+use crate::App;
+
+/// What was handed to the worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Dispatch {
+    /// Jobs that are due now.
+    pub(crate) sent: i64,
+    /// Jobs that are being delivered at this moment, or whose channel is disabled.
+    pub(crate) skipped: i64,
+}
+
+pub(crate) async fn run(State(app): State<App>, permit: Permit) -> Result<Data<Dispatch>, ApiError> {
+    let mut tx = permit.begin(&app.core).await?;
+    let found = store::make_due(&mut tx).await?;
+    let done = Dispatch { sent: found.sent, skipped: found.pending - found.sent };
+    if done.sent == 0 {
+        tx.unchanged().await?;
+        return Ok(Data(done));
+    }
+    let company = tx.company();
+    let told = json!({ "sent": done.sent, "skipped": done.skipped });
+    tx.commit("dispatch.requested", format!("company:{company}"), told).await?;
+    app.wake();
+    Ok(Data(done))
+}

@@ -1,0 +1,132 @@
+//! What an attempt means for its job: done, tried again, or dead. Pure.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::StatusCode;
+use http::header::RETRY_AFTER;
+use service::outbound::{OutboundAnswer, OutboundError};
+use service::workers::Verdict;
+use time::OffsetDateTime;
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// For the queue.
+    pub verdict: Verdict,
+    /// Status of the answer, where there was one.
+    pub status: Option<u16>,
+    /// A stable word for what went wrong. Never anything of the answer.
+    pub class: Option<&'static str>,
+}
+
+impl Outcome {
+    /// It arrived.
+    #[must_use]
+    pub const fn done(status: Option<u16>) -> Self {
+        Self { verdict: Verdict::Done, status, class: None }
+    }
+
+    /// It may arrive later.
+    #[must_use]
+    pub const fn again(status: Option<u16>, class: &'static str) -> Self {
+        Self { verdict: Verdict::Retry { asked: None }, status, class: Some(class) }
+    }
+
+    /// It never will.
+    #[must_use]
+    pub const fn dead(status: Option<u16>, class: &'static str) -> Self {
+        Self { verdict: Verdict::Dead, status, class: Some(class) }
+    }
+}
+
+/// The receiver is gone for good: its channel is disabled.
+pub const GONE: &str = "gone";
+
+/// What a receiver's answer or its absence means.
+#[must_use]
+pub fn of_webhook(sent: Result<&OutboundAnswer, &OutboundError>, now: OffsetDateTime) -> Outcome {
+    match sent {
+        Ok(answer) => of_status(answer.status, &answer.headers, now),
+        Err(error) if error.kind().is_transient() => Outcome::again(None, error.kind().word()),
+        Err(error) => Outcome::dead(None, error.kind().word()),
+    }
+}
+
+fn of_status(status: StatusCode, headers: &HeaderMap, now: OffsetDateTime) -> Outcome {
+    let code = Some(status.as_u16());
+    match status.as_u16() {
+        200..=299 => Outcome::done(code),
+        408 | 425 | 500..=599 | 429 => {
+            let waits = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+            let asked = waits.then(|| retry_after(headers, now)).flatten();
+            Outcome { verdict: Verdict::Retry { asked }, status: code, class: Some("http_status") }
+        }
+        // Redirects are never followed: the receiver's address is the one that was checked.
+        300..=399 => Outcome::dead(code, "redirect"),
+        410 => Outcome::dead(code, GONE),
+        _ => Outcome::dead(code, "http_status"),
+    }
+}
+
+/// What the receiver asks for: seconds, or a date.
+fn retry_after(headers: &HeaderMap, now: OffsetDateTime) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse::<u64>() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let moment = OffsetDateTime::from(httpdate::parse_http_date(text).ok()?);
+    Duration::try_from(moment - now).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    const NOW: i64 = 1_700_000_000;
+
+    fn outcome(status: u16, retry_after: Option<&'static str>) -> Outcome {
+        let mut headers = HeaderMap::new();
+        if let Some(value) = retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(value));
+        }
+        let status = StatusCode::from_u16(status).expect("a status");
+        of_status(status, &headers, OffsetDateTime::from_unix_timestamp(NOW).expect("a moment"))
+    }
+
+    #[test]
+    fn each_status_is_done_tried_again_or_dead() {
+        for status in [200, 201, 204, 299] {
+            assert_eq!(outcome(status, None), Outcome::done(Some(status)));
+        }
+        for status in [408, 425, 429, 500, 502, 503, 599] {
+            assert_eq!(outcome(status, None), Outcome::again(Some(status), "http_status"));
+        }
+        for status in [301, 302, 304, 307] {
+            assert_eq!(outcome(status, None), Outcome::dead(Some(status), "redirect"));
+        }
+        for status in [400, 401, 404, 407, 409, 413, 451] {
+            assert_eq!(outcome(status, None), Outcome::dead(Some(status), "http_status"));
+        }
+        assert_eq!(outcome(410, None), Outcome::dead(Some(410), GONE));
+    }
+
+    #[test]
+    fn only_429_and_503_say_when_to_come_back() {
+        let asked = |status, value| match outcome(status, Some(value)).verdict {
+            Verdict::Retry { asked } => asked,
+            other @ (Verdict::Done | Verdict::Dead) => panic!("{other:?}"),
+        };
+        assert_eq!(asked(429, "3600"), Some(Duration::from_hours(1)));
+        assert_eq!(asked(503, " 7 "), Some(Duration::from_secs(7)));
+        // 2023-11-14T22:13:20Z is NOW.
+        assert_eq!(asked(429, "Tue, 14 Nov 2023 22:14:20 GMT"), Some(Duration::from_mins(1)));
+        assert_eq!(asked(429, "Tue, 14 Nov 2023 22:12:20 GMT"), None, "a moment that is over");
+        for bad in ["soon", "-5", "1.5", ""] {
+            assert_eq!(asked(429, bad), None, "{bad}");
+        }
+        assert_eq!(asked(500, "3600"), None);
+    }
+}

@@ -1,0 +1,91 @@
+//! `notification.channel_secrets`: sealed texts.
+
+use contract::id::CompanyId;
+use service::{ApiError, CompanyTx};
+use sqlx::PgExecutor;
+use time::OffsetDateTime;
+
+use crate::channels::rules::{ChannelId, Kind};
+
+/// A channel's secrets as they are kept.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// Sealed; only webhooks have one.
+    pub(crate) secret: Option<Vec<u8>>,
+    /// Of the one before, sealed.
+    pub(crate) previous: Option<Vec<u8>>,
+    /// Until when that one signs.
+    pub(crate) previous_expires_at: Option<OffsetDateTime>,
+}
+
+/// The secret of a new channel.
+pub(crate) async fn insert(tx: &mut CompanyTx, id: ChannelId, sealed: &[u8]) -> Result<(), ApiError> {
+    sqlx::query!(
+        "INSERT INTO notification.channel_secrets(channel_id, secret, sealed) VALUES ($1, $2, true)",
+        id.as_uuid(),
+        sealed
+    )
+    .execute(tx.conn())
+    .await?;
+    Ok(())
+}
+
+/// Kind and secrets of a channel that is not deleted, locked until the transaction ends.
+pub(super) async fn lock(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<(Kind, Kept)>, ApiError> {
+    let company = tx.company();
+    let row = sqlx::query!(
+        r#"SELECT c.kind, s.secret AS "secret?", s.previous_secret AS "previous?", s.previous_expires_at
+           FROM notification.channels c LEFT JOIN notification.channel_secrets s ON s.channel_id = c.id
+           WHERE c.company_id = $1 AND c.id = $2 AND c.deleted_at IS NULL FOR UPDATE OF c"#,
+        company.as_uuid(),
+        id.as_uuid()
+    )
+    .fetch_optional(tx.conn())
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let kept =
+        Kept { secret: row.secret, previous: row.previous, previous_expires_at: row.previous_expires_at };
+    Ok(Some((Kind::of_word(&row.kind)?, kept)))
+}
+
+/// Puts a new secret in the place of the one before, which signs on until then.
+pub(super) async fn rotate(
+    tx: &mut CompanyTx,
+    id: ChannelId,
+    sealed: &[u8],
+    until: OffsetDateTime,
+) -> Result<(), ApiError> {
+    sqlx::query!(
+        "UPDATE notification.channel_secrets
+         SET previous_secret = secret, previous_expires_at = $3, secret = $2, sealed = true WHERE channel_id = $1",
+        id.as_uuid(),
+        sealed,
+        until
+    )
+    .execute(tx.conn())
+    .await?;
+    Ok(())
+}
+
+/// The secrets of a channel for one attempt, and whether the channel is deleted.
+pub(crate) async fn for_attempt(
+    db: impl PgExecutor<'_>,
+    company: CompanyId,
+    id: ChannelId,
+) -> sqlx::Result<Option<(bool, Kept)>> {
+    let row = sqlx::query!(
+        r#"SELECT c.deleted_at IS NOT NULL AS "is_deleted!", s.secret AS "secret?", s.previous_secret AS "previous?",
+                  s.previous_expires_at
+           FROM notification.channels c LEFT JOIN notification.channel_secrets s ON s.channel_id = c.id
+           WHERE c.company_id = $1 AND c.id = $2"#,
+        company.as_uuid(),
+        id.as_uuid()
+    )
+    .fetch_optional(db)
+    .await?;
+    Ok(row.map(|row| {
+        let kept =
+            Kept { secret: row.secret, previous: row.previous, previous_expires_at: row.previous_expires_at };
+        (row.is_deleted, kept)
+    }))
+}

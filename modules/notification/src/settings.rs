@@ -1,0 +1,231 @@
+//! The variables of this module beside those of every module.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use contract::settings::{Kind, split_list};
+use contract::{Reader, Variable};
+use lettre::message::Mailbox;
+use service::ServiceConfig;
+use service::module::OwnSettings;
+use service::outbound::{OutboundConfig, networks};
+use service::sealed::SealingKeys;
+use service::workers::{Ladder, MAX_ATTEMPTS};
+
+use crate::delivery::mail::{MailSettings, SmtpUrl};
+
+const RECOUNT: Variable = Variable::new(
+    "PLATFORM_NOTIFICATION_RECOUNT_INTERVAL",
+    Kind::Duration,
+    Some("15s"),
+    "How often delivery jobs are counted for the metrics; 1s to 1h",
+);
+const SMTP_URL: Variable = Variable::new(
+    "PLATFORM_NOTIFICATION_SMTP_URL",
+    Kind::Secret,
+    None,
+    "Mail server: smtps://user:password@host:465 (TLS from the start) or smtp://user:password@host:587 (STARTTLS, which is required; ?tls=none sends in plain text); absent: e-mail waits",
+);
+const SMTP_CA: Variable = Variable::new(
+    "PLATFORM_NOTIFICATION_SMTP_CA",
+    Kind::Path,
+    None,
+    "PEM file of the authorities that the mail server's certificate is trusted by besides the public ones",
+);
+const MAIL_FROM: Variable = Variable::new(
+    "PLATFORM_NOTIFICATION_MAIL_FROM",
+    Kind::Text,
+    None,
+    "Sender of e-mail, as Platform <no-reply@example.com>; required with PLATFORM_NOTIFICATION_SMTP_URL",
+);
+const RETRY_SECONDS: Variable = Variable::new(
+    "PLATFORM_NOTIFICATION_RETRY_SECONDS",
+    Kind::List,
+    Some("0,5,300,1800,7200,18000,36000,50400,72000,86400"),
+    "Seconds before each attempt of a delivery; as many attempts as numbers, 1 to 100 of 0 to 86400; all but the first are spread by a fifth",
+);
+const ALLOW_HTTP: Variable = Variable::new(
+    "PLATFORM_NOTIFICATION_WEBHOOK_ALLOW_HTTP",
+    Kind::Flag,
+    Some("false"),
+    "Whether webhooks may be http:// besides https://, as PLATFORM_OUTBOUND_ALLOW_HTTP for every service",
+);
+const ALLOW_CIDRS: Variable = Variable::new(
+    "PLATFORM_NOTIFICATION_WEBHOOK_ALLOW_CIDRS",
+    Kind::List,
+    None,
+    "Networks that webhooks may lead to although they are not public, beside PLATFORM_OUTBOUND_ALLOW_NETWORKS; never the platform's own ports",
+);
+const CLAIM_GROUP: Variable = Variable::new(
+    "PLATFORM_NOTIFICATION_CLAIM_GROUP",
+    Kind::Text,
+    Some("default"),
+    "Group of the jobs that this process makes and delivers: 1 to 64 letters, digits, - and _",
+);
+const CONCURRENCY: Variable = Variable::new(
+    "PLATFORM_NOTIFICATION_CONCURRENCY",
+    Kind::Integer,
+    Some("16"),
+    "Most deliveries of one process at a time, 1 to 1024; four of them at most to one channel",
+);
+const SECRET_KEY: Variable = Variable::new(
+    "PLATFORM_NOTIFICATION_SECRET_KEY",
+    Kind::Secret,
+    None,
+    "Keys that seal the signing secrets of webhooks, in place of PLATFORM_SEALING_KEYS and of the same form",
+);
+
+/// A count reads an index of all jobs; more often than this would cost more than it tells.
+const RECOUNT_MIN: Duration = Duration::from_secs(1);
+/// Later than this the figures tell of another day.
+const RECOUNT_MAX: Duration = Duration::from_hours(1);
+/// A day between two attempts: the longest step of the usual ladder.
+const MAX_STEP_SECONDS: u64 = 86_400;
+/// More deliveries at a time than one process has files and memory for.
+const MAX_CONCURRENCY: u64 = 1_024;
+/// Longest name of a group.
+const MAX_GROUP: usize = 64;
+
+/// What notification reads beside what every module reads.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `PLATFORM_NOTIFICATION_RECOUNT_INTERVAL`.
+    pub recount_interval: Duration,
+    /// The mail server and the sender; `None`: e-mail waits.
+    pub mail: Option<MailSettings>,
+    /// `PLATFORM_NOTIFICATION_RETRY_SECONDS`.
+    pub ladder: Steps,
+    /// What webhooks may lead to.
+    pub outbound: OutboundConfig,
+    /// `PLATFORM_NOTIFICATION_CLAIM_GROUP`.
+    pub claim_group: String,
+    /// `PLATFORM_NOTIFICATION_CONCURRENCY`.
+    pub concurrency: usize,
+    /// They seal signing secrets.
+    pub keys: Arc<SealingKeys>,
+    /// Host of the platform's public address, for `Message-Id`.
+    pub domain: String,
+}
+
+/// When a delivery is tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Steps {
+    /// Before the first attempt.
+    pub first_delay: Duration,
+    /// Before each.
+    pub ladder: Ladder,
+}
+
+impl Steps {
+    /// Reads a list of seconds.
+    fn parse(text: &str) -> Option<Self> {
+        let seconds = |item: &String| item.parse::<u64>().ok().filter(|seconds| *seconds <= MAX_STEP_SECONDS);
+        let listed = split_list(text);
+        let delays: Option<Vec<Duration>> =
+            listed.iter().map(|item| seconds(item).map(Duration::from_secs)).collect();
+        let delays = delays?;
+        Some(Self { first_delay: *delays.first()?, ladder: Ladder::new(&delays)? })
+    }
+}
+
+impl OwnSettings for Settings {
+    const VARIABLES: &'static [Variable] = &[
+        RECOUNT,
+        SMTP_URL,
+        SMTP_CA,
+        MAIL_FROM,
+        RETRY_SECONDS,
+        ALLOW_HTTP,
+        ALLOW_CIDRS,
+        CLAIM_GROUP,
+        CONCURRENCY,
+        SECRET_KEY,
+    ];
+
+    fn read(reader: &mut Reader<'_>, service: &ServiceConfig) -> Self {
+        let outbound = OutboundConfig::read(reader, service);
+        let allow_http = reader.flag(&ALLOW_HTTP);
+        let allowed = networks(reader, &ALLOW_CIDRS);
+        Self {
+            recount_interval: recount(reader),
+            mail: mail(reader),
+            ladder: ladder(reader),
+            outbound: outbound.allowing(allow_http, allowed),
+            claim_group: claim_group(reader),
+            concurrency: concurrency(reader),
+            keys: Arc::new(SealingKeys::read_own(reader, &SECRET_KEY)),
+            domain: domain(reader),
+        }
+    }
+}
+
+fn recount(reader: &mut Reader<'_>) -> Duration {
+    let interval = reader.duration(&RECOUNT);
+    if !(RECOUNT_MIN..=RECOUNT_MAX).contains(&interval) {
+        reader.refuse(RECOUNT.name, "is not between 1s and 1h");
+    }
+    interval
+}
+
+fn ladder(reader: &mut Reader<'_>) -> Steps {
+    let right =
+        format!("1 to {MAX_ATTEMPTS} numbers of seconds from 0 to {MAX_STEP_SECONDS}, comma-separated");
+    let read = reader.parsed(&RETRY_SECONDS, Steps::parse, &right);
+    // A bad value is told and yields the default, which is right.
+    read.or_else(|| Steps::parse(RETRY_SECONDS.default.unwrap_or_default())).unwrap_or_else(one_attempt)
+}
+
+/// What is left when even the default could not be read.
+fn one_attempt() -> Steps {
+    #[expect(clippy::expect_used, reason = "one delay is a ladder")]
+    let ladder = Ladder::new(&[Duration::ZERO]).expect("one attempt");
+    Steps { first_delay: Duration::ZERO, ladder }
+}
+
+fn claim_group(reader: &mut Reader<'_>) -> String {
+    let group = reader.text(&CLAIM_GROUP);
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    if !(1..=MAX_GROUP).contains(&group.len()) || !group.bytes().all(fits) {
+        reader.refuse(
+            CLAIM_GROUP.name,
+            format!("\"{group}\" is not 1 to {MAX_GROUP} letters, digits, - and _"),
+        );
+    }
+    group
+}
+
+fn concurrency(reader: &mut Reader<'_>) -> usize {
+    let number = reader.integer(&CONCURRENCY, 1);
+    if number > MAX_CONCURRENCY {
+        reader.refuse(CONCURRENCY.name, format!("is more than {MAX_CONCURRENCY}"));
+    }
+    usize::try_from(number.min(MAX_CONCURRENCY)).unwrap_or(1)
+}
+
+fn mail(reader: &mut Reader<'_>) -> Option<MailSettings> {
+    let from = reader.parsed(
+        &MAIL_FROM,
+        |text| text.parse::<Mailbox>().ok(),
+        "an address such as Platform <no-reply@example.com>",
+    );
+    let authorities = service::outbound::authorities(reader, &SMTP_CA);
+    let url = reader.optional(&SMTP_URL)?;
+    let server = SmtpUrl::parse(&url);
+    if let Err(problem) = &server {
+        reader.refuse(SMTP_URL.name, *problem);
+    }
+    if reader.settings().raw(MAIL_FROM.name).is_none() {
+        reader.refuse(MAIL_FROM.name, "is required with PLATFORM_NOTIFICATION_SMTP_URL");
+    }
+    Some(MailSettings { server: server.ok()?, authorities, from: from? })
+}
+
+/// A name that stands in `Message-Id`: of the public address, without its port.
+fn domain(reader: &Reader<'_>) -> String {
+    let address = reader.settings().raw("PLATFORM_DOMAIN").unwrap_or_default();
+    let host = address.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
+    let host = host.map_or(address, |(host, _)| host);
+    let is_name =
+        !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte));
+    if is_name { host.to_owned() } else { "notification.invalid".to_owned() }
+}

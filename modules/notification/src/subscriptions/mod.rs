@@ -1,0 +1,5 @@
+//! Members who have a channel's messages sent to an address of theirs.
+
+pub(crate) mod http;
+pub mod rules;
+mod store;

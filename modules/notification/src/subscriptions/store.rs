@@ -1,0 +1,79 @@
+//! `notification.subscriptions`.
+
+use contract::id::{CompanyId, MemberId};
+use service::{ApiError, CompanyTx};
+use time::OffsetDateTime;
+
+use super::rules::Subscription;
+use crate::channels::rules::{ChannelId, Kind};
+
+/// The kind of a channel that is not deleted; it stays so until the transaction ends.
+pub(super) async fn kind_of(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<Kind>, ApiError> {
+    let company = tx.company();
+    let kind = sqlx::query_scalar!(
+        "SELECT kind FROM notification.channels
+         WHERE company_id = $1 AND id = $2 AND deleted_at IS NULL FOR KEY SHARE",
+        company.as_uuid(),
+        id.as_uuid()
+    )
+    .fetch_optional(tx.conn())
+    .await?;
+    Ok(kind.map(|kind| Kind::of_word(&kind)).transpose()?)
+}
+
+/// A member's subscription, locked until the transaction ends.
+pub(super) async fn lock(
+    tx: &mut CompanyTx,
+    channel: ChannelId,
+    member: MemberId,
+) -> Result<Option<Subscription>, ApiError> {
+    let company = tx.company();
+    let row = sqlx::query!(
+        "SELECT email, updated_at FROM notification.subscriptions
+         WHERE company_id = $1 AND channel_id = $2 AND member_id = $3 FOR UPDATE",
+        company.as_uuid(),
+        channel.as_uuid(),
+        member.as_uuid()
+    )
+    .fetch_optional(tx.conn())
+    .await?;
+    Ok(row.map(|row| subscription(company, channel, member, row.email, row.updated_at)))
+}
+
+/// Writes it, whether it was there or not.
+pub(super) async fn save(
+    tx: &mut CompanyTx,
+    channel: ChannelId,
+    member: MemberId,
+    email: Option<&str>,
+) -> Result<Subscription, ApiError> {
+    let company = tx.company();
+    let row = sqlx::query!(
+        "INSERT INTO notification.subscriptions(company_id, channel_id, member_id, email) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (channel_id, member_id) DO UPDATE SET email = excluded.email, updated_at = now()
+         RETURNING email, updated_at",
+        company.as_uuid(),
+        channel.as_uuid(),
+        member.as_uuid(),
+        email
+    )
+    .fetch_one(tx.conn())
+    .await?;
+    Ok(subscription(company, channel, member, row.email, row.updated_at))
+}
+
+fn subscription(
+    company: CompanyId,
+    channel: ChannelId,
+    member: MemberId,
+    email: Option<String>,
+    updated_at: OffsetDateTime,
+) -> Subscription {
+    Subscription {
+        company_id: company,
+        channel_id: channel,
+        member_id: member,
+        email,
+        updated_at: updated_at.into(),
+    }
+}

@@ -1,0 +1,131 @@
+//! Events that modules post in the name of a user.
+
+use contract::CorrelationId;
+use serde_json::{Value, json};
+use service::clients::notification::{Event, NotificationClient};
+use testkit::{ModuleApi, Reply};
+use uuid::Uuid;
+
+use crate::start;
+use crate::support::{actions, channel, jobs, received, start_with_receiver, webhook};
+
+const PATH: &str = "/internal/notification/events";
+
+fn event(module: &ModuleApi, channel: &str) -> Value {
+    json!({ "companyId": module.company, "sourceModule": "helpdesk", "eventType": "ticket.created", "channelKey": channel,
+        "subjectLine": "A ticket", "body": "It burns.", "dedupeKey": "ticket-7" })
+}
+
+async fn post(module: &ModuleApi, body: Value) -> Reply {
+    module.call("POST", PATH).json(body).send().await
+}
+
+#[tokio::test]
+async fn an_event_is_a_message_of_its_own_type_and_is_published_once() {
+    let (module, receiver) = start_with_receiver().await;
+    receiver.answer("POST", "/hook", 200, Value::Null);
+    webhook(&module, "helpdesk", &receiver, "/hook").await;
+    let first = post(&module, event(&module, "HelpDesk")).await;
+    assert_eq!((first.status, &first.data()["deduplicated"]), (202, &json!(false)), "{}", first.text);
+    let again = post(&module, event(&module, "helpdesk")).await;
+    let expected = json!({ "messageId": first.data()["messageId"], "deduplicated": true });
+    assert_eq!((again.status, again.data()), (202, &expected));
+    let request = received(&receiver, 1).await.remove(0);
+    assert_eq!(request.body["type"], "helpdesk.ticket.created");
+    assert_eq!(request.body["data"]["createdBy"], "alice-subject");
+    assert_eq!(jobs(&module).await.len(), 1);
+    assert_eq!(actions(&module).await, ["channel.created", "message.created"]);
+    let mut other = event(&module, "helpdesk");
+    other["dedupeKey"] = json!("ticket-8");
+    assert_eq!(post(&module, other).await.data()["deduplicated"], false, "control: another key");
+}
+
+#[tokio::test]
+async fn without_the_channel_nothing_is_sent() {
+    let module = start().await;
+    channel(&module, "other", "in_app", None).await;
+    let reply = post(&module, event(&module, "helpdesk")).await;
+    assert_eq!((reply.status, reply.data()), (200, &json!({ "messageId": null })));
+    let mut elsewhere = event(&module, "other");
+    elsewhere["companyId"] = json!(Uuid::now_v7());
+    assert_eq!(
+        post(&module, elsewhere).await.data()["messageId"],
+        Value::Null,
+        "another company's channel is unknown"
+    );
+    assert_eq!(actions(&module).await, ["channel.created"]);
+}
+
+#[tokio::test]
+async fn an_event_needs_the_users_bearer_and_membership() {
+    let module = start().await;
+    let body = event(&module, "helpdesk");
+    let nobody = module.api.post(PATH).json(body.clone()).send().await;
+    assert_eq!((nobody.status, nobody.code()), (401, "AUTH_TOKEN_MISSING"));
+    let asked = module.questions().len();
+    module.hold(&[]);
+    let refused = post(&module, body.clone()).await;
+    assert_eq!((refused.status, refused.code()), (403, "AUTHORIZATION_DENIED"));
+    let question = module.question("notification.events.post", "member", false);
+    assert_eq!(module.questions().split_off(asked), [question]);
+    module.hold(&["member"]);
+    assert_eq!(post(&module, body).await.status, 200, "control: a member suffices");
+}
+
+#[tokio::test]
+async fn limits_of_an_event_hold_at_and_one_past() {
+    let module = start().await;
+    channel(&module, "helpdesk", "in_app", None).await;
+    let ask = async |change: Value| {
+        let mut body = event(&module, "helpdesk");
+        body.as_object_mut().expect("an object").extend(change.as_object().expect("an object").clone());
+        post(&module, body).await
+    };
+    for good in [
+        json!({ "dedupeKey": "x".repeat(200) }),
+        json!({ "sourceModule": "a".repeat(32) }),
+        json!({ "eventType": "a".repeat(64) }),
+    ] {
+        assert_eq!(ask(good.clone()).await.status, 202, "{good}");
+    }
+    for (bad, wrong) in [
+        (json!({ "dedupeKey": "x".repeat(201) }), "dedupeKey length"),
+        (json!({ "dedupeKey": null }), "dedupeKey required"),
+        (json!({ "sourceModule": "a".repeat(33) }), "sourceModule length"),
+        (json!({ "sourceModule": "Help" }), "sourceModule pattern"),
+        (json!({ "eventType": "a".repeat(65) }), "eventType length"),
+        (json!({ "eventType": "1st" }), "eventType pattern"),
+        (json!({ "channelKey": "a b" }), "channelKey pattern"),
+        (json!({ "subjectLine": "x".repeat(201) }), "subjectLine length"),
+        (json!({ "body": "x".repeat(10_001) }), "body length"),
+        (json!({ "companyId": 7 }), "companyId uuid"),
+    ] {
+        assert_eq!(ask(bad.clone()).await.wrong_fields(), [wrong], "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn the_client_of_modules_posts_what_the_route_takes_and_never_fails() {
+    let (module, receiver) = start_with_receiver().await;
+    receiver.answer("POST", "/hook", 200, Value::Null);
+    webhook(&module, "helpdesk", &receiver, "/hook").await;
+    let event = Event {
+        company_id: module.company.into(),
+        source_module: "helpdesk",
+        event_type: "ticket.created",
+        channel_key: "helpdesk",
+        subject_line: "A ticket",
+        body: "It burns.",
+        dedupe_key: "ticket-7",
+    };
+    let token = module.issuer.issue("alice-subject");
+    let correlation = CorrelationId::accept(Some(b"test-correlation-1"));
+    let stub = testkit::Stub::start().await;
+    stub.answer("POST", PATH, 500, Value::Null);
+    // Neither an answer of 500 nor nobody there is an error of the caller's.
+    NotificationClient::new(&stub.url()).post(&token, &event, &correlation).await;
+    NotificationClient::new("http://127.0.0.1:1").post(&token, &event, &correlation).await;
+    assert_eq!(stub.requests().len(), 1);
+    NotificationClient::new(module.api.base_url()).post(&token, &event, &correlation).await;
+    assert_eq!(received(&receiver, 1).await[0].body["type"], "helpdesk.ticket.created");
+}

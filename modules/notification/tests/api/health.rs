@@ -1,0 +1,80 @@
+//! The health of channels: what disables one, and how it comes back.
+
+use serde_json::{Value, json};
+use testkit::{ModuleApi, Stub};
+use uuid::Uuid;
+
+use crate::support::{actions, jobs, message, settled, start_with_receiver, webhook};
+
+async fn health(module: &ModuleApi, channel: &str) -> Value {
+    let reply = module.ask("GET", &format!("/channels/{channel}/health"), None).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    reply.data().clone()
+}
+
+/// A channel whose deliveries die, and have died so often and for so long.
+async fn failing(module: &ModuleApi, receiver: &Stub, key: &str, dead: u32, since: &str) -> String {
+    let hook = webhook(module, key, receiver, "/hook").await;
+    module
+        .execute(format!(
+            "INSERT INTO notification.channel_health(channel_id, consecutive_dead, dead_since) \
+             VALUES ('{hook}', {dead}, now() - interval '{since}')"
+        ))
+        .await;
+    message(module, &hook).await;
+    settled(module).await;
+    hook
+}
+
+#[tokio::test]
+async fn twenty_dead_in_a_row_over_a_day_disable_a_channel_and_fewer_or_faster_ones_do_not() {
+    let (module, receiver) = start_with_receiver().await;
+    receiver.answer("POST", "/hook", 404, Value::Null);
+    for (key, dead, since, reason) in [
+        ("few", 18, "48 h", Value::Null),
+        ("fast", 100, "23 h 59 min", Value::Null),
+        ("failing", 19, "24 h", json!("failing")),
+    ] {
+        let hook = failing(&module, &receiver, key, dead, since).await;
+        let found = health(&module, &hook).await;
+        assert_eq!(found["disabledReason"], reason, "{key}");
+        assert_eq!(found["consecutiveDead"], dead + 1, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn a_success_begins_the_count_anew() {
+    let (module, receiver) = start_with_receiver().await;
+    receiver.answer("POST", "/hook", 200, Value::Null);
+    let hook = failing(&module, &receiver, "hook", 30, "48 h").await;
+    let found = health(&module, &hook).await;
+    assert_eq!((&found["consecutiveDead"], &found["deadSince"]), (&json!(0), &Value::Null));
+    assert!(found["lastSuccessAt"].is_string());
+}
+
+#[tokio::test]
+async fn a_channel_that_is_enabled_again_delivers_what_comes_and_forgets_what_died() {
+    let (module, receiver) = start_with_receiver().await;
+    receiver.answer("POST", "/hook", 404, Value::Null);
+    let hook = failing(&module, &receiver, "hook", 19, "24 h").await;
+    message(&module, &hook).await;
+    assert_eq!(jobs(&module).await.len(), 1, "disabled: no delivery");
+    receiver.answer("POST", "/hook", 200, Value::Null);
+    let enable = format!("/channels/{hook}/enable");
+    for _ in 0..2 {
+        let reply = module.ask("POST", &enable, None).await;
+        assert_eq!((reply.status, &reply.data()["disabledReason"]), (200, &Value::Null), "{}", reply.text);
+        assert_eq!(reply.data()["consecutiveDead"], 0);
+    }
+    message(&module, &hook).await;
+    assert_eq!(settled(&module).await[1]["state"], "done");
+    let enabled = actions(&module).await.into_iter().filter(|action| action == "channel.enabled").count();
+    assert_eq!(enabled, 1, "what changes nothing is not audited");
+    for tail in ["health", "enable"] {
+        let method = if tail == "health" { "GET" } else { "POST" };
+        assert_eq!(
+            module.ask(method, &format!("/channels/{}/{tail}", Uuid::now_v7()), None).await.status,
+            404
+        );
+    }
+}

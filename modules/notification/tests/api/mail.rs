@@ -1,0 +1,191 @@
+//! E-mail to a mail server of the test's own.
+
+use notification::{KEY, OPENAPI};
+use serde_json::{Value, json};
+use testkit::{Mail, ModuleApi, SmtpReceiver, Step, TestAuthority};
+
+use crate::serve;
+use crate::support::{attempted, attempts, be_member, channel, counted, dispatch, id, jobs, settled};
+
+/// The usual settings with this mail server.
+async fn start(url: String, ca: Option<String>) -> ModuleApi {
+    ModuleApi::start(KEY, OPENAPI, move |settings, listener, stop| {
+        let settings = settings
+            .with("PLATFORM_NOTIFICATION_SMTP_URL", url)
+            .with("PLATFORM_NOTIFICATION_MAIL_FROM", "Platform <no-reply@example.com>")
+            .with("PLATFORM_DOMAIN", "platform.example:8443")
+            .with("PLATFORM_NOTIFICATION_SMTP_CA", ca.unwrap_or_default());
+        serve(settings, listener, stop)
+    })
+    .await
+}
+
+async fn start_plain() -> (ModuleApi, SmtpReceiver) {
+    let server = SmtpReceiver::start().await;
+    (start(format!("smtp://{}?tls=none", server.address()), None).await, server)
+}
+
+fn text(mail: &Mail) -> String {
+    String::from_utf8(mail.data.to_vec()).expect("ASCII")
+}
+
+fn line<'a>(mail: &'a str, name: &str) -> &'a str {
+    let head = mail.split("\r\n\r\n").next().unwrap_or_default();
+    head.split("\r\n").find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap_or_default()
+}
+
+async fn publish(module: &ModuleApi, channel: &str, subject: &str, body: &str) -> String {
+    let body = json!({ "channelId": channel, "subjectLine": subject, "body": body });
+    id(&module.ask("POST", "/messages", Some(body)).await)
+}
+
+#[tokio::test]
+async fn each_recipient_gets_a_mail_of_his_own_with_its_delivery_id() {
+    let (module, server) = start_plain().await;
+    let team = channel(&module, "team", "email", Some("Team@example.com")).await;
+    be_member(&module);
+    let tail = format!("/channels/{team}/subscription");
+    module.ask("PUT", &tail, Some(json!({ "email": "bob@example.com" }))).await;
+    publish(&module, &team, "Änderung", "Grüße\n.\nzweite Zeile").await;
+    let done = settled(&module).await;
+    assert!(done.iter().all(|job| job["state"] == "done" && job["status"] == 250), "{done:?}");
+    let mails = server.mails();
+    assert_eq!(mails.len(), 2);
+    for mail in &mails {
+        let [to] = mail.to.as_slice() else { panic!("one recipient, not {:?}", mail.to) };
+        let text = text(mail);
+        let job = done.iter().find(|job| job["target"] == json!(to)).expect("its job");
+        let id = job["id"].as_str().expect("an id");
+        assert_eq!(line(&text, "Message-ID"), format!("<{id}@platform.example>"));
+        assert_eq!(line(&text, "X-Platform-Delivery-Id"), id);
+        assert_eq!(line(&text, "Auto-Submitted"), "auto-generated");
+        assert_eq!(line(&text, "To"), to);
+        assert!(line(&text, "From").contains("<no-reply@example.com>"));
+        assert_eq!(line(&text, "Content-Type"), "text/plain; charset=utf-8");
+        assert!(line(&text, "Subject").starts_with("=?utf-8?"), "{text}");
+        assert!(!line(&text, "Date").is_empty());
+        let other = if to == "bob@example.com" { "team@" } else { "bob@" };
+        assert!(!text.to_lowercase().contains(other), "recipients never see each other");
+        assert_eq!(mail.from, "no-reply@example.com");
+    }
+    assert_eq!(counted(&module, "email", "success").await, 2);
+}
+
+#[tokio::test]
+async fn a_temporary_refusal_is_tried_again_with_the_same_message_id_and_date() {
+    let (module, server) = start_plain().await;
+    let team = channel(&module, "team", "email", Some("team@example.com")).await;
+    server.answer(Step::Recipient, 451, "later");
+    publish(&module, &team, "s", "b").await;
+    attempted(&module, 1).await;
+    server.behave(Step::Recipient);
+    // Taken, and the answer is lost: the mail comes a second time.
+    server.answer(Step::Mail, 451, "lost");
+    dispatch(&module).await;
+    attempted(&module, 2).await;
+    server.behave(Step::Mail);
+    dispatch(&module).await;
+    let done = settled(&module).await;
+    assert_eq!((&done[0]["state"], &done[0]["attempts"]), (&json!("done"), &json!(3)));
+    let [mail] = server.mails().try_into().expect("one mail was taken");
+    let id = done[0]["id"].as_str().expect("an id");
+    assert_eq!(line(&text(&mail), "Message-ID"), format!("<{id}@platform.example>"));
+    let outcomes: Vec<Value> =
+        attempts(&module).await.iter().map(|row| json!([row["outcome"], row["status"]])).collect();
+    assert_eq!(outcomes, [json!(["retry", 451]), json!(["retry", 451]), json!(["success", 250])]);
+}
+
+#[tokio::test]
+async fn a_lasting_refusal_is_dead_at_once_and_a_lost_connection_is_not() {
+    let (module, server) = start_plain().await;
+    let team = channel(&module, "team", "email", Some("team@example.com")).await;
+    server.answer(Step::Recipient, 550, "no such user");
+    publish(&module, &team, "s", "b").await;
+    let dead = settled(&module).await;
+    assert_eq!(
+        (&dead[0]["state"], &dead[0]["attempts"], &dead[0]["status"]),
+        (&json!("dead"), &json!(1), &json!(550))
+    );
+    server.behave(Step::Recipient);
+    server.close(Step::Data);
+    publish(&module, &team, "s", "b").await;
+    let jobs =
+        crate::support::until(&module, |jobs| jobs[1]["attempts"] == 1 && jobs[1]["leased"] == false).await;
+    assert_eq!((&jobs[1]["state"], &jobs[1]["class"]), (&json!("pending"), &json!("smtp_connection")));
+    server.behave(Step::Data);
+    dispatch(&module).await;
+    assert_eq!(settled(&module).await[1]["state"], "done");
+}
+
+#[tokio::test]
+async fn a_connection_carries_several_mails() {
+    let (module, server) = start_plain().await;
+    let team = channel(&module, "team", "email", Some("team@example.com")).await;
+    for number in 0..6 {
+        publish(&module, &team, &format!("Mail {number}"), "b").await;
+        settled(&module).await;
+    }
+    let hellos = server.commands().iter().filter(|command| command.starts_with("EHLO")).count();
+    assert_eq!((server.mails().len(), hellos), (6, 1), "{:?}", server.commands());
+}
+
+#[tokio::test]
+async fn tls_is_verified_and_a_login_goes_over_it_alone() {
+    let authority = TestAuthority::new();
+    let server = SmtpReceiver::start_tls(authority.server(&["127.0.0.1"])).await;
+    server.require_login("me@example.com", "pass/word");
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let ca = folder.join(format!("ca-{}.pem", server.address().port()));
+    tokio::fs::write(&ca, authority.pem()).await.expect("a file");
+    let url = format!("smtp://me%40example.com:pass%2Fword@{}", server.address());
+    let module = start(url.clone(), Some(ca.display().to_string())).await;
+    let team = channel(&module, "team", "email", Some("team@example.com")).await;
+    publish(&module, &team, "s", "b").await;
+    assert_eq!(settled(&module).await[0]["state"], "done");
+    let mail = server.mails().pop().expect("a mail");
+    assert!(mail.tls, "STARTTLS came first");
+    assert_eq!(mail.login, Some(("me@example.com".to_owned(), "pass/word".to_owned())));
+
+    let stranger = start(url, None).await;
+    let team = channel(&stranger, "team", "email", Some("team@example.com")).await;
+    publish(&stranger, &team, "s", "b").await;
+    attempted(&stranger, 1).await;
+    assert_eq!(server.mails().len(), 1, "an authority that is not trusted gets no mail");
+
+    let plain = SmtpReceiver::start().await;
+    let strict = start(format!("smtp://{}", plain.address()), None).await;
+    let team = channel(&strict, "team", "email", Some("team@example.com")).await;
+    publish(&strict, &team, "s", "b").await;
+    attempted(&strict, 1).await;
+    assert!(plain.mails().is_empty(), "without STARTTLS nothing is sent");
+}
+
+#[tokio::test]
+async fn a_login_that_is_refused_waits_for_the_operator() {
+    let authority = TestAuthority::new();
+    let server = SmtpReceiver::start_tls(authority.server(&["127.0.0.1"])).await;
+    server.require_login("me", "right");
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let ca = folder.join(format!("ca-{}.pem", server.address().port()));
+    tokio::fs::write(&ca, authority.pem()).await.expect("a file");
+    let url = format!("smtp://me:wrong@{}", server.address());
+    let module = start(url, Some(ca.display().to_string())).await;
+    let team = channel(&module, "team", "email", Some("team@example.com")).await;
+    publish(&module, &team, "s", "b").await;
+    let found = attempted(&module, 1).await;
+    assert_eq!(
+        (&found[0]["state"], &found[0]["class"]),
+        (&json!("pending"), &json!("smtp_login")),
+        "{found:?}"
+    );
+}
+
+#[tokio::test]
+async fn without_a_mail_server_mail_waits() {
+    let module = crate::start().await;
+    let team = channel(&module, "team", "email", Some("team@example.com")).await;
+    publish(&module, &team, "s", "b").await;
+    let found = attempted(&module, 1).await;
+    assert_eq!((&found[0]["state"], &found[0]["class"]), (&json!("pending"), &json!("smtp_not_configured")));
+    assert_eq!(jobs(&module).await.len(), 1);
+}

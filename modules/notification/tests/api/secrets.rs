@@ -1,0 +1,133 @@
+//! Signing secrets: who sees them, how they are kept, and their rotation.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use contract::Clock;
+use notification::{KEY, OPENAPI};
+use ring::hmac;
+use serde_json::{Value, json};
+use testkit::{ModuleApi, Recorded, Reply, Stub};
+
+use crate::support::{LOCAL, actions, channel, header, message, reason, received, settled, webhook};
+use crate::{serve_by, start};
+
+/// What the Standard Webhooks specification asks of a receiver: the signature of one of these secrets is among those sent.
+fn verifies(request: &Recorded, secret: &str) -> bool {
+    let bytes = STANDARD.decode(secret.strip_prefix("whsec_").expect("a secret")).expect("base64");
+    let (id, timestamp) = (header(request, "webhook-id"), header(request, "webhook-timestamp"));
+    let signed = [id.as_bytes(), b".", timestamp.as_bytes(), b".", &request.raw].concat();
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &bytes);
+    let sent = header(request, "webhook-signature").split(' ');
+    let mut tags = sent.filter_map(|one| STANDARD.decode(one.strip_prefix("v1,")?).ok());
+    tags.any(|tag| hmac::verify(&key, &signed, &tag).is_ok())
+}
+
+fn secret_of(reply: &Reply) -> String {
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    reply.data()["secret"].as_str().expect("a secret").to_owned()
+}
+
+#[tokio::test]
+async fn a_secret_is_sealed_in_the_database_and_in_no_other_answer() {
+    let module = start().await;
+    let hook = channel(&module, "hook", "webhook", Some("https://hooks.example.com/")).await;
+    let reply = module.ask("GET", &format!("/channels/{hook}/signing-secret"), None).await;
+    let secret = secret_of(&reply);
+    assert_eq!(reply.data()["previousSecretExpiresAt"], Value::Null);
+    let bytes = STANDARD.decode(secret.strip_prefix("whsec_").expect("the form")).expect("base64");
+    assert_eq!(bytes.len(), 32);
+    let kept = format!("{:?}", module.contents().await);
+    let hex = format!("{:032x}", u128::from_be_bytes(bytes[..16].try_into().expect("16 of 32 bytes")));
+    assert!(!kept.contains(&secret[6..20]) && !kept.contains(&hex[..16]), "neither as text nor as bytes");
+    let sealed =
+        module.database.rows("SELECT to_jsonb(sealed) FROM notification.channel_secrets".to_owned()).await;
+    assert_eq!(sealed, [json!(true)]);
+    for tail in ["/channels".to_owned(), format!("/channels/{hook}"), format!("/channels/{hook}/health")] {
+        assert!(!module.ask("GET", &tail, None).await.text.contains("whsec_"), "{tail}");
+    }
+    assert_eq!(actions(&module).await, ["channel.created", "secret.read"]);
+    assert!(!format!("{:?}", module.audit().await).contains(&secret[6..20]));
+}
+
+#[tokio::test]
+async fn only_webhooks_have_one_and_a_rotation_waits_for_the_end_of_the_last() {
+    let module = start().await;
+    let mail = channel(&module, "mail", "email", None).await;
+    let hook = channel(&module, "hook", "webhook", Some("https://hooks.example.com/")).await;
+    for (method, tail) in [("GET", "signing-secret"), ("POST", "signing-secret/rotate")] {
+        let refused = module.ask(method, &format!("/channels/{mail}/{tail}"), None).await;
+        assert_eq!((refused.status, reason(&refused)), (422, "NOT_A_WEBHOOK"), "{method}");
+        let unknown = format!("/channels/{}/{tail}", module.company);
+        assert_eq!(module.ask(method, &unknown, None).await.status, 404, "{method}");
+    }
+    let rotate = format!("/channels/{hook}/signing-secret/rotate");
+    assert_eq!(module.ask("POST", &rotate, None).await.status, 200);
+    let again = module.ask("POST", &rotate, None).await;
+    assert_eq!((again.status, again.code()), (409, "ROTATION_IN_PROGRESS"));
+}
+
+/// A module whose clock the test moves.
+async fn start_by(clock: &Clock) -> (ModuleApi, Stub) {
+    let clock = clock.clone();
+    let module = ModuleApi::start(KEY, OPENAPI, move |settings, listener, stop| {
+        let settings = LOCAL.iter().fold(settings, |all, (name, value)| all.with(*name, *value));
+        serve_by(clock, settings, listener, stop)
+    });
+    (module.await, Stub::start().await)
+}
+
+#[tokio::test]
+async fn both_secrets_sign_for_a_day_after_a_rotation_and_then_the_new_one_alone() {
+    let clock = Clock::standing_at(Clock::system().unix_seconds());
+    let (module, receiver) = start_by(&clock).await;
+    receiver.answer("POST", "/hook", 200, Value::Null);
+    let hook = webhook(&module, "hook", &receiver, "/hook").await;
+    let ask = async |method: &str, tail: &str| {
+        let path = module.path(module.company, &format!("/channels/{hook}/signing-secret{tail}"));
+        let call = if method == "GET" { module.api.get(path) } else { module.api.post(path) };
+        let token = module.issuer.token("alice-subject").expires_in(3 * 86_400).sign();
+        call.bearer(&token).send().await
+    };
+    let deliver = async |count: usize| {
+        let token = module.issuer.token("alice-subject").expires_in(3 * 86_400).sign();
+        let call = module.api.post(module.path(module.company, "/messages")).bearer(&token);
+        let body = json!({ "channelId": hook, "subjectLine": "s", "body": "b" });
+        assert_eq!(call.json(body).send().await.status, 201);
+        received(&receiver, count).await.pop().expect("a request")
+    };
+    let old = secret_of(&ask("GET", "").await);
+    let before = deliver(1).await;
+    assert!(verifies(&before, &old));
+    assert_eq!(header(&before, "webhook-timestamp"), clock.unix_seconds().to_string());
+    let rotated = ask("POST", "/rotate").await;
+    let new = secret_of(&rotated);
+    assert_ne!(old, new);
+    assert!(rotated.data()["previousSecretExpiresAt"].is_string());
+    assert_eq!(secret_of(&ask("GET", "").await), new);
+    clock.advance(Duration::from_secs(86_399));
+    let during = deliver(2).await;
+    assert!(verifies(&during, &old) && verifies(&during, &new), "both, to the last second");
+    clock.advance(Duration::from_secs(1));
+    let after = deliver(3).await;
+    assert!(!verifies(&after, &old) && verifies(&after, &new), "a day later the new one alone");
+    assert_eq!(ask("GET", "").await.data()["previousSecretExpiresAt"], Value::Null);
+    assert_eq!(ask("POST", "/rotate").await.status, 200, "the next rotation may begin");
+}
+
+#[tokio::test]
+async fn neither_secret_nor_target_is_in_a_row_of_the_audit_or_the_log_of_deliveries() {
+    let (module, receiver) = crate::support::start_with_receiver().await;
+    receiver.answer("POST", "/token-of-the-path", 404, json!("a secret of the receiver's"));
+    let hook = webhook(&module, "hook", &receiver, "/token-of-the-path").await;
+    message(&module, &hook).await;
+    settled(&module).await;
+    let told = format!("{:?}", module.audit().await);
+    let log = module.ask("GET", "/deliveries", None).await.text;
+    let attempts = format!("{:?}", crate::support::attempts(&module).await);
+    for text in [&told, &log, &attempts] {
+        assert!(!text.contains("token-of-the-path") && !text.contains("a secret of"), "{text}");
+    }
+    assert!(told.contains("delivery.dead"), "control");
+}

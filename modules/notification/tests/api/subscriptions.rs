@@ -1,0 +1,69 @@
+//! A member's own subscription.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::start;
+use crate::support::{actions, be_member, channel, reason};
+
+#[tokio::test]
+async fn a_subscription_is_set_changed_and_ended_and_repeating_changes_nothing() {
+    let module = start().await;
+    let member = be_member(&module);
+    let id = channel(&module, "news", "in_app", None).await;
+    let tail = format!("/channels/{id}/subscription");
+    let set = async |email: Value| {
+        let reply = module.ask("PUT", &tail, Some(json!({ "email": email }))).await;
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        reply.data().clone()
+    };
+    let first = set(json!("alice@example.com")).await;
+    assert_eq!(
+        (&first["companyId"], &first["channelId"], &first["memberId"], &first["email"]),
+        (&json!(module.company), &json!(id), &json!(member), &json!("alice@example.com"))
+    );
+    assert_eq!(set(json!("alice@example.com")).await, first, "the same again changes nothing");
+    assert_eq!(set(json!("Alice@example.com")).await["email"], "Alice@example.com");
+    assert_eq!(set(Value::Null).await["email"], Value::Null);
+    set(Value::Null).await;
+    let set = ["subscription.set"; 3];
+    assert_eq!(actions(&module).await, [&["channel.created"], set.as_slice()].concat());
+    assert!(!format!("{:?}", module.audit().await).contains("alice@"), "an address is never audited");
+}
+
+#[tokio::test]
+async fn what_a_subscription_may_not_be() {
+    let module = start().await;
+    let id = channel(&module, "news", "email", None).await;
+    let hook = channel(&module, "hook", "webhook", Some("https://hooks.example.com/")).await;
+    let ask = async |channel: &str, body: Value| {
+        module.ask("PUT", &format!("/channels/{channel}/subscription"), Some(body)).await
+    };
+    let good = json!({ "email": "a@example.com" });
+    module.answer_context(
+        200,
+        json!({ "data": { "isMember": false, "isActive": false, "memberId": null,
+        "displayName": null, "email": null, "positionIds": [], "groupIds": [] } }),
+    );
+    let outsider = ask(&id, good.clone()).await;
+    assert_eq!((outsider.status, reason(&outsider)), (403, "COMPANY_MEMBERSHIP_REQUIRED"));
+    be_member(&module);
+    let refused = ask(&hook, good.clone()).await;
+    assert_eq!((refused.status, reason(&refused)), (422, "SUBSCRIPTION_NOT_SUPPORTED"));
+    assert_eq!(ask(&Uuid::now_v7().to_string(), good.clone()).await.status, 404);
+    for (body, wrong) in [
+        (json!({}), "email required"),
+        (json!({ "email": 7 }), "email type"),
+        (json!({ "email": "" }), "email length"),
+        (json!({ "email": "nobody" }), "email email"),
+        (json!({ "email": "a@example.com\r\nBcc: b@example.com" }), "email control"),
+        (json!({ "email": format!("{}@example.com", "a".repeat(243)) }), "email length"),
+    ] {
+        assert_eq!(ask(&id, body.clone()).await.wrong_fields(), [wrong], "{body}");
+    }
+    assert_eq!(ask(&id, good).await.status, 200, "control");
+    let longest =
+        format!("{}@{}.{}.{}.example", "a".repeat(64), "b".repeat(63), "c".repeat(63), "d".repeat(53));
+    assert_eq!(longest.len(), 254);
+    assert_eq!(ask(&id, json!({ "email": longest })).await.status, 200, "at the limit");
+}

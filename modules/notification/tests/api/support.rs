@@ -1,0 +1,159 @@
+//! What the tests of more than one resource need.
+
+use std::time::{Duration, Instant};
+
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+use testkit::{ModuleApi, Recorded, Reply, Stub};
+use uuid::Uuid;
+
+use crate::start_with;
+
+/// Webhooks may lead to this machine; three attempts that follow each other at once.
+pub(crate) const LOCAL: &[(&str, &str)] = &[
+    ("PLATFORM_NOTIFICATION_WEBHOOK_ALLOW_HTTP", "true"),
+    ("PLATFORM_NOTIFICATION_WEBHOOK_ALLOW_CIDRS", "127.0.0.0/8,::1/128"),
+    ("PLATFORM_NOTIFICATION_RETRY_SECONDS", "0,0,0"),
+];
+
+/// No delivery of a test takes this long.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The module and a receiver of webhooks on this machine.
+pub(crate) async fn start_with_receiver() -> (ModuleApi, Stub) {
+    (start_with(LOCAL).await, Stub::start().await)
+}
+
+/// `details.reason` of a refusal.
+pub(crate) fn reason(reply: &Reply) -> &str {
+    reply.body["error"]["details"]["reason"].as_str().unwrap_or_default()
+}
+
+/// The id in an answer.
+pub(crate) fn id(reply: &Reply) -> String {
+    assert!((200..300).contains(&reply.status), "{}", reply.text);
+    reply.data()["id"].as_str().expect("an id").to_owned()
+}
+
+/// A new channel's id.
+pub(crate) async fn channel(module: &ModuleApi, key: &str, kind: &str, target: Option<&str>) -> String {
+    let body = json!({ "key": key, "label": "Label", "kind": kind, "target": target });
+    id(&module.ask("POST", "/channels", Some(body)).await)
+}
+
+/// A webhook to a path of the receiver.
+pub(crate) async fn webhook(module: &ModuleApi, key: &str, receiver: &Stub, path: &str) -> String {
+    channel(module, key, "webhook", Some(&format!("{}{path}", receiver.url()))).await
+}
+
+/// A new message's id.
+pub(crate) async fn message(module: &ModuleApi, channel: &str) -> String {
+    id(&module.ask("POST", "/messages", Some(text_of(channel))).await)
+}
+
+/// The body of a message.
+pub(crate) fn text_of(channel: &str) -> Value {
+    json!({ "channelId": channel, "subjectLine": "Release 1.4", "body": "It is out." })
+}
+
+/// Tries what waits for another attempt now: no test waits for a ladder's step.
+pub(crate) async fn dispatch(module: &ModuleApi) -> (i64, i64) {
+    let reply = module.ask("POST", "/dispatch", None).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    let number = |name: &str| reply.data()[name].as_i64().expect("a number");
+    (number("sent"), number("skipped"))
+}
+
+/// Every job, oldest first: `{id, state, attempts, status, class, kind, target, wait}`; `wait` are the seconds until it is due.
+pub(crate) async fn jobs(module: &ModuleApi) -> Vec<Value> {
+    let columns = "'id', id, 'state', state, 'attempts', attempt_count, 'status', last_status, 'class', error_class, \
+                   'kind', kind, 'target', target, 'channel', channel_id, 'leased', lease_token IS NOT NULL, \
+                   'wait', extract(epoch FROM next_attempt_at - now())::float8";
+    module
+        .database
+        .rows(format!(
+            "SELECT jsonb_build_object({columns}) FROM notification.delivery_jobs ORDER BY created_at, id"
+        ))
+        .await
+}
+
+/// Every attempt: `{job, no, outcome, status, class}`.
+pub(crate) async fn attempts(module: &ModuleApi) -> Vec<Value> {
+    let columns =
+        "'job', job_id, 'no', attempt_no, 'outcome', outcome, 'status', status_code, 'class', error_class";
+    let sql = format!(
+        "SELECT jsonb_build_object({columns}) FROM notification.delivery_attempts ORDER BY job_id, attempt_no"
+    );
+    module.database.rows(sql).await
+}
+
+/// Waits until this holds of the jobs.
+pub(crate) async fn until(module: &ModuleApi, holds: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+    let (start, mut turn) = (Instant::now(), tokio::time::interval(Duration::from_millis(20)));
+    loop {
+        turn.tick().await;
+        let found = jobs(module).await;
+        if holds(&found) {
+            return found;
+        }
+        assert!(start.elapsed() < PATIENCE, "{found:#?}");
+    }
+}
+
+/// Waits until no job is pending.
+pub(crate) async fn settled(module: &ModuleApi) -> Vec<Value> {
+    until(module, |jobs| jobs.iter().all(|job| job["state"] != "pending")).await
+}
+
+/// Waits until no job is being worked on and each has had so many attempts.
+pub(crate) async fn attempted(module: &ModuleApi, attempts: i64) -> Vec<Value> {
+    until(module, |jobs| jobs.iter().all(|job| job["attempts"] == attempts && job["leased"] == false)).await
+}
+
+/// Waits until the receiver got so many requests.
+pub(crate) async fn received(receiver: &Stub, count: usize) -> Vec<Recorded> {
+    let (start, mut turn) = (Instant::now(), tokio::time::interval(Duration::from_millis(20)));
+    loop {
+        turn.tick().await;
+        let found = receiver.requests();
+        if found.len() >= count {
+            return found;
+        }
+        assert!(start.elapsed() < PATIENCE, "{} of {count} requests", found.len());
+    }
+}
+
+/// An answer without a body.
+pub(crate) fn status(code: u16) -> Response<bytes::Bytes> {
+    let mut response = Response::new(bytes::Bytes::new());
+    *response.status_mut() = StatusCode::from_u16(code).expect("a status");
+    response
+}
+
+/// A header of a request.
+pub(crate) fn header<'a>(request: &'a Recorded, name: &str) -> &'a str {
+    request.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// The counter of attempts, as the metrics tell it.
+pub(crate) async fn counted(module: &ModuleApi, kind: &str, outcome: &str) -> u64 {
+    let text = module.api.get("/metrics").send().await.text;
+    let name = format!(
+        "platform_delivery_attempts_total{{kind=\"{kind}\",outcome=\"{outcome}\",service=\"notification\"}} "
+    );
+    let value = text.lines().find_map(|line| line.strip_prefix(name.as_str()));
+    value.and_then(|value| value.parse().ok()).expect("the series is there")
+}
+
+/// The actions of the audit rows.
+pub(crate) async fn actions(module: &ModuleApi) -> Vec<String> {
+    let rows = module.audit().await;
+    rows.iter().map(|row| row["action"].as_str().expect("a word").to_owned()).collect()
+}
+
+/// The caller is a member from now on.
+pub(crate) fn be_member(module: &ModuleApi) -> Uuid {
+    let member = Uuid::now_v7();
+    module.member(member, &[], &[]);
+    member
+}
