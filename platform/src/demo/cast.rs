@@ -147,5 +147,12 @@ pub(super) const WEEKS: [Week; 3] = [
     Week { login: "dave", hours: &[("OWN", [1.0, 0.0, 0.0, 0.0, 24.0])], ending: Ending::Rejected },
 ];
 
+/// Key and label of the channel that everybody reads.
+pub(super) const NEWS: (&str, &str) = ("news", "News");
+
+/// Subject and text of the message in it; the subject is what a second run recognises.
+pub(super) const WELCOME: (&str, &str) =
+    ("Welcome to Northwind", "Weeks are submitted on Fridays. Whoever finds something odd tells the office.");
+
 /// Why the rejected one was.
 pub(super) const REJECTION: &str = "24 hours on Friday? Please look again.";

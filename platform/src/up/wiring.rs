@@ -27,6 +27,9 @@ const ADMIN_CLIENT: &str = "platform-admin";
 /// The file of the keys that seal secrets in the database; with a new key before the old ones in it, they are rotated.
 const SEALING_KEYS: &str = "sealing-keys";
 
+/// Networks that webhooks may lead to although they are not public.
+const WEBHOOK_NETWORKS: &str = "PLATFORM_NOTIFICATION_WEBHOOK_ALLOW_CIDRS";
+
 /// Everything that a run needs beside listeners and the database.
 pub(crate) struct Plan {
     /// The settings that all servers share.
@@ -183,6 +186,10 @@ fn shared(
     shared.default_to("PLATFORM_INSTALLED_MODULES", config.modules.join(","));
     shared.default_to(operator::TOKEN.name, secret(OPERATOR)?);
     shared.default_to(sealed::KEYS.name, secret(SEALING_KEYS)?);
+    if config.domain.split(':').next() == Some("localhost") {
+        // On a developer's machine webhooks may lead to it; the platform's own ports stay closed there, too.
+        shared.default_to(WEBHOOK_NETWORKS, "127.0.0.0/8,::1/128");
+    }
     provider(shared, config, urls, secret)
 }
 

@@ -32,6 +32,8 @@ async fn the_demo_makes_a_company_once() {
         ("org.group_members", 10),
         ("timesheet.projects", 4),
         ("timesheet.submissions", 3),
+        ("notification.channels", 1),
+        ("notification.messages", 1),
     ] {
         assert_eq!(rows.get(table).map(|(count, _)| *count), Some(count), "{table} of {rows:?}");
     }
@@ -75,9 +77,9 @@ fn database(platform: &Platform) -> PgPool {
 /// Count and content of every table of org and timesheet, of the tuples, and of their audit trails.
 async fn everything(pool: &PgPool) -> BTreeMap<String, (i64, String)> {
     let tables: Vec<String> = sqlx::query_scalar(
-        "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname IN ('org', 'timesheet') \
+        "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname IN ('org', 'timesheet', 'notification') \
          OR (schemaname, tablename) IN (('authz', 'tuple'), ('audit', 'org__events'), ('audit', 'timesheet__events'), \
-                                        ('audit', 'authz__events'))",
+                                        ('audit', 'notification__events'), ('audit', 'authz__events'))",
     )
     .fetch_all(pool)
     .await
