@@ -42,6 +42,14 @@ impl OwnCluster {
         }
     }
 
+    /// Stops the server as a crash would: nothing is written any more, and every connection breaks off.
+    pub async fn crash(&mut self) {
+        if let Some(mut server) = self.server.take() {
+            server.stop_at_once();
+            server.ended().await;
+        }
+    }
+
     /// Starts the server on the files as they are, on its port.
     ///
     /// # Panics

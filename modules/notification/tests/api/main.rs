@@ -8,6 +8,7 @@
 
 mod channels;
 mod contract_files;
+mod crash;
 mod deliveries;
 mod delivery;
 mod events;
