@@ -4,6 +4,7 @@
 
 pub mod contract_files;
 pub mod gates;
+pub mod limits;
 pub mod probes;
 pub mod suite;
 pub mod tuples;

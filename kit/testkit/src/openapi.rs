@@ -74,11 +74,7 @@ impl OpenApi {
     #[must_use]
     pub fn parameters(&self, operation: &str) -> Vec<String> {
         let named = self.described(operation).get("parameters").and_then(Value::as_array);
-        let resolved = named.into_iter().flatten().map(|parameter| {
-            let reference = parameter.get("$ref").and_then(Value::as_str);
-            let pointer = reference.and_then(|reference| reference.strip_prefix('#'));
-            pointer.and_then(|pointer| self.0.pointer(pointer)).unwrap_or(parameter)
-        });
+        let resolved = named.into_iter().flatten().map(|parameter| self.resolved(parameter));
         resolved.map(|parameter| text_of(parameter, "name").to_owned()).collect()
     }
 
@@ -101,6 +97,20 @@ impl OpenApi {
             response.pointer("/content/application~1json/examples").and_then(Value::as_object)
         });
         examples.flatten().filter_map(|(_, example)| example.pointer("/value/error")).collect()
+    }
+
+    /// Whether a schema of the document takes a value, formats included.
+    #[must_use]
+    pub fn accepts(&self, schema: &Value, value: &Value) -> bool {
+        self.validate(schema, value).is_ok()
+    }
+
+    /// The schema itself, where it is a reference into the document.
+    #[must_use]
+    pub fn resolved<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        let reference = schema.get("$ref").and_then(Value::as_str);
+        let pointer = reference.and_then(|reference| reference.strip_prefix('#'));
+        pointer.and_then(|pointer| self.0.pointer(pointer)).unwrap_or(schema)
     }
 
     fn operation(&self, method: &str, path: &str) -> Result<&Value> {

@@ -30,7 +30,7 @@ macro_rules! module_api {
     };
 }
 
-/// The tests of what stands before every operation, and of the probes. `samples` gives a
+/// The tests of what stands before every operation, of the limits of request bodies, and of the probes. `samples` gives a
 /// [`Sample`](crate::module::gates::Sample) of each operation, `prepare` takes the running module and scripts what an
 /// allowed operation asks other services, `list` is the path of an operation that lists.
 #[macro_export]
@@ -52,6 +52,12 @@ macro_rules! module_gates {
             let module = $crate::module::suite::prepared(super::start_without_database().await, $prepare);
             $crate::module::gates::check_without_database(&module, &operations()).await;
             $crate::module::probes::check_without_database(&module).await;
+        }
+
+        #[tokio::test]
+        async fn request_bodies_hold_the_documents_limits_at_and_one_past() {
+            let module = $crate::module::suite::prepared(super::start().await, $prepare);
+            $crate::module::limits::check(&module, &operations()).await;
         }
 
         #[tokio::test]

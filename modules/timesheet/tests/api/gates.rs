@@ -22,7 +22,7 @@ fn know_both(module: &ModuleApi) {
 fn samples() -> Vec<Sample> {
     let project = json!({ "code": "WEB", "name": "Web shop" });
     let one = |name: &str| format!("/submissions/{}/{name}", Uuid::now_v7());
-    let entry = json!({ "projectId": Uuid::now_v7(), "entryDate": monday(0), "realHours": 1 });
+    let entry = || json!({ "projectId": Uuid::now_v7(), "entryDate": monday(0), "realHours": 1 });
     vec![
         Sample::of("getSettings", "/settings"),
         Sample::of("updateSettings", "/settings").with(json!({ "allowedFutureWeeks": 9 })),
@@ -33,7 +33,7 @@ fn samples() -> Vec<Sample> {
         Sample::of("assignMemberApprover", "/member-approvers")
             .with(json!({ "memberId": MEMBER, "approverMemberId": OTHER })),
         Sample::of("listWeekEntries", format!("/time-entries?weekStart={}", monday(0))),
-        Sample::of("upsertTimeEntry", "/time-entries").with(entry),
+        Sample::of("upsertTimeEntry", "/time-entries").with(entry()),
         Sample::of("listSubmissions", "/submissions"),
         Sample::of("submitWeek", "/submissions").with(json!({ "weekStart": monday(0) })),
         Sample::of("approveSubmission", one("approve")),
@@ -42,7 +42,8 @@ fn samples() -> Vec<Sample> {
         Sample::of("listSubmissionEntries", one("entries")),
         Sample::of("approveSubmissions", "/submissions/approve-batch")
             .with(json!({ "submissionIds": [Uuid::now_v7()] })),
-        Sample::of("saveWeek", "/time-entries/week").with(json!({ "weekStart": monday(0), "entries": [] })),
+        Sample::of("saveWeek", "/time-entries/week")
+            .with(json!({ "weekStart": monday(0), "entries": [entry()] })),
         Sample::of("getWeekOverview", format!("/weeks/{}/overview", monday(0))),
         Sample::of("reportHours", format!("/reports/hours?from={0}&to={0}", monday(0))),
     ]
