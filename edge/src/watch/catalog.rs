@@ -215,7 +215,7 @@ impl Lines {
         }
         let outgoing = &mut Outgoing { request, upload: Upload::empty(), upgrade: false };
         let response = upstreams
-            .send(Arc::clone(registry), Asker::Edge, outgoing)
+            .send(Arc::clone(registry), Asker::Edge, outgoing, Instant::now())
             .await
             .map_err(StreamEnd::Unreachable)?;
         match response.status() {

@@ -142,7 +142,7 @@ async fn forward(
     let is_whole = client.has_subject() || upload.is_taken_in();
     let asker = if is_whole { Asker::Client(client) } else { Asker::Upload(client) };
     let sent = Instant::now();
-    let answered = edge.upstreams.send(outbound.place, asker, &mut outbound.outgoing).await;
+    let answered = edge.upstreams.send(outbound.place, asker, &mut outbound.outgoing, sent).await;
     let at = Instant::now();
     let Outbound { to, method, body_limit, then, .. } = *outbound;
     if let (Some(span), Err(failure)) = (&asking, &answered) {

@@ -42,11 +42,7 @@ struct Shared {
 
 impl Shelf {
     /// A connection that is open and unused, if there is one.
-    pub(crate) fn take(&self, longest_idle: Duration) -> Option<Box<Link>> {
-        self.take_at(longest_idle, Instant::now())
-    }
-
-    fn take_at(&self, longest_idle: Duration, now: Instant) -> Option<Box<Link>> {
+    pub(crate) fn take(&self, longest_idle: Duration, now: Instant) -> Option<Box<Link>> {
         let mut idle = lock(&self.idle);
         while let Some(rested) = idle.iter().rposition(|idle| idle.since <= now) {
             let Idle { mut link, since } = idle.remove(rested);
@@ -125,7 +121,7 @@ mod tests {
         let address = listener.local_addr().expect("an address");
         let (dialled, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
         let mut link = Box::new(Link::new(Socket::plain(dialled.expect("a connection")), 0));
-        link.begin(&Request::new(()), Upload::empty());
+        link.begin(&Request::new(()), Upload::empty(), Instant::now());
         let (mut upstream, _) = accepted.expect("a connection");
         upstream.write_all(answer.as_bytes()).await.expect("sent");
         let budgets = Budgets {
@@ -157,9 +153,9 @@ mod tests {
             let before = Instant::now();
             shelf.put_back(link);
             let after = Instant::now();
-            let early = shelf.take_at(LONG, if rests { before + REST - MOMENT } else { after });
+            let early = shelf.take(LONG, if rests { before + REST - MOMENT } else { after });
             assert_eq!(early.is_none(), rests, "{method} {answer}");
-            let late = shelf.take_at(LONG, after + REST);
+            let late = shelf.take(LONG, after + REST);
             assert_eq!(late.is_some(), rests, "{method} {answer}");
         }
     }

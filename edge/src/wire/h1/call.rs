@@ -124,7 +124,7 @@ impl Link {
     }
 
     /// Begins an exchange: the head is written, the body is taken.
-    pub(crate) fn begin(&mut self, request: &Request<()>, upload: Upload) {
+    pub(crate) fn begin(&mut self, request: &Request<()>, upload: Upload, now: Instant) {
         let length = upload.size_hint().exact();
         let empty = upload.is_end_stream();
         self.output.put_request_line(request.method(), request.uri());
@@ -142,7 +142,6 @@ impl Link {
             }
         }
         self.output.put(b"\r\n");
-        let now = Instant::now();
         self.progress = if empty { Progress::Sent(now) } else { Progress::Sending(now) };
         self.upload = upload;
         self.socket.set_under_way(true);
@@ -455,7 +454,8 @@ mod tests {
         let (dialled, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
         let mut link = Link::new(Socket::plain(dialled.expect("a connection")), 0);
         let client: Arc<dyn Client> = Arc::<Listener>::clone(client);
-        link.begin(&Request::new(()), Upload::client(RequestBody::http1(client, true), None));
+        let upload = Upload::client(RequestBody::http1(client, true), None);
+        link.begin(&Request::new(()), upload, Instant::now());
         let (mut upstream, _) = accepted.expect("a connection");
         let hint = "HTTP/1.1 103 Early Hints\r\n\r\n";
         let answers = format!("{hint}{hint}HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
