@@ -93,6 +93,8 @@ impl Client {
                 if !request.headers().contains_key("host") {
                     request.headers_mut().insert("host", "localhost:8443".parse().expect("a host"));
                 }
+                // The task of the connection may still be at the end of the answer before.
+                sender.ready().await?;
                 sender.send_request(request).await
             }
             Sender::H2(sender) => {
