@@ -1,7 +1,9 @@
-//! Developer tasks, run as `cargo xtask TASK`: `arch` (who may import whom), `tidy` (sizes and headers),
-//! `readme` (its table of variables), `sqlx-prepare` (query data for offline builds). Each prints every problem it finds and fails when there is one.
+//! Developer tasks, run as `cargo xtask TASK`: `arch` (who may import whom), `openapi` (components that modules share),
+//! `readme` (its table of variables), `sqlx-prepare` (query data for offline builds), `tidy` (sizes and headers). Each
+//! prints every problem it finds and fails when there is one.
 
 mod arch;
+mod openapi;
 mod readme;
 mod sqlx_prepare;
 mod tidy;
@@ -37,9 +39,10 @@ fn run(task: &str) -> anyhow::Result<Vec<String>> {
     match task {
         "arch" => arch::check(&root()?),
         "tidy" => tidy::check(&root()?),
+        "openapi" => openapi::renew(&root()?),
         "readme" => readme::renew(&root()?),
         "sqlx-prepare" => sqlx_prepare::run(&root()?),
-        _ => bail!("usage: cargo xtask arch | readme | sqlx-prepare | tidy"),
+        _ => bail!("usage: cargo xtask arch | openapi | readme | sqlx-prepare | tidy"),
     }
 }
 

@@ -12,6 +12,11 @@ use crate::manifest::strict::{self, Findings};
 /// Name of the file.
 pub const FILE: &str = "openapi.json";
 
+/// Components that are the same in every module's document: security scheme, parameters of lists and companies, the
+/// error envelope and the refusals of every operation. A document holds those that it uses; `cargo xtask openapi` writes
+/// them there.
+pub const SHARED: &str = include_str!("openapi/shared.json");
+
 /// Members of a path item that are operations.
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 /// Operations that need no module.

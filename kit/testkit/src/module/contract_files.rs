@@ -11,7 +11,8 @@ use service::{Bundle, Feature, Operation};
 use crate::OpenApi;
 
 /// Runs all checks: the manifest names what the program serves; the document describes the operations of the table and no
-/// others, each with its decision (`x-authz`) and its `Idempotency-Key`; the fragment declares the decisions that are
+/// others, each with its decision (`x-authz`) and its `Idempotency-Key`, and has the components that all modules share as
+/// they are written in [`contract::openapi::SHARED`]; the fragment declares the decisions that are
 /// asked and no others; the license is the one that the manifest names; migrations are numbered without gaps.
 ///
 /// `second` are decisions that are asked beside the operations' own, `later` the keys of features that no operation asks
@@ -22,6 +23,7 @@ use crate::OpenApi;
 pub fn check(bundle: &Bundle, port: u16, table: &[Operation], second: &[Feature], later: &[&str]) {
     check_manifest(bundle, port);
     check_document(bundle, table);
+    check_shared_components(bundle);
     check_features(bundle, &own(table), second, later);
     let versions: Vec<i64> = bundle.migrations.iter().map(|migration| migration.version).collect();
     assert!(versions.iter().copied().eq((1..).take(versions.len())), "not numbered from 1: {versions:?}");
@@ -49,6 +51,24 @@ fn check_document(bundle: &Bundle, table: &[Operation]) {
     expected.sort();
     documented.sort();
     assert_eq!(documented, expected, "openapi.json beside the table of operations");
+}
+
+#[expect(clippy::expect_used, reason = "the test whose document cannot be read has failed")]
+fn check_shared_components(bundle: &Bundle) {
+    let document: Value = serde_json::from_str(bundle.openapi).expect("JSON");
+    let shared: Value = serde_json::from_str(contract::openapi::SHARED).expect("JSON");
+    let sections = shared.get("components").and_then(Value::as_object).expect("the shared components");
+    let of = |section: &str, name: &str| document.get("components")?.get(section)?.get(name);
+    let mut held = 0;
+    for (section, components) in sections {
+        for (name, component) in components.as_object().into_iter().flatten() {
+            if let Some(own) = of(section, name) {
+                assert_eq!(own, component, "{section}/{name}: `cargo xtask openapi` renews it");
+                held += 1;
+            }
+        }
+    }
+    assert!(held > 0, "the document has none of the components that all modules share");
 }
 
 fn told(operation: &Operation) -> String {
