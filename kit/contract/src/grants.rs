@@ -92,6 +92,12 @@ impl Tuple {
         Self::held(object, ANCHOR, (ANCHOR, company_module_id(company, module_key), ""))
     }
 
+    /// Leads to another object of the same module, for a relation that a `tupleToUserset` follows.
+    #[must_use]
+    pub fn object(object: ObjectRef, relation: &str, to: ObjectRef) -> Self {
+        Self::held(object, relation, (&to.kind, to.id, ""))
+    }
+
     fn held(object: ObjectRef, relation: &str, subject: (&str, String, &str)) -> Self {
         Self {
             object_type: object.kind,
@@ -130,6 +136,7 @@ mod tests {
                 format!("crm_deal:1#viewer@position:{position}#holder"),
             ),
             (Tuple::group(deal(), "viewer", group), format!("crm_deal:1#viewer@group:{group}#member")),
+            (Tuple::object(deal(), "parent", deal()), "crm_deal:1#parent@crm_deal:1".to_owned()),
             (
                 Tuple::anchor(deal(), company, "crm"),
                 format!("crm_deal:1#company_module@company_module:{company}/crm"),

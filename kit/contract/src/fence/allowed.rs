@@ -131,6 +131,7 @@ pub(super) const FUNCTIONS: &[&str] = &[
     "row_number",
     "rpad",
     "rtrim",
+    "setweight",
     "sha224",
     "sha256",
     "sha384",
