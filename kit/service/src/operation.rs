@@ -48,8 +48,13 @@ pub struct Operation {
     pub id: &'static str,
     /// The decision that is asked before the operation does anything.
     pub feature: Feature,
+    /// The decision that is asked when [`Self::feature`]'s is no.
+    pub otherwise: Option<Feature>,
     /// The decision that some words of the query ask instead.
     pub view: Option<View>,
+    /// Whether the object is looked up before the decision, which an unknown one does not ask: what is asked depends on the
+    /// object's row.
+    pub of_existing: bool,
     /// Largest body, in bytes.
     pub body_limit: usize,
     /// Whether a repetition under the same `Idempotency-Key` gets the first answer again.
@@ -69,7 +74,17 @@ pub struct View {
 
 impl Operation {
     const fn new(method: Verb, path: &'static str, id: &'static str, feature: Feature) -> Self {
-        Self { method, path, id, feature, view: None, body_limit: MODULE_BODY_LIMIT, idempotent: false }
+        Self {
+            method,
+            path,
+            id,
+            feature,
+            otherwise: None,
+            view: None,
+            of_existing: false,
+            body_limit: MODULE_BODY_LIMIT,
+            idempotent: false,
+        }
     }
 
     /// `GET path`.
@@ -94,6 +109,18 @@ impl Operation {
     #[must_use]
     pub const fn delete(path: &'static str, id: &'static str, feature: Feature) -> Self {
         Self::new(Verb::Delete, path, id, feature)
+    }
+
+    /// With a second decision, for a caller whom the first denies.
+    #[must_use]
+    pub const fn or_else(self, feature: Feature) -> Self {
+        Self { otherwise: Some(feature), ..self }
+    }
+
+    /// About an object that is looked up before the decision.
+    #[must_use]
+    pub const fn of_existing(self) -> Self {
+        Self { of_existing: true, ..self }
     }
 
     /// These words of the query parameter ask another decision.

@@ -237,6 +237,17 @@ impl Permits {
         self.ask(call.about(company)).await
     }
 
+    /// Asks for the permit of a feature of the module in a call of an operation whose own feature is about one object, where
+    /// a module's rule opens that object to every member.
+    ///
+    /// # Errors
+    /// As [`Permit`] is refused.
+    pub async fn ask_module(&self, call: &CompanyCall, feature: &Feature) -> Result<Permit, ApiError> {
+        let object = ObjectRef::company_module(call.company, self.module);
+        let decision = self.decide(call, feature, object, Asked::ToRefuse).await?;
+        if decision.allowed { Ok(Permit(call.clone())) } else { Err(denied(&decision, feature)) }
+    }
+
     /// Asks for the permit of one object, whose type the feature names.
     ///
     /// # Errors
@@ -268,6 +279,20 @@ impl Permits {
         let object = ObjectRef { kind: feature.object.to_owned(), id: id.to_string() };
         let decision = self.decide(call, feature, object.clone(), Asked::ToNarrow).await?;
         Ok(decision.allowed.then(|| ObjectPermit { call: call.clone(), object }))
+    }
+
+    /// As [`Self::ask_module`] where another decision follows a no: authz writes down no denial.
+    ///
+    /// # Errors
+    /// 503 when authz cannot answer.
+    pub async fn probe_module(
+        &self,
+        call: &CompanyCall,
+        feature: &Feature,
+    ) -> Result<Option<Permit>, ApiError> {
+        let object = ObjectRef::company_module(call.company, self.module);
+        let decision = self.decide(call, feature, object, Asked::ToNarrow).await?;
+        Ok(decision.allowed.then(|| Permit(call.clone())))
     }
 
     /// Asks a second decision of an operation that has its permit already: a no narrows the answer (a field that is

@@ -23,6 +23,8 @@ const CONTEXT_BUDGET: Duration = Duration::from_secs(1);
 pub struct MemberContext {
     /// The member row linked to the caller.
     pub member: MemberId,
+    /// The member's name, for people.
+    pub display_name: Option<String>,
     /// Positions the member holds now.
     pub positions: Vec<PositionId>,
     /// Groups the member is in now.
@@ -202,6 +204,8 @@ struct Answer {
     is_member: bool,
     is_active: bool,
     member_id: Option<MemberId>,
+    #[serde(default)]
+    display_name: Option<String>,
     position_ids: Vec<PositionId>,
     group_ids: Vec<GroupId>,
 }
@@ -302,7 +306,8 @@ impl OrgClient {
         let found: Answer = self.ask(Call::new(Method::GET, path), &call.correlation).await?;
         Ok(match found.member_id {
             Some(member) if found.is_member && found.is_active => {
-                Ok(MemberContext { member, positions: found.position_ids, groups: found.group_ids })
+                let Answer { display_name, position_ids, group_ids, .. } = found;
+                Ok(MemberContext { member, display_name, positions: position_ids, groups: group_ids })
             }
             Some(_) if found.is_member => Err(Reason::CompanyAccessBlocked),
             _ => Err(Reason::CompanyMembershipRequired),

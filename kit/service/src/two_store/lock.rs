@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use contract::grants::Op;
+use contract::grants::{Op, Tuple};
 use contract::id::CompanyId;
 use sqlx::pool::PoolConnection;
 use sqlx::{AssertSqlSafe, PgConnection, Postgres, Transaction};
@@ -26,12 +26,16 @@ pub(super) enum RowState {
     Pending { attempts: i32 },
     Active,
     Revoking { attempts: i32 },
+    Exchanging { attempts: i32 },
 }
 
 impl RowState {
     /// Whether authz was never asked since the row came to this state: its refusal then says that nothing was changed.
     pub(super) const fn is_untried(self) -> bool {
-        matches!(self, Self::Pending { attempts: 0 } | Self::Revoking { attempts: 0 })
+        matches!(
+            self,
+            Self::Pending { attempts: 0 } | Self::Revoking { attempts: 0 } | Self::Exchanging { attempts: 0 }
+        )
     }
 }
 
@@ -84,18 +88,17 @@ impl Locked {
         Ok(row.zip(state))
     }
 
-    /// Asks authz to change the row's tuples.
-    pub(super) async fn ask<R: TupleRow>(
+    /// Asks authz to change tuples of the row.
+    pub(super) async fn ask(
         &mut self,
         authz: &AuthzClient,
         call: &CompanyCall,
         op: Op,
-        row: &R,
+        tuples: &[Tuple],
     ) -> Result<Changed, GrantRefused> {
-        let tuples = row.tuples();
         let started = Instant::now();
         self.on_its_way = Some(started);
-        let answer = authz.change(call, op, &tuples).await;
+        let answer = authz.change(call, op, tuples).await;
         // A call that failed before its time was answered or cut off, and authz gives up what is cut off.
         let in_doubt =
             matches!(answer, Err(GrantRefused::Unanswered(_))) && started.elapsed() >= GRANTS_BUDGET;
@@ -189,16 +192,18 @@ pub(super) async fn state<R: TupleRow>(
     match state {
         state if state == R::STATES.pending => Ok(Some(RowState::Pending { attempts })),
         state if state == R::STATES.revoking => Ok(Some(RowState::Revoking { attempts })),
+        state if state == R::STATES.exchanging => Ok(Some(RowState::Exchanging { attempts })),
         // A module may have more words for rows that agree with their tuples, as `trashed`.
         _ => Ok(Some(RowState::Active)),
     }
 }
 
-/// `active` to `revoking`; false when the row was not `active`.
-pub(super) async fn start_revoking<R: TupleRow>(
+/// `active` to the state `to`, which is `revoking` or `exchanging`; false when the row was not `active`.
+pub(super) async fn leave_active<R: TupleRow>(
     tx: &mut AuditedTx,
     company: CompanyId,
     id: Uuid,
+    to: &'static str,
 ) -> Result<bool, ApiError> {
     let sql = format!(
         "UPDATE {} SET state = $3, attempts = 0, attempted_at = now() \
@@ -208,7 +213,7 @@ pub(super) async fn start_revoking<R: TupleRow>(
     let moved = sqlx::query(text(sql))
         .bind(company.as_uuid())
         .bind(id)
-        .bind(R::STATES.revoking)
+        .bind(to)
         .bind(R::STATES.active)
         .execute(tx.conn())
         .await?;

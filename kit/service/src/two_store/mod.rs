@@ -5,6 +5,7 @@
 //! ```text
 //! insert -> pending  -> authz grants  -> active, audit row     (settled)
 //! active -> revoking -> authz revokes -> deleted, audit row    (gone)
+//! active -> exchanging -> authz grants and revokes -> active, audit row    (settled, for other tuples)
 //! ```
 //!
 //! - **One at a time.** From reading the state to settling it an operation holds the row's advisory lock, on the connection
@@ -26,7 +27,9 @@
 //! ```
 //!
 //! `pending` rows are nobody's yet: lists leave them out. `revoking` ones are listed, because their tuples still stand.
+//! `exchanging` ([`Exchange`]) is a state of tables whose rows come to stand for other tuples: a share whose role changes.
 
+mod exchange;
 mod lock;
 mod sweep;
 
@@ -58,11 +61,13 @@ pub struct States {
     pub active: &'static str,
     /// The row is going, its tuples may be gone.
     pub revoking: &'static str,
+    /// The row is coming to stand for other tuples; a table without [`Exchange`] never holds it.
+    pub exchanging: &'static str,
 }
 
 impl States {
     /// Of bindings and shares.
-    pub const USUAL: Self = Self { pending: "pending", active: "active", revoking: "revoking" };
+    pub const USUAL: Self = Self { pending: "pending", active: "active", revoking: "revoking", exchanging: "exchanging" };
 }
 
 /// A module's row that stands for tuples. The driver moves the state and deletes the row; what else changes with it, such
@@ -84,8 +89,19 @@ pub trait TupleRow: Sized + Send + Sync {
         id: Uuid,
     ) -> impl Future<Output = Result<Option<Self>, ApiError>> + Send;
 
-    /// The tuples that it stands for, the same ones for as long as it lives.
+    /// The tuples that it stands for: the same ones for as long as it lives, but for an [`Exchange`].
     fn tuples(&self) -> Vec<Tuple>;
+
+    /// The tuples that its removal takes: at least [`Self::tuples`]. More where an exchange that a crash broke off may have
+    /// left others standing.
+    fn removed_tuples(&self) -> Vec<Tuple> {
+        self.tuples()
+    }
+
+    /// What an `exchanging` row comes to stand for.
+    fn next(&self) -> Option<Next> {
+        None
+    }
 
     /// What its making answers.
     fn shown(&self) -> Self::Shown;
@@ -113,6 +129,42 @@ pub trait TupleRow: Sized + Send + Sync {
     fn not_revoked(&self, _tx: &mut AuditedTx) -> impl Future<Output = Result<(), ApiError>> + Send {
         async { Ok(()) }
     }
+
+    /// [`Self::next`] stands and the row is `active` again: writes that the row stands for it; gives the audit row.
+    fn exchanged(&self, _tx: &mut AuditedTx) -> impl Future<Output = Result<AuditEvent, ApiError>> + Send {
+        async { Err(ApiError::internal("this row stands for the same tuples as long as it lives")) }
+    }
+
+    /// The tuples that it stood for still stand and the row is `active` again; takes back what [`Exchange::begin`] wrote.
+    fn not_exchanged(&self, _tx: &mut AuditedTx) -> impl Future<Output = Result<(), ApiError>> + Send {
+        async { Ok(()) }
+    }
+}
+
+/// What an `exchanging` row comes to stand for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Next {
+    /// The tuples.
+    pub tuples: Vec<Tuple>,
+    /// They give at least what the old ones gave, so they are granted before those are revoked: nobody loses access in
+    /// between. Otherwise the old ones go first, so that nobody ever has both.
+    pub gains: bool,
+}
+
+/// A change of the tuples that an `active` row stands for.
+pub trait Exchange: Sync {
+    /// Whose.
+    type Row: TupleRow;
+
+    /// Writes what the row comes to stand for ([`TupleRow::next`]), or refuses; `false` when it stands for that already.
+    fn begin(
+        &self,
+        row: &Self::Row,
+        tx: &mut AuditedTx,
+    ) -> impl Future<Output = Result<bool, ApiError>> + Send;
+
+    /// Whether the row is on its way to just this.
+    fn is_under_way(&self, row: &Self::Row) -> bool;
 }
 
 /// A row that an operation is to make.
@@ -236,7 +288,7 @@ impl TwoStore {
     ) -> Result<Granted<R>, ApiError> {
         let mut locked = Locked::take::<R>(&self.core, call.company, id).await?;
         let (row, state) = match locked.read::<R>().await? {
-            Some((row, RowState::Active)) => return Ok(Granted::Before(row)),
+            Some((row, RowState::Active | RowState::Exchanging { .. })) => return Ok(Granted::Before(row)),
             Some((_, RowState::Revoking { .. })) => {
                 return Err(ApiError::conflict("it is being removed"));
             }
@@ -244,7 +296,7 @@ impl TwoStore {
             None => return Ok(Granted::Gone),
         };
         locked.count_attempt::<R>().await?;
-        let asked = locked.ask::<R>(&self.authz, call, Op::Grant, &row).await;
+        let asked = locked.ask(&self.authz, call, Op::Grant, &row.tuples()).await;
         let mut tx = match asked {
             Ok(_) => locked.begin(&self.core, call).await?,
             Err(GrantRefused::Refused(why)) if state.is_untried() => {
@@ -291,7 +343,7 @@ impl TwoStore {
     async fn begin_removal<R: TupleRow>(&self, call: &CompanyCall, id: Uuid) -> Result<(), ApiError> {
         let mut tx = self.core.begin(&call.caller.subject, &call.correlation).await?;
         let row = R::find(tx.conn(), call.company, id).await?.ok_or_else(not_found::<R>)?;
-        if lock::start_revoking::<R>(&mut tx, call.company, id).await? {
+        if lock::leave_active::<R>(&mut tx, call.company, id, R::STATES.revoking).await? {
             row.revoking(&mut tx).await?;
             return tx.commit_phase().await;
         }
@@ -300,6 +352,7 @@ impl TwoStore {
         match state {
             // It is resumed, or another request made it `active` again since and the next round takes it.
             Some(RowState::Revoking { .. } | RowState::Active) => Ok(()),
+            Some(RowState::Exchanging { .. }) => Err(changes()),
             Some(RowState::Pending { .. }) | None => Err(not_found::<R>()),
         }
     }
@@ -309,11 +362,11 @@ impl TwoStore {
         let mut locked = Locked::take::<R>(&self.core, call.company, id).await?;
         let (row, state) = match locked.read::<R>().await? {
             Some((row, state @ RowState::Revoking { .. })) => (row, state),
-            Some((_, RowState::Active)) => return Ok(None),
+            Some((_, RowState::Active | RowState::Exchanging { .. })) => return Ok(None),
             Some((_, RowState::Pending { .. })) | None => return Err(not_found::<R>()),
         };
         locked.count_attempt::<R>().await?;
-        let asked = locked.ask::<R>(&self.authz, call, Op::Revoke, &row).await;
+        let asked = locked.ask(&self.authz, call, Op::Revoke, &row.removed_tuples()).await;
         let mut tx = match asked {
             Ok(_) => locked.begin(&self.core, call).await?,
             Err(GrantRefused::Refused(why)) if state.is_untried() => {
@@ -330,6 +383,11 @@ impl TwoStore {
         tx.commit(&event).await?;
         Ok(Some(row))
     }
+}
+
+/// 409: the same change again settles it.
+fn changes() -> ApiError {
+    ApiError::conflict("a change of it is under way")
 }
 
 fn not_found<R: TupleRow>() -> ApiError {

@@ -6,12 +6,14 @@
 //! | `pending` | `active`, with its audit row | deleted |
 //! | `pending`, authz never asked | | deleted, without asking |
 //! | `revoking` | `active` again | deleted, with its audit row |
+//! | `exchanging` | the new ones, and of the old ones none or those that the new ones cover: `active` for the new ones; only the old ones: `active` as it was | deleted, with its audit row |
 //!
 //! Where only some of a row's tuples stand somebody else changed them; the row is left to its request's repetition.
 
 use std::time::Duration;
 
 use contract::CorrelationId;
+use contract::grants::Tuple;
 use contract::id::CompanyId;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
@@ -43,8 +45,17 @@ pub struct Swept {
 
 enum Verdict {
     Keep,
+    Exchange,
     Remove,
     Leave,
+}
+
+/// How many of some tuples stand.
+#[derive(Clone, Copy)]
+enum Standing {
+    All,
+    Some,
+    None,
 }
 
 impl TwoStore {
@@ -59,7 +70,7 @@ impl TwoStore {
             let rows = self.stale::<R>(stale_after, after).await?;
             for (company, id) in &rows {
                 match self.settle::<R>(*company, *id).await {
-                    Ok(Verdict::Keep) => swept.kept += 1,
+                    Ok(Verdict::Keep | Verdict::Exchange) => swept.kept += 1,
                     Ok(Verdict::Remove) => swept.removed += 1,
                     Ok(Verdict::Leave) => swept.left += 1,
                     Err(outage @ ApiError::Unavailable { .. }) => return Err(outage),
@@ -84,11 +95,12 @@ impl TwoStore {
     ) -> Result<Vec<(CompanyId, Uuid)>, ApiError> {
         // As in `lock::text`. Not `IN ($1, $2)`: the words must be read as those of the table's partial index.
         let sql = format!(
-            "SELECT company_id, id FROM {} WHERE state IN ('{}', '{}') \
+            "SELECT company_id, id FROM {} WHERE state IN ('{}', '{}', '{}') \
                AND attempted_at <= now() - make_interval(secs => $1) AND id > $2 ORDER BY id LIMIT $3",
             R::TABLE,
             R::STATES.pending,
-            R::STATES.revoking
+            R::STATES.revoking,
+            R::STATES.exchanging
         );
         let found: Vec<(Uuid, Uuid)> = sqlx::query_as(AssertSqlSafe(sql))
             .bind(stale_after.as_secs_f64())
@@ -108,6 +120,7 @@ impl TwoStore {
             RowState::Active => return Ok(Verdict::Leave),
             RowState::Pending { .. } => R::STATES.pending,
             RowState::Revoking { .. } => R::STATES.revoking,
+            RowState::Exchanging { .. } => R::STATES.exchanging,
         };
         let verdict = self.verdict(&row, state).await?;
         if matches!(verdict, Verdict::Leave) {
@@ -115,22 +128,32 @@ impl TwoStore {
             return Ok(verdict);
         }
         let mut tx = locked.begin_as(&self.core, ACTOR).await?;
-        match (&verdict, from == R::STATES.pending) {
-            (Verdict::Keep, true) => {
+        match (&verdict, state) {
+            (Verdict::Exchange, _) => {
+                lock::activate::<R>(&mut tx, company, id, from).await?;
+                let event = row.exchanged(&mut tx).await?;
+                tx.commit(&event).await?;
+            }
+            (Verdict::Keep, RowState::Pending { .. }) => {
                 lock::activate::<R>(&mut tx, company, id, from).await?;
                 let event = row.granted(&mut tx).await?;
                 tx.commit(&event).await?;
             }
-            (Verdict::Keep, false) => {
+            (Verdict::Keep, RowState::Exchanging { .. }) => {
+                lock::activate::<R>(&mut tx, company, id, from).await?;
+                row.not_exchanged(&mut tx).await?;
+                tx.commit_phase().await?;
+            }
+            (Verdict::Keep, _) => {
                 lock::activate::<R>(&mut tx, company, id, from).await?;
                 row.not_revoked(&mut tx).await?;
                 tx.commit_phase().await?;
             }
-            (_, true) => {
+            (_, RowState::Pending { .. }) => {
                 lock::delete::<R>(&mut tx, company, id, from).await?;
                 finish_refused(tx, &row).await?;
             }
-            (_, false) => {
+            (_, _) => {
                 lock::delete::<R>(&mut tx, company, id, from).await?;
                 let event = row.revoked(&mut tx).await?;
                 tx.commit(&event).await?;
@@ -144,11 +167,33 @@ impl TwoStore {
         if matches!(state, RowState::Pending { attempts: 0 }) {
             return Ok(Verdict::Remove);
         }
-        let standing = self.authz.standing(&row.tuples(), &CorrelationId::generate()).await?;
+        let standing = self.stand(row.tuples()).await?;
+        let next = match state {
+            RowState::Exchanging { .. } => row.next(),
+            RowState::Pending { .. } | RowState::Active | RowState::Revoking { .. } => None,
+        };
+        let Some(next) = next else {
+            return Ok(match standing {
+                Standing::All => Verdict::Keep,
+                Standing::None => Verdict::Remove,
+                Standing::Some => Verdict::Leave,
+            });
+        };
+        Ok(match (standing, self.stand(next.tuples).await?) {
+            (Standing::None, Standing::All) => Verdict::Exchange,
+            (Standing::All, Standing::All) if next.gains => Verdict::Exchange,
+            (Standing::All, Standing::None) => Verdict::Keep,
+            (Standing::None, Standing::None) => Verdict::Remove,
+            _ => Verdict::Leave,
+        })
+    }
+
+    async fn stand(&self, tuples: Vec<Tuple>) -> Result<Standing, ApiError> {
+        let standing = self.authz.standing(&tuples, &CorrelationId::generate()).await?;
         Ok(match (standing.iter().all(|stands| *stands), standing.iter().any(|stands| *stands)) {
-            (true, _) => Verdict::Keep,
-            (_, false) => Verdict::Remove,
-            (false, true) => Verdict::Leave,
+            (true, _) => Standing::All,
+            (_, false) => Standing::None,
+            (false, true) => Standing::Some,
         })
     }
 }

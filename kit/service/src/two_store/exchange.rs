@@ -1,0 +1,127 @@
+//! Rows that come to stand for other tuples while they live. As everywhere, one operation at a time works on the row, the
+//! same request resumes it after a crash, and a refusal of a first attempt undoes it.
+
+use contract::grants::{Op, Tuple};
+use uuid::Uuid;
+
+use super::lock::{self, Locked, RowState};
+use super::{Exchange, Next, ROUNDS, TupleRow, TwoStore, changes, not_found};
+use crate::clients::grants::GrantRefused;
+use crate::contention::retried;
+use crate::{ApiError, CompanyCall};
+
+/// Where the first phase of an exchange ended.
+enum Begun<R> {
+    UnderWay,
+    /// The row stands for it already.
+    Done(R),
+}
+
+impl TwoStore {
+    /// Makes an `active` row stand for other tuples, and gives it as it is then.
+    ///
+    /// # Errors
+    /// 404 for a row that is not there or `pending`; 409 `CONFLICT` while it is being removed or changed otherwise; as
+    /// [`Exchange::begin`]; 403 and 422 as authz refused; 503 when authz gives no answer: then the same request resumes.
+    pub async fn exchange<E: Exchange>(
+        &self,
+        call: &CompanyCall,
+        id: Uuid,
+        change: &E,
+    ) -> Result<E::Row, ApiError> {
+        for _ in 0..ROUNDS {
+            if let Begun::Done(row) = self.begin_exchange(call, id, change).await? {
+                return Ok(row);
+            }
+            if let Some(row) = retried(|| self.swap::<E::Row>(call, id)).await? {
+                return Ok(row);
+            }
+        }
+        Err(ApiError::unavailable("postgres"))
+    }
+
+    /// `active` becomes `exchanging`, once; a row that is on its way to the same is resumed.
+    async fn begin_exchange<E: Exchange>(
+        &self,
+        call: &CompanyCall,
+        id: Uuid,
+        change: &E,
+    ) -> Result<Begun<E::Row>, ApiError> {
+        let mut tx = self.core.begin(&call.caller.subject, &call.correlation).await?;
+        let moved =
+            lock::leave_active::<E::Row>(&mut tx, call.company, id, E::Row::STATES.exchanging).await?;
+        let row = E::Row::find(tx.conn(), call.company, id).await?.ok_or_else(not_found::<E::Row>)?;
+        if moved {
+            if change.begin(&row, &mut tx).await? {
+                tx.commit_phase().await?;
+                return Ok(Begun::UnderWay);
+            }
+            tx.unchanged().await?;
+            return Ok(Begun::Done(row));
+        }
+        let state = lock::state::<E::Row>(tx.conn(), call.company, id).await?;
+        tx.unchanged().await?;
+        match state {
+            Some(RowState::Exchanging { .. }) if change.is_under_way(&row) => Ok(Begun::UnderWay),
+            Some(RowState::Exchanging { .. } | RowState::Revoking { .. }) => Err(changes()),
+            // Another request settled it since; the next round takes it.
+            Some(RowState::Active) => Ok(Begun::UnderWay),
+            Some(RowState::Pending { .. }) | None => Err(not_found::<E::Row>()),
+        }
+    }
+
+    /// The tuples, then the row. `None`: another request settled it.
+    async fn swap<R: TupleRow>(&self, call: &CompanyCall, id: Uuid) -> Result<Option<R>, ApiError> {
+        let mut locked = Locked::take::<R>(&self.core, call.company, id).await?;
+        let (row, state) = match locked.read::<R>().await? {
+            Some((row, state @ RowState::Exchanging { .. })) => (row, state),
+            Some((_, RowState::Active)) => return Ok(None),
+            Some((_, RowState::Revoking { .. })) => return Err(changes()),
+            Some((_, RowState::Pending { .. })) | None => return Err(not_found::<R>()),
+        };
+        let next = row.next().ok_or_else(|| ApiError::internal("an exchange for nothing"))?;
+        locked.count_attempt::<R>().await?;
+        let [(first, one), (second, other)] = steps(&row, next);
+        match ask(&mut locked, self, call, first, &one).await {
+            Ok(()) => {}
+            Err(GrantRefused::Refused(why)) if state.is_untried() => {
+                let mut tx = locked.begin(&self.core, call).await?;
+                lock::activate::<R>(&mut tx, call.company, id, R::STATES.exchanging).await?;
+                row.not_exchanged(&mut tx).await?;
+                tx.commit_phase().await?;
+                return Err(why);
+            }
+            Err(refused) => return Err(refused.into()),
+        }
+        ask(&mut locked, self, call, second, &other).await?;
+        let mut tx = locked.begin(&self.core, call).await?;
+        lock::activate::<R>(&mut tx, call.company, id, R::STATES.exchanging).await?;
+        let event = row.exchanged(&mut tx).await?;
+        let settled = R::find(tx.conn(), call.company, id).await?.ok_or_else(not_found::<R>)?;
+        tx.commit(&event).await?;
+        Ok(Some(settled))
+    }
+}
+
+async fn ask(
+    locked: &mut Locked,
+    store: &TwoStore,
+    call: &CompanyCall,
+    op: Op,
+    tuples: &[Tuple],
+) -> Result<(), GrantRefused> {
+    if tuples.is_empty() {
+        return Ok(());
+    }
+    locked.ask(&store.authz, call, op, tuples).await.map(drop)
+}
+
+/// What is asked of authz, in order.
+fn steps<R: TupleRow>(row: &R, next: Next) -> [(Op, Vec<Tuple>); 2] {
+    let old = row.removed_tuples().into_iter().filter(|tuple| !next.tuples.contains(tuple)).collect();
+    if next.gains {
+        [(Op::Grant, next.tuples), (Op::Revoke, old)]
+    } else {
+        [(Op::Revoke, old), (Op::Grant, next.tuples)]
+    }
+}
