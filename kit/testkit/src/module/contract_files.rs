@@ -24,7 +24,9 @@ pub fn check(bundle: &Bundle, port: u16, table: &[Operation], second: &[Feature]
     check_manifest(bundle, port);
     check_document(bundle, table);
     check_shared_components(bundle);
-    check_features(bundle, &own(table), second, later);
+    let otherwise = table.iter().filter_map(|operation| operation.otherwise);
+    let second: Vec<Feature> = otherwise.chain(second.iter().copied()).collect();
+    check_features(bundle, &own(table), &second, later);
     let versions: Vec<i64> = bundle.migrations.iter().map(|migration| migration.version).collect();
     assert!(versions.iter().copied().eq((1..).take(versions.len())), "not numbered from 1: {versions:?}");
 }
@@ -93,6 +95,9 @@ pub fn authz(operation: &Operation) -> Value {
             "operator": feature.operator })
     };
     let mut authz = decision(&operation.feature);
+    if let (Some(otherwise), Some(members)) = (&operation.otherwise, authz.as_object_mut()) {
+        members.insert("else".to_owned(), decision(otherwise));
+    }
     if let (Some(view), Some(members)) = (&operation.view, authz.as_object_mut()) {
         let mut instead = decision(&view.feature);
         if let Some(members) = instead.as_object_mut() {

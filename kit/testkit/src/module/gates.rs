@@ -29,6 +29,10 @@ pub struct Operation {
     pub relation: &'static str,
     /// Whether a platform operator passes.
     pub operator: bool,
+    /// The decision that is asked when that one is no.
+    pub otherwise: Option<service::Feature>,
+    /// Whether the object is looked up before the decision.
+    pub of_existing: bool,
     /// Largest body, in bytes.
     pub body_limit: usize,
 }
@@ -56,17 +60,31 @@ impl Object {
 }
 
 impl Operation {
-    /// The body of its decision, as it must be.
-    fn question(&self, module: &ModuleApi) -> Value {
-        let mut question = module.question(self.feature, self.relation, self.operator);
-        if let (Object::Own(kind, id), Some(members)) = (&self.object, question.as_object_mut()) {
-            members.insert("object".to_owned(), json!({ "type": kind, "id": id }));
-        }
-        question
+    /// The bodies of its decisions, as they must be when each is no.
+    fn questions(&self, module: &ModuleApi) -> Vec<Value> {
+        let first = about(&self.object, module.question(self.feature, self.relation, self.operator));
+        let Some(second) = self.otherwise else { return vec![first] };
+        let probe = about(&self.object, module.probe(self.feature, self.relation, self.operator));
+        let second = module.question(second.key, second.relation, second.operator);
+        vec![probe, about(&self.object, second)]
+    }
+
+    /// Feature and relation of the decision by whose no a call is refused.
+    fn refused_by(&self) -> (&'static str, &'static str) {
+        self.otherwise.map_or((self.feature, self.relation), |second| (second.key, second.relation))
     }
 }
 
-/// A good call of one operation of a module's table.
+/// The question about this object.
+fn about(object: &Object, mut question: Value) -> Value {
+    if let (Object::Own(kind, id), Some(members)) = (object, question.as_object_mut()) {
+        members.insert("object".to_owned(), json!({ "type": kind, "id": id }));
+    }
+    question
+}
+
+/// A good call of one operation of a module's table. Of an operation that looks its object up before the decision it is about
+/// an object that is there.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// Its `operationId`.
@@ -111,6 +129,8 @@ pub fn operations(table: &[service::Operation], samples: &[Sample]) -> Vec<Opera
             object: Object::of(row, feature, tail),
             relation: feature.relation,
             operator: feature.operator,
+            otherwise: if feature == row.feature { row.otherwise } else { None },
+            of_existing: row.of_existing,
             body_limit: row.body_limit,
         };
         found.extend(samples.map(|sample| of(&sample.tail, row.feature)));
@@ -177,24 +197,23 @@ async fn with_a_malformed_company(module: &ModuleApi, operation: &Operation) {
     assert_eq!(module.questions().len(), asked, "without a company nothing is asked");
 }
 
-#[expect(clippy::panic, reason = "the test whose operation asked something else has failed")]
 async fn with_a_denial(module: &ModuleApi, operation: &Operation) {
     let seen = module.authz.requests().len();
     module.decide(|_| false);
     let reply = ask(module, operation).await;
     assert_eq!((reply.status, reply.code()), (403, "AUTHORIZATION_DENIED"));
-    let details =
-        json!({ "reason": "ENGINE_DENIED", "featureKey": operation.feature, "relation": operation.relation });
+    let (feature, relation) = operation.refused_by();
+    let details = json!({ "reason": "ENGINE_DENIED", "featureKey": feature, "relation": relation });
     assert_eq!(detail(&reply, ""), Some(&details));
     let questions = module.authz.requests().split_off(seen);
-    let [question] = questions.as_slice() else { panic!("one decision, not {questions:?}") };
-    assert_eq!(question.body, operation.question(module));
-    let sent = question.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
-    assert!(sent.is_some_and(|value| value.starts_with(b"Bearer ")), "the user's own bearer");
-    assert_eq!(
-        question.headers.get("x-correlation-id").map(HeaderValue::as_bytes),
-        Some(CORRELATION.as_bytes())
-    );
+    let bodies: Vec<Value> = questions.iter().map(|question| question.body.clone()).collect();
+    assert_eq!(bodies, operation.questions(module));
+    for question in questions {
+        let sent = question.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes);
+        assert!(sent.is_some_and(|value| value.starts_with(b"Bearer ")), "the user's own bearer");
+        let correlation = question.headers.get("x-correlation-id").map(HeaderValue::as_bytes);
+        assert_eq!(correlation, Some(CORRELATION.as_bytes()));
+    }
     module.decide(|_| true);
 }
 
@@ -254,22 +273,28 @@ async fn with_a_body_that_is_too_large(module: &ModuleApi, operation: &Operation
         "403 before 413: {}",
         operation.tail
     );
-    let expected = operation.question(module);
-    assert_eq!(module.questions().split_off(asked), [expected], "the denial leaves its row in authz");
+    let expected = operation.questions(module);
+    assert_eq!(module.questions().split_off(asked), expected, "the denial leaves its row in authz");
     module.decide(|_| true);
     let reply = send().await;
     assert_eq!((reply.status, reply.code()), (413, "PAYLOAD_TOO_LARGE"), "{}", operation.tail);
     assert_eq!(detail(&reply, "/limit"), Some(&json!(operation.body_limit)));
 }
 
-/// A call that is denied is refused before the database is asked, and one that is allowed says that it cannot be.
+/// A call that is denied is refused before the database is asked, and one that is allowed says that it cannot be; so does
+/// a call about an object that is looked up first, whatever the decision would be.
 ///
 /// # Panics
 /// An operation does not refuse as it must.
 pub async fn check_without_database(module: &ModuleApi, operations: &[Operation]) {
     module.decide(|_| false);
-    for reply in join_all(operations.iter().map(|operation| ask(module, operation))).await {
-        assert_eq!((reply.status, reply.code()), (403, "AUTHORIZATION_DENIED"), "the decision comes first");
+    let replies = join_all(operations.iter().map(|operation| ask(module, operation))).await;
+    for (operation, reply) in operations.iter().zip(replies) {
+        if operation.of_existing {
+            refused_for(&reply, "postgres", &format!("nothing is looked up for {}", operation.tail));
+        } else {
+            assert_eq!((reply.status, reply.code()), (403, "AUTHORIZATION_DENIED"), "the decision comes first");
+        }
     }
     module.decide(|_| true);
     let replies = join_all(operations.iter().map(|operation| ask(module, operation))).await;
