@@ -147,6 +147,54 @@ pub(super) const WEEKS: [Week; 3] = [
     Week { login: "dave", hours: &[("OWN", [1.0, 0.0, 0.0, 0.0, 24.0])], ending: Ending::Rejected },
 ];
 
+/// Name of a folder, the login of its owner, and the group that writes in it.
+pub(super) const HANDBOOK: (&str, &str, &str) = ("Web team handbook", "alice", "WEB");
+
+/// How a document is shared.
+pub(super) enum Sharing {
+    /// With a group, by its code, in a role.
+    Group(&'static str, &'static str),
+    /// With a member, by the code, in a role.
+    Member(&'static str, &'static str),
+    /// With the whole company, by this general access.
+    Company(&'static str),
+}
+
+/// A document; its title is what a second run recognises.
+pub(super) struct Document {
+    /// A login.
+    pub(super) owner: &'static str,
+    pub(super) title: &'static str,
+    pub(super) body: &'static str,
+    pub(super) in_handbook: bool,
+    pub(super) sharing: Sharing,
+}
+
+/// One of each kind of sharing.
+pub(super) const DOCUMENTS: [Document; 3] = [
+    Document {
+        owner: "alice",
+        title: "Launching a web shop",
+        body: "1. The customer signs the texts.\n2. Payment is tried with one cent.\n3. Not on a Friday.",
+        in_handbook: true,
+        sharing: Sharing::Group(LEADS, "commenter"),
+    },
+    Document {
+        owner: "bob",
+        title: "Meeting notes, harbour authority",
+        body: "They want the tide table on the first page.",
+        in_handbook: false,
+        sharing: Sharing::Member("N001", "editor"),
+    },
+    Document {
+        owner: "carol",
+        title: "Travel policy",
+        body: "Second class up to six hours, first class beyond. Receipts within six weeks.",
+        in_handbook: false,
+        sharing: Sharing::Company("company_view"),
+    },
+];
+
 /// Key and label of the channel that everybody reads.
 pub(super) const NEWS: (&str, &str) = ("news", "News");
 

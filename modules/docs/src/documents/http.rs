@@ -1,34 +1,228 @@
-//! Lists documents; a list never holds their text.
+//! Lists, creates, reads, changes and duplicates documents, and puts them into the trash and takes them out.
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
-use http::HeaderValue;
-use http::header::CACHE_CONTROL;
+use axum::response::Response;
+use contract::fields::{Fields, FromBody};
+use contract::page::Page;
+use http::HeaderMap;
+use serde_json::{Map, Value, json};
 use service::clients::org::MemberContext;
+use service::idempotency::{Key, Once};
 use service::query::both;
-use service::{ApiError, Data, Permit, Query};
+use service::refusal::conflict;
+use service::{ApiError, CompanyCall, Data, Permit, Query, RawBody, UnreadBody, changes};
 
-use super::rules::{Looker, MAX_SEARCH, View};
-use super::store::{self, Selection};
-use crate::App;
+use super::answer::{shown, uncached};
+use super::list::{self, Selection};
+use super::new::NewDocument;
+use super::rules::{
+    Content, CreateBody, Detail, Document, DuplicateBody, GeneralAccess, Looker, MAX_SEARCH, State as Stored,
+    StoredDocument, UpdateBody, View, trashed,
+};
+use super::store;
+use crate::admission::{self, Admitted};
+use crate::{App, folders, names};
 
-pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -> Result<Response, ApiError> {
+const FLAGS: &[(&str, bool)] = &[("true", true), ("false", false)];
+
+pub(crate) async fn list(
+    State(app): State<App>,
+    permit: Permit,
+    query: Query,
+) -> Result<Response, ApiError> {
     let words = both(query.word("view", View::WORDS, View::Mine), query.text("q", MAX_SEARCH));
-    let ((view, search), page) = both(words, query.page())?;
+    let filters = both(query.optional_id("folderId"), query.word("templates", FLAGS, false));
+    let (((view, search), (folder, templates)), page) = both(both(words, filters), query.page())?;
     let member = place(&app, &permit, view).await?;
     let looker = Looker { subject: &permit.subject, member: member.as_ref(), manages: view.is_managers() };
-    let found = store::list(&app.core.pool, &permit, &Selection { view, search, looker }, page).await?;
-    let mut response = Data(found).into_response();
-    // What is shared may be unshared the next moment: no answer is kept on the way.
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
+    let selection = Selection { view, search, folder, templates, looker };
+    let found = list::page(&app.core.pool, &permit, &selection, page).await?;
+    let names = names::of_members(&app, &permit, found.items.iter().map(|(one, _)| one.owner_member)).await;
+    let show = |(document, role): (StoredDocument, _)| {
+        let name = names.get(&document.owner_member).cloned();
+        document.shown(role, name)
+    };
+    let items: Vec<Document> = found.items.into_iter().map(show).collect();
+    Ok(uncached(Data(Page::new(page, items, i64::try_from(found.total).map_err(ApiError::internal)?))))
 }
 
 /// The caller's place in the company, where the view needs it: an owner is known by the subject alone.
 async fn place(app: &App, permit: &Permit, view: View) -> Result<Option<MemberContext>, ApiError> {
     match view {
         View::Mine | View::Trash => Ok(None),
-        View::Shared => app.org.member_context(permit).await.map(Some),
+        View::Shared | View::Visible => app.org.member_context(permit).await.map(Some),
         View::All | View::TrashAll => app.org.member_context_if_any(permit).await,
     }
 }
+
+pub(crate) async fn create(
+    State(app): State<App>,
+    permit: Permit,
+    headers: HeaderMap,
+    body: RawBody,
+) -> Result<Once<Detail>, ApiError> {
+    let key = Key::of(&headers)?;
+    let body: CreateBody = body.parse()?;
+    let member = names::place(&app, &permit).await?;
+    if let Some(folder) = body.folder {
+        folders::admission::check_editor(&app, &permit, folder).await?;
+    }
+    let canonical = body.canonical();
+    let attempt = key.map(|key| key.attempt(permit.company, permit.operation.id, &[], &canonical));
+    let new = NewDocument {
+        company: permit.company,
+        owner: permit.subject.clone(),
+        member: member.member,
+        label: member.display_name,
+        content: Content { title: body.title, body: body.body },
+        folder: body.folder,
+        is_template: body.is_template,
+    };
+    app.two_store().create(&permit, attempt.as_ref(), &new).await
+}
+
+pub(crate) async fn read(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
+    let admitted = admission::admit(&app, call).await?;
+    let (document, content) = store::find(&app.core.pool, &admitted).await?;
+    Ok(uncached(Data(shown(&app, &admitted, document).await?.with_body(content.body))))
+}
+
+pub(crate) async fn update(
+    State(app): State<App>,
+    call: CompanyCall,
+    body: UnreadBody,
+) -> Result<Data<Detail>, ApiError> {
+    let admitted = admission::admit(&app, call).await?;
+    let body: UpdateBody = body.read().await?.parse()?;
+    let mut tx = admitted.begin(&app.core).await?;
+    let (document, current) = store::lock(&mut tx, admitted.gist.id).await?;
+    let update = body.of(&document, &current)?;
+    if update.is_nothing() {
+        tx.unchanged().await?;
+        return Ok(Data(shown(&app, &admitted, document).await?.with_body(current.body)));
+    }
+    if let Some(content) = &update.content {
+        store::add_version(&mut tx, &document, content, None).await?;
+    }
+    if let Some(flag) = update.is_template {
+        store::set_template(&mut tx, document.id, flag).await?;
+    }
+    let told = update.told(&document, &current);
+    tx.commit("document.updated", document.audit_subject(), told).await?;
+    detail(&app, &admitted).await
+}
+
+/// The document as it is now, with its text.
+pub(crate) async fn detail(app: &App, admitted: &Admitted) -> Result<Data<Detail>, ApiError> {
+    let (document, content) = store::find(&app.core.pool, admitted).await?;
+    Ok(Data(shown(app, admitted, document).await?.with_body(content.body)))
+}
+
+/// The document as it is now, without its text.
+pub(crate) async fn summary(app: &App, admitted: &Admitted) -> Result<Data<Document>, ApiError> {
+    let (document, _) = store::find(&app.core.pool, admitted).await?;
+    Ok(Data(shown(app, admitted, document).await?))
+}
+
+pub(crate) async fn trash(State(app): State<App>, call: CompanyCall) -> Result<Data<Document>, ApiError> {
+    let admitted = admission::admit(&app, call).await?;
+    move_to(&app, &admitted, Stored::Trashed).await
+}
+
+pub(crate) async fn restore(State(app): State<App>, call: CompanyCall) -> Result<Data<Document>, ApiError> {
+    let admitted = admission::admit_trashed(&app, call).await?;
+    move_to(&app, &admitted, Stored::Active).await
+}
+
+async fn move_to(app: &App, admitted: &Admitted, to: Stored) -> Result<Data<Document>, ApiError> {
+    let mut tx = admitted.begin(&app.core).await?;
+    let (document, _) = store::lock(&mut tx, admitted.gist.id).await?;
+    let action = match (document.state, to) {
+        (Stored::Trashed, Stored::Trashed) => return Err(trashed()),
+        (_, Stored::Trashed) => "document.trashed",
+        (Stored::Trashed, _) => "document.restored",
+        _ => return Err(conflict("DOCUMENT_NOT_TRASHED", "the document is not in the trash", Value::Null)),
+    };
+    store::set_trashed(&mut tx, document.id, to == Stored::Trashed).await?;
+    tx.commit(action, document.audit_subject(), managed(admitted, Map::new())).await?;
+    summary(app, admitted).await
+}
+
+/// The payload of an audit row, which says so when a manager acts on another one's document.
+pub(crate) fn managed(admitted: &Admitted, mut payload: Map<String, Value>) -> Map<String, Value> {
+    if admitted.as_manager {
+        payload.insert("asManager".to_owned(), true.into());
+    }
+    payload
+}
+
+/// The body of a change of access; what it does not name stays.
+struct AccessBody {
+    general_access: Option<GeneralAccess>,
+    editors_can_share: Option<bool>,
+}
+
+impl FromBody for AccessBody {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        let general_access = fields.optional_word("generalAccess", GeneralAccess::WORDS);
+        let editors_can_share = fields.optional_bool("editorsCanShare");
+        Some(Self { general_access: general_access?, editors_can_share: editors_can_share? })
+    }
+}
+
+pub(crate) async fn set_access(
+    State(app): State<App>,
+    call: CompanyCall,
+    body: UnreadBody,
+) -> Result<Data<Document>, ApiError> {
+    let admitted = admission::admit(&app, call).await?;
+    let body: AccessBody = body.read().await?.parse()?;
+    let mut tx = admitted.begin(&app.core).await?;
+    let (document, _) = store::lock(&mut tx, admitted.gist.id).await?;
+    if document.state != Stored::Active {
+        return Err(trashed());
+    }
+    let told = |access: GeneralAccess, can_share: bool| json!({ "generalAccess": access, "editorsCanShare": can_share });
+    let access = body.general_access.unwrap_or(document.general_access);
+    let can_share = body.editors_can_share.unwrap_or(document.editors_can_share);
+    let before = told(document.general_access, document.editors_can_share);
+    let changed = changes(Some(&before), &told(access, can_share))?;
+    if changed.is_empty() {
+        tx.unchanged().await?;
+    } else {
+        store::set_access(&mut tx, document.id, access, can_share).await?;
+        tx.commit("access.changed", document.audit_subject(), managed(&admitted, changed)).await?;
+    }
+    summary(&app, &admitted).await
+}
+
+/// A copy of the current text, owned by the caller; shares are not copied.
+pub(crate) async fn duplicate(
+    State(app): State<App>,
+    call: CompanyCall,
+    headers: HeaderMap,
+    body: UnreadBody,
+) -> Result<Once<Detail>, ApiError> {
+    let admitted = admission::admit(&app, call).await?;
+    let key = Key::of(&headers)?;
+    let DuplicateBody { title, folder }: DuplicateBody = body.read().await?.parse()?;
+    let member = names::place(&app, &admitted).await?;
+    if let Some(folder) = folder {
+        folders::admission::check_editor(&app, &admitted, folder).await?;
+    }
+    let canonical = json!({ "title": title, "folderId": folder });
+    let source = admitted.gist.id.to_string();
+    let attempt = key.map(|key| key.attempt(admitted.company, admitted.operation.id, &[&source], &canonical));
+    let (_, content) = store::find(&app.core.pool, &admitted).await?;
+    let new = NewDocument {
+        company: admitted.company,
+        owner: admitted.subject.clone(),
+        member: member.member,
+        label: member.display_name,
+        content: Content { title: title.unwrap_or(content.title), body: content.body },
+        folder,
+        is_template: false,
+    };
+    app.two_store().create(&admitted, attempt.as_ref(), &new).await
+}
+

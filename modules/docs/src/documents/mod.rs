@@ -1,5 +1,8 @@
 //! Plain texts with versions. Every document has one owner, any number of shares, and a general access for the company.
 
+pub(crate) mod answer;
 pub(crate) mod http;
+mod list;
+pub mod new;
 pub mod rules;
-mod store;
+pub(crate) mod store;

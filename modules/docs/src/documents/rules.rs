@@ -1,9 +1,15 @@
-//! What a document is to the one who looks at it.
+//! What a document is, what its bodies may hold, and what it is to the one who looks at it.
 
+use contract::fields::{Fields, FromBody, Text};
 use contract::id::{CompanyId, MemberId};
 use contract::{Subject, Timestamp};
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 use service::clients::org::MemberContext;
+use service::refusal::conflict;
+use service::{ApiError, CompanyCall};
+
+use crate::folders::rules::FolderId;
 
 contract::typed_id!(
     /// A document of one company.
@@ -12,6 +18,12 @@ contract::typed_id!(
 
 /// Longest text of a search.
 pub const MAX_SEARCH: usize = 100;
+/// Longest title: one line of a list.
+pub const MAX_TITLE: usize = 200;
+/// Longest text: a book of 250 pages.
+pub const MAX_BODY: usize = 500_000;
+/// Largest request of an operation that takes a text: each of its characters may have four bytes.
+pub const BODY_LIMIT: usize = 2 * 1024 * 1024;
 
 contract::words! {
     /// Which documents are listed.
@@ -20,6 +32,8 @@ contract::words! {
         Mine = "mine",
         /// Others' documents that are shared with the caller, a position or a group of the caller, or the whole company.
         Shared = "shared",
+        /// Both.
+        Visible = "visible",
         /// Those that the caller owns and has put into the trash.
         Trash = "trash",
         /// Every document of the company.
@@ -39,13 +53,37 @@ impl View {
         matches!(self, Self::All | Self::TrashAll)
     }
 
+    /// Whether the caller's own documents are in it, beside those of a manager's view.
+    #[must_use]
+    pub const fn has_own(self) -> bool {
+        matches!(self, Self::Mine | Self::Visible | Self::Trash)
+    }
+
+    /// Whether others' documents that are shared with the caller are in it.
+    #[must_use]
+    pub const fn has_shared(self) -> bool {
+        matches!(self, Self::Shared | Self::Visible)
+    }
+
     /// The stored state of the documents in it.
     #[must_use]
-    pub const fn state(self) -> &'static str {
+    pub const fn state(self) -> State {
         match self {
-            Self::Mine | Self::Shared | Self::All => "active",
-            Self::Trash | Self::TrashAll => "trashed",
+            Self::Mine | Self::Shared | Self::Visible | Self::All => State::Active,
+            Self::Trash | Self::TrashAll => State::Trashed,
         }
+    }
+}
+
+contract::words! {
+    /// The stored states.
+    pub enum State {
+        /// Its tuples may not be there yet: it is nobody's.
+        Provisioning = "provisioning",
+        /// It can be used.
+        Active = "active",
+        /// Only its managers see it.
+        Trashed = "trashed",
     }
 }
 
@@ -65,12 +103,38 @@ contract::words! {
     pub enum Role {
         /// Read.
         Viewer = "viewer",
+        /// Comment.
+        Commenter = "commenter",
         /// Write.
         Editor = "editor",
         /// Everything.
         Owner = "owner",
         /// Administer without reading.
         Manager = "manager",
+    }
+}
+
+impl Role {
+    /// The role that shares, folders or general access give, as SQL ranks them; 0 is none.
+    #[must_use]
+    pub const fn of_rank(rank: i32) -> Option<Self> {
+        match rank {
+            1 => Some(Self::Viewer),
+            2 => Some(Self::Commenter),
+            3 => Some(Self::Editor),
+            _ => None,
+        }
+    }
+
+    /// The role of one who looks: the best that opens the text; a manager without one administers only. In the trash nobody
+    /// but owner and managers has a role.
+    #[must_use]
+    pub fn of(document: &StoredDocument, looker: &Looker<'_>, rank: i32) -> Option<Self> {
+        if document.owner == *looker.subject {
+            return Some(Self::Owner);
+        }
+        let open = Self::of_rank(rank).filter(|_| looker.member.is_some() && document.trashed_at.is_none());
+        open.or_else(|| looker.manages.then_some(Self::Manager))
     }
 }
 
@@ -86,7 +150,7 @@ contract::words! {
     }
 }
 
-/// A document as it is stored, and what its shares give to the one who looks.
+/// A document as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredDocument {
     /// Minted when it was created.
@@ -97,16 +161,22 @@ pub struct StoredDocument {
     pub title: String,
     /// Number of its newest version.
     pub version: i32,
+    /// Where it stands.
+    pub state: State,
     /// The subject that owns it.
-    pub owner: String,
+    pub owner: Subject,
     /// That subject's member row.
     pub owner_member: MemberId,
+    /// That member's name when ownership was given.
+    pub owner_label: Option<String>,
     /// For every member of the company.
     pub general_access: GeneralAccess,
     /// Whether editors may share it further.
     pub editors_can_share: bool,
-    /// Best role of the shares that match the one who looks.
-    pub share: Option<Role>,
+    /// Whether it is there to be duplicated.
+    pub is_template: bool,
+    /// The folder that it lies in.
+    pub folder: Option<FolderId>,
     /// How many shares there are.
     pub share_count: i64,
     /// When it went into the trash.
@@ -128,10 +198,11 @@ pub struct Document {
     title: String,
     version: i32,
     owner_member_id: MemberId,
-    /// Not known here yet: names live in org, and no look-up by id is asked for them so far.
     owner_display_name: Option<String>,
     general_access: GeneralAccess,
     editors_can_share: bool,
+    is_template: bool,
+    folder_id: Option<FolderId>,
     my_role: Option<Role>,
     shared_with_count: i64,
     trashed_at: Option<Timestamp>,
@@ -140,20 +211,35 @@ pub struct Document {
     updated_by: String,
 }
 
+/// The same with its text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Detail {
+    #[serde(flatten)]
+    document: Document,
+    body: String,
+}
+
 impl StoredDocument {
-    /// The document for one looker.
+    /// The subject of its audit rows.
     #[must_use]
-    pub fn seen_by(self, looker: &Looker<'_>) -> Document {
-        let my_role = self.role(looker);
+    pub fn audit_subject(&self) -> String {
+        subject_of(self.id)
+    }
+
+    /// The document for one who has this role; `owner_name` is the owner's as org says it now.
+    #[must_use]
+    pub fn shown(self, my_role: Option<Role>, owner_name: Option<String>) -> Document {
         Document {
             id: self.id,
             company_id: self.company,
             title: self.title,
             version: self.version,
             owner_member_id: self.owner_member,
-            owner_display_name: None,
+            owner_display_name: owner_name.or(self.owner_label),
             general_access: self.general_access,
             editors_can_share: self.editors_can_share,
+            is_template: self.is_template,
+            folder_id: self.folder,
             my_role,
             shared_with_count: self.share_count,
             trashed_at: self.trashed_at,
@@ -162,23 +248,293 @@ impl StoredDocument {
             updated_by: self.updated_by,
         }
     }
+}
 
-    /// The best role that opens the text; a manager without one administers only. In the trash nobody but owner and
-    /// managers has a role.
-    fn role(&self, looker: &Looker<'_>) -> Option<Role> {
-        if self.owner == looker.subject.as_str() {
-            return Some(Role::Owner);
-        }
-        let open = looker.member.filter(|_| self.trashed_at.is_none()).and_then(|_| self.opened_by());
-        open.or_else(|| looker.manages.then_some(Role::Manager))
+impl Document {
+    /// With its text.
+    #[must_use]
+    pub const fn with_body(self, body: String) -> Detail {
+        Detail { document: self, body }
+    }
+}
+
+/// The subject of a document's audit rows.
+#[must_use]
+pub fn subject_of(id: DocumentId) -> String {
+    format!("document:{id}")
+}
+
+/// 404.
+#[must_use]
+pub fn unknown() -> ApiError {
+    ApiError::NotFound("document".into())
+}
+
+/// 409.
+#[must_use]
+pub fn trashed() -> ApiError {
+    conflict("DOCUMENT_TRASHED", "the document is in the trash", Value::Null)
+}
+
+/// The body of a creation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreateBody {
+    /// 1 to [`MAX_TITLE`] characters.
+    pub title: String,
+    /// At most [`MAX_BODY`] characters.
+    pub body: String,
+    /// Where it is to lie.
+    pub folder: Option<FolderId>,
+    /// Whether it is there to be duplicated.
+    pub is_template: bool,
+}
+
+impl CreateBody {
+    /// As an idempotent request is known by.
+    #[must_use]
+    pub fn canonical(&self) -> Value {
+        json!({ "title": self.title, "body": self.body, "folderId": self.folder, "isTemplate": self.is_template })
+    }
+}
+
+impl FromBody for CreateBody {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        let title = fields.text("title", Text::title(MAX_TITLE));
+        let body = fields.optional_text("body", Text::prose(0, MAX_BODY));
+        let folder = fields.optional_uuid("folderId");
+        let is_template = fields.optional_bool("isTemplate");
+        Some(Self {
+            title: title?,
+            body: body?.unwrap_or_default(),
+            folder: folder?,
+            is_template: is_template?.unwrap_or_default(),
+        })
+    }
+}
+
+/// The body of an update; what it does not name stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpdateBody {
+    /// 1 to [`MAX_TITLE`] characters.
+    pub title: Option<String>,
+    /// At most [`MAX_BODY`] characters.
+    pub body: Option<String>,
+    /// Whether it is there to be duplicated.
+    pub is_template: Option<bool>,
+    /// The version that the change was made from.
+    pub base_version: i32,
+}
+
+impl FromBody for UpdateBody {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        let title = fields.optional_text("title", Text::title(MAX_TITLE));
+        let body = fields.optional_text("body", Text::prose(0, MAX_BODY));
+        let is_template = fields.optional_bool("isTemplate");
+        let base = fields.optional_integer("baseVersion", 1..=i64::from(i32::MAX));
+        let base = base.and_then(|base| fields.required("baseVersion", base));
+        Some(Self {
+            title: title?,
+            body: body?,
+            is_template: is_template?,
+            base_version: i32::try_from(base?).ok()?,
+        })
+    }
+}
+
+/// The text of a version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// 1 to [`MAX_TITLE`] characters.
+    pub title: String,
+    /// At most [`MAX_BODY`] characters.
+    pub body: String,
+}
+
+/// What an update comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Update {
+    /// The next version's text, if the text changes.
+    pub content: Option<Content>,
+    /// The flag, if it changes.
+    pub is_template: Option<bool>,
+}
+
+impl UpdateBody {
+    /// The update of a document that stands so.
+    ///
+    /// # Errors
+    /// 409 `DOCUMENT_TRASHED`; 409 `VERSION_CONFLICT` when the change was made from another version than the current one.
+    pub fn of(self, document: &StoredDocument, current: &Content) -> Result<Update, ApiError> {
+        check_current(document, self.base_version)?;
+        let content = Content {
+            title: self.title.unwrap_or_else(|| current.title.clone()),
+            body: self.body.unwrap_or_else(|| current.body.clone()),
+        };
+        Ok(Update {
+            content: (content != *current).then_some(content),
+            is_template: self.is_template.filter(|flag| *flag != document.is_template),
+        })
+    }
+}
+
+fn check_current(document: &StoredDocument, base: i32) -> Result<(), ApiError> {
+    if document.state != State::Active {
+        return Err(trashed());
+    }
+    if document.version != base {
+        let details = json!({ "currentVersion": document.version, "updatedBy": document.updated_by,
+            "updatedAt": document.updated_at });
+        return Err(conflict("VERSION_CONFLICT", "the document was changed since", details));
+    }
+    Ok(())
+}
+
+impl Update {
+    /// Whether nothing changes.
+    #[must_use]
+    pub const fn is_nothing(&self) -> bool {
+        self.content.is_none() && self.is_template.is_none()
     }
 
-    /// What shares and general access give to an active member who matches [`Self::share`].
-    fn opened_by(&self) -> Option<Role> {
-        match (self.share, self.general_access) {
-            (Some(Role::Editor), _) | (_, GeneralAccess::Edit) => Some(Role::Editor),
-            (Some(_), _) | (_, GeneralAccess::View) => Some(Role::Viewer),
-            (None, GeneralAccess::Restricted) => None,
+    /// What the audit row says of it: numbers, the title and the flag, never the text.
+    #[must_use]
+    pub fn told(&self, document: &StoredDocument, current: &Content) -> Map<String, Value> {
+        let mut told = Map::new();
+        let mut tell = |name: &str, from: Value, to: Value| {
+            if from != to {
+                told.insert(name.to_owned(), json!({ "from": from, "to": to }));
+            }
+        };
+        if let Some(content) = &self.content {
+            tell("version", document.version.into(), (document.version + 1).into());
+            tell("title", current.title.as_str().into(), content.title.as_str().into());
+            tell("size", size(&current.body).into(), size(&content.body).into());
         }
+        if let Some(flag) = self.is_template {
+            tell("isTemplate", document.is_template.into(), flag.into());
+        }
+        told
+    }
+}
+
+/// Characters of a text.
+#[must_use]
+pub fn size(body: &str) -> usize {
+    body.chars().count()
+}
+
+/// The body of a duplication; what it does not name is as the source's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DuplicateBody {
+    /// 1 to [`MAX_TITLE`] characters.
+    pub title: Option<String>,
+    /// Where the copy is to lie; nowhere, unless it is named.
+    pub folder: Option<FolderId>,
+}
+
+impl FromBody for DuplicateBody {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        let title = fields.optional_text("title", Text::title(MAX_TITLE));
+        let folder = fields.optional_uuid("folderId");
+        Some(Self { title: title?, folder: folder? })
+    }
+}
+
+/// The document of the path.
+///
+/// # Errors
+/// 400 when it is malformed, which the call has been checked for.
+pub fn document_of(call: &CompanyCall) -> Result<DocumentId, ApiError> {
+    call.path.id("documentId")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moment(seconds: i64) -> Timestamp {
+        time::OffsetDateTime::from_unix_timestamp(seconds).expect("a moment").into()
+    }
+
+    fn document() -> StoredDocument {
+        StoredDocument {
+            id: DocumentId::mint(),
+            company: CompanyId::mint(),
+            title: "Plan".to_owned(),
+            version: 3,
+            state: State::Active,
+            owner: Subject::parse("bob").expect("a subject"),
+            owner_member: MemberId::mint(),
+            owner_label: None,
+            general_access: GeneralAccess::Restricted,
+            editors_can_share: true,
+            is_template: false,
+            folder: None,
+            share_count: 0,
+            trashed_at: None,
+            created_at: moment(1_795_338_000),
+            updated_at: moment(1_795_341_600),
+            updated_by: "bob".to_owned(),
+        }
+    }
+
+    fn content() -> Content {
+        Content { title: "Plan".to_owned(), body: "one".to_owned() }
+    }
+
+    fn update(title: Option<&str>, body: Option<&str>, flag: Option<bool>, base: i32) -> UpdateBody {
+        let text = |text: Option<&str>| text.map(ToOwned::to_owned);
+        UpdateBody { title: text(title), body: text(body), is_template: flag, base_version: base }
+    }
+
+    #[test]
+    fn an_update_from_another_version_is_a_conflict_that_tells_the_current_one() {
+        for base in [2, 4] {
+            let refused = update(None, Some("two"), None, base).of(&document(), &content());
+            let Err(ApiError::Conflict { code, details, .. }) = refused else { panic!("{refused:?}") };
+            assert_eq!(code, "VERSION_CONFLICT");
+            let expected = json!({ "currentVersion": 3, "updatedBy": "bob", "updatedAt": "2026-11-22T10:00:00.000Z" });
+            assert_eq!(details, expected);
+        }
+    }
+
+    #[test]
+    fn only_what_differs_changes_and_the_audit_row_holds_no_text() {
+        let (document, current) = (document(), content());
+        let same = update(Some("Plan"), Some("one"), Some(false), 3).of(&document, &current).expect("current");
+        assert!(same.is_nothing() && same.told(&document, &current).is_empty());
+        let flag = update(None, None, Some(true), 3).of(&document, &current).expect("current");
+        assert_eq!((&flag.content, flag.is_template), (&None, Some(true)));
+        let told = |update: Update| Value::Object(update.told(&document, &current));
+        assert_eq!(told(flag), json!({ "isTemplate": { "from": false, "to": true } }));
+        let text = update(None, Some("zwölf"), None, 3).of(&document, &current).expect("current");
+        let expected =
+            json!({ "version": { "from": 3, "to": 4 }, "size": { "from": 3, "to": 5 } });
+        assert_eq!(told(text), expected);
+    }
+
+    #[test]
+    fn the_best_role_counts_and_in_the_trash_only_owner_and_managers_have_one() {
+        let (alice, bob) = (Subject::parse("alice").expect("a"), Subject::parse("bob").expect("b"));
+        let member = MemberContext {
+            member: MemberId::mint(),
+            display_name: None,
+            positions: Vec::new(),
+            groups: Vec::new(),
+        };
+        let looker = |subject, member, manages| Looker { subject, member, manages };
+        let mut document = document();
+        let role = |document: &StoredDocument, looker: Looker<'_>, rank| Role::of(document, &looker, rank);
+        assert_eq!(role(&document, looker(&bob, None, false), 1), Some(Role::Owner));
+        for (rank, expected) in
+            [(0, None), (1, Some(Role::Viewer)), (2, Some(Role::Commenter)), (3, Some(Role::Editor))]
+        {
+            assert_eq!(role(&document, looker(&alice, Some(&member), false), rank), expected);
+        }
+        assert_eq!(role(&document, looker(&alice, None, false), 3), None, "no member of the company");
+        assert_eq!(role(&document, looker(&alice, Some(&member), true), 0), Some(Role::Manager));
+        document.trashed_at = Some(document.updated_at);
+        assert_eq!(role(&document, looker(&alice, Some(&member), false), 3), None);
+        assert_eq!(role(&document, looker(&alice, Some(&member), true), 3), Some(Role::Manager));
     }
 }

@@ -1,120 +1,251 @@
-//! `docs.documents` and, as the index of who may see what, `docs.shares`. A share that is not confirmed yet is not
-//! listed; one that is being taken back is, until authz has confirmed it: the list never claims less access than there
-//! is.
+//! `docs.documents` and `docs.contents`, the current text. Every version is a full copy in `docs.versions`.
 
-use contract::id::MemberId;
-use contract::page::{Page, PageRequest};
-use service::clients::org::MemberContext;
-use service::{ApiError, Permit, page};
-use sqlx::PgPool;
+use contract::id::{CompanyId, MemberId};
+use service::{ApiError, CompanyTx};
+use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::rules::{Document, GeneralAccess, Looker, Role, StoredDocument, View};
-
-/// Which documents of the company are wanted.
-pub(super) struct Selection<'a> {
-    /// Whose.
-    pub(super) view: View,
-    /// A part of the title, in any case.
-    pub(super) search: Option<&'a str>,
-    /// Who looks.
-    pub(super) looker: Looker<'a>,
-}
+use super::rules::{Content, DocumentId, GeneralAccess, State, StoredDocument, unknown};
+use crate::admission::Admitted;
+use crate::folders::rules::FolderId;
+use crate::store::subject;
 
 struct Row {
     id: Uuid,
+    company_id: Uuid,
     title: String,
     current_version: i32,
+    state: String,
     owner_kc_sub: String,
     owner_member_id: Uuid,
+    owner_label: Option<String>,
     general_access: String,
     editors_can_share: bool,
+    is_template: bool,
+    folder_id: Option<Uuid>,
+    share_count: i64,
     trashed_at: Option<OffsetDateTime>,
     created_at: OffsetDateTime,
     updated_at: OffsetDateTime,
     updated_by: String,
-    share_edits: Option<bool>,
-    share_count: i64,
-    total: i64,
+    body: String,
 }
 
-/// One page of the wanted documents, as the looker sees them. The list is counted without its shares, which are read for
-/// the page alone.
-pub(super) async fn list(
-    pool: &PgPool,
-    permit: &Permit,
-    selection: &Selection<'_>,
-    page: PageRequest,
-) -> Result<Page<Document>, ApiError> {
-    let rows = |limit, offset| rows(pool, permit, selection, limit, offset);
-    page::load(page, rows, |row| row.total, |row| Ok(document(permit, row)?.seen_by(&selection.looker))).await
+impl Row {
+    fn read(self) -> Result<(StoredDocument, Content), ApiError> {
+        let content = Content { title: self.title.clone(), body: self.body };
+        let document = StoredDocument {
+            id: self.id.into(),
+            company: self.company_id.into(),
+            title: self.title,
+            version: self.current_version,
+            state: State::of_word(&self.state)?,
+            owner: subject(&self.owner_kc_sub)?,
+            owner_member: MemberId::from(self.owner_member_id),
+            owner_label: self.owner_label,
+            general_access: GeneralAccess::of_word(&self.general_access)?,
+            editors_can_share: self.editors_can_share,
+            is_template: self.is_template,
+            folder: self.folder_id.map(FolderId::from),
+            share_count: self.share_count,
+            trashed_at: self.trashed_at.map(Into::into),
+            created_at: self.created_at.into(),
+            updated_at: self.updated_at.into(),
+            updated_by: self.updated_by,
+        };
+        Ok((document, content))
+    }
 }
 
-async fn rows(
-    pool: &PgPool,
-    permit: &Permit,
-    selection: &Selection<'_>,
-    limit: i64,
-    offset: i64,
-) -> sqlx::Result<Vec<Row>> {
-    let view = selection.view;
-    let (member, positions, groups) = MemberContext::columns(selection.looker.member);
-    sqlx::query_as!(
+/// A document of the company, whatever its state, with its text.
+pub(super) async fn read(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    id: DocumentId,
+) -> Result<Option<(StoredDocument, Content)>, ApiError> {
+    let row = sqlx::query_as!(
         Row,
-        r#"WITH wanted AS NOT MATERIALIZED (
-             SELECT d.* FROM docs.documents d
-             WHERE d.company_id = $1 AND d.state = $2
-               AND (NOT $3::bool OR d.owner_kc_sub = $5)
-               AND (NOT $4::bool OR (d.owner_kc_sub <> $5
-                 AND (d.general_access <> 'restricted' OR EXISTS (
-                   SELECT FROM docs.shares s WHERE s.document_id = d.id AND s.state <> 'pending'
-                     AND (s.member_id = $6::uuid OR s.position_id = ANY($7::uuid[]) OR s.group_id = ANY($8::uuid[]))))))
-               AND ($9::text IS NULL OR strpos(lower(d.title), lower($9)) > 0)),
-           page AS (SELECT * FROM wanted ORDER BY updated_at DESC, id LIMIT $10 OFFSET $11)
-           SELECT d.id AS "id!", d.title AS "title!", d.current_version AS "current_version!",
-             d.owner_kc_sub AS "owner_kc_sub!", d.owner_member_id AS "owner_member_id!",
-             d.general_access AS "general_access!", d.editors_can_share AS "editors_can_share!", d.trashed_at,
-             d.created_at AS "created_at!", d.updated_at AS "updated_at!", d.updated_by AS "updated_by!",
-             mine.share_edits, mine.share_count AS "share_count!", (SELECT count(*) FROM wanted) AS "total!"
-           FROM page d
-           CROSS JOIN LATERAL (
-             SELECT count(*) AS share_count,
-               bool_or(s.role = 'editor') FILTER (WHERE s.member_id = $6::uuid
-                 OR s.position_id = ANY($7::uuid[]) OR s.group_id = ANY($8::uuid[])) AS share_edits
-             FROM docs.shares s WHERE s.document_id = d.id AND s.state <> 'pending') mine
-           ORDER BY d.updated_at DESC, d.id"#,
-        permit.company.as_uuid(),
-        view.state(),
-        matches!(view, View::Mine | View::Trash),
-        view == View::Shared,
-        permit.subject.as_str(),
-        member,
-        &positions,
-        &groups,
-        selection.search,
-        limit,
-        offset
-    )
-    .fetch_all(pool)
-    .await
+        r#"SELECT d.id, d.company_id, d.title, d.current_version, d.state, d.owner_kc_sub, d.owner_member_id,
+             d.owner_label, d.general_access, d.editors_can_share, d.is_template, d.folder_id, d.trashed_at,
+             d.created_at, d.updated_at, d.updated_by, c.body,
+             (SELECT count(*) FROM docs.shares s WHERE s.document_id = d.id AND s.state <> 'pending') AS "share_count!"
+           FROM docs.documents d JOIN docs.contents c ON c.document_id = d.id
+           WHERE d.company_id = $1 AND d.id = $2"#,
+        company.as_uuid(),
+        id.as_uuid()
+    );
+    row.fetch_optional(conn).await?.map(Row::read).transpose()
 }
 
-fn document(permit: &Permit, row: Row) -> Result<StoredDocument, ApiError> {
-    Ok(StoredDocument {
-        id: row.id.into(),
-        company: permit.company,
-        title: row.title,
-        version: row.current_version,
+/// The document that the call was admitted to, with its text.
+pub(crate) async fn find(
+    pool: &PgPool,
+    admitted: &Admitted,
+) -> Result<(StoredDocument, Content), ApiError> {
+    let mut conn = pool.acquire().await?;
+    read(&mut conn, admitted.company, admitted.gist.id).await?.ok_or_else(unknown)
+}
+
+/// A document of the company, locked until the transaction ends, with its text.
+///
+/// # Errors
+/// 404 for one that is not there or nobody's yet.
+pub(crate) async fn lock(
+    tx: &mut CompanyTx,
+    id: DocumentId,
+) -> Result<(StoredDocument, Content), ApiError> {
+    let company = tx.company();
+    lock_row(tx.conn(), company, id).await?;
+    let found = read(tx.conn(), company, id).await?;
+    found.filter(|(document, _)| document.state != State::Provisioning).ok_or_else(unknown)
+}
+
+/// Locks the row in a statement of its own: what is read after it is what others committed before it was had.
+async fn lock_row(conn: &mut PgConnection, company: CompanyId, id: DocumentId) -> Result<(), ApiError> {
+    sqlx::query!(
+        "SELECT id FROM docs.documents WHERE company_id = $1 AND id = $2 FOR UPDATE",
+        company.as_uuid(),
+        id.as_uuid()
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(())
+}
+
+/// What whoever shares a document, or gives it away, decides by.
+pub(crate) struct Sharing {
+    pub(crate) state: State,
+    pub(crate) owner: String,
+    pub(crate) editors_can_share: bool,
+    pub(crate) transfer_to: Option<String>,
+}
+
+/// The same, of a document that is locked until the transaction ends.
+pub(crate) async fn lock_sharing(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    id: DocumentId,
+) -> Result<Sharing, ApiError> {
+    let row = sqlx::query!(
+        "SELECT state, owner_kc_sub, editors_can_share, transfer_to FROM docs.documents
+         WHERE company_id = $1 AND id = $2 AND state <> 'provisioning' FOR UPDATE",
+        company.as_uuid(),
+        id.as_uuid()
+    )
+    .fetch_optional(conn)
+    .await?
+    .ok_or_else(unknown)?;
+    Ok(Sharing {
+        state: State::of_word(&row.state)?,
         owner: row.owner_kc_sub,
-        owner_member: MemberId::from(row.owner_member_id),
-        general_access: GeneralAccess::of_word(&row.general_access)?,
         editors_can_share: row.editors_can_share,
-        share: row.share_edits.map(|edits| if edits { Role::Editor } else { Role::Viewer }),
-        share_count: row.share_count,
-        trashed_at: row.trashed_at.map(Into::into),
-        created_at: row.created_at.into(),
-        updated_at: row.updated_at.into(),
-        updated_by: row.updated_by,
+        transfer_to: row.transfer_to,
     })
+}
+
+/// Writes the next version of a document that [`lock`] holds, and makes it the current one.
+///
+/// # Errors
+/// 500 when the document is not the one that was locked.
+pub(crate) async fn add_version(
+    tx: &mut CompanyTx,
+    document: &StoredDocument,
+    content: &Content,
+    restored_from: Option<i32>,
+) -> Result<(), ApiError> {
+    let (company, author) = (tx.company().as_uuid(), tx.actor().to_owned());
+    let moved = sqlx::query!(
+        "UPDATE docs.documents SET current_version = current_version + 1, title = $4, updated_at = now(), updated_by = $5
+         WHERE company_id = $1 AND id = $2 AND current_version = $3 AND state = 'active'",
+        company,
+        document.id.as_uuid(),
+        document.version,
+        content.title,
+        author
+    )
+    .execute(tx.conn())
+    .await?;
+    if moved.rows_affected() != 1 {
+        return Err(ApiError::internal("a locked document was changed by another statement"));
+    }
+    sqlx::query!(
+        "INSERT INTO docs.versions(document_id, version, title, body, author, restored_from)
+         VALUES ($1, $2, $3, $4, $5, $6)",
+        document.id.as_uuid(),
+        document.version + 1,
+        content.title,
+        content.body,
+        author,
+        restored_from
+    )
+    .execute(tx.conn())
+    .await?;
+    sqlx::query!(
+        "UPDATE docs.contents SET title = $3, body = $4 WHERE company_id = $1 AND document_id = $2",
+        company,
+        document.id.as_uuid(),
+        content.title,
+        content.body
+    )
+    .execute(tx.conn())
+    .await?;
+    Ok(())
+}
+
+/// Marks a document that [`lock`] holds as a template, or as none.
+pub(super) async fn set_template(tx: &mut CompanyTx, id: DocumentId, flag: bool) -> Result<(), ApiError> {
+    let (company, actor) = (tx.company().as_uuid(), tx.actor().to_owned());
+    sqlx::query!(
+        "UPDATE docs.documents SET is_template = $3, updated_at = now(), updated_by = $4
+         WHERE company_id = $1 AND id = $2",
+        company,
+        id.as_uuid(),
+        flag,
+        actor
+    )
+    .execute(tx.conn())
+    .await?;
+    Ok(())
+}
+
+/// Puts a document that [`lock`] holds into the trash, or takes it out.
+pub(super) async fn set_trashed(
+    tx: &mut CompanyTx,
+    id: DocumentId,
+    trashed: bool,
+) -> Result<(), ApiError> {
+    let (company, actor) = (tx.company().as_uuid(), tx.actor().to_owned());
+    sqlx::query!(
+        "UPDATE docs.documents SET state = CASE WHEN $3 THEN 'trashed' ELSE 'active' END,
+           trashed_at = CASE WHEN $3 THEN now() END, trashed_by = CASE WHEN $3 THEN $4 END
+         WHERE company_id = $1 AND id = $2",
+        company,
+        id.as_uuid(),
+        trashed,
+        actor
+    )
+    .execute(tx.conn())
+    .await?;
+    Ok(())
+}
+
+/// Writes general access and the flag of a document that [`lock`] holds.
+pub(super) async fn set_access(
+    tx: &mut CompanyTx,
+    id: DocumentId,
+    general_access: GeneralAccess,
+    editors_can_share: bool,
+) -> Result<(), ApiError> {
+    let company = tx.company().as_uuid();
+    sqlx::query!(
+        "UPDATE docs.documents SET general_access = $3, editors_can_share = $4 WHERE company_id = $1 AND id = $2",
+        company,
+        id.as_uuid(),
+        general_access.word(),
+        editors_can_share
+    )
+    .execute(tx.conn())
+    .await?;
+    Ok(())
 }

@@ -38,7 +38,7 @@ const OWNER_MEMBER: &str = "0192f0c1-5d3e-7a10-8c11-2f6a4d9b0010";
 
 async fn share(module: &ModuleApi, document: Uuid, principal: (&str, Uuid), role: &str, state: &str) {
     let (kind, id) = principal;
-    let subject = if kind == "member" { "'somebody'" } else { "NULL" };
+    let subject = if kind == "member" { format!("'{SUBJECT}'") } else { "NULL".to_owned() };
     module
         .execute(format!(
             "INSERT INTO docs.shares(id, company_id, document_id, principal_kind, {kind}_id, kc_sub, role, state, \
@@ -116,6 +116,18 @@ async fn each_view_holds_its_documents_newest_change_first() {
                 "for viewing: viewer",
             ],
         ),
+        (
+            "visible",
+            vec![
+                "to my group: editor",
+                "to my position: editor",
+                "to me: viewer",
+                "for editing: editor",
+                "for viewing: viewer",
+                "own open: owner",
+                "own: owner",
+            ],
+        ),
         ("trash", vec!["own trashed: owner"]),
         (
             "all",
@@ -151,7 +163,7 @@ async fn a_document_has_every_documented_member() {
     let expected = json!({
         "id": document["id"], "companyId": company.module.company, "title": "to me", "version": 3,
         "ownerMemberId": OWNER_MEMBER, "ownerDisplayName": null, "generalAccess": "restricted",
-        "editorsCanShare": true, "myRole": "viewer", "sharedWithCount": 2, "trashedAt": null,
+        "editorsCanShare": true, "isTemplate": false, "folderId": null, "myRole": "viewer", "sharedWithCount": 2, "trashedAt": null,
         "createdAt": "2026-11-22T09:00:00.000Z", "updatedAt": "2026-11-22T10:07:00.000Z", "updatedBy": "somebody",
     });
     assert_eq!(document, &expected);
@@ -173,10 +185,14 @@ async fn a_share_that_is_not_confirmed_is_not_counted_and_one_that_is_being_take
 #[tokio::test]
 async fn only_some_views_ask_for_the_callers_place() {
     let company = company().await;
-    for (view, asked) in [("mine", 0), ("trash", 0), ("shared", 1), ("all", 1), ("trash_all", 1)] {
-        let before = company.module.org.requests().len();
+    let asked_so_far =
+        || company.module.org.requests().iter().filter(|request| request.method == "GET").count();
+    for (view, asked) in
+        [("mine", 0), ("trash", 0), ("shared", 1), ("visible", 1), ("all", 1), ("trash_all", 1)]
+    {
+        let before = asked_so_far();
         company.module.ask("GET", &format!("/documents?view={view}"), None).await;
-        assert_eq!(company.module.org.requests().len() - before, asked, "{view}");
+        assert_eq!(asked_so_far() - before, asked, "{view}");
     }
 }
 
@@ -275,6 +291,7 @@ async fn every_wrong_query_value_is_told_at_once_and_after_the_decision() {
         ("view=ours", vec!["view enum"]),
         (&*too_long, vec!["q length"]),
         ("q=a%00b", vec!["q control"]),
+        ("folderId=x&templates=yes", vec!["folderId uuid", "templates enum"]),
         ("view=x&q=%00&page=0&pageSize=101", vec!["view enum", "q control", "page range", "pageSize range"]),
     ] {
         let reply = module.ask("GET", &format!("/documents?{query}"), None).await;
@@ -288,7 +305,7 @@ async fn every_wrong_query_value_is_told_at_once_and_after_the_decision() {
 async fn reading_writes_nothing() {
     let company = company().await;
     let before = company.module.contents().await;
-    for view in ["mine", "shared", "trash", "all", "trash_all"] {
+    for view in ["mine", "shared", "visible", "trash", "all", "trash_all"] {
         company.module.ask("GET", &format!("/documents?view={view}"), None).await;
     }
     assert_eq!(company.module.contents().await, before);

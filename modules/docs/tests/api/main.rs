@@ -1,9 +1,27 @@
 //! API tests of the docs module: each starts it on a fresh database, with authz and org scripted.
 
-#![expect(clippy::expect_used, reason = "a broken premise fails the test that has it")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a broken premise fails the test that has it"
+)]
 
+mod access_requests;
+mod comments;
 mod contract_files;
 mod documents;
+mod folders;
 mod gates;
+mod hazards;
+mod isolation;
+mod lists;
+mod properties;
+mod rights;
+mod search;
+mod shares;
+mod transfers;
+mod versions;
+mod world;
 
 testkit::module_api!(docs);

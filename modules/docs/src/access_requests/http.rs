@@ -1,0 +1,161 @@
+//! Makes, lists, accepts and declines requests for access.
+
+use axum::extract::State;
+use axum::response::Response;
+use contract::Principal;
+use serde_json::{Value, json};
+use service::query::both;
+use service::refusal::conflict;
+use service::{ApiError, CompanyCall, Created, Data, Query, UnreadBody};
+
+use super::rules::{AccessRequest, AccessRequestId, RequestBody, Status};
+use super::store;
+use crate::admission::{self, Admitted};
+use crate::documents::answer::uncached;
+use crate::documents::http::managed;
+use crate::documents::rules::{Looker, Role, subject_of};
+use crate::documents::store as documents;
+use crate::shares::rules::{Level, Share, ShareRole, Target};
+use crate::{App, names, shares, visibility};
+
+/// Every active member may ask; who has the role already has nothing to ask for.
+pub(crate) async fn create(
+    State(app): State<App>,
+    call: CompanyCall,
+    body: UnreadBody,
+) -> Result<Created<AccessRequest>, ApiError> {
+    let admitted = admission::admit_member(&app, call).await?;
+    let body: RequestBody = body.read().await?.parse()?;
+    let member = names::place(&app, &admitted).await?;
+    let looker = Looker { subject: &admitted.subject, member: Some(&member), manages: false };
+    let id = admitted.gist.id;
+    let rank = visibility::ranks(&app.core.pool, &admitted, &looker, &[id]).await?.get(&id).copied();
+    let held = Role::of_rank(rank.unwrap_or_default());
+    if admitted.gist.owner == admitted.subject || held >= Some(as_role(body.role)) {
+        return Err(conflict("ACCESS_HELD", "the document is open to the caller in this role", Value::Null));
+    }
+    let mut tx = admitted.begin(&app.core).await?;
+    documents::lock(&mut tx, id).await?;
+    let made = store::add(&mut tx, id, member.member, &body).await?;
+    let told = json!({ "accessRequestId": made.id, "memberId": made.member_id, "role": made.role });
+    tx.commit("access_request.created", subject_of(id), told).await?;
+    Ok(Created(AccessRequest { display_name: member.display_name, ..made }))
+}
+
+const fn as_role(role: ShareRole) -> Role {
+    match role {
+        ShareRole::Viewer => Role::Viewer,
+        ShareRole::Commenter => Role::Commenter,
+        ShareRole::Editor => Role::Editor,
+    }
+}
+
+pub(crate) async fn list(
+    State(app): State<App>,
+    call: CompanyCall,
+    query: Query,
+) -> Result<Response, ApiError> {
+    let admitted = admission::admit_sharing(&app, call).await?;
+    let (status, page) = both(query.optional_word("status", Status::WORDS), query.page())?;
+    let mut found = store::list(&app.core.pool, &admitted, status, page).await?;
+    let names = names::of_members(&app, &admitted, found.items.iter().map(|one| one.member_id)).await;
+    for request in &mut found.items {
+        request.display_name = names.get(&request.member_id).cloned();
+    }
+    Ok(uncached(Data(found)))
+}
+
+/// A share meets the request: it is given, or raised to the role that was asked for. The share's own transaction marks the
+/// request as accepted, so that neither is there without the other.
+pub(crate) async fn accept(
+    State(app): State<App>,
+    call: CompanyCall,
+) -> Result<Data<AccessRequest>, ApiError> {
+    let admitted = admission::admit_sharing(&app, call).await?;
+    let request = open_of_path(&app, &admitted).await?;
+    if admitted.as_manager {
+        meet::<true>(&app, &admitted, &request).await?;
+    } else {
+        meet::<false>(&app, &admitted, &request).await?;
+    }
+    shown(&app, &admitted, request.id).await
+}
+
+async fn meet<const AS_MANAGER: bool>(
+    app: &App,
+    admitted: &Admitted,
+    request: &AccessRequest,
+) -> Result<(), ApiError> {
+    let target = Target::Document(admitted.gist.id);
+    let level = if admitted.managed { Level::Whole } else { Level::Own(ShareRole::Editor) };
+    let principal = Principal::Member(request.member_id);
+    let present = shares::store::list(&app.core.pool, admitted.company, target).await?;
+    let present: Option<Share> = present.into_iter().find(|share| share.principal == principal);
+    match present {
+        Some(share) if share.role >= request.role && share.next_role.is_none() => {
+            // Given meanwhile by another way that meets nothing: the request is met all the same.
+            decide(app, admitted, request.id, Status::Accepted, "access_request.accepted").await
+        }
+        Some(share) => shares::http::change::<AS_MANAGER>(app, admitted, share, request.role, level)
+            .await
+            .map(drop),
+        None => shares::http::give::<AS_MANAGER>(app, admitted, target, principal, request.role, level)
+            .await
+            .map(drop),
+    }
+}
+
+pub(crate) async fn decline(
+    State(app): State<App>,
+    call: CompanyCall,
+) -> Result<Data<AccessRequest>, ApiError> {
+    let admitted = admission::admit_sharing(&app, call).await?;
+    let request = open_of_path(&app, &admitted).await?;
+    decide(&app, &admitted, request.id, Status::Declined, "access_request.declined").await?;
+    shown(&app, &admitted, request.id).await
+}
+
+async fn decide(
+    app: &App,
+    admitted: &Admitted,
+    id: AccessRequestId,
+    status: Status,
+    action: &'static str,
+) -> Result<(), ApiError> {
+    let mut tx = admitted.begin(&app.core).await?;
+    if !store::decide(&mut tx, admitted.gist.id, id, status).await? {
+        return Err(decided());
+    }
+    let told = json!({ "accessRequestId": id });
+    let told = managed(admitted, told.as_object().cloned().unwrap_or_default());
+    tx.commit(action, subject_of(admitted.gist.id), told).await
+}
+
+async fn open_of_path(app: &App, admitted: &Admitted) -> Result<AccessRequest, ApiError> {
+    let id = admitted.path.id("accessRequestId")?;
+    let found = store::find(&app.core.pool, admitted.company, admitted.gist.id, id).await?;
+    let found = found.ok_or_else(unknown)?;
+    if found.status == Status::Open { Ok(found) } else { Err(decided()) }
+}
+
+async fn shown(
+    app: &App,
+    admitted: &Admitted,
+    id: AccessRequestId,
+) -> Result<Data<AccessRequest>, ApiError> {
+    let found = store::find(&app.core.pool, admitted.company, admitted.gist.id, id).await?;
+    let found = found.ok_or_else(unknown)?;
+    let names = names::of_members(app, admitted, [found.member_id].into_iter()).await;
+    let display_name = names.get(&found.member_id).cloned();
+    Ok(Data(AccessRequest { display_name, ..found }))
+}
+
+/// 404.
+fn unknown() -> ApiError {
+    ApiError::NotFound("access request".into())
+}
+
+/// 409.
+fn decided() -> ApiError {
+    conflict("ACCESS_REQUEST_DECIDED", "the request is decided", Value::Null)
+}

@@ -1,0 +1,231 @@
+//! The decision of an operation about one document. The document's row is looked up first, because what is asked depends on
+//! it: an unknown id asks nothing, general access asks whether the caller is a member of the company, the trash opens to
+//! managers only. What was looked up leaves this module only with authz's answer ([`Admitted`]).
+
+use std::ops::Deref;
+
+use contract::Subject;
+use service::{ApiError, CompanyCall, CompanyTx, Core, Feature, HistoryEntry, ObjectPermit, Permit};
+use sqlx::PgPool;
+
+use crate::App;
+use crate::documents::rules::{DocumentId, GeneralAccess, State, document_of, trashed, unknown};
+use crate::operations::MANAGER;
+
+/// What a decision depends on.
+#[derive(Clone, Debug)]
+pub(crate) struct Gist {
+    pub(crate) id: DocumentId,
+    pub(crate) owner: Subject,
+    state: State,
+    general_access: GeneralAccess,
+    pub(crate) editors_can_share: bool,
+}
+
+/// authz's answer: about the document, or, where its general access is enough, about the company's members.
+#[derive(Debug)]
+pub(crate) enum Proof {
+    Object(ObjectPermit),
+    Module(Permit),
+}
+
+impl Deref for Proof {
+    type Target = CompanyCall;
+
+    fn deref(&self) -> &CompanyCall {
+        match self {
+            Self::Object(permit) => permit,
+            Self::Module(permit) => permit,
+        }
+    }
+}
+
+/// A call that may do what its operation does.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    proof: Proof,
+    pub(crate) gist: Gist,
+    /// The caller was let in as one who administers the document.
+    pub(crate) managed: bool,
+    /// The same, of another one's document.
+    pub(crate) as_manager: bool,
+}
+
+impl Deref for Admitted {
+    type Target = CompanyCall;
+
+    fn deref(&self) -> &CompanyCall {
+        &self.proof
+    }
+}
+
+impl Admitted {
+    pub(crate) async fn begin(&self, core: &Core) -> Result<CompanyTx, ApiError> {
+        match &self.proof {
+            Proof::Object(permit) => permit.begin(core).await,
+            Proof::Module(permit) => permit.begin(core).await,
+        }
+    }
+
+    pub(crate) async fn history(&self, core: &Core, subject: &str) -> Result<Vec<HistoryEntry>, ApiError> {
+        match &self.proof {
+            Proof::Object(permit) => permit.history(core, subject).await,
+            Proof::Module(permit) => permit.history(core, subject).await,
+        }
+    }
+
+    /// Whether the document is in the trash, where only a manager was let in.
+    pub(crate) fn is_trashed(&self) -> bool {
+        self.gist.state == State::Trashed
+    }
+}
+
+/// Admits a call to a document that is not in the trash.
+///
+/// # Errors
+/// 404 without the document, and in the trash for whom does not manage it; 409 `DOCUMENT_TRASHED` for its managers; 403 and
+/// 503 as authz decides.
+pub(crate) async fn admit(app: &App, call: CompanyCall) -> Result<Admitted, ApiError> {
+    let admitted = admit_trashed(app, call).await?;
+    if admitted.is_trashed() { Err(trashed()) } else { Ok(admitted) }
+}
+
+/// Admits a call to a document that may be in the trash.
+///
+/// # Errors
+/// As [`admit`], but for the 409.
+pub(crate) async fn admit_trashed(app: &App, call: CompanyCall) -> Result<Admitted, ApiError> {
+    let gist = look_up(app, &call).await?;
+    let manager = managing(&call);
+    if gist.state == State::Trashed {
+        let proof = probe(app, &call, &gist, &manager).await?.ok_or_else(unknown)?;
+        return Ok(admitted(proof, gist, true));
+    }
+    let own = opened(&gist, call.feature);
+    let Some(otherwise) = call.operation.otherwise else {
+        let proof = ask(app, &call, &gist, &own).await?;
+        return Ok(admitted(proof, gist, own.relation == MANAGER));
+    };
+    match probe(app, &call, &gist, &own).await? {
+        Some(proof) => Ok(admitted(proof, gist, own.relation == MANAGER)),
+        None => Ok(admitted(ask(app, &call, &gist, &otherwise).await?, gist, otherwise.relation == MANAGER)),
+    }
+}
+
+/// Admits a call that shares the document: its editors may where they are let, its managers always.
+///
+/// # Errors
+/// As [`admit`].
+pub(crate) async fn admit_sharing(app: &App, call: CompanyCall) -> Result<Admitted, ApiError> {
+    let admitted = admit_sharing_trashed(app, call).await?;
+    if admitted.is_trashed() { Err(trashed()) } else { Ok(admitted) }
+}
+
+/// The same for what managers may do in the trash.
+///
+/// # Errors
+/// As [`admit_trashed`].
+pub(crate) async fn admit_sharing_trashed(app: &App, call: CompanyCall) -> Result<Admitted, ApiError> {
+    let gist = look_up(app, &call).await?;
+    let manager = managing(&call);
+    if gist.state == State::Trashed {
+        let proof = probe(app, &call, &gist, &manager).await?.ok_or_else(unknown)?;
+        return Ok(admitted(proof, gist, true));
+    }
+    if gist.editors_can_share && gist.owner != call.subject {
+        let editor = opened(&gist, call.feature);
+        if let Some(proof) = probe(app, &call, &gist, &editor).await? {
+            return Ok(admitted(proof, gist, false));
+        }
+    }
+    Ok(admitted(ask(app, &call, &gist, &manager).await?, gist, true))
+}
+
+/// Admits a call of any active member to a document that is not in the trash: it may still open nothing to the caller.
+///
+/// # Errors
+/// 404 without the document or in the trash; 403 and 503 as authz decides.
+pub(crate) async fn admit_member(app: &App, call: CompanyCall) -> Result<Admitted, ApiError> {
+    let gist = look_up(app, &call).await?;
+    if gist.state != State::Active {
+        return Err(unknown());
+    }
+    let member = Feature::of_module(call.feature.key, "member");
+    let proof = Proof::Module(app.permits.ask_module(&call, &member).await?);
+    Ok(admitted(proof, gist, false))
+}
+
+/// Admits a member to the removal of the own share: in the trash as to everything else.
+///
+/// # Errors
+/// As [`admit_sharing_trashed`] in the trash, else as [`admit_member`].
+pub(crate) async fn admit_own_share(app: &App, call: CompanyCall) -> Result<Admitted, ApiError> {
+    let gist = look_up(app, &call).await?;
+    if gist.state == State::Trashed {
+        return admit_sharing_trashed(app, call).await;
+    }
+    admit_member(app, call).await
+}
+
+fn admitted(proof: Proof, gist: Gist, managed: bool) -> Admitted {
+    let as_manager = managed && gist.owner != proof.subject;
+    Admitted { proof, gist, managed, as_manager }
+}
+
+/// The decision of this operation for whom administers the document.
+fn managing(call: &CompanyCall) -> Feature {
+    Feature { relation: MANAGER, operator: true, ..call.feature }
+}
+
+/// The operation's decision, or the one of the company's members where general access is enough.
+fn opened(gist: &Gist, feature: Feature) -> Feature {
+    let enough = match feature.relation {
+        "viewer" => gist.general_access != GeneralAccess::Restricted,
+        "commenter" | "editor" => gist.general_access == GeneralAccess::Edit,
+        _ => false,
+    };
+    if enough { Feature::of_module(feature.key, "member") } else { feature }
+}
+
+async fn ask(app: &App, call: &CompanyCall, gist: &Gist, feature: &Feature) -> Result<Proof, ApiError> {
+    if feature.object == service::permit::COMPANY_MODULE {
+        return app.permits.ask_module(call, feature).await.map(Proof::Module);
+    }
+    app.permits.ask_object(call, feature, gist.id).await.map(Proof::Object)
+}
+
+async fn probe(
+    app: &App,
+    call: &CompanyCall,
+    gist: &Gist,
+    feature: &Feature,
+) -> Result<Option<Proof>, ApiError> {
+    if feature.object == service::permit::COMPANY_MODULE {
+        return Ok(app.permits.probe_module(call, feature).await?.map(Proof::Module));
+    }
+    Ok(app.permits.probe_object(call, feature, gist.id).await?.map(Proof::Object))
+}
+
+async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
+    gist(&app.core.pool, call, document_of(call)?).await?.ok_or_else(unknown)
+}
+
+/// The one statement that runs before a decision: what it reads is shown to nobody.
+async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Option<Gist>, ApiError> {
+    let row = sqlx::query!(
+        "SELECT owner_kc_sub, state, general_access, editors_can_share FROM docs.documents
+         WHERE company_id = $1 AND id = $2 AND state <> 'provisioning'",
+        call.company.as_uuid(),
+        id.as_uuid()
+    )
+    .fetch_optional(pool)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some(Gist {
+        id,
+        owner: crate::store::subject(&row.owner_kc_sub)?,
+        state: State::of_word(&row.state)?,
+        general_access: GeneralAccess::of_word(&row.general_access)?,
+        editors_can_share: row.editors_can_share,
+    }))
+}

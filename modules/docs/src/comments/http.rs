@@ -1,0 +1,61 @@
+//! Lists, writes and resolves comments.
+
+use axum::extract::State;
+use axum::response::Response;
+use serde_json::{Value, json};
+use service::query::both;
+use service::refusal::conflict;
+use service::{ApiError, CompanyCall, Created, Data, Query, UnreadBody};
+
+use super::rules::{Comment, CommentBody, CommentId, Which};
+use super::store;
+use crate::App;
+use crate::admission;
+use crate::documents::answer::uncached;
+use crate::documents::rules::{State as Stored, subject_of, trashed};
+use crate::documents::store as documents;
+
+pub(crate) async fn list(
+    State(app): State<App>,
+    call: CompanyCall,
+    query: Query,
+) -> Result<Response, ApiError> {
+    let admitted = admission::admit(&app, call).await?;
+    let (which, page) = both(query.word("status", Which::WORDS, Which::All), query.page())?;
+    Ok(uncached(Data(store::list(&app.core.pool, &admitted, which, page).await?)))
+}
+
+pub(crate) async fn create(
+    State(app): State<App>,
+    call: CompanyCall,
+    body: UnreadBody,
+) -> Result<Created<Comment>, ApiError> {
+    let admitted = admission::admit(&app, call).await?;
+    let CommentBody(body) = body.read().await?.parse()?;
+    let mut tx = admitted.begin(&app.core).await?;
+    let (document, _) = documents::lock(&mut tx, admitted.gist.id).await?;
+    if document.state != Stored::Active {
+        return Err(trashed());
+    }
+    let comment = store::add(&mut tx, &document, &body).await?;
+    let told = json!({ "commentId": comment.id, "version": comment.version });
+    tx.commit("comment.created", document.audit_subject(), told).await?;
+    Ok(Created(comment))
+}
+
+pub(crate) async fn resolve(State(app): State<App>, call: CompanyCall) -> Result<Data<Comment>, ApiError> {
+    let admitted = admission::admit(&app, call).await?;
+    let (document, id) = (admitted.gist.id, admitted.path.id::<CommentId>("commentId")?);
+    let mut tx = admitted.begin(&app.core).await?;
+    let Some(comment) = store::resolve(&mut tx, document, id).await? else {
+        let is_resolved = store::exists(&mut tx, document, id).await?;
+        tx.unchanged().await?;
+        return Err(if is_resolved {
+            conflict("COMMENT_RESOLVED", "the comment is resolved", Value::Null)
+        } else {
+            ApiError::NotFound("comment".into())
+        });
+    };
+    tx.commit("comment.resolved", subject_of(document), json!({ "commentId": id })).await?;
+    Ok(Data(comment))
+}

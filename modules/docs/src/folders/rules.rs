@@ -1,0 +1,133 @@
+//! What a folder is.
+
+use contract::fields::{Fields, FromBody, Text};
+use contract::id::{CompanyId, MemberId};
+use contract::{Subject, Timestamp};
+use serde::Serialize;
+use serde_json::{Value, json};
+use service::ApiError;
+
+use crate::documents::rules::Role;
+
+contract::typed_id!(
+    /// A folder of one company.
+    FolderId
+);
+
+/// Most folders in each other. A decision follows `parent` once a level.
+pub const MAX_DEPTH: i32 = 8;
+/// Longest name: one line of a list.
+pub const MAX_NAME: usize = 200;
+
+contract::words! {
+    /// Which folders are listed.
+    pub enum View {
+        /// Those that the caller owns or that are shared with the caller, and what lies in them.
+        Visible = "visible",
+        /// Every folder of the company.
+        All = "all",
+    }
+}
+
+impl View {
+    /// Words of the view that only administrators of the module have.
+    pub const OF_MANAGERS: &'static [&'static str] = &[Self::All.word()];
+}
+
+/// A folder as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredFolder {
+    /// Minted when it was made.
+    pub id: FolderId,
+    /// Whose.
+    pub company: CompanyId,
+    /// 1 to [`MAX_NAME`] characters.
+    pub name: String,
+    /// The folder that it lies in.
+    pub parent: Option<FolderId>,
+    /// The subject that owns it.
+    pub owner: Subject,
+    /// That subject's member row.
+    pub owner_member: MemberId,
+    /// That member's name when it was made.
+    pub owner_label: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was renamed or moved last.
+    pub updated_at: Timestamp,
+}
+
+/// A folder as clients see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Folder {
+    id: FolderId,
+    company_id: CompanyId,
+    name: String,
+    parent_id: Option<FolderId>,
+    owner_member_id: MemberId,
+    owner_display_name: Option<String>,
+    my_role: Option<Role>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+impl StoredFolder {
+    /// For one who has this role.
+    #[must_use]
+    pub fn shown(self, my_role: Option<Role>, owner_name: Option<String>) -> Folder {
+        Folder {
+            id: self.id,
+            company_id: self.company,
+            name: self.name,
+            parent_id: self.parent,
+            owner_member_id: self.owner_member,
+            owner_display_name: owner_name.or(self.owner_label),
+            my_role,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        }
+    }
+}
+
+/// The subject of a folder's audit rows.
+#[must_use]
+pub fn subject_of(id: FolderId) -> String {
+    format!("folder:{id}")
+}
+
+/// 404.
+#[must_use]
+pub fn unknown() -> ApiError {
+    ApiError::NotFound("folder".into())
+}
+
+/// The body of a creation.
+pub(crate) struct CreateBody {
+    pub(crate) name: String,
+    pub(crate) parent: Option<FolderId>,
+}
+
+impl CreateBody {
+    /// As an idempotent request is known by.
+    pub(crate) fn canonical(&self) -> Value {
+        json!({ "name": self.name, "parentId": self.parent })
+    }
+}
+
+impl FromBody for CreateBody {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        let name = fields.text("name", Text::title(MAX_NAME));
+        let parent = fields.optional_uuid("parentId");
+        Some(Self { name: name?, parent: parent? })
+    }
+}
+
+/// The body of a renaming.
+pub(crate) struct RenameBody(pub(crate) String);
+
+impl FromBody for RenameBody {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        Some(Self(fields.text("name", Text::title(MAX_NAME))?))
+    }
+}

@@ -1,0 +1,67 @@
+//! Shares of folders: given, changed and taken by who manages the folder, the own one by its member.
+
+use axum::extract::State;
+use axum::response::Response;
+use service::idempotency::Once;
+use service::{ApiError, CompanyCall, Data, Feature, UnreadBody};
+
+use super::admission;
+use crate::App;
+use crate::documents::answer::uncached;
+use crate::shares::http::{change, give, is_own, listed, named, of_path, take};
+use crate::shares::rules::{CreateBody, Level, RoleBody, Shown, Target, ambiguous};
+
+pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
+    let admitted = admission::admit(&app, call).await?;
+    Ok(uncached(Data(listed(&app, &admitted, Target::Folder(admitted.id)).await?)))
+}
+
+pub(crate) async fn create(
+    State(app): State<App>,
+    call: CompanyCall,
+    body: UnreadBody,
+) -> Result<Once<Shown>, ApiError> {
+    let admitted = admission::admit(&app, call).await?;
+    let body: CreateBody = body.read().await?.parse()?;
+    let principal = body.named.one().ok_or_else(ambiguous)?;
+    let target = Target::Folder(admitted.id);
+    if admitted.as_manager {
+        give::<true>(&app, &admitted, target, principal, body.role, Level::Whole).await
+    } else {
+        give::<false>(&app, &admitted, target, principal, body.role, Level::Whole).await
+    }
+}
+
+pub(crate) async fn update(
+    State(app): State<App>,
+    call: CompanyCall,
+    body: UnreadBody,
+) -> Result<Data<Shown>, ApiError> {
+    let admitted = admission::admit(&app, call).await?;
+    let RoleBody { role } = body.read().await?.parse()?;
+    let share = of_path(&app, &admitted, Target::Folder(admitted.id)).await?;
+    let changed = if admitted.as_manager {
+        change::<true>(&app, &admitted, share, role, Level::Whole).await?
+    } else {
+        change::<false>(&app, &admitted, share, role, Level::Whole).await?
+    };
+    Ok(Data(named(&app, &admitted, changed).await))
+}
+
+pub(crate) async fn delete(State(app): State<App>, call: CompanyCall) -> Result<Data<Shown>, ApiError> {
+    let target = Target::Folder(call.path.id("folderId")?);
+    if is_own(&app, &call, target).await? {
+        let permit = app.permits.ask_module(&call, &Feature::of_module(call.feature.key, "member")).await?;
+        let share = of_path(&app, &permit, target).await?;
+        let taken = take::<false>(&app, &permit, share, Level::Whole).await?;
+        return Ok(Data(named(&app, &permit, taken).await));
+    }
+    let admitted = admission::admit(&app, call).await?;
+    let share = of_path(&app, &admitted, target).await?;
+    let taken = if admitted.as_manager {
+        take::<true>(&app, &admitted, share, Level::Whole).await?
+    } else {
+        take::<false>(&app, &admitted, share, Level::Whole).await?
+    };
+    Ok(Data(named(&app, &admitted, taken).await))
+}

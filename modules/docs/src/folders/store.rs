@@ -1,0 +1,214 @@
+//! `docs.folders`.
+
+use std::collections::HashMap;
+
+use contract::Subject;
+use contract::id::{CompanyId, MemberId};
+use contract::page::{Page, PageRequest};
+use service::clients::org::MemberContext;
+use service::{ApiError, CompanyCall, CompanyTx, Permit, page};
+use sqlx::{PgConnection, PgExecutor, PgPool};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::admission::Admitted;
+use super::rules::{FolderId, StoredFolder, View, unknown};
+use crate::documents::rules::{Looker, Role};
+use crate::store::subject;
+
+struct Row {
+    id: Uuid,
+    company_id: Uuid,
+    name: String,
+    parent_id: Option<Uuid>,
+    owner_kc_sub: String,
+    owner_member_id: Uuid,
+    owner_label: Option<String>,
+    created_at: OffsetDateTime,
+    updated_at: OffsetDateTime,
+    total: i64,
+}
+
+impl Row {
+    fn folder(self) -> Result<StoredFolder, ApiError> {
+        Ok(StoredFolder {
+            id: self.id.into(),
+            company: self.company_id.into(),
+            name: self.name,
+            parent: self.parent_id.map(FolderId::from),
+            owner: subject(&self.owner_kc_sub)?,
+            owner_member: MemberId::from(self.owner_member_id),
+            owner_label: self.owner_label,
+            created_at: self.created_at.into(),
+            updated_at: self.updated_at.into(),
+        })
+    }
+}
+
+/// One page of the folders that the looker sees, by name; those that lie in one folder, if it is named.
+pub(super) async fn list(
+    pool: &PgPool,
+    permit: &Permit,
+    view: View,
+    parent: Option<FolderId>,
+    looker: &Looker<'_>,
+    request: PageRequest,
+) -> Result<Page<StoredFolder>, ApiError> {
+    let (member, positions, groups) = MemberContext::columns(looker.member);
+    let rows = |limit: i64, offset: i64| {
+        sqlx::query_as!(
+            Row,
+            r#"WITH opened AS (
+                 SELECT s.folder_id FROM docs.shares s
+                 WHERE s.company_id = $1 AND s.folder_id IS NOT NULL AND s.state <> 'pending'
+                   AND ((s.member_id = $5::uuid AND s.kc_sub = $4) OR s.position_id = ANY($6::uuid[])
+                     OR s.group_id = ANY($7::uuid[]))
+                 UNION SELECT f.id FROM docs.folders f WHERE f.company_id = $1 AND f.owner_kc_sub = $4)
+               SELECT f.id, f.company_id, f.name, f.parent_id, f.owner_kc_sub, f.owner_member_id, f.owner_label,
+                 f.created_at, f.updated_at, count(*) OVER () AS "total!"
+               FROM docs.folders f
+               WHERE f.company_id = $1 AND f.state <> 'pending' AND ($3::uuid IS NULL OR f.parent_id = $3)
+                 AND ($2::bool OR f.id IN (
+                   SELECT a.folder_id FROM opened o JOIN docs.folder_ancestors a ON a.ancestor_id = o.folder_id))
+               ORDER BY f.name, f.id LIMIT $8 OFFSET $9"#,
+            permit.company.as_uuid(),
+            view == View::All,
+            parent.map(FolderId::as_uuid),
+            looker.subject.as_str(),
+            member,
+            &positions,
+            &groups,
+            limit,
+            offset
+        )
+        .fetch_all(pool)
+    };
+    page::load(request, rows, |row| row.total, Row::folder).await
+}
+
+/// A folder of the company, whatever its state.
+pub(super) async fn find(
+    executor: impl PgExecutor<'_>,
+    company: CompanyId,
+    id: FolderId,
+) -> Result<Option<StoredFolder>, ApiError> {
+    let row = sqlx::query_as!(
+        Row,
+        r#"SELECT id, company_id, name, parent_id, owner_kc_sub, owner_member_id, owner_label, created_at, updated_at,
+             1::bigint AS "total!"
+           FROM docs.folders WHERE company_id = $1 AND id = $2"#,
+        company.as_uuid(),
+        id.as_uuid()
+    );
+    row.fetch_optional(executor).await?.map(Row::folder).transpose()
+}
+
+/// The folder that the call was admitted to.
+pub(super) async fn of(pool: &PgPool, admitted: &Admitted) -> Result<StoredFolder, ApiError> {
+    find(pool, admitted.company, admitted.id).await?.ok_or_else(unknown)
+}
+
+/// Renames a folder; gives its name before.
+pub(super) async fn rename(tx: &mut CompanyTx, id: FolderId, name: &str) -> Result<String, ApiError> {
+    let company = tx.company().as_uuid();
+    let before = sqlx::query_scalar!(
+        "SELECT name FROM docs.folders WHERE company_id = $1 AND id = $2 AND state = 'active' FOR NO KEY UPDATE",
+        company,
+        id.as_uuid()
+    );
+    let before = before.fetch_optional(tx.conn()).await?.ok_or_else(unknown)?;
+    sqlx::query!(
+        "UPDATE docs.folders SET name = $3, updated_at = now() WHERE company_id = $1 AND id = $2",
+        company,
+        id.as_uuid(),
+        name
+    )
+    .execute(tx.conn())
+    .await?;
+    Ok(before)
+}
+
+/// Locks a folder that is not going until the transaction ends; gives its owner.
+///
+/// # Errors
+/// 404.
+pub(crate) async fn lock_active(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    id: FolderId,
+) -> Result<Subject, ApiError> {
+    let found = sqlx::query_scalar!(
+        "SELECT owner_kc_sub FROM docs.folders WHERE company_id = $1 AND id = $2 AND state = 'active' FOR UPDATE",
+        company.as_uuid(),
+        id.as_uuid()
+    );
+    subject(&found.fetch_optional(conn).await?.ok_or_else(unknown)?)
+}
+
+/// What keeps a folder from being deleted.
+pub(super) struct Holds {
+    pub(super) folders: i64,
+    pub(super) documents: i64,
+    pub(super) moves: i64,
+    pub(super) unsettled_shares: i64,
+}
+
+/// The same, of a folder that is locked.
+pub(super) async fn holds(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    id: FolderId,
+) -> Result<Holds, ApiError> {
+    let found = sqlx::query_as!(
+        Holds,
+        r#"SELECT (SELECT count(*) FROM docs.folders WHERE company_id = $1 AND parent_id = $2) AS "folders!",
+             (SELECT count(*) FROM docs.documents WHERE company_id = $1 AND folder_id = $2) AS "documents!",
+             (SELECT count(*) FROM docs.placements WHERE company_id = $1 AND (parent_id = $2 OR next_parent_id = $2
+               OR folder_id = $2 AND state <> 'active')) AS "moves!",
+             (SELECT count(*) FROM docs.shares WHERE company_id = $1 AND folder_id = $2 AND state <> 'active')
+               AS "unsettled_shares!""#,
+        company.as_uuid(),
+        id.as_uuid()
+    );
+    Ok(found.fetch_one(conn).await?)
+}
+
+/// The looker's role in each of these folders; those that give none are not in it.
+pub(super) async fn roles(
+    pool: &PgPool,
+    call: &CompanyCall,
+    looker: &Looker<'_>,
+    folders: &[StoredFolder],
+) -> Result<HashMap<FolderId, Role>, ApiError> {
+    let mut roles = HashMap::new();
+    if looker.member.is_some() && !folders.is_empty() {
+        let ids: Vec<Uuid> = folders.iter().map(|folder| folder.id.as_uuid()).collect();
+        let (member, positions, groups) = MemberContext::columns(looker.member);
+        let rows = sqlx::query!(
+            r#"SELECT a.folder_id, max(r.rank) AS "rank!" FROM docs.folder_ancestors a
+               JOIN LATERAL (
+                 SELECT CASE s.role WHEN 'editor' THEN 3 WHEN 'commenter' THEN 2 ELSE 1 END AS rank FROM docs.shares s
+                 WHERE s.folder_id = a.ancestor_id AND s.state <> 'pending'
+                   AND ((s.member_id = $4 AND s.kc_sub = $3) OR s.position_id = ANY($5) OR s.group_id = ANY($6))
+                 UNION ALL SELECT 3 FROM docs.folders f WHERE f.id = a.ancestor_id AND f.owner_kc_sub = $3) r ON true
+               WHERE a.company_id = $1 AND a.folder_id = ANY($2) GROUP BY a.folder_id"#,
+            call.company.as_uuid(),
+            &ids,
+            looker.subject.as_str(),
+            member,
+            &positions,
+            &groups
+        );
+        for row in rows.fetch_all(pool).await? {
+            roles.extend(Role::of_rank(row.rank).map(|role| (FolderId::from(row.folder_id), role)));
+        }
+    }
+    for folder in folders {
+        if folder.owner == *looker.subject {
+            roles.insert(folder.id, Role::Owner);
+        } else if looker.manages {
+            roles.entry(folder.id).or_insert(Role::Manager);
+        }
+    }
+    Ok(roles)
+}

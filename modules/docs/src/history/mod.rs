@@ -1,0 +1,3 @@
+//! The history of a document: its audit rows.
+
+pub(crate) mod http;

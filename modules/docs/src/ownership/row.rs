@@ -1,0 +1,237 @@
+//! `docs.ownerships` for the driver of rows and tuples: the new owner from before the tuple is granted, the former one until
+//! it is taken. The current owner stands in `docs.documents`.
+
+use contract::Subject;
+use contract::grants::Tuple;
+use contract::id::{CompanyId, MemberId};
+use serde_json::{Value, json};
+use service::refusal::conflict;
+use service::two_store::{NewRow, TupleRow};
+use service::{ApiError, AuditEvent, AuditedTx};
+use sqlx::{PgConnection, PgPool};
+use uuid::Uuid;
+
+use crate::documents::new::object;
+use crate::documents::rules::{DocumentId, State, subject_of, trashed};
+use crate::documents::store::lock_sharing;
+use crate::shares::rules::is_owner;
+use crate::store::subject;
+
+/// One owner.
+#[derive(Clone, Debug)]
+pub struct Ownership {
+    company: CompanyId,
+    document: DocumentId,
+    subject: Subject,
+    member: MemberId,
+    label: Option<String>,
+    as_manager: bool,
+    /// The tuple of a former owner goes, that of a new one comes.
+    is_coming: bool,
+    /// The document's owner at the moment.
+    owner: Subject,
+}
+
+/// An owner to be.
+pub(super) struct NewOwner {
+    pub(super) company: CompanyId,
+    pub(super) document: DocumentId,
+    pub(super) subject: Subject,
+    pub(super) member: MemberId,
+    pub(super) label: String,
+    pub(super) as_manager: bool,
+}
+
+impl NewRow for NewOwner {
+    type Row = Ownership;
+
+    async fn insert(&self, tx: &mut AuditedTx) -> Result<Uuid, ApiError> {
+        let (company, document) = (self.company, self.document);
+        let found = lock_sharing(tx.conn(), company, document).await?;
+        if found.state != State::Active {
+            return Err(trashed());
+        }
+        if found.owner == self.subject.as_str() {
+            return Err(is_owner());
+        }
+        if found.transfer_to.as_deref().is_some_and(|to| to != self.subject.as_str()) {
+            return Err(conflict("TRANSFER_IN_PROGRESS", "ownership is on its way to another member", Value::Null));
+        }
+        sqlx::query!(
+            "UPDATE docs.documents SET transfer_to = $3 WHERE company_id = $1 AND id = $2",
+            company.as_uuid(),
+            document.as_uuid(),
+            self.subject.as_str()
+        )
+        .execute(tx.conn())
+        .await?;
+        // The same transfer again resumes its row.
+        let row = sqlx::query_scalar!(
+            "INSERT INTO docs.ownerships(id, company_id, document_id, kc_sub, member_id, label, as_manager, state)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending')
+             ON CONFLICT (document_id, kc_sub) DO UPDATE SET label = excluded.label RETURNING id",
+            Uuid::now_v7(),
+            company.as_uuid(),
+            document.as_uuid(),
+            self.subject.as_str(),
+            self.member.as_uuid(),
+            self.label,
+            self.as_manager
+        );
+        Ok(row.fetch_one(tx.conn()).await?)
+    }
+}
+
+impl TupleRow for Ownership {
+    const TABLE: &'static str = "docs.ownerships";
+    const NOUN: &'static str = "transfer";
+    type Shown = ();
+
+    async fn find(conn: &mut PgConnection, company: CompanyId, id: Uuid) -> Result<Option<Self>, ApiError> {
+        let row = sqlx::query!(
+            "SELECT o.document_id, o.kc_sub, o.member_id, o.label, o.as_manager, o.state, d.owner_kc_sub
+             FROM docs.ownerships o JOIN docs.documents d ON d.id = o.document_id
+             WHERE o.company_id = $1 AND o.id = $2",
+            company.as_uuid(),
+            id
+        )
+        .fetch_optional(conn)
+        .await?;
+        let Some(row) = row else { return Ok(None) };
+        Ok(Some(Self {
+            company,
+            document: row.document_id.into(),
+            subject: subject(&row.kc_sub)?,
+            member: row.member_id.into(),
+            label: row.label,
+            as_manager: row.as_manager,
+            is_coming: row.state == "pending",
+            owner: subject(&row.owner_kc_sub)?,
+        }))
+    }
+
+    /// The owner's, and before it is given the share of whom it is taken from.
+    fn tuples(&self) -> Vec<Tuple> {
+        let mut tuples = vec![Tuple::user(object(self.document), "owner", &self.subject)];
+        if self.is_coming {
+            tuples.push(Tuple::user(object(self.document), "editor", &self.owner));
+        }
+        tuples
+    }
+
+    fn removed_tuples(&self) -> Vec<Tuple> {
+        vec![Tuple::user(object(self.document), "owner", &self.subject)]
+    }
+
+    fn shown(&self) {}
+
+    async fn granted(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
+        let former = hand_over(tx, self).await?;
+        let mut told = json!({
+            "ownerMemberId": { "from": former, "to": self.member }, "owner": { "from": self.owner, "to": self.subject } });
+        if let (true, Some(members)) = (self.as_manager, told.as_object_mut()) {
+            members.insert("asManager".to_owned(), true.into());
+        }
+        Ok(self.event("ownership.transferred", told))
+    }
+
+    async fn not_granted(&self, tx: &mut AuditedTx) -> Result<Option<AuditEvent>, ApiError> {
+        sqlx::query!(
+            "UPDATE docs.documents SET transfer_to = NULL WHERE company_id = $1 AND id = $2 AND transfer_to = $3",
+            self.company.as_uuid(),
+            self.document.as_uuid(),
+            self.subject.as_str()
+        )
+        .execute(tx.conn())
+        .await?;
+        Ok(None)
+    }
+
+    async fn revoked(&self, _tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
+        Ok(self.event("ownership.ended", json!({ "owner": self.subject })))
+    }
+}
+
+impl Ownership {
+    fn event(&self, action: &'static str, payload: Value) -> AuditEvent {
+        AuditEvent { company: Some(self.company), action, subject: subject_of(self.document), payload }
+    }
+}
+
+/// Makes the new owner the document's; the former one keeps a share, and its tuple is to be taken. A share of the new
+/// owner's is absorbed.
+async fn hand_over(tx: &mut AuditedTx, new: &Ownership) -> Result<MemberId, ApiError> {
+    let (company, document) = (new.company.as_uuid(), new.document.as_uuid());
+    let former = sqlx::query!(
+        "SELECT owner_member_id, owner_label FROM docs.documents WHERE company_id = $1 AND id = $2 FOR UPDATE",
+        company,
+        document
+    )
+    .fetch_one(tx.conn())
+    .await?;
+    sqlx::query!(
+        "UPDATE docs.documents
+         SET owner_kc_sub = $3, owner_member_id = $4, owner_label = $5, transfer_to = NULL
+         WHERE company_id = $1 AND id = $2",
+        company,
+        document,
+        new.subject.as_str(),
+        new.member.as_uuid(),
+        new.label
+    )
+    .execute(tx.conn())
+    .await?;
+    let actor = tx.actor().to_owned();
+    sqlx::query!(
+        "INSERT INTO docs.shares(id, company_id, document_id, principal_kind, member_id, kc_sub, label, role, state,
+           granted_by)
+         VALUES ($1, $2, $3, 'member', $4, $5, $6, 'editor', 'active', $7)
+         ON CONFLICT (document_id, member_id) WHERE member_id IS NOT NULL
+           DO UPDATE SET kc_sub = excluded.kc_sub, role = 'editor', next_role = NULL, state = 'active'",
+        Uuid::now_v7(),
+        company,
+        document,
+        former.owner_member_id,
+        new.owner.as_str(),
+        former.owner_label,
+        actor
+    )
+    .execute(tx.conn())
+    .await?;
+    sqlx::query!(
+        "INSERT INTO docs.ownerships(id, company_id, document_id, kc_sub, member_id, label, state)
+         VALUES ($1, $2, $3, $4, $5, $6, 'revoking')
+         ON CONFLICT (document_id, kc_sub) DO UPDATE SET state = 'revoking', attempts = 0, attempted_at = now()",
+        Uuid::now_v7(),
+        company,
+        document,
+        new.owner.as_str(),
+        former.owner_member_id,
+        former.owner_label
+    )
+    .execute(tx.conn())
+    .await?;
+    Ok(former.owner_member_id.into())
+}
+
+/// What transfers have left to be taken: ownerships of others than the owner, and shares of the owner's.
+pub(super) async fn leftovers(
+    pool: &PgPool,
+    company: CompanyId,
+    document: DocumentId,
+) -> Result<(Vec<Uuid>, Vec<Uuid>), ApiError> {
+    let ownerships = sqlx::query_scalar!(
+        "SELECT o.id FROM docs.ownerships o JOIN docs.documents d ON d.id = o.document_id
+         WHERE o.company_id = $1 AND o.document_id = $2 AND o.state <> 'pending' AND o.kc_sub <> d.owner_kc_sub",
+        company.as_uuid(),
+        document.as_uuid()
+    );
+    let shares = sqlx::query_scalar!(
+        "SELECT s.id FROM docs.shares s JOIN docs.documents d ON d.id = s.document_id
+         WHERE s.company_id = $1 AND s.document_id = $2 AND s.state IN ('active', 'revoking')
+           AND s.kc_sub = d.owner_kc_sub",
+        company.as_uuid(),
+        document.as_uuid()
+    );
+    Ok((ownerships.fetch_all(pool).await?, shares.fetch_all(pool).await?))
+}

@@ -1,0 +1,114 @@
+//! Moves documents and folders.
+
+use axum::extract::State;
+use service::{ApiError, CompanyCall, Data, UnreadBody};
+
+use super::row::{ChangeParent, Moved, NewPlacement, Placement, moves};
+use super::rules::{Child, DocumentMove, FolderMove};
+use super::store;
+use crate::documents::http::summary;
+use crate::documents::rules::Document;
+use crate::folders::rules::{Folder, FolderId};
+use crate::{App, admission, folders};
+
+pub(crate) async fn move_document(
+    State(app): State<App>,
+    call: CompanyCall,
+    body: UnreadBody,
+) -> Result<Data<Document>, ApiError> {
+    let admitted = admission::admit(&app, call).await?;
+    let DocumentMove(to) = body.read().await?.parse()?;
+    let child = Child::Document(admitted.gist.id);
+    move_to(&app, &admitted, child, to, admitted.as_manager).await?;
+    summary(&app, &admitted).await
+}
+
+pub(crate) async fn move_folder(
+    State(app): State<App>,
+    call: CompanyCall,
+    body: UnreadBody,
+) -> Result<Data<Folder>, ApiError> {
+    let admitted = folders::admission::admit(&app, call).await?;
+    let FolderMove(to) = body.read().await?.parse()?;
+    let child = Child::Folder(admitted.id);
+    move_to(&app, &admitted, child, to, admitted.as_manager).await?;
+    folders::http::shown(&app, &admitted).await
+}
+
+async fn move_to(
+    app: &App,
+    call: &CompanyCall,
+    child: Child,
+    to: Option<FolderId>,
+    as_manager: bool,
+) -> Result<(), ApiError> {
+    if let Some(folder) = to {
+        folders::admission::check_editor(app, call, folder).await?;
+    }
+    if as_manager {
+        settle::<true>(app, call, child, to).await
+    } else {
+        settle::<false>(app, call, child, to).await
+    }
+}
+
+/// Brings a placement from where it stands to where it is to be; a move that a crash broke off is finished before.
+async fn settle<const AS_MANAGER: bool>(
+    app: &App,
+    call: &CompanyCall,
+    child: Child,
+    to: Option<FolderId>,
+) -> Result<(), ApiError> {
+    let mut found = store::of_child(&app.core.pool, call.company, child).await?;
+    if let Some(placement) = found.take_if(|placement| placement.state == "revoking") {
+        end::<AS_MANAGER>(app, call, &placement).await?;
+    }
+    match (found, to) {
+        (None, None) => Ok(()),
+        (None, Some(parent)) => begin::<AS_MANAGER>(app, call, child, parent).await,
+        (Some(placement), None) => {
+            finish::<AS_MANAGER>(app, call, &placement).await?;
+            end::<AS_MANAGER>(app, call, &placement).await
+        }
+        (Some(placement), Some(parent)) if placement.state == "pending" => {
+            if placement.parent != parent {
+                return Err(moves());
+            }
+            begin::<AS_MANAGER>(app, call, child, parent).await
+        }
+        (Some(placement), Some(parent)) => {
+            app.two_store().exchange(call, placement.id, &ChangeParent::<AS_MANAGER>(parent)).await.map(drop)
+        }
+    }
+}
+
+async fn begin<const AS_MANAGER: bool>(
+    app: &App,
+    call: &CompanyCall,
+    child: Child,
+    parent: FolderId,
+) -> Result<(), ApiError> {
+    let new = NewPlacement::<AS_MANAGER> { company: call.company, child, parent };
+    app.two_store().create(call, None, &new).await.map(drop)
+}
+
+async fn end<const AS_MANAGER: bool>(
+    app: &App,
+    call: &CompanyCall,
+    placement: &Placement,
+) -> Result<(), ApiError> {
+    app.two_store().remove::<Moved<AS_MANAGER>>(call, placement.id).await.map(drop)
+}
+
+/// Finishes what is under way, so that the placement can be ended.
+async fn finish<const AS_MANAGER: bool>(
+    app: &App,
+    call: &CompanyCall,
+    placement: &Placement,
+) -> Result<(), ApiError> {
+    if placement.state == "pending" {
+        return begin::<AS_MANAGER>(app, call, placement.child, placement.parent).await;
+    }
+    let Some(next) = placement.next else { return Ok(()) };
+    app.two_store().exchange(call, placement.id, &ChangeParent::<AS_MANAGER>(next)).await.map(drop)
+}

@@ -1,0 +1,163 @@
+//! A placement for the driver of rows and tuples.
+
+use contract::grants::Tuple;
+use contract::id::CompanyId;
+use serde_json::json;
+use service::refusal::conflict;
+use service::two_store::{Exchange, NewRow, Next, TupleRow};
+use service::{ApiError, AuditEvent, AuditedTx};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::rules::Child;
+use super::store;
+use crate::folders::row::object;
+use crate::folders::rules::FolderId;
+
+/// Something in a folder.
+#[derive(Clone, Debug)]
+pub struct Placement {
+    pub(crate) id: Uuid,
+    pub(crate) company: CompanyId,
+    pub(crate) child: Child,
+    pub(crate) parent: FolderId,
+    /// Where it comes to, while it is moved.
+    pub(crate) next: Option<FolderId>,
+    pub(crate) state: String,
+}
+
+impl Placement {
+    /// One that has its tuple.
+    pub(crate) fn active(company: CompanyId, child: Child, parent: FolderId) -> Self {
+        Self { id: Uuid::now_v7(), company, child, parent, next: None, state: "active".to_owned() }
+    }
+}
+
+/// A placement that is being made, changed or ended; `AS_MANAGER` by whom administers another one's document.
+#[derive(Debug)]
+pub struct Moved<const AS_MANAGER: bool>(pub(crate) Placement);
+
+/// A placement that the sweep settles.
+pub type Swept = Moved<false>;
+
+impl<const AS_MANAGER: bool> Moved<AS_MANAGER> {
+    fn tuple(&self, parent: FolderId) -> Tuple {
+        Tuple::object(self.0.child.object(), "parent", object(parent))
+    }
+
+    fn event(&self, from: Option<FolderId>, to: Option<FolderId>) -> AuditEvent {
+        let (action, place) = self.0.child.moved();
+        let mut payload = json!({ place: { "from": from, "to": to } });
+        if let (true, Some(members)) = (AS_MANAGER, payload.as_object_mut()) {
+            members.insert("asManager".to_owned(), true.into());
+        }
+        let subject = self.0.child.audit_subject();
+        AuditEvent { company: Some(self.0.company), action, subject, payload }
+    }
+}
+
+impl<const AS_MANAGER: bool> TupleRow for Moved<AS_MANAGER> {
+    const TABLE: &'static str = "docs.placements";
+    const NOUN: &'static str = "placement";
+    type Shown = ();
+
+    async fn find(conn: &mut PgConnection, company: CompanyId, id: Uuid) -> Result<Option<Self>, ApiError> {
+        Ok(store::find(conn, company, id).await?.map(Self))
+    }
+
+    fn tuples(&self) -> Vec<Tuple> {
+        vec![self.tuple(self.0.parent)]
+    }
+
+    /// The old tuple goes first: nothing is ever in two folders.
+    fn next(&self) -> Option<Next> {
+        self.0.next.map(|parent| Next { tuples: vec![self.tuple(parent)], gains: false })
+    }
+
+    fn shown(&self) {}
+
+    async fn granted(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
+        store::follow(tx.conn(), self.0.company, self.0.child, Some(self.0.parent)).await?;
+        Ok(self.event(None, Some(self.0.parent)))
+    }
+
+    async fn revoked(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
+        store::follow(tx.conn(), self.0.company, self.0.child, None).await?;
+        Ok(self.event(Some(self.0.parent), None))
+    }
+
+    async fn exchanged(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
+        let parent = self.0.next.ok_or_else(|| ApiError::internal("a move to nowhere"))?;
+        store::set_parent(tx.conn(), &self.0, parent).await?;
+        store::follow(tx.conn(), self.0.company, self.0.child, Some(parent)).await?;
+        Ok(self.event(Some(self.0.parent), Some(parent)))
+    }
+
+    async fn not_exchanged(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        store::set_next(tx.conn(), &self.0, None).await
+    }
+}
+
+/// A placement that is to be made.
+pub(super) struct NewPlacement<const AS_MANAGER: bool> {
+    pub(super) company: CompanyId,
+    pub(super) child: Child,
+    pub(super) parent: FolderId,
+}
+
+impl<const AS_MANAGER: bool> NewRow for NewPlacement<AS_MANAGER> {
+    type Row = Moved<AS_MANAGER>;
+
+    async fn insert(&self, tx: &mut AuditedTx) -> Result<Uuid, ApiError> {
+        check(tx, self.company, self.child, self.parent).await?;
+        if let Some(found) = store::of_child(&mut *tx.conn(), self.company, self.child).await? {
+            let is_resumed = found.state == "pending" && found.parent == self.parent;
+            return if is_resumed { Ok(found.id) } else { Err(moves()) };
+        }
+        let placement = Placement {
+            state: "pending".to_owned(),
+            ..Placement::active(self.company, self.child, self.parent)
+        };
+        store::insert(tx.conn(), &placement).await?;
+        Ok(placement.id)
+    }
+}
+
+/// A move to another folder.
+pub(super) struct ChangeParent<const AS_MANAGER: bool>(pub(super) FolderId);
+
+impl<const AS_MANAGER: bool> Exchange for ChangeParent<AS_MANAGER> {
+    type Row = Moved<AS_MANAGER>;
+
+    async fn begin(&self, row: &Self::Row, tx: &mut AuditedTx) -> Result<bool, ApiError> {
+        if row.0.parent == self.0 {
+            return Ok(false);
+        }
+        check(tx, row.0.company, row.0.child, self.0).await?;
+        store::set_next(tx.conn(), &row.0, Some(self.0)).await?;
+        Ok(true)
+    }
+
+    fn is_under_way(&self, row: &Self::Row) -> bool {
+        row.0.next == Some(self.0)
+    }
+}
+
+/// Whether something may come into a folder, which stays until the transaction ends.
+async fn check(
+    tx: &mut AuditedTx,
+    company: CompanyId,
+    child: Child,
+    parent: FolderId,
+) -> Result<(), ApiError> {
+    if let Child::Folder(moved) = child {
+        store::lock_folders(tx.conn(), company).await?;
+        store::site(tx.conn(), company, parent, Some(moved)).await?.check()?;
+    }
+    store::lock_parent(tx.conn(), company, parent).await
+}
+
+/// 409.
+pub(super) fn moves() -> ApiError {
+    conflict("MOVE_IN_PROGRESS", "a move of it is under way", serde_json::Value::Null)
+}

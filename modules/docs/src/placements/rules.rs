@@ -1,0 +1,130 @@
+//! What is placed, and which places there are.
+
+use contract::decision::ObjectRef;
+use contract::fields::{Fields, FromBody};
+use serde_json::{Value, json};
+use service::ApiError;
+use service::refusal::broken;
+
+use crate::documents;
+use crate::documents::rules::DocumentId;
+use crate::folders;
+use crate::folders::rules::{FolderId, MAX_DEPTH};
+
+/// What lies in a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Child {
+    /// A document.
+    Document(DocumentId),
+    /// A folder.
+    Folder(FolderId),
+}
+
+impl Child {
+    /// The id, if it is a document.
+    #[must_use]
+    pub const fn document(self) -> Option<DocumentId> {
+        if let Self::Document(id) = self { Some(id) } else { None }
+    }
+
+    /// The id, if it is a folder.
+    #[must_use]
+    pub const fn folder(self) -> Option<FolderId> {
+        if let Self::Folder(id) = self { Some(id) } else { None }
+    }
+
+    /// The object that stands for it.
+    pub(crate) fn object(self) -> ObjectRef {
+        match self {
+            Self::Document(id) => documents::new::object(id),
+            Self::Folder(id) => folders::row::object(id),
+        }
+    }
+
+    /// The subject of its audit rows.
+    #[must_use]
+    pub fn audit_subject(self) -> String {
+        match self {
+            Self::Document(id) => documents::rules::subject_of(id),
+            Self::Folder(id) => folders::rules::subject_of(id),
+        }
+    }
+
+    /// The action of a move's audit row, and what it calls the place.
+    pub(super) const fn moved(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Document(_) => ("document.moved", "folderId"),
+            Self::Folder(_) => ("folder.moved", "parentId"),
+        }
+    }
+}
+
+/// Where something is to lie, as the walks through folders and moves under way found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// How deep the folder is that it comes into; 1 has none around it.
+    pub depth: i32,
+    /// How many levels come with it: 1 for a folder without folders, 0 for a document.
+    pub height: i32,
+    /// Whether the folder lies in what is moved.
+    pub is_within: bool,
+}
+
+impl Site {
+    /// Whether something may come here.
+    ///
+    /// # Errors
+    /// 422 `FOLDER_CYCLE` or `FOLDER_TOO_DEEP`.
+    pub fn check(self) -> Result<(), ApiError> {
+        if self.is_within {
+            return Err(broken("FOLDER_CYCLE", "a folder does not lie in itself", Value::Null));
+        }
+        if self.depth + self.height > MAX_DEPTH {
+            let details = json!({ "maxDepth": MAX_DEPTH });
+            return Err(broken("FOLDER_TOO_DEEP", "folders are at most 8 deep", details));
+        }
+        Ok(())
+    }
+}
+
+/// The body of a document's move.
+pub(crate) struct DocumentMove(pub(crate) Option<FolderId>);
+
+impl FromBody for DocumentMove {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        Some(Self(fields.optional_uuid("folderId")?))
+    }
+}
+
+/// The body of a folder's move.
+pub(crate) struct FolderMove(pub(crate) Option<FolderId>);
+
+impl FromBody for FolderMove {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        Some(Self(fields.optional_uuid("parentId")?))
+    }
+}
+
+/// 422.
+pub(crate) fn unknown_folder() -> ApiError {
+    broken("FOLDER_UNKNOWN", "the company has no such folder", Value::Null)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_at_most_eight_deep_and_never_within_themselves() {
+        let site = |depth, height, is_within| Site { depth, height, is_within }.check();
+        assert!(site(7, 1, false).is_ok() && site(8, 0, false).is_ok() && site(1, 7, false).is_ok());
+        for (depth, height) in [(8, 1), (7, 2), (1, 8)] {
+            let refused = site(depth, height, false);
+            let Err(ApiError::Unprocessable { details, .. }) = refused else { panic!("{refused:?}") };
+            assert_eq!(details, json!({ "reason": "FOLDER_TOO_DEEP", "maxDepth": 8 }));
+        }
+        let refused = site(2, 1, true);
+        let Err(ApiError::Unprocessable { details, .. }) = refused else { panic!("{refused:?}") };
+        assert_eq!(details["reason"], "FOLDER_CYCLE");
+    }
+}

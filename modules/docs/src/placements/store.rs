@@ -1,0 +1,287 @@
+//! `docs.placements`, and what follows them: `documents.folder_id`, `folders.parent_id` and the ancestors of folders, which
+//! are the index of what a share of a folder opens.
+
+use contract::id::CompanyId;
+use service::ApiError;
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use super::row::Placement;
+use super::rules::{Child, Site, unknown_folder};
+use crate::documents::rules::DocumentId;
+use crate::folders::rules::FolderId;
+
+/// Deepest walk: a tree is at most 8 deep, and moves under way may add as much.
+const MAX_WALK: i32 = 32;
+
+struct Row {
+    id: Uuid,
+    company_id: Uuid,
+    document_id: Option<Uuid>,
+    folder_id: Option<Uuid>,
+    parent_id: Uuid,
+    next_parent_id: Option<Uuid>,
+    state: String,
+}
+
+impl Row {
+    fn placement(self) -> Result<Placement, ApiError> {
+        let child = match (self.document_id, self.folder_id) {
+            (Some(id), _) => Some(Child::Document(DocumentId::from(id))),
+            (None, id) => id.map(|id| Child::Folder(FolderId::from(id))),
+        };
+        Ok(Placement {
+            id: self.id,
+            company: self.company_id.into(),
+            child: child.ok_or_else(|| ApiError::internal("a placement of nothing"))?,
+            parent: self.parent_id.into(),
+            next: self.next_parent_id.map(FolderId::from),
+            state: self.state,
+        })
+    }
+}
+
+/// A placement, whatever its state.
+pub(super) async fn find(
+    executor: impl PgExecutor<'_>,
+    company: CompanyId,
+    id: Uuid,
+) -> Result<Option<Placement>, ApiError> {
+    let row = sqlx::query_as!(
+        Row,
+        "SELECT id, company_id, document_id, folder_id, parent_id, next_parent_id, state FROM docs.placements
+         WHERE company_id = $1 AND id = $2",
+        company.as_uuid(),
+        id
+    );
+    row.fetch_optional(executor).await?.map(Row::placement).transpose()
+}
+
+/// Where something lies, whatever the state of that.
+pub(crate) async fn of_child(
+    executor: impl PgExecutor<'_>,
+    company: CompanyId,
+    child: Child,
+) -> Result<Option<Placement>, ApiError> {
+    let row = sqlx::query_as!(
+        Row,
+        "SELECT id, company_id, document_id, folder_id, parent_id, next_parent_id, state FROM docs.placements
+         WHERE company_id = $1 AND (document_id = $2 OR folder_id = $3)",
+        company.as_uuid(),
+        child.document().map(DocumentId::as_uuid),
+        child.folder().map(FolderId::as_uuid)
+    );
+    row.fetch_optional(executor).await?.map(Row::placement).transpose()
+}
+
+/// Adds a placement in this state.
+pub(crate) async fn insert(
+    conn: &mut PgConnection,
+    placement: &Placement,
+) -> Result<(), ApiError> {
+    sqlx::query!(
+        "INSERT INTO docs.placements(id, company_id, document_id, folder_id, parent_id, state)
+         VALUES ($1, $2, $3, $4, $5, $6)",
+        placement.id,
+        placement.company.as_uuid(),
+        placement.child.document().map(DocumentId::as_uuid),
+        placement.child.folder().map(FolderId::as_uuid),
+        placement.parent.as_uuid(),
+        placement.state
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Adds the placement of a document that was made in a folder.
+pub(crate) async fn add_active(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    document: DocumentId,
+    folder: FolderId,
+) -> Result<(), ApiError> {
+    insert(conn, &Placement::active(company, Child::Document(document), folder)).await
+}
+
+/// Writes where a placement comes to, or that it stays.
+pub(super) async fn set_next(
+    conn: &mut PgConnection,
+    placement: &Placement,
+    next: Option<FolderId>,
+) -> Result<(), ApiError> {
+    sqlx::query!(
+        "UPDATE docs.placements SET next_parent_id = $3 WHERE company_id = $1 AND id = $2",
+        placement.company.as_uuid(),
+        placement.id,
+        next.map(FolderId::as_uuid)
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Writes where a placement is.
+pub(super) async fn set_parent(
+    conn: &mut PgConnection,
+    placement: &Placement,
+    parent: FolderId,
+) -> Result<(), ApiError> {
+    sqlx::query!(
+        "UPDATE docs.placements SET parent_id = $3, next_parent_id = NULL WHERE company_id = $1 AND id = $2",
+        placement.company.as_uuid(),
+        placement.id,
+        parent.as_uuid()
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Makes documents, folders and ancestors follow a placement.
+pub(super) async fn follow(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    child: Child,
+    parent: Option<FolderId>,
+) -> Result<(), ApiError> {
+    let parent = parent.map(FolderId::as_uuid);
+    match child {
+        Child::Document(id) => {
+            sqlx::query!(
+                "UPDATE docs.documents SET folder_id = $3 WHERE company_id = $1 AND id = $2",
+                company.as_uuid(),
+                id.as_uuid(),
+                parent
+            )
+            .execute(conn)
+            .await?;
+        }
+        Child::Folder(id) => {
+            lock_folders(conn, company).await?;
+            sqlx::query!(
+                "UPDATE docs.folders SET parent_id = $3, updated_at = now() WHERE company_id = $1 AND id = $2",
+                company.as_uuid(),
+                id.as_uuid(),
+                parent
+            )
+            .execute(&mut *conn)
+            .await?;
+            index(conn, company, id).await?;
+        }
+    }
+    Ok(())
+}
+
+/// One at a time in a company changes how folders lie in each other; until the transaction ends.
+pub(crate) async fn lock_folders(conn: &mut PgConnection, company: CompanyId) -> Result<(), ApiError> {
+    sqlx::query!(
+        r#"SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0)) AS "locked!: ()""#,
+        format!("docs.folders:{company}")
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(())
+}
+
+/// Writes the ancestors of a folder and of all folders in it as they are now. The caller holds [`lock_folders`].
+pub(crate) async fn index(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    folder: FolderId,
+) -> Result<(), ApiError> {
+    sqlx::query!(
+        r#"WITH RECURSIVE within AS (
+             SELECT id, 0 AS below FROM docs.folders WHERE company_id = $1 AND id = $2
+             UNION ALL SELECT f.id, w.below + 1 FROM docs.folders f JOIN within w ON f.parent_id = w.id
+             WHERE f.company_id = $1 AND w.below < 8),
+           around AS (
+             SELECT f.id AS folder_id, f.id AS ancestor_id, f.parent_id AS next_id, 0 AS distance
+             FROM docs.folders f JOIN within w ON w.id = f.id
+             UNION ALL SELECT a.folder_id, f.id, f.parent_id, a.distance + 1
+             FROM around a JOIN docs.folders f ON f.id = a.next_id WHERE a.distance < 7),
+           gone AS (
+             DELETE FROM docs.folder_ancestors o USING within w WHERE o.folder_id = w.id
+               AND NOT EXISTS (SELECT FROM around a WHERE a.folder_id = o.folder_id AND a.ancestor_id = o.ancestor_id))
+           INSERT INTO docs.folder_ancestors AS o(company_id, folder_id, ancestor_id, distance)
+           SELECT $1, folder_id, ancestor_id, distance FROM around
+           ON CONFLICT (folder_id, ancestor_id) DO UPDATE SET distance = excluded.distance
+             WHERE o.distance <> excluded.distance"#,
+        company.as_uuid(),
+        folder.as_uuid()
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Keeps a folder from being deleted until the transaction ends.
+///
+/// # Errors
+/// 422 `FOLDER_UNKNOWN` for one that is not there or going.
+pub(crate) async fn lock_parent(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    folder: FolderId,
+) -> Result<(), ApiError> {
+    let found = sqlx::query_scalar!(
+        "SELECT id FROM docs.folders WHERE company_id = $1 AND id = $2 AND state = 'active' FOR KEY SHARE",
+        company.as_uuid(),
+        folder.as_uuid()
+    );
+    found.fetch_optional(conn).await?.map(drop).ok_or_else(unknown_folder)
+}
+
+/// What a place is for something, with every move under way counted as made and as not made. The caller holds
+/// [`lock_folders`]. `moved` is the folder that is moved, if it is one that is there already.
+pub(crate) async fn site(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    to: FolderId,
+    moved: Option<FolderId>,
+) -> Result<Site, ApiError> {
+    let around = sqlx::query!(
+        r#"WITH RECURSIVE edges AS (
+             SELECT id AS child, parent_id AS parent FROM docs.folders WHERE company_id = $1 AND parent_id IS NOT NULL
+             UNION SELECT folder_id, parent_id FROM docs.placements WHERE company_id = $1 AND folder_id IS NOT NULL
+               AND state <> 'active'
+             UNION SELECT folder_id, next_parent_id FROM docs.placements
+               WHERE company_id = $1 AND folder_id IS NOT NULL AND next_parent_id IS NOT NULL),
+           around AS (
+             SELECT $2::uuid AS id, 1 AS depth
+             UNION SELECT e.parent, a.depth + 1 FROM around a JOIN edges e ON e.child = a.id WHERE a.depth < $4)
+           SELECT max(depth) AS "depth!", bool_or(id = $3::uuid) AS is_within FROM around"#,
+        company.as_uuid(),
+        to.as_uuid(),
+        moved.map(FolderId::as_uuid),
+        MAX_WALK
+    )
+    .fetch_one(&mut *conn)
+    .await?;
+    let height = match moved {
+        Some(moved) => height(conn, company, moved).await?,
+        None => 0,
+    };
+    Ok(Site { depth: around.depth, height, is_within: around.is_within.unwrap_or_default() })
+}
+
+/// How many levels a folder has, itself counted.
+async fn height(conn: &mut PgConnection, company: CompanyId, folder: FolderId) -> Result<i32, ApiError> {
+    Ok(sqlx::query_scalar!(
+        r#"WITH RECURSIVE edges AS (
+             SELECT id AS child, parent_id AS parent FROM docs.folders WHERE company_id = $1 AND parent_id IS NOT NULL
+             UNION SELECT folder_id, parent_id FROM docs.placements WHERE company_id = $1 AND folder_id IS NOT NULL
+               AND state <> 'active'
+             UNION SELECT folder_id, next_parent_id FROM docs.placements
+               WHERE company_id = $1 AND folder_id IS NOT NULL AND next_parent_id IS NOT NULL),
+           within AS (
+             SELECT $2::uuid AS id, 1 AS level
+             UNION SELECT e.child, w.level + 1 FROM within w JOIN edges e ON e.parent = w.id WHERE w.level < $3)
+           SELECT max(level) AS "height!" FROM within"#,
+        company.as_uuid(),
+        folder.as_uuid(),
+        MAX_WALK
+    )
+    .fetch_one(conn)
+    .await?)
+}

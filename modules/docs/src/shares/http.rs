@@ -1,0 +1,195 @@
+//! Lists, gives, changes and takes shares of documents. What folders do the same way is shared with `folders/shares.rs`.
+
+use axum::extract::State;
+use axum::response::Response;
+use contract::id::{GroupId, MemberId, PositionId};
+use contract::{Principal, Timestamp};
+use service::clients::org::{FoundPrincipal, Wanted};
+use service::idempotency::Once;
+use service::{ApiError, CompanyCall, Data, UnreadBody};
+
+use super::new::NewShare;
+use super::row::{Acted, ChangeRole};
+use super::rules::{
+    CreateBody, Level, RoleBody, Share, ShareId, ShareRole, Shown, Target, ambiguous, not_linked,
+    unknown_principal,
+};
+use super::store;
+use crate::admission::{self, Admitted};
+use crate::documents::answer::uncached;
+use crate::{App, names};
+
+pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
+    let admitted = admission::admit_trashed(&app, call).await?;
+    let target = Target::Document(admitted.gist.id);
+    Ok(uncached(Data(listed(&app, &admitted, target).await?)))
+}
+
+/// The shares of a target, each with the principal's name of now.
+pub(crate) async fn listed(
+    app: &App,
+    call: &CompanyCall,
+    target: Target,
+) -> Result<Vec<Shown>, ApiError> {
+    let shares = store::list(&app.core.pool, call.company, target).await?;
+    let principals = || shares.iter().map(|share| share.principal);
+    let wanted = Wanted {
+        member_ids: principals().filter_map(Principal::member).collect::<Vec<MemberId>>(),
+        position_ids: principals().filter_map(Principal::position).collect::<Vec<PositionId>>(),
+        group_ids: principals().filter_map(Principal::group).collect::<Vec<GroupId>>(),
+    };
+    let found = names::found(app, call, &wanted).await;
+    let show = |share: Share| {
+        let title = found.as_ref().and_then(|found| names::title_of(found, share.principal));
+        let title = title.map(ToOwned::to_owned);
+        share.shown(title)
+    };
+    Ok(shares.into_iter().map(show).collect())
+}
+
+fn level(admitted: &Admitted) -> Level {
+    if admitted.managed { Level::Whole } else { Level::Own(ShareRole::Editor) }
+}
+
+pub(crate) async fn create(
+    State(app): State<App>,
+    call: CompanyCall,
+    body: UnreadBody,
+) -> Result<Once<Shown>, ApiError> {
+    let admitted = admission::admit_sharing(&app, call).await?;
+    let body: CreateBody = body.read().await?.parse()?;
+    let principal = body.named.one().ok_or_else(ambiguous)?;
+    let (target, level) = (Target::Document(admitted.gist.id), level(&admitted));
+    if admitted.as_manager {
+        give::<true>(&app, &admitted, target, principal, body.role, level).await
+    } else {
+        give::<false>(&app, &admitted, target, principal, body.role, level).await
+    }
+}
+
+/// Gives a principal a share.
+pub(crate) async fn give<const AS_MANAGER: bool>(
+    app: &App,
+    call: &CompanyCall,
+    target: Target,
+    principal: Principal,
+    role: ShareRole,
+    level: Level,
+) -> Result<Once<Shown>, ApiError> {
+    level.check(role)?;
+    let FoundPrincipal { title, kc_sub, .. } =
+        app.org.resolve(call, principal).await?.ok_or_else(unknown_principal)?;
+    if principal.member().is_some() && kc_sub.is_none() {
+        return Err(not_linked());
+    }
+    let share = Share {
+        id: ShareId::mint(),
+        company: call.company,
+        target,
+        principal,
+        kc_sub,
+        label: Some(title),
+        role,
+        next_role: None,
+        granted_by: call.subject.to_string(),
+        created_at: now(app),
+    };
+    app.two_store().create(call, None, &NewShare::<AS_MANAGER> { share, level }).await
+}
+
+/// The database's own clock writes the row; this is what the value holds until it is read back.
+fn now(app: &App) -> Timestamp {
+    Timestamp::from(app.core.clock.now())
+}
+
+pub(crate) async fn update(
+    State(app): State<App>,
+    call: CompanyCall,
+    body: UnreadBody,
+) -> Result<Data<Shown>, ApiError> {
+    let admitted = admission::admit_sharing(&app, call).await?;
+    let RoleBody { role } = body.read().await?.parse()?;
+    let target = Target::Document(admitted.gist.id);
+    let (level, share) = (level(&admitted), of_path(&app, &admitted, target).await?);
+    let changed = if admitted.as_manager {
+        change::<true>(&app, &admitted, share, role, level).await?
+    } else {
+        change::<false>(&app, &admitted, share, role, level).await?
+    };
+    Ok(Data(named(&app, &admitted, changed).await))
+}
+
+/// The share of the path.
+pub(crate) async fn of_path(app: &App, call: &CompanyCall, target: Target) -> Result<Share, ApiError> {
+    let id = call.path.id("shareId")?;
+    store::find_of(&app.core.pool, call.company, target, id).await?.ok_or_else(unknown)
+}
+
+/// Changes the role of a share.
+pub(crate) async fn change<const AS_MANAGER: bool>(
+    app: &App,
+    call: &CompanyCall,
+    share: Share,
+    role: ShareRole,
+    level: Level,
+) -> Result<Share, ApiError> {
+    level.check(share.role)?;
+    level.check(role)?;
+    let changed = app.two_store().exchange(call, share.id.as_uuid(), &ChangeRole::<AS_MANAGER>(role)).await?;
+    Ok(changed.0)
+}
+
+/// The share with the principal's name of now.
+pub(crate) async fn named(app: &App, call: &CompanyCall, share: Share) -> Shown {
+    let found = names::found(app, call, &Wanted::from(share.principal)).await;
+    let title = found.as_ref().and_then(|found| names::title_of(found, share.principal));
+    let title = title.map(ToOwned::to_owned);
+    share.shown(title)
+}
+
+/// Whoever shares the document takes a share away; everybody the own one, for which being a member of the company is enough.
+pub(crate) async fn delete(State(app): State<App>, call: CompanyCall) -> Result<Data<Shown>, ApiError> {
+    let document = crate::documents::rules::document_of(&call)?;
+    let target = Target::Document(document);
+    let is_own = is_own(&app, &call, target).await?;
+    let admitted = if is_own {
+        admission::admit_own_share(&app, call).await?
+    } else {
+        admission::admit_sharing_trashed(&app, call).await?
+    };
+    let share = of_path(&app, &admitted, target).await?;
+    let level = if is_own { Level::Whole } else { level(&admitted) };
+    let taken = if admitted.as_manager {
+        take::<true>(&app, &admitted, share, level).await?
+    } else {
+        take::<false>(&app, &admitted, share, level).await?
+    };
+    Ok(Data(named(&app, &admitted, taken).await))
+}
+
+/// Whether the share of the path is the caller's own member share. It decides what is asked, and is shown to nobody.
+pub(crate) async fn is_own(app: &App, call: &CompanyCall, target: Target) -> Result<bool, ApiError> {
+    let id = call.path.id("shareId")?;
+    let share = store::find_of(&app.core.pool, call.company, target, id).await?;
+    Ok(share.is_some_and(|share| share.kc_sub.as_ref() == Some(&call.subject)))
+}
+
+/// Takes a share away; a change of its role that a crash broke off is finished before.
+pub(crate) async fn take<const AS_MANAGER: bool>(
+    app: &App,
+    call: &CompanyCall,
+    share: Share,
+    level: Level,
+) -> Result<Share, ApiError> {
+    level.check(share.role)?;
+    let id = share.id.as_uuid();
+    if let Some(next) = share.next_role {
+        app.two_store().exchange(call, id, &ChangeRole::<AS_MANAGER>(next)).await?;
+    }
+    Ok(app.two_store().remove::<Acted<AS_MANAGER>>(call, id).await?.0)
+}
+
+/// 404.
+fn unknown() -> ApiError {
+    ApiError::NotFound("share".into())
+}

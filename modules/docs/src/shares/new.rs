@@ -1,0 +1,71 @@
+//! A share that is to be made. What it is allowed by is decided again under the lock of what is shared, which a change of
+//! access takes, too.
+
+use serde_json::Value;
+use service::refusal::{broken, conflict, not_yours};
+use service::two_store::NewRow;
+use service::{ApiError, AuditedTx};
+use uuid::Uuid;
+
+use super::row::Acted;
+use super::rules::{Level, MAX_SHARES, Share, Target, is_owner};
+use super::store;
+use crate::documents::rules::{State, trashed};
+use crate::{documents, folders};
+
+pub(super) struct NewShare<const AS_MANAGER: bool> {
+    pub(super) share: Share,
+    pub(super) level: Level,
+}
+
+impl<const AS_MANAGER: bool> NewRow for NewShare<AS_MANAGER> {
+    type Row = Acted<AS_MANAGER>;
+
+    async fn insert(&self, tx: &mut AuditedTx) -> Result<Uuid, ApiError> {
+        let share = &self.share;
+        match share.target {
+            Target::Document(_) => self.check_document(tx).await?,
+            Target::Folder(id) => {
+                let owner = folders::store::lock_active(tx.conn(), share.company, id).await?;
+                if share.kc_sub.as_ref().is_some_and(|subject| *subject == owner) {
+                    return Err(is_owner());
+                }
+            }
+        }
+        let found = store::of_principal(tx.conn(), share.company, share.target, share.principal).await?;
+        if let Some((found, state)) = found {
+            // The same share that was not confirmed yet is resumed.
+            let resumed = state == "pending" && found.role == share.role && found.kc_sub == share.kc_sub;
+            return if resumed { Ok(found.id.as_uuid()) } else { Err(exists()) };
+        }
+        if store::count(tx.conn(), share.company, share.target).await? >= MAX_SHARES {
+            return Err(broken("TOO_MANY_SHARES", "at most 200 shares", Value::Null));
+        }
+        // The lock makes the unique index the backstop that it is: nobody else adds a share meanwhile.
+        store::insert(tx.conn(), share, "pending").await?;
+        Ok(share.id.as_uuid())
+    }
+}
+
+impl<const AS_MANAGER: bool> NewShare<AS_MANAGER> {
+    async fn check_document(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        let share = &self.share;
+        let Some(id) = share.target.document() else { return Ok(()) };
+        let found = documents::store::lock_sharing(tx.conn(), share.company, id).await?;
+        if found.state != State::Active {
+            return Err(trashed());
+        }
+        if matches!(self.level, Level::Own(_)) && !found.editors_can_share {
+            return Err(not_yours("EDITORS_CANNOT_SHARE", "only the document's managers share it"));
+        }
+        if share.kc_sub.as_ref().is_some_and(|subject| subject.as_str() == found.owner) {
+            return Err(is_owner());
+        }
+        Ok(())
+    }
+}
+
+/// 409.
+fn exists() -> ApiError {
+    conflict("SHARE_EXISTS", "it is shared with this principal", Value::Null)
+}

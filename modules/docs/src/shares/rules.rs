@@ -1,0 +1,234 @@
+//! What a share is, and who may give or take which.
+
+use contract::fields::{Fields, FromBody};
+use contract::id::CompanyId;
+use contract::principal::{Named, PrincipalKind};
+use contract::{Principal, Subject, Timestamp};
+use serde::Serialize;
+use serde_json::{Value, json};
+use service::refusal::{broken, not_yours};
+use service::ApiError;
+
+use crate::documents::rules::{DocumentId, subject_of};
+use crate::folders::rules::FolderId;
+
+contract::typed_id!(
+    /// A share of one company.
+    ShareId
+);
+
+/// Most shares of one document or folder: each is a tuple that authz holds in memory.
+pub const MAX_SHARES: i64 = 200;
+
+contract::words! {
+    /// What a share gives, the least first.
+    pub enum ShareRole {
+        /// Read.
+        Viewer = "viewer",
+        /// Comment, too.
+        Commenter = "commenter",
+        /// Write, too.
+        Editor = "editor",
+    }
+}
+
+impl ShareRole {
+    /// Every role.
+    pub const ALL: [Self; 3] = [Self::Viewer, Self::Commenter, Self::Editor];
+}
+
+/// How far whoever shares may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Up to the own role.
+    Own(ShareRole),
+    /// Everything: an owner or a manager.
+    Whole,
+}
+
+impl Level {
+    /// Whether a share of this role may be given, changed or taken.
+    ///
+    /// # Errors
+    /// 403 `SHARE_ABOVE_OWN_ROLE`.
+    pub fn check(self, role: ShareRole) -> Result<(), ApiError> {
+        match self {
+            Self::Own(own) if role > own => {
+                Err(not_yours("SHARE_ABOVE_OWN_ROLE", "the share gives more than the caller's own role"))
+            }
+            Self::Own(_) | Self::Whole => Ok(()),
+        }
+    }
+}
+
+/// What is shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// One document.
+    Document(DocumentId),
+    /// A folder with everything in it.
+    Folder(FolderId),
+}
+
+impl Target {
+    /// The id, if it is a document.
+    #[must_use]
+    pub const fn document(self) -> Option<DocumentId> {
+        if let Self::Document(id) = self { Some(id) } else { None }
+    }
+
+    /// The id, if it is a folder.
+    #[must_use]
+    pub const fn folder(self) -> Option<FolderId> {
+        if let Self::Folder(id) = self { Some(id) } else { None }
+    }
+
+    /// The subject of the audit rows.
+    #[must_use]
+    pub fn audit_subject(self) -> String {
+        match self {
+            Self::Document(id) => subject_of(id),
+            Self::Folder(id) => crate::folders::rules::subject_of(id),
+        }
+    }
+}
+
+/// A share as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Minted when it was given.
+    pub id: ShareId,
+    /// Whose.
+    pub company: CompanyId,
+    /// What is shared.
+    pub target: Target,
+    /// With whom.
+    pub principal: Principal,
+    /// Of a member: the subject that the tuple names.
+    pub kc_sub: Option<Subject>,
+    /// The principal's name when it was given.
+    pub label: Option<String>,
+    /// What it gives.
+    pub role: ShareRole,
+    /// What it is coming to give, while its role changes.
+    pub next_role: Option<ShareRole>,
+    /// Who gave it.
+    pub granted_by: String,
+    /// When.
+    pub created_at: Timestamp,
+}
+
+/// A share as clients see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shown {
+    id: ShareId,
+    document_id: Option<DocumentId>,
+    folder_id: Option<FolderId>,
+    principal_kind: PrincipalKind,
+    #[serde(flatten)]
+    principal: Principal,
+    title: Option<String>,
+    role: ShareRole,
+    granted_by: String,
+    created_at: Timestamp,
+}
+
+impl Share {
+    /// As clients see it; `title` is the principal's as org says it now.
+    #[must_use]
+    pub fn shown(self, title: Option<String>) -> Shown {
+        Shown {
+            id: self.id,
+            document_id: self.target.document(),
+            folder_id: self.target.folder(),
+            principal_kind: self.principal.kind(),
+            principal: self.principal,
+            title: title.or(self.label),
+            role: self.role,
+            granted_by: self.granted_by,
+            created_at: self.created_at,
+        }
+    }
+
+    /// What an audit row says of it.
+    #[must_use]
+    pub fn told(&self, as_manager: bool) -> Value {
+        let mut told = json!({ "shareId": self.id, "principalKind": self.principal.kind(),
+            "principalId": id_of(self.principal), "role": self.role });
+        if let (true, Some(members)) = (as_manager, told.as_object_mut()) {
+            members.insert("asManager".to_owned(), true.into());
+        }
+        told
+    }
+}
+
+fn id_of(principal: Principal) -> Value {
+    match principal {
+        Principal::Member(id) => json!(id),
+        Principal::Position(id) => json!(id),
+        Principal::Group(id) => json!(id),
+    }
+}
+
+/// The body of a new share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CreateBody {
+    pub(crate) named: Named,
+    pub(crate) role: ShareRole,
+}
+
+impl FromBody for CreateBody {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        let (named, role) = (Named::read(fields), fields.word("role", ShareRole::WORDS));
+        Some(Self { named: named?, role: role? })
+    }
+}
+
+/// The body of a change of role.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RoleBody {
+    pub(crate) role: ShareRole,
+}
+
+impl FromBody for RoleBody {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        Some(Self { role: fields.word("role", ShareRole::WORDS)? })
+    }
+}
+
+/// 422 `PRINCIPAL_AMBIGUOUS`.
+pub(crate) fn ambiguous() -> ApiError {
+    let message = "exactly one of memberId, positionId and groupId";
+    broken("PRINCIPAL_AMBIGUOUS", message, Value::Null)
+}
+
+/// 422 `PRINCIPAL_UNKNOWN`.
+pub(crate) fn unknown_principal() -> ApiError {
+    broken("PRINCIPAL_UNKNOWN", "the company has no such active member, position or group", Value::Null)
+}
+
+/// 422 `MEMBER_NOT_LINKED`.
+pub(crate) fn not_linked() -> ApiError {
+    broken("MEMBER_NOT_LINKED", "the member has no login", Value::Null)
+}
+
+/// 422 `PRINCIPAL_IS_OWNER`.
+pub(crate) fn is_owner() -> ApiError {
+    broken("PRINCIPAL_IS_OWNER", "the member is the owner", Value::Null)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_above_the_own_role_is_refused() {
+        for own in ShareRole::ALL {
+            for role in ShareRole::ALL {
+                assert_eq!(Level::Own(own).check(role).is_ok(), role <= own, "{own:?} {role:?}");
+                assert!(Level::Whole.check(role).is_ok());
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! `docs.shares`: the module's own index of whom something is shared with.
+
+use contract::Principal;
+use contract::id::{CompanyId, GroupId, MemberId, PositionId};
+use contract::principal::Named;
+use service::ApiError;
+use sqlx::{PgConnection, PgExecutor};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::rules::{Share, ShareId, ShareRole, Target};
+use crate::documents::rules::DocumentId;
+use crate::folders::rules::FolderId;
+use crate::store::subject;
+
+struct Row {
+    id: Uuid,
+    company_id: Uuid,
+    document_id: Option<Uuid>,
+    folder_id: Option<Uuid>,
+    member_id: Option<Uuid>,
+    position_id: Option<Uuid>,
+    group_id: Option<Uuid>,
+    kc_sub: Option<String>,
+    label: Option<String>,
+    role: String,
+    next_role: Option<String>,
+    granted_by: String,
+    created_at: OffsetDateTime,
+}
+
+impl Row {
+    fn share(self) -> Result<Share, ApiError> {
+        let named = Named::of(
+            self.member_id.map(MemberId::from),
+            self.position_id.map(PositionId::from),
+            self.group_id.map(GroupId::from),
+        );
+        let target = match (self.document_id, self.folder_id) {
+            (Some(id), _) => Some(Target::Document(DocumentId::from(id))),
+            (None, id) => id.map(|id| Target::Folder(FolderId::from(id))),
+        };
+        Ok(Share {
+            id: self.id.into(),
+            company: self.company_id.into(),
+            target: target.ok_or_else(|| ApiError::internal("a share of nothing"))?,
+            principal: named.one().ok_or_else(|| ApiError::internal("a share with nobody"))?,
+            kc_sub: self.kc_sub.as_deref().map(subject).transpose()?,
+            label: self.label,
+            role: ShareRole::of_word(&self.role)?,
+            next_role: self.next_role.as_deref().map(ShareRole::of_word).transpose()?,
+            granted_by: self.granted_by,
+            created_at: self.created_at.into(),
+        })
+    }
+}
+
+/// The shares that are confirmed, in the order in which they were given.
+pub(crate) async fn list(
+    executor: impl PgExecutor<'_>,
+    company: CompanyId,
+    target: Target,
+) -> Result<Vec<Share>, ApiError> {
+    let rows = sqlx::query_as!(
+        Row,
+        "SELECT id, company_id, document_id, folder_id, member_id, position_id, group_id, kc_sub, label, role, next_role,
+           granted_by, created_at
+         FROM docs.shares
+         WHERE company_id = $1 AND ($2::uuid IS NULL OR document_id = $2) AND ($3::uuid IS NULL OR folder_id = $3)
+           AND state <> 'pending'
+         ORDER BY created_at, id",
+        company.as_uuid(),
+        target.document().map(DocumentId::as_uuid),
+        target.folder().map(FolderId::as_uuid)
+    )
+    .fetch_all(executor)
+    .await?;
+    rows.into_iter().map(Row::share).collect()
+}
+
+/// A share, whatever its state.
+pub(crate) async fn find(
+    executor: impl PgExecutor<'_>,
+    company: CompanyId,
+    id: ShareId,
+) -> Result<Option<Share>, ApiError> {
+    let row = sqlx::query_as!(
+        Row,
+        "SELECT id, company_id, document_id, folder_id, member_id, position_id, group_id, kc_sub, label, role, next_role,
+           granted_by, created_at
+         FROM docs.shares WHERE company_id = $1 AND id = $2",
+        company.as_uuid(),
+        id.as_uuid()
+    );
+    row.fetch_optional(executor).await?.map(Row::share).transpose()
+}
+
+/// A confirmed share of this target.
+pub(crate) async fn find_of(
+    executor: impl PgExecutor<'_>,
+    company: CompanyId,
+    target: Target,
+    id: ShareId,
+) -> Result<Option<Share>, ApiError> {
+    let row = sqlx::query_as!(
+        Row,
+        "SELECT id, company_id, document_id, folder_id, member_id, position_id, group_id, kc_sub, label, role, next_role,
+           granted_by, created_at
+         FROM docs.shares WHERE company_id = $1 AND id = $2 AND state <> 'pending'",
+        company.as_uuid(),
+        id.as_uuid()
+    );
+    let found = row.fetch_optional(executor).await?.map(Row::share).transpose()?;
+    Ok(found.filter(|share| share.target == target))
+}
+
+/// The share that a principal has of a target, with its state's word.
+pub(super) async fn of_principal(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    target: Target,
+    principal: Principal,
+) -> Result<Option<(Share, String)>, ApiError> {
+    let found = sqlx::query!(
+        "SELECT id, state FROM docs.shares
+         WHERE company_id = $1 AND ($2::uuid IS NULL OR document_id = $2) AND ($3::uuid IS NULL OR folder_id = $3)
+           AND (member_id = $4 OR position_id = $5 OR group_id = $6)",
+        company.as_uuid(),
+        target.document().map(DocumentId::as_uuid),
+        target.folder().map(FolderId::as_uuid),
+        principal.member().map(MemberId::as_uuid),
+        principal.position().map(PositionId::as_uuid),
+        principal.group().map(GroupId::as_uuid)
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
+    let Some(found) = found else { return Ok(None) };
+    Ok(find(conn, company, found.id.into()).await?.map(|share| (share, found.state)))
+}
+
+/// How many shares a target has, of any state.
+pub(super) async fn count(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    target: Target,
+) -> Result<i64, ApiError> {
+    Ok(sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM docs.shares
+           WHERE company_id = $1 AND ($2::uuid IS NULL OR document_id = $2) AND ($3::uuid IS NULL OR folder_id = $3)"#,
+        company.as_uuid(),
+        target.document().map(DocumentId::as_uuid),
+        target.folder().map(FolderId::as_uuid)
+    )
+    .fetch_one(conn)
+    .await?)
+}
+
+/// Adds a share in this state.
+pub(crate) async fn insert(
+    conn: &mut PgConnection,
+    share: &Share,
+    state: &'static str,
+) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        "INSERT INTO docs.shares(id, company_id, document_id, folder_id, principal_kind, member_id, position_id, group_id,
+           kc_sub, label, role, state, granted_by)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+        share.id.as_uuid(),
+        share.company.as_uuid(),
+        share.target.document().map(DocumentId::as_uuid),
+        share.target.folder().map(FolderId::as_uuid),
+        share.principal.kind().word(),
+        share.principal.member().map(MemberId::as_uuid),
+        share.principal.position().map(PositionId::as_uuid),
+        share.principal.group().map(GroupId::as_uuid),
+        share.kc_sub.as_ref().map(contract::Subject::as_str),
+        share.label,
+        share.role.word(),
+        state,
+        share.granted_by
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Writes what a share is coming to give.
+pub(super) async fn set_next_role(
+    conn: &mut PgConnection,
+    share: &Share,
+    role: ShareRole,
+) -> Result<(), ApiError> {
+    sqlx::query!(
+        "UPDATE docs.shares SET next_role = $3 WHERE company_id = $1 AND id = $2",
+        share.company.as_uuid(),
+        share.id.as_uuid(),
+        role.word()
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Writes what a share gives.
+pub(super) async fn set_role(
+    conn: &mut PgConnection,
+    share: &Share,
+    role: ShareRole,
+) -> Result<(), ApiError> {
+    sqlx::query!(
+        "UPDATE docs.shares SET role = $3, next_role = NULL WHERE company_id = $1 AND id = $2",
+        share.company.as_uuid(),
+        share.id.as_uuid(),
+        role.word()
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! Lists and reads versions, and writes an old one's text as the newest.
+
+use axum::extract::State;
+use axum::response::Response;
+use serde_json::json;
+use service::{ApiError, CompanyCall, Data, Query};
+
+use super::rules::{number, unknown};
+use super::store;
+use crate::App;
+use crate::admission;
+use crate::documents::answer::uncached;
+use crate::documents::http::detail;
+use crate::documents::rules::{Detail, State as Stored, size, trashed};
+use crate::documents::store as documents;
+
+pub(crate) async fn list(
+    State(app): State<App>,
+    call: CompanyCall,
+    query: Query,
+) -> Result<Response, ApiError> {
+    let admitted = admission::admit(&app, call).await?;
+    Ok(uncached(Data(store::list(&app.core.pool, &admitted, query.page()?).await?)))
+}
+
+pub(crate) async fn read(State(app): State<App>, call: CompanyCall) -> Result<Response, ApiError> {
+    let admitted = admission::admit(&app, call).await?;
+    let found = store::find(&app.core.pool, &admitted, number(&admitted)?).await?;
+    Ok(uncached(Data(found.ok_or_else(unknown)?)))
+}
+
+/// A new version with the old text, whether or not it differs from the current one: that it was restored is what happened.
+pub(crate) async fn restore(State(app): State<App>, call: CompanyCall) -> Result<Data<Detail>, ApiError> {
+    let admitted = admission::admit(&app, call).await?;
+    let number = number(&admitted)?;
+    let mut tx = admitted.begin(&app.core).await?;
+    let (document, current) = documents::lock(&mut tx, admitted.gist.id).await?;
+    if document.state != Stored::Active {
+        return Err(trashed());
+    }
+    let content = store::content(&mut tx, document.id, number).await?.ok_or_else(unknown)?;
+    documents::add_version(&mut tx, &document, &content, Some(number)).await?;
+    let change = |from, to| json!({ "from": from, "to": to });
+    let told = json!({
+        "version": change(json!(document.version), json!(document.version + 1)),
+        "size": change(json!(size(&current.body)), json!(size(&content.body))),
+        "restoredFrom": number,
+    });
+    tx.commit("document.version_restored", document.audit_subject(), told).await?;
+    detail(&app, &admitted).await
+}

@@ -1,0 +1,79 @@
+//! Requests for access: made by a member whom a document is closed to, met by a share.
+
+use serde_json::{Value, json};
+
+use crate::world::{Fault, World, id};
+
+async fn request(world: &World, who: usize, document: &str, role: &str) -> testkit::Reply {
+    world.on(who, "POST", document, "/access-requests", Some(json!({ "role": role, "note": "please" }))).await
+}
+
+async fn decide(world: &World, who: usize, document: &str, request: &str, how: &str) -> testkit::Reply {
+    world.on(who, "POST", document, &format!("/access-requests/{request}/{how}"), None).await
+}
+
+#[tokio::test]
+async fn a_request_is_made_once_seen_by_those_who_share_and_met_by_a_share() {
+    let world = World::of(5).await;
+    let document = world.document(1, "Plan").await;
+    let made = request(&world, 2, &document, "viewer").await;
+    let wanted = id(&made);
+    let expected = json!({ "id": wanted, "documentId": document, "memberId": world.people[2].member,
+        "displayName": "Person 2", "role": "viewer", "note": "please", "status": "open",
+        "createdAt": made.data()["createdAt"], "decidedAt": null, "decidedBy": null });
+    assert_eq!(made.data(), &expected);
+    let again = request(&world, 2, &document, "editor").await;
+    assert_eq!((again.status, again.code()), (409, "ACCESS_REQUEST_OPEN"));
+    let list = async |who| world.on(who, "GET", &document, "/access-requests?status=open", None).await;
+    assert_eq!((list(1).await.data()["items"].clone(), list(2).await.status), (json!([expected]), 403));
+    assert_eq!(decide(&world, 2, &document, &wanted, "accept").await.status, 403);
+    world.fail(&[Fault::LostAfter]);
+    assert_eq!(decide(&world, 1, &document, &wanted, "accept").await.status, 503);
+    let accepted = decide(&world, 1, &document, &wanted, "accept").await;
+    let [status, by] = ["status", "decidedBy"].map(|name| accepted.data()[name].clone());
+    assert_eq!((accepted.status, status, by), (200, json!("accepted"), json!("subject-1")), "{}", accepted.text);
+    assert!(world.may_read(2, &document).await);
+    let held = request(&world, 2, &document, "viewer").await;
+    assert_eq!((held.status, held.code()), (409, "ACCESS_HELD"));
+    let raise = id(&request(&world, 2, &document, "editor").await);
+    let raised = decide(&world, 0, &document, &raise, "accept").await;
+    assert_eq!((raised.status, &raised.data()["status"]), (200, &json!("accepted")), "{}", raised.text);
+    let read = world.on(2, "GET", &document, "", None).await;
+    assert_eq!(read.data()["myRole"], "editor");
+    let twice = decide(&world, 1, &document, &raise, "decline").await;
+    assert_eq!((twice.status, twice.code()), (409, "ACCESS_REQUEST_DECIDED"));
+}
+
+#[tokio::test]
+async fn a_share_that_somebody_gives_meanwhile_meets_the_request_and_a_lesser_one_does_not() {
+    let world = World::of(5).await;
+    let document = world.document(1, "Plan").await;
+    let wanted = id(&request(&world, 2, &document, "commenter").await);
+    let share = id(&world.share(1, &document, 2, "viewer").await);
+    let status = async || {
+        let listed = world.on(1, "GET", &document, "/access-requests", None).await;
+        listed.data()["items"][0]["status"].clone()
+    };
+    assert_eq!(status().await, "open");
+    let raised = world.on(1, "PUT", &document, &format!("/shares/{share}"), Some(json!({ "role": "editor" }))).await;
+    assert_eq!((raised.status, status().await), (200, json!("accepted")));
+    let actions = world.actions(&format!("document:{document}")).await;
+    assert!(actions.contains(&"access_request.accepted".to_owned()), "{actions:?} {wanted}");
+}
+
+#[tokio::test]
+async fn a_declined_request_may_be_made_again() {
+    let world = World::of(5).await;
+    let document = world.document(1, "Plan").await;
+    let wanted = id(&request(&world, 2, &document, "viewer").await);
+    let declined = decide(&world, 1, &document, &wanted, "decline").await;
+    assert_eq!((declined.status, &declined.data()["status"]), (200, &json!("declined")));
+    assert!(!world.may_read(2, &document).await);
+    id(&request(&world, 2, &document, "viewer").await);
+    let all = world.on(1, "GET", &document, "/access-requests", None).await;
+    assert_eq!(all.data()["total"], 2);
+    let payload = &world.module.audit().await[2]["payload"];
+    assert_eq!((payload["accessRequestId"].clone(), payload.get("note")), (json!(wanted), None::<&Value>));
+    world.on(1, "DELETE", &document, "", None).await;
+    assert_eq!(request(&world, 3, &document, "viewer").await.status, 404, "in the trash it is not there");
+}

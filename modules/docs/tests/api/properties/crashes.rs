@@ -1,0 +1,199 @@
+//! Property 2: an operation that breaks off at any of its steps never gives anybody more than before or after, its
+//! repetition comes to the end, and the sweep settles what nobody repeats. Property 3 and 11 ride along.
+
+use std::time::Duration;
+
+use contract::Clock;
+use docs::Config;
+use serde_json::{Value, json};
+use service::module::Parts;
+use tokio_util::sync::CancellationToken;
+
+use crate::world::{Fault, Name, World, id};
+
+/// What each person may do with each document: the relations that authz answers yes to.
+fn rights(world: &World, documents: &[String]) -> Vec<Vec<bool>> {
+    let relations = ["viewer", "commenter", "editor", "owner", "manager"];
+    let facts = world.facts();
+    (0..world.people.len())
+        .map(|who| {
+            let of = |document: &String| {
+                relations.map(|relation| facts.holds(who, &format!("docs_document:{document}"), relation))
+            };
+            documents.iter().flat_map(of).collect()
+        })
+        .collect()
+}
+
+fn is_within(now: &[Vec<bool>], before: &[Vec<bool>], after: &[Vec<bool>]) -> bool {
+    let cell = |now: &bool, before: &bool, after: &bool| !now || *before || *after;
+    let row = |(now, (before, after)): (&Vec<bool>, (&Vec<bool>, &Vec<bool>))| {
+        now.iter().zip(before.iter().zip(after)).all(|(now, (before, after))| cell(now, before, after))
+    };
+    now.iter().zip(before.iter().zip(after)).all(row)
+}
+
+/// A document in a folder, with one share of each, and another folder.
+struct Scene {
+    world: World,
+    document: String,
+    other: String,
+    folder: String,
+    share: String,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let world = World::of(6).await;
+        let folder = world.folder(1, "Here", None).await;
+        let other = world.folder(1, "There", None).await;
+        let body = json!({ "title": "Plan", "folderId": folder });
+        let document = id(&world.ask(1, "POST", "/documents", Some(body)).await);
+        let share = id(&world.share(1, &document, 2, "commenter").await);
+        for (folder, who) in [(&folder, 3), (&other, 4)] {
+            let body = json!({ "memberId": world.people[who].member, "role": "editor" });
+            assert_eq!(world.ask(1, "POST", &format!("/folders/{folder}/shares"), Some(body)).await.status, 201);
+        }
+        Self { world, document, other, folder, share }
+    }
+
+    fn calls(&self) -> Vec<(Name, &'static str, String, Option<Value>)> {
+        let document = format!("/documents/{}", self.document);
+        let share = format!("{document}/shares/{}", self.share);
+        let member = |who: Name| self.world.people[who].member;
+        vec![
+            (1, "POST", format!("{document}/shares"), Some(json!({ "memberId": member(4), "role": "viewer" }))),
+            (1, "DELETE", share.clone(), None),
+            (1, "PUT", share.clone(), Some(json!({ "role": "editor" }))),
+            (1, "PUT", share, Some(json!({ "role": "viewer" }))),
+            (0, "POST", format!("{document}/transfer"), Some(json!({ "memberId": member(2) }))),
+            (1, "POST", format!("{document}/move"), Some(json!({ "folderId": self.other }))),
+            (1, "POST", format!("{document}/move"), Some(json!({ "folderId": null }))),
+            (1, "POST", format!("/folders/{}/move", self.folder), Some(json!({ "parentId": self.other }))),
+        ]
+    }
+
+    fn rights(&self) -> Vec<Vec<bool>> {
+        rights(&self.world, std::slice::from_ref(&self.document))
+    }
+}
+
+/// The rights after each call when nothing fails.
+async fn undisturbed(at: usize) -> (Vec<Vec<bool>>, usize) {
+    let scene = Scene::new().await;
+    let (who, method, tail, body) = scene.calls().swap_remove(at);
+    let asked = scene.world.module.questions().len();
+    let reply = scene.world.ask(who, method, &tail, body).await;
+    assert!(matches!(reply.status, 200 | 201), "{}", reply.text);
+    let changes = scene.world.module.questions().split_off(asked);
+    let steps = changes.iter().filter(|asked| asked.get("op").is_some()).count();
+    (scene.rights(), steps)
+}
+
+/// What stands in rows and tuples, to compare two ends of one call.
+async fn unsettled(world: &World) -> i64 {
+    let sql = "SELECT (SELECT count(*) FROM docs.shares WHERE state <> 'active')
+        + (SELECT count(*) FROM docs.placements WHERE state <> 'active')
+        + (SELECT count(*) FROM docs.ownerships WHERE state <> 'active')
+        + (SELECT count(*) FROM docs.folders WHERE state <> 'active')
+        + (SELECT count(*) FROM docs.documents WHERE state = 'provisioning')";
+    world.count(sql).await
+}
+
+/// Transfers let both owners pass in between, which the design takes.
+fn is_transfer(at: usize) -> bool {
+    at == 4
+}
+
+#[tokio::test]
+async fn property_2_no_crash_gives_more_than_before_or_after_and_repeating_converges() {
+    for at in 0..8 {
+        let (after, steps) = undisturbed(at).await;
+        for step in 0..steps {
+            for fault in [Fault::LostBefore, Fault::LostAfter] {
+                let scene = Scene::new().await;
+                let before = scene.rights();
+                let (who, method, tail, body) = scene.calls().swap_remove(at);
+                scene.world.fail(&[vec![Fault::None; step], vec![fault]].concat());
+                let broken = scene.world.ask(who, method, &tail, body.clone()).await;
+                assert_eq!(broken.status, 503, "call {at} step {step}");
+                assert!(is_within(&scene.rights(), &before, &after), "call {at} step {step} {fault:?}");
+                lists_claim_no_less(&scene).await;
+                let again = scene.world.ask(who, method, &tail, body).await;
+                assert!(matches!(again.status, 200 | 201), "call {at} step {step}: {}", again.text);
+                assert_eq!(scene.rights(), after, "call {at} step {step} {fault:?}");
+                assert_eq!(unsettled(&scene.world).await, 0, "call {at} step {step}");
+                let owners = "SELECT count(*) FROM docs.documents WHERE transfer_to IS NOT NULL";
+                assert_eq!(scene.world.count(owners).await, 0, "property 3: one owner");
+            }
+        }
+    }
+}
+
+/// Whoever reads a document through a confirmed share finds it in the list.
+async fn lists_claim_no_less(scene: &Scene) {
+    let confirmed = "SELECT count(*) FROM docs.shares WHERE kc_sub = 'subject-2' AND state <> 'pending'";
+    let is_confirmed = scene.world.count(confirmed).await > 0;
+    let reads = scene.world.may_read(2, &scene.document).await;
+    let listed = scene.world.listed(2, "view=visible").await;
+    assert!(!is_confirmed || !reads || !listed.is_empty(), "it is read and not listed");
+}
+
+#[tokio::test]
+async fn property_2_the_sweep_settles_what_nobody_repeats() {
+    for at in 0..8 {
+        let (after, steps) = undisturbed(at).await;
+        for step in 0..steps {
+            for fault in [Fault::LostBefore, Fault::LostAfter] {
+                let scene = Scene::new().await;
+                let before = scene.rights();
+                let (who, method, tail, body) = scene.calls().swap_remove(at);
+                scene.world.fail(&[vec![Fault::None; step], vec![fault]].concat());
+                assert_eq!(scene.world.ask(who, method, &tail, body).await.status, 503);
+                sweep(&scene.world).await;
+                assert_eq!(unsettled(&scene.world).await, 0, "call {at} step {step} {fault:?}");
+                assert!(is_within(&scene.rights(), &before, &after), "call {at} step {step}");
+                if !is_transfer(at) {
+                    rows_say_what_tuples_say(&scene).await;
+                }
+            }
+        }
+    }
+}
+
+async fn sweep(world: &World) {
+    let config = Config::read(&world.module.settings).expect("the settings of a test are right");
+    let parts = Parts::start(&config.module, Clock::system(), &CancellationToken::new()).expect("the parts");
+    docs::sweep(&parts, Duration::ZERO).await.expect("authz answers");
+}
+
+/// Everybody's list is what authz opens.
+async fn rows_say_what_tuples_say(scene: &Scene) {
+    for who in 0..5 {
+        let listed = scene.world.listed(who, "view=visible").await;
+        assert_eq!(listed.len(), usize::from(scene.world.may_read(who, &scene.document).await), "{who}: {listed:?}");
+    }
+}
+
+#[tokio::test]
+async fn property_11_one_key_makes_one_document_with_one_owner() {
+    for fault in [Fault::LostBefore, Fault::LostAfter] {
+        let world = World::of(3).await;
+        let body = || Some(json!({ "title": "Plan" }));
+        world.fail(&[fault]);
+        let broken = world.ask_keyed(1, "POST", "/documents", body(), Some("k")).await;
+        assert_eq!(broken.status, 503);
+        let held = "SELECT count(*) FROM docs.documents d JOIN docs.idempotency_keys k ON k.resource_id = d.id";
+        assert_eq!(world.count(held).await, 1, "the key names the row");
+        let replies = futures_util::future::join_all(
+            (0..8).map(|_| world.ask_keyed(1, "POST", "/documents", body(), Some("k"))),
+        )
+        .await;
+        let mut ids: Vec<String> = replies.iter().map(id).collect();
+        ids.dedup();
+        assert_eq!(ids.len(), 1);
+        let owner = format!("docs_document:{}#owner@", ids[0]);
+        assert_eq!(world.facts().tuples.iter().filter(|tuple| tuple.starts_with(&owner)).count(), 1);
+        assert_eq!(world.count("SELECT count(*) FROM docs.documents WHERE state = 'active'").await, 1);
+    }
+}

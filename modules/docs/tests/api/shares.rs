@@ -1,0 +1,196 @@
+//! Shares: given, changed and taken, with their tuples, their refusals, and what is left when authz does not answer.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::world::{Fault, World, id, reason};
+
+fn tuple(document: &str, role: &str, subject: &str) -> String {
+    format!("docs_document:{document}#{role}@{subject}")
+}
+
+fn shares_of(world: &World, document: &str) -> Vec<String> {
+    let prefix = format!("docs_document:{document}#");
+    let kept = ["#company_module@", "#owner@", "#parent@"];
+    let facts = world.facts();
+    let of = facts.tuples.iter().filter(|tuple| tuple.starts_with(&prefix));
+    of.filter(|tuple| !kept.iter().any(|other| tuple.contains(other))).cloned().collect()
+}
+
+#[tokio::test]
+async fn a_share_opens_a_document_to_a_member_a_position_or_a_group() {
+    let world = World::of(6).await;
+    let document = world.document(1, "Plan").await;
+    let (position, group) = (world.position(Some(3)), world.group(&[4]));
+    let member = world.people[2].member;
+    for (principal, subject, role) in [
+        (json!({ "memberId": member, "role": "viewer" }), "user:subject-2".to_owned(), "viewer"),
+        (json!({ "positionId": position, "role": "commenter" }), format!("position:{position}#holder"), "commenter"),
+        (json!({ "groupId": group, "role": "editor" }), format!("group:{group}#member"), "editor"),
+    ] {
+        let made = world.on(1, "POST", &document, "/shares", Some(principal)).await;
+        assert_eq!((made.status, &made.data()["role"]), (201, &json!(role)), "{}", made.text);
+        assert!(shares_of(&world, &document).contains(&tuple(&document, role, &subject)));
+    }
+    for (who, role) in [(2, "viewer"), (3, "commenter"), (4, "editor")] {
+        let read = world.on(who, "GET", &document, "", None).await;
+        assert_eq!((read.status, &read.data()["myRole"]), (200, &json!(role)));
+        assert_eq!(read.data()["sharedWithCount"], 3);
+        assert_eq!(world.listed(who, "view=shared").await, [format!("Plan: {role}")]);
+    }
+    let listed = world.on(2, "GET", &document, "/shares", None).await;
+    let titles: Vec<&Value> =
+        listed.data().as_array().expect("a list").iter().map(|share| &share["title"]).collect();
+    assert_eq!(titles, ["Person 2", "Position", "Group"]);
+    let first = &listed.data()[0];
+    let expected = json!({ "id": first["id"], "documentId": document, "folderId": null, "principalKind": "member",
+        "memberId": member, "positionId": null, "groupId": null, "title": "Person 2", "role": "viewer",
+        "grantedBy": "subject-1", "createdAt": first["createdAt"] });
+    assert_eq!(first, &expected);
+    assert_eq!(world.actions(&format!("document:{document}")).await[1..], ["share.created"; 3]);
+}
+
+#[tokio::test]
+async fn every_wrong_principal_is_told_by_its_word() {
+    let world = World::of(4).await;
+    let document = world.document(1, "Plan").await;
+    world.facts().active[2] = false;
+    let [owner, inactive, unlinked] = [1, 2, 3].map(|at| world.people[at].member);
+    let unknown = Uuid::now_v7();
+    let before = world.module.contents().await;
+    for (principal, word) in [
+        (json!({ "role": "viewer" }), "PRINCIPAL_AMBIGUOUS"),
+        (json!({ "memberId": owner, "groupId": unknown, "role": "viewer" }), "PRINCIPAL_AMBIGUOUS"),
+        (json!({ "memberId": unknown, "role": "viewer" }), "PRINCIPAL_UNKNOWN"),
+        (json!({ "memberId": inactive, "role": "viewer" }), "PRINCIPAL_UNKNOWN"),
+        (json!({ "positionId": unknown, "role": "viewer" }), "PRINCIPAL_UNKNOWN"),
+        (json!({ "groupId": unknown, "role": "viewer" }), "PRINCIPAL_UNKNOWN"),
+        (json!({ "memberId": unlinked, "role": "viewer" }), "MEMBER_NOT_LINKED"),
+        (json!({ "memberId": owner, "role": "viewer" }), "PRINCIPAL_IS_OWNER"),
+    ] {
+        let reply = world.on(1, "POST", &document, "/shares", Some(principal)).await;
+        assert_eq!((reply.status, reason(&reply)), (422, word), "{}", reply.text);
+    }
+    let wrong = world.on(1, "POST", &document, "/shares", Some(json!({ "role": "owner" }))).await;
+    assert_eq!(wrong.wrong_fields(), ["role enum"]);
+    assert_eq!(world.module.contents().await, before);
+}
+
+#[tokio::test]
+async fn a_role_rises_by_granting_first_and_falls_by_taking_first() {
+    let world = World::of(4).await;
+    let document = world.document(1, "Plan").await;
+    let share = id(&world.share(1, &document, 2, "viewer").await);
+    let to = async |role: &str| {
+        world.on(1, "PUT", &document, &format!("/shares/{share}"), Some(json!({ "role": role }))).await
+    };
+    let asked = world.module.questions().len();
+    let raised = to("editor").await;
+    assert_eq!((raised.status, &raised.data()["role"], &raised.data()["id"]), (200, &json!("editor"), &json!(share)));
+    let ops = |from: usize| -> Vec<Value> {
+        world.module.questions().split_off(from).iter().filter_map(|body| body.get("op").cloned()).collect()
+    };
+    assert_eq!(ops(asked), ["grant", "revoke"]);
+    assert_eq!(shares_of(&world, &document), [tuple(&document, "editor", "user:subject-2")]);
+    let asked = world.module.questions().len();
+    assert_eq!(to("commenter").await.status, 200);
+    assert_eq!(ops(asked), ["revoke", "grant"]);
+    assert_eq!(shares_of(&world, &document), [tuple(&document, "commenter", "user:subject-2")]);
+    let before = world.module.contents().await;
+    assert_eq!(to("commenter").await.status, 200);
+    assert_eq!(world.module.contents().await, before, "the same role again writes nothing");
+    let audit = world.module.audit().await;
+    let roles: Vec<&Value> = audit[2..].iter().map(|row| &row["payload"]["role"]).collect();
+    assert_eq!(roles, [&json!({ "from": "viewer", "to": "editor" }), &json!({ "from": "editor", "to": "commenter" })]);
+}
+
+#[tokio::test]
+async fn a_change_that_breaks_off_is_finished_by_its_repetition_or_by_the_removal() {
+    for fault in [Fault::LostBefore, Fault::LostAfter] {
+        for nth in 0..2 {
+            for (from, to) in [("viewer", "editor"), ("editor", "viewer")] {
+                let world = World::of(4).await;
+                let document = world.document(1, "Plan").await;
+                let share = id(&world.share(1, &document, 2, from).await);
+                let tail = format!("/shares/{share}");
+                let change = || Some(json!({ "role": to }));
+                let faults = [vec![Fault::None; nth], vec![fault]].concat();
+                world.fail(&faults);
+                assert_eq!(world.on(1, "PUT", &document, &tail, change()).await.status, 503);
+                let other = world.on(1, "PUT", &document, &tail, Some(json!({ "role": "commenter" }))).await;
+                assert_eq!((other.status, other.code()), (409, "CONFLICT"), "one change at a time");
+                if nth == 0 {
+                    let taken = world.on(1, "DELETE", &document, &tail, None).await;
+                    assert_eq!(taken.status, 200, "{}", taken.text);
+                    assert!(shares_of(&world, &document).is_empty());
+                    continue;
+                }
+                assert_eq!(world.on(1, "PUT", &document, &tail, change()).await.status, 200);
+                assert_eq!(shares_of(&world, &document), [tuple(&document, to, "user:subject-2")]);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_share_that_breaks_off_is_listed_only_once_it_is_confirmed() {
+    let world = World::of(4).await;
+    let document = world.document(1, "Plan").await;
+    for fault in [Fault::LostBefore, Fault::LostAfter] {
+        world.fail(&[fault]);
+        assert_eq!(world.share(1, &document, 2, "viewer").await.status, 503);
+        assert!(world.listed(2, "view=shared").await.is_empty());
+        assert_eq!(world.on(1, "GET", &document, "/shares", None).await.data(), &json!([]));
+    }
+    let other = world.share(1, &document, 2, "editor").await;
+    assert_eq!((other.status, other.code()), (409, "SHARE_EXISTS"));
+    let share = id(&world.share(1, &document, 2, "viewer").await);
+    let exists = world.share(1, &document, 2, "viewer").await;
+    assert_eq!((exists.status, exists.code()), (409, "SHARE_EXISTS"));
+    let tail = format!("/shares/{share}");
+    for fault in [Fault::LostBefore, Fault::LostAfter] {
+        world.fail(&[fault]);
+        assert_eq!(world.on(1, "DELETE", &document, &tail, None).await.status, 503);
+        assert_eq!(world.listed(2, "view=shared").await, ["Plan: viewer"], "never less than there may be");
+    }
+    let taken = world.on(1, "DELETE", &document, &tail, None).await;
+    assert_eq!((taken.status, &taken.data()["id"]), (200, &json!(share)));
+    assert!(world.listed(2, "view=shared").await.is_empty() && shares_of(&world, &document).is_empty());
+    assert_eq!(world.on(1, "DELETE", &document, &tail, None).await.status, 404);
+    world.fail(&[Fault::Refused]);
+    let before = world.module.contents().await;
+    assert_eq!(world.share(1, &document, 2, "viewer").await.status, 403);
+    assert_eq!(world.module.contents().await, before);
+}
+
+#[tokio::test]
+async fn everybody_removes_the_own_member_share_and_nobody_elses() {
+    let world = World::of(5).await;
+    let document = world.document(1, "Plan").await;
+    let [own, other] = [2, 3].map(async |who| id(&world.share(1, &document, who, "viewer").await));
+    let (own, other) = (own.await, other.await);
+    assert_eq!(world.on(2, "DELETE", &document, &format!("/shares/{other}"), None).await.status, 403);
+    assert_eq!(world.on(2, "DELETE", &document, &format!("/shares/{own}"), None).await.status, 200);
+    assert!(!world.may_read(2, &document).await);
+}
+
+#[tokio::test]
+async fn two_hundred_shares_are_the_most() {
+    let world = World::of(4).await;
+    let document = world.document(1, "Plan").await;
+    let company = world.module.company;
+    let add = "INSERT INTO docs.shares(id, company_id, document_id, principal_kind, group_id, role, state, granted_by)";
+    world
+        .module
+        .execute(format!(
+            "{add} SELECT gen_random_uuid(), '{company}', '{document}', 'group', gen_random_uuid(), 'viewer', 'active',
+               'subject-1' FROM generate_series(1, 199)"
+        ))
+        .await;
+    let group = world.group(&[2]);
+    let last = world.on(1, "POST", &document, "/shares", Some(json!({ "groupId": group, "role": "viewer" }))).await;
+    assert_eq!(last.status, 201, "{}", last.text);
+    let over = world.share(1, &document, 2, "viewer").await;
+    assert_eq!((over.status, reason(&over)), (422, "TOO_MANY_SHARES"));
+    assert_eq!(world.on(1, "GET", &document, "/shares", None).await.data().as_array().map(Vec::len), Some(200));
+}

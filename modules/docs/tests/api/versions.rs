@@ -1,0 +1,41 @@
+//! Versions: list, read and restore.
+
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+#[tokio::test]
+async fn versions_are_full_copies_the_newest_first_and_an_old_one_is_restored_as_a_new_one() {
+    let world = World::of(3).await;
+    let document = world.document(1, "Plan").await;
+    for (base, title) in [(1, "Plan b"), (2, "Plan c")] {
+        let body = json!({ "title": title, "body": format!("text {base}"), "baseVersion": base });
+        assert_eq!(world.on(1, "PUT", &document, "", Some(body)).await.status, 200);
+    }
+    let restored = world.on(1, "POST", &document, "/versions/1/restore", None).await;
+    assert_eq!(restored.status, 200, "{}", restored.text);
+    let [version, title, body] = ["version", "title", "body"].map(|name| restored.data()[name].clone());
+    assert_eq!((version, title, body), (json!(4), json!("Plan"), json!("text of Plan")));
+    let listed = world.on(1, "GET", &document, "/versions?pageSize=3", None).await;
+    let items = listed.data()["items"].as_array().expect("a page").clone();
+    assert_eq!((&listed.data()["total"], items.len()), (&json!(4), 3));
+    assert!(!listed.text.contains("text 1") && !listed.text.contains("text of"), "a list holds no text");
+    let shown = |item: &Value| {
+        (item["version"].clone(), item["title"].clone(), item["size"].clone(), item["restoredFrom"].clone())
+    };
+    assert_eq!(shown(&items[0]), (json!(4), json!("Plan"), json!(12), json!(1)));
+    assert_eq!(shown(&items[1]), (json!(3), json!("Plan c"), json!(6), Value::Null));
+    let second = world.on(1, "GET", &document, "/versions/2", None).await;
+    assert_eq!((&second.data()["title"], &second.data()["body"]), (&json!("Plan b"), &json!("text 1")));
+    assert_eq!(second.data()["author"], "subject-1");
+    for number in ["0", "5", "-1", "x", "99999999999", "1e0"] {
+        let reply = world.on(1, "GET", &document, &format!("/versions/{number}"), None).await;
+        assert_eq!((reply.status, reply.code()), (404, "NOT_FOUND"), "{number}");
+        let reply = world.on(1, "POST", &document, &format!("/versions/{number}/restore"), None).await;
+        assert_eq!(reply.status, 404, "{number}");
+    }
+    let payload = world.module.audit().await[3]["payload"].clone();
+    let expected = json!({ "version": { "from": 3, "to": 4 }, "size": { "from": 6, "to": 12 }, "restoredFrom": 1 });
+    assert_eq!(payload, expected);
+    assert_eq!(world.listed(1, "q=plan").await, ["Plan: owner"]);
+}
