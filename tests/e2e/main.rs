@@ -25,6 +25,7 @@ mod harness;
 mod hazards;
 mod impostor;
 mod matrix;
+mod module_scene;
 mod observed;
 mod operators;
 mod org_statuses;

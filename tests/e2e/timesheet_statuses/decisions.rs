@@ -1,9 +1,10 @@
-//! What operations on submissions answer by their own rules. Alice's week of [`Scene::submission`] goes through every
+//! What operations on submissions answer by their own rules. Alice's week of [`Timesheet::submission`] goes through every
 //! state.
 
 use serde_json::{Value, json};
 
-use super::scene::{Call, NOTHING, Scene, Who, day, id, monday};
+use super::scene::{Scene, day, monday};
+use crate::module_scene::{Call, NOTHING, Who, id};
 
 const SUBMIT: &str = "POST /submissions";
 const APPROVE: &str = "POST /submissions/{submissionId}/approve";
@@ -23,7 +24,7 @@ fn about(submission: &str) -> Call {
 
 /// Lists, what a submission held, and whose business it is.
 pub(super) async fn submissions(scene: &mut Scene) {
-    let own = scene.submission.clone();
+    let own = scene.rows.submission.clone();
     for view in ["mine", "approvals", "all"] {
         scene.expect(Who::Admin, 200, "GET /submissions", Call::asking(&format!("?view={view}"))).await;
     }
@@ -47,7 +48,7 @@ pub(super) async fn submissions(scene: &mut Scene) {
 
 /// The whole way of a week: submitted, approved, taken back, submitted again, rejected, approved with others.
 pub(super) async fn moves(scene: &mut Scene) {
-    let first = scene.submission.clone();
+    let first = scene.rows.submission.clone();
     scene.refused(Who::Alice, 409, "SUBMISSION_PENDING", SUBMIT, week(-1)).await;
     scene.expect(Who::Admin, 200, APPROVE, about(&first)).await;
     scene.refused(Who::Admin, 409, "SUBMISSION_NOT_PENDING", APPROVE, about(&first)).await;
@@ -87,7 +88,7 @@ pub(super) async fn keys(scene: &mut Scene) {
 
 /// Hours that were right when they were written, and are wrong by the rules of now.
 pub(super) async fn rules_at_submission(scene: &mut Scene) {
-    let project = scene.project.clone();
+    let project = scene.rows.project.clone();
     for (rule, free, tight, billable, word) in [
         ("enforceBillableWithinActual", false, true, 5, "BILLABLE_EXCEEDS_ACTUAL"),
         ("allowBillableAboveEightHours", true, false, 9, "BILLABLE_ABOVE_EIGHT_HOURS"),

@@ -2,16 +2,16 @@
 //! produced here, through the edge over TLS and against PostgreSQL, none that it does not name, and each answer fits its
 //! schema. Every refusal that the file shows as an example comes too. The table is printed.
 //!
-//! `faults.rs` is what every operation answers (nobody asks, a part is away), `records.rs` and `decisions.rs` what each
-//! answers by its own rules, `isolation.rs` calls with the ids of another company.
+//! `records.rs` and `decisions.rs` are what each operation answers by its own rules; the rest is `module_scene`.
 
 mod decisions;
-mod faults;
 mod isolation;
 mod records;
 mod scene;
 
 use scene::Scene;
+
+use crate::module_scene::faults;
 
 #[tokio::test]
 async fn every_documented_status_of_every_operation_is_produced_and_no_other() {

@@ -2,18 +2,19 @@
 
 use serde_json::{Value, json};
 
-use super::scene::{Call, NOTHING, Scene, Who, day, monday};
+use super::scene::{Scene, day, make_project, monday};
+use crate::module_scene::{Call, NOTHING, Who};
 
 pub(super) async fn settings_and_projects(scene: &mut Scene) {
     for operation in ["GET /settings", "PUT /settings", "GET /projects", "PUT /projects/{projectId}"] {
         let call = scene.sample(operation);
         scene.expect(Who::Admin, 200, operation, call).await;
     }
-    scene.make_project("APP").await;
+    make_project(scene, "APP").await;
     let taken = json!({ "code": "APP", "name": "Another" });
     scene.refused(Who::Admin, 409, "PROJECT_CODE_TAKEN", "POST /projects", Call::of(taken.clone())).await;
     let change = "PUT /projects/{projectId}";
-    let own = Call::about(&scene.project.clone());
+    let own = Call::about(&scene.rows.project.clone());
     scene.refused(Who::Admin, 409, "PROJECT_CODE_TAKEN", change, own.clone().with(taken.clone())).await;
     scene.refused(Who::Admin, 400, "VALIDATION_ERROR", change, own.with(json!({ "code": "app" }))).await;
     scene.refused(Who::Admin, 404, "NOT_FOUND", change, Call::about(NOTHING).with(taken)).await;
@@ -33,8 +34,8 @@ pub(super) async fn approvers(scene: &mut Scene) {
 
 pub(super) async fn entries(scene: &mut Scene) {
     const PUT: &str = "PUT /time-entries";
-    let web = scene.project.clone();
-    let (app, old) = (scene.make_project("HOURS").await, scene.make_project("OLD").await);
+    let web = scene.rows.project.clone();
+    let (app, old) = (make_project(scene, "HOURS").await, make_project(scene, "OLD").await);
     let inactive = json!({ "code": "OLD", "name": "Over", "status": "inactive" });
     scene.expect(Who::Admin, 200, "PUT /projects/{projectId}", Call::about(&old).with(inactive)).await;
     let hours = |project: &str, date: &str, real: u8, billable: u8| {
@@ -62,11 +63,11 @@ pub(super) async fn entries(scene: &mut Scene) {
 
 pub(super) async fn whole_weeks(scene: &mut Scene) {
     const SAVE: &str = "PUT /time-entries/week";
-    let web = scene.project.clone();
+    let web = scene.rows.project.clone();
     let week = |start: &str, rows: Vec<Value>| Call::of(json!({ "weekStart": start, "entries": rows }));
     let row = |hours: u8| json!({ "projectId": web, "entryDate": day(-3, 0), "realHours": hours });
     let other =
-        json!({ "projectId": scene.make_project("WHOLE").await, "entryDate": day(-3, 0), "realHours": 24 });
+        json!({ "projectId": make_project(scene, "WHOLE").await, "entryDate": day(-3, 0), "realHours": 24 });
     scene.expect(Who::Alice, 200, SAVE, week(&monday(-3), vec![row(1)])).await;
     scene.refused(Who::Alice, 422, "WEEK_OUT_OF_WINDOW", SAVE, week(&monday(-30), vec![])).await;
     scene
@@ -78,7 +79,7 @@ pub(super) async fn whole_weeks(scene: &mut Scene) {
 /// The last before parts are taken away: it fills the company with more hours than a file may have.
 pub(super) async fn reads(scene: &mut Scene) {
     const REPORT: &str = "GET /reports/hours";
-    let (project, week) = (scene.project.clone(), monday(-1));
+    let (project, week) = (scene.rows.project.clone(), monday(-1));
     for operation in ["GET /weeks/{weekStart}/overview", REPORT] {
         let call = scene.sample(operation);
         scene.expect(Who::Admin, 200, operation, call).await;
