@@ -79,7 +79,6 @@ CREATE TABLE docs.placements(
   attempts int NOT NULL DEFAULT 0,
   attempted_at timestamptz NOT NULL DEFAULT now(),
   CHECK (num_nonnulls(document_id, folder_id) = 1),
-  CHECK ((state = 'exchanging') = (next_parent_id IS NOT NULL)),
   FOREIGN KEY (company_id, document_id) REFERENCES docs.documents(company_id, id) ON DELETE CASCADE,
   FOREIGN KEY (company_id, folder_id) REFERENCES docs.folders(company_id, id) ON DELETE CASCADE,
   FOREIGN KEY (company_id, parent_id) REFERENCES docs.folders(company_id, id),
@@ -102,7 +101,6 @@ ALTER TABLE docs.shares
   ADD CONSTRAINT shares_role CHECK (role IN ('viewer', 'commenter', 'editor')),
   DROP CONSTRAINT shares_state_check,
   ADD CONSTRAINT shares_state CHECK (state IN ('pending', 'active', 'revoking', 'exchanging')),
-  ADD CONSTRAINT shares_next_role CHECK ((state = 'exchanging') = (next_role IS NOT NULL)),
   ADD CONSTRAINT shares_target CHECK (num_nonnulls(document_id, folder_id) = 1),
   ADD CONSTRAINT shares_folder FOREIGN KEY (company_id, folder_id) REFERENCES docs.folders(company_id, id)
     ON DELETE CASCADE;

@@ -45,11 +45,9 @@ pub(crate) fn title_of(found: &Found, principal: Principal) -> Option<&str> {
         Principal::Member(id) => {
             found.members.iter().find(|member| member.id == id).map(|member| member.display_name.as_str())
         }
-        Principal::Position(id) => found
-            .positions
-            .iter()
-            .find(|position| position.id == id)
-            .map(|position| position.title.as_str()),
+        Principal::Position(id) => {
+            found.positions.iter().find(|position| position.id == id).map(|position| position.title.as_str())
+        }
         Principal::Group(id) => {
             found.groups.iter().find(|group| group.id == id).map(|group| group.title.as_str())
         }

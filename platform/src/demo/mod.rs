@@ -29,7 +29,8 @@ use crate::up::UpConfig;
 /// Fills a running platform.
 pub(crate) async fn demo(settings: &Settings) -> Result<(), Stop> {
     let config = UpConfig::read(settings)?;
-    let mut bar = Bar::new(people::STEPS + org::steps() + timesheet::STEPS + notification::STEPS + docs::STEPS);
+    let mut bar =
+        Bar::new(people::STEPS + org::steps() + timesheet::STEPS + notification::STEPS + docs::STEPS);
     let people = People::log_in(settings, &config, &mut bar).await?;
     let company = org::fill(&people, &mut bar).await?;
     timesheet::fill(&people, &company, Clock::system().now(), &mut bar).await?;

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::{Module, Scene, Who};
 
-/// Bytes past the largest body.
-const TOO_LARGE: usize = 256 << 10;
+/// Bytes past the largest body of any module.
+const TOO_LARGE: usize = 2 << 20;
 
 /// Nobody, a bad bearer, and a login that is no member of the company.
 pub(crate) async fn strangers<M: Module>(scene: &mut Scene<M>) {

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::{Call, Module, Scene, Who};
+use super::{Call, Module, Scene, Who, word};
 use crate::harness::Api;
 use crate::harness::login::subject;
 use crate::tour::{create_company, create_member, link};
@@ -20,6 +20,11 @@ pub(crate) trait Isolated: Module {
 
     /// What comes of an unknown id: the status, and the word that tells the refusal from others.
     fn expected(operation: &str) -> (u16, &'static str);
+
+    /// What comes of a call under the other company's path by who is no member there: one of these.
+    fn strangers(_operation: &str) -> &'static [(u16, &'static str)] {
+        &[(403, "COMPANY_MEMBERSHIP_REQUIRED")]
+    }
 
     /// Whether the answer to an operation that names the ids it was sent says nothing more of them.
     fn names_only_what_was_sent(_operation: &str, _answer: &Value) -> bool {
@@ -43,8 +48,12 @@ pub(crate) async fn check<M: Isolated>(scene: &mut Scene<M>) {
     let (mut refused, mut unknown) = (0, 0);
     for (operation, _) in scene.operations() {
         for call in M::calls(scene, &operation, &ids) {
-            let stranger = (403, "COMPANY_MEMBERSHIP_REQUIRED");
-            scene.called_at(&theirs.company, Who::Alice, stranger, &operation, call.clone()).await;
+            let reply = scene.answer(&theirs.company, Who::Alice, &operation, call.clone()).await;
+            let refusal = (reply.status.as_u16(), word(&reply.body["error"]));
+            let allowed = M::strangers(&operation);
+            let fits =
+                allowed.iter().any(|(status, word)| (*status, *word) == (refusal.0, refusal.1.as_str()));
+            assert!(fits, "{operation} {call:?}: {}", reply.body);
             refused += 1;
             let own = scene.company.clone();
             let answer = scene.called_at(&own, Who::Admin, M::expected(&operation), &operation, call).await;

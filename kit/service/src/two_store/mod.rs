@@ -67,7 +67,8 @@ pub struct States {
 
 impl States {
     /// Of bindings and shares.
-    pub const USUAL: Self = Self { pending: "pending", active: "active", revoking: "revoking", exchanging: "exchanging" };
+    pub const USUAL: Self =
+        Self { pending: "pending", active: "active", revoking: "revoking", exchanging: "exchanging" };
 }
 
 /// A module's row that stands for tuples. The driver moves the state and deletes the row; what else changes with it, such

@@ -293,7 +293,11 @@ pub async fn check_without_database(module: &ModuleApi, operations: &[Operation]
         if operation.of_existing {
             refused_for(&reply, "postgres", &format!("nothing is looked up for {}", operation.tail));
         } else {
-            assert_eq!((reply.status, reply.code()), (403, "AUTHORIZATION_DENIED"), "the decision comes first");
+            assert_eq!(
+                (reply.status, reply.code()),
+                (403, "AUTHORIZATION_DENIED"),
+                "the decision comes first"
+            );
         }
     }
     module.decide(|_| true);

@@ -96,9 +96,9 @@ async fn meet<const AS_MANAGER: bool>(
             // Given meanwhile by another way that meets nothing: the request is met all the same.
             decide(app, admitted, request.id, Status::Accepted, "access_request.accepted").await
         }
-        Some(share) => shares::http::change::<AS_MANAGER>(app, admitted, share, request.role, level)
-            .await
-            .map(drop),
+        Some(share) => {
+            shares::http::change::<AS_MANAGER>(app, admitted, share, request.role, level).await.map(drop)
+        }
         None => shares::http::give::<AS_MANAGER>(app, admitted, target, principal, request.role, level)
             .await
             .map(drop),
@@ -138,11 +138,7 @@ async fn open_of_path(app: &App, admitted: &Admitted) -> Result<AccessRequest, A
     if found.status == Status::Open { Ok(found) } else { Err(decided()) }
 }
 
-async fn shown(
-    app: &App,
-    admitted: &Admitted,
-    id: AccessRequestId,
-) -> Result<Data<AccessRequest>, ApiError> {
+async fn shown(app: &App, admitted: &Admitted, id: AccessRequestId) -> Result<Data<AccessRequest>, ApiError> {
     let found = store::find(&app.core.pool, admitted.company, admitted.gist.id, id).await?;
     let found = found.ok_or_else(unknown)?;
     let names = names::of_members(app, admitted, [found.member_id].into_iter()).await;

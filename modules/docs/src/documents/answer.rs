@@ -27,17 +27,12 @@ pub(crate) async fn shown(
 
 /// The best of what the index says and what authz has just allowed: a tuple that no share of the module stands for opens
 /// the document, too.
-async fn role(
-    app: &App,
-    admitted: &Admitted,
-    document: &StoredDocument,
-) -> Result<Option<Role>, ApiError> {
+async fn role(app: &App, admitted: &Admitted, document: &StoredDocument) -> Result<Option<Role>, ApiError> {
     if document.owner == admitted.subject {
         return Ok(Some(Role::Owner));
     }
     let member = app.org.member_context_if_any(admitted).await?;
-    let looker =
-        Looker { subject: &admitted.subject, member: member.as_ref(), manages: admitted.as_manager };
+    let looker = Looker { subject: &admitted.subject, member: member.as_ref(), manages: admitted.as_manager };
     let ranks = visibility::ranks(&app.core.pool, admitted, &looker, &[document.id]).await?;
     let indexed = Role::of(document, &looker, ranks.get(&document.id).copied().unwrap_or_default());
     let allowed = match admitted.feature.relation {

@@ -25,11 +25,7 @@ use crate::{App, folders, names};
 
 const FLAGS: &[(&str, bool)] = &[("true", true), ("false", false)];
 
-pub(crate) async fn list(
-    State(app): State<App>,
-    permit: Permit,
-    query: Query,
-) -> Result<Response, ApiError> {
+pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -> Result<Response, ApiError> {
     let words = both(query.word("view", View::WORDS, View::Mine), query.text("q", MAX_SEARCH));
     let filters = both(query.optional_id("folderId"), query.word("templates", FLAGS, false));
     let (((view, search), (folder, templates)), page) = both(both(words, filters), query.page())?;
@@ -225,4 +221,3 @@ pub(crate) async fn duplicate(
     };
     app.two_store().create(&admitted, attempt.as_ref(), &new).await
 }
-

@@ -100,8 +100,7 @@ impl TupleRow for MadeDocument {
             Tuple::user(object(id), "owner", owner),
         ];
         let parent = |folder: FolderId| ObjectRef { kind: FOLDER.to_owned(), id: folder.to_string() };
-        tuples
-            .extend(self.document.folder.map(|folder| Tuple::object(object(id), "parent", parent(folder))));
+        tuples.extend(self.document.folder.map(|folder| Tuple::object(object(id), "parent", parent(folder))));
         tuples
     }
 
@@ -112,7 +111,8 @@ impl TupleRow for MadeDocument {
     async fn granted(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
         let document = &self.document;
         let mut told = Map::new();
-        let mut tell = |name: &str, to: Value| told.insert(name.to_owned(), json!({ "from": null, "to": to }));
+        let mut tell =
+            |name: &str, to: Value| told.insert(name.to_owned(), json!({ "from": null, "to": to }));
         tell("title", document.title.as_str().into());
         tell("size", size(&self.content.body).into());
         if let Some(folder) = document.folder {

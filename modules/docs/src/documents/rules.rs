@@ -493,7 +493,8 @@ mod tests {
             let refused = update(None, Some("two"), None, base).of(&document(), &content());
             let Err(ApiError::Conflict { code, details, .. }) = refused else { panic!("{refused:?}") };
             assert_eq!(code, "VERSION_CONFLICT");
-            let expected = json!({ "currentVersion": 3, "updatedBy": "bob", "updatedAt": "2026-11-22T10:00:00.000Z" });
+            let expected =
+                json!({ "currentVersion": 3, "updatedBy": "bob", "updatedAt": "2026-11-22T10:00:00.000Z" });
             assert_eq!(details, expected);
         }
     }
@@ -501,15 +502,15 @@ mod tests {
     #[test]
     fn only_what_differs_changes_and_the_audit_row_holds_no_text() {
         let (document, current) = (document(), content());
-        let same = update(Some("Plan"), Some("one"), Some(false), 3).of(&document, &current).expect("current");
+        let same =
+            update(Some("Plan"), Some("one"), Some(false), 3).of(&document, &current).expect("current");
         assert!(same.is_nothing() && same.told(&document, &current).is_empty());
         let flag = update(None, None, Some(true), 3).of(&document, &current).expect("current");
         assert_eq!((&flag.content, flag.is_template), (&None, Some(true)));
         let told = |update: Update| Value::Object(update.told(&document, &current));
         assert_eq!(told(flag), json!({ "isTemplate": { "from": false, "to": true } }));
         let text = update(None, Some("zwölf"), None, 3).of(&document, &current).expect("current");
-        let expected =
-            json!({ "version": { "from": 3, "to": 4 }, "size": { "from": 3, "to": 5 } });
+        let expected = json!({ "version": { "from": 3, "to": 4 }, "size": { "from": 3, "to": 5 } });
         assert_eq!(told(text), expected);
     }
 

@@ -79,10 +79,7 @@ pub(super) async fn read(
 }
 
 /// The document that the call was admitted to, with its text.
-pub(crate) async fn find(
-    pool: &PgPool,
-    admitted: &Admitted,
-) -> Result<(StoredDocument, Content), ApiError> {
+pub(crate) async fn find(pool: &PgPool, admitted: &Admitted) -> Result<(StoredDocument, Content), ApiError> {
     let mut conn = pool.acquire().await?;
     read(&mut conn, admitted.company, admitted.gist.id).await?.ok_or_else(unknown)
 }
@@ -91,10 +88,7 @@ pub(crate) async fn find(
 ///
 /// # Errors
 /// 404 for one that is not there or nobody's yet.
-pub(crate) async fn lock(
-    tx: &mut CompanyTx,
-    id: DocumentId,
-) -> Result<(StoredDocument, Content), ApiError> {
+pub(crate) async fn lock(tx: &mut CompanyTx, id: DocumentId) -> Result<(StoredDocument, Content), ApiError> {
     let company = tx.company();
     lock_row(tx.conn(), company, id).await?;
     let found = read(tx.conn(), company, id).await?;
@@ -210,11 +204,7 @@ pub(super) async fn set_template(tx: &mut CompanyTx, id: DocumentId, flag: bool)
 }
 
 /// Puts a document that [`lock`] holds into the trash, or takes it out.
-pub(super) async fn set_trashed(
-    tx: &mut CompanyTx,
-    id: DocumentId,
-    trashed: bool,
-) -> Result<(), ApiError> {
+pub(super) async fn set_trashed(tx: &mut CompanyTx, id: DocumentId, trashed: bool) -> Result<(), ApiError> {
     let (company, actor) = (tx.company().as_uuid(), tx.actor().to_owned());
     sqlx::query!(
         "UPDATE docs.documents SET state = CASE WHEN $3 THEN 'trashed' ELSE 'active' END,

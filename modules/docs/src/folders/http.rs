@@ -17,19 +17,14 @@ use crate::documents::answer::uncached;
 use crate::documents::rules::{Looker, Role};
 use crate::{App, names};
 
-pub(crate) async fn list(
-    State(app): State<App>,
-    permit: Permit,
-    query: Query,
-) -> Result<Response, ApiError> {
+pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -> Result<Response, ApiError> {
     let words = both(query.word("view", View::WORDS, View::Visible), query.optional_id("parentId"));
     let ((view, parent), page) = both(words, query.page())?;
     let member = match view {
         View::Visible => Some(app.org.member_context(&permit).await?),
         View::All => app.org.member_context_if_any(&permit).await?,
     };
-    let looker =
-        Looker { subject: &permit.subject, member: member.as_ref(), manages: view == View::All };
+    let looker = Looker { subject: &permit.subject, member: member.as_ref(), manages: view == View::All };
     let found = store::list(&app.core.pool, &permit, view, parent, &looker, page).await?;
     let roles = store::roles(&app.core.pool, &permit, &looker, &found.items).await?;
     let names = names::of_members(&app, &permit, found.items.iter().map(|one| one.owner_member)).await;
@@ -75,13 +70,9 @@ pub(crate) async fn read(State(app): State<App>, call: CompanyCall) -> Result<Re
 /// The folder as its caller sees it.
 pub(crate) async fn shown(app: &App, admitted: &Admitted) -> Result<Data<Folder>, ApiError> {
     let folder = store::of(&app.core.pool, admitted).await?;
-    let member = if folder.owner == admitted.subject {
-        None
-    } else {
-        app.org.member_context_if_any(admitted).await?
-    };
-    let looker =
-        Looker { subject: &admitted.subject, member: member.as_ref(), manages: admitted.as_manager };
+    let member =
+        if folder.owner == admitted.subject { None } else { app.org.member_context_if_any(admitted).await? };
+    let looker = Looker { subject: &admitted.subject, member: member.as_ref(), manages: admitted.as_manager };
     let roles = store::roles(&app.core.pool, admitted, &looker, std::slice::from_ref(&folder)).await?;
     let allowed = match admitted.feature.relation {
         _ if admitted.as_manager => None,

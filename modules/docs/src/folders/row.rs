@@ -16,9 +16,9 @@ use super::store;
 use crate::KEY;
 use crate::documents::rules::Role;
 use crate::operations::FOLDER;
-use crate::placements::rules::Child;
-use crate::placements::row::Placement;
 use crate::placements;
+use crate::placements::row::Placement;
+use crate::placements::rules::Child;
 use crate::shares;
 use crate::shares::row::Swept as ShareRow;
 use crate::shares::rules::{Share, Target};
@@ -59,9 +59,7 @@ impl TupleRow for FolderRow {
             Tuple::anchor(object(folder.id), folder.company, KEY),
             Tuple::user(object(folder.id), "owner", &folder.owner),
         ];
-        tuples.extend(
-            folder.parent.map(|parent| Tuple::object(object(folder.id), "parent", object(parent))),
-        );
+        tuples.extend(folder.parent.map(|parent| Tuple::object(object(folder.id), "parent", object(parent))));
         tuples
     }
 
@@ -84,7 +82,8 @@ impl TupleRow for FolderRow {
         placements::store::lock_folders(tx.conn(), company).await?;
         placements::store::index(tx.conn(), company, id).await?;
         let told = |to: Value| json!({ "from": null, "to": to });
-        let payload = json!({ "name": told(json!(self.folder.name)), "parentId": told(json!(self.folder.parent)) });
+        let payload =
+            json!({ "name": told(json!(self.folder.name)), "parentId": told(json!(self.folder.parent)) });
         Ok(self.event("folder.created", payload))
     }
 

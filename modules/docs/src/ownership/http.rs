@@ -1,9 +1,9 @@
 //! Transfers ownership.
 
 use axum::extract::State;
+use contract::Principal;
 use contract::fields::{Fields, FromBody};
 use contract::id::MemberId;
-use contract::Principal;
 use service::{ApiError, CompanyCall, Data, UnreadBody};
 
 use super::row::{self, NewOwner, Ownership};
@@ -51,8 +51,7 @@ pub(crate) async fn transfer(
 
 /// Takes what transfers have left; tells whether there was anything.
 async fn take_leftovers(app: &App, admitted: &Admitted) -> Result<bool, ApiError> {
-    let (ownerships, shares) =
-        row::leftovers(&app.core.pool, admitted.company, admitted.gist.id).await?;
+    let (ownerships, shares) = row::leftovers(&app.core.pool, admitted.company, admitted.gist.id).await?;
     for id in &ownerships {
         gone(app.two_store().remove::<Ownership>(admitted, *id).await)?;
     }

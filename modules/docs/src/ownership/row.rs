@@ -55,7 +55,11 @@ impl NewRow for NewOwner {
             return Err(is_owner());
         }
         if found.transfer_to.as_deref().is_some_and(|to| to != self.subject.as_str()) {
-            return Err(conflict("TRANSFER_IN_PROGRESS", "ownership is on its way to another member", Value::Null));
+            return Err(conflict(
+                "TRANSFER_IN_PROGRESS",
+                "ownership is on its way to another member",
+                Value::Null,
+            ));
         }
         sqlx::query!(
             "UPDATE docs.documents SET transfer_to = $3 WHERE company_id = $1 AND id = $2",

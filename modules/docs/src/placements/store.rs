@@ -75,10 +75,7 @@ pub(crate) async fn of_child(
 }
 
 /// Adds a placement in this state.
-pub(crate) async fn insert(
-    conn: &mut PgConnection,
-    placement: &Placement,
-) -> Result<(), ApiError> {
+pub(crate) async fn insert(conn: &mut PgConnection, placement: &Placement) -> Result<(), ApiError> {
     sqlx::query!(
         "INSERT INTO docs.placements(id, company_id, document_id, folder_id, parent_id, state)
          VALUES ($1, $2, $3, $4, $5, $6)",

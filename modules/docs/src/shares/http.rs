@@ -26,11 +26,7 @@ pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Re
 }
 
 /// The shares of a target, each with the principal's name of now.
-pub(crate) async fn listed(
-    app: &App,
-    call: &CompanyCall,
-    target: Target,
-) -> Result<Vec<Shown>, ApiError> {
+pub(crate) async fn listed(app: &App, call: &CompanyCall, target: Target) -> Result<Vec<Shown>, ApiError> {
     let shares = store::list(&app.core.pool, call.company, target).await?;
     let principals = || shares.iter().map(|share| share.principal);
     let wanted = Wanted {

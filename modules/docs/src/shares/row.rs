@@ -1,9 +1,9 @@
 //! A share for the driver of rows and tuples: it stands for one tuple, and while its role changes it comes to stand for
 //! another one.
 
+use contract::Principal;
 use contract::grants::Tuple;
 use contract::id::CompanyId;
-use contract::Principal;
 use serde_json::{Value, json};
 use service::two_store::{Exchange, Next, TupleRow};
 use service::{ApiError, AuditEvent, AuditedTx};

@@ -6,8 +6,8 @@ use contract::principal::{Named, PrincipalKind};
 use contract::{Principal, Subject, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
-use service::refusal::{broken, not_yours};
 use service::ApiError;
+use service::refusal::{broken, not_yours};
 
 use crate::documents::rules::{DocumentId, subject_of};
 use crate::folders::rules::FolderId;

@@ -31,7 +31,12 @@ async fn a_request_is_made_once_seen_by_those_who_share_and_met_by_a_share() {
     assert_eq!(decide(&world, 1, &document, &wanted, "accept").await.status, 503);
     let accepted = decide(&world, 1, &document, &wanted, "accept").await;
     let [status, by] = ["status", "decidedBy"].map(|name| accepted.data()[name].clone());
-    assert_eq!((accepted.status, status, by), (200, json!("accepted"), json!("subject-1")), "{}", accepted.text);
+    assert_eq!(
+        (accepted.status, status, by),
+        (200, json!("accepted"), json!("subject-1")),
+        "{}",
+        accepted.text
+    );
     assert!(world.may_read(2, &document).await);
     let held = request(&world, 2, &document, "viewer").await;
     assert_eq!((held.status, held.code()), (409, "ACCESS_HELD"));
@@ -55,7 +60,8 @@ async fn a_share_that_somebody_gives_meanwhile_meets_the_request_and_a_lesser_on
         listed.data()["items"][0]["status"].clone()
     };
     assert_eq!(status().await, "open");
-    let raised = world.on(1, "PUT", &document, &format!("/shares/{share}"), Some(json!({ "role": "editor" }))).await;
+    let raised =
+        world.on(1, "PUT", &document, &format!("/shares/{share}"), Some(json!({ "role": "editor" }))).await;
     assert_eq!((raised.status, status().await), (200, json!("accepted")));
     let actions = world.actions(&format!("document:{document}")).await;
     assert!(actions.contains(&"access_request.accepted".to_owned()), "{actions:?} {wanted}");

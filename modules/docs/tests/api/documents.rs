@@ -67,7 +67,8 @@ async fn a_change_is_a_new_version_and_one_from_an_old_version_writes_nothing() 
     let before = world.module.contents().await;
     let late = put(json!({ "title": "Old", "body": "mine", "baseVersion": 1 })).await;
     assert_eq!((late.status, late.code()), (409, "VERSION_CONFLICT"));
-    let expected = json!({ "currentVersion": 2, "updatedBy": "subject-1", "updatedAt": changed.data()["updatedAt"] });
+    let expected =
+        json!({ "currentVersion": 2, "updatedBy": "subject-1", "updatedAt": changed.data()["updatedAt"] });
     assert_eq!(late.body["error"]["details"], expected);
     let same = put(json!({ "title": "Plan", "body": "two", "isTemplate": false, "baseVersion": 2 })).await;
     assert_eq!((same.status, &same.data()["version"]), (200, &json!(2)));

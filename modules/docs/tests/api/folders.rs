@@ -39,7 +39,8 @@ async fn a_share_of_a_folder_opens_everything_in_it() {
     assert_eq!(world.listed(2, "view=shared").await, ["Plan: commenter"]);
     assert_eq!(world.listed(2, &format!("view=visible&folderId={inner}")).await, ["Plan: commenter"]);
     let folders = world.ask(2, "GET", "/folders", None).await;
-    let named: Vec<&Value> = folders.data()["items"].as_array().expect("a page").iter().map(|one| &one["name"]).collect();
+    let named: Vec<&Value> =
+        folders.data()["items"].as_array().expect("a page").iter().map(|one| &one["name"]).collect();
     assert_eq!(named, ["Inner", "Top"]);
     let out = place(&world, 1, &document, None).await;
     assert_eq!((out.status, &out.data()["folderId"]), (200, &Value::Null));
@@ -105,7 +106,11 @@ async fn no_folder_lies_in_itself_and_eight_levels_are_the_most() {
     assert_eq!((deep.status, reason(&deep)), (422, "FOLDER_TOO_DEEP"));
     assert_eq!(move_folder(&world, 1, &levels[1], Some(&other)).await.status, 200);
     let document = world.document(1, "Deep").await;
-    assert_eq!(place(&world, 1, &document, Some(&levels[7])).await.status, 200, "a document lies in the eighth");
+    assert_eq!(
+        place(&world, 1, &document, Some(&levels[7])).await.status,
+        200,
+        "a document lies in the eighth"
+    );
     let ancestors = format!("SELECT count(*) FROM docs.folder_ancestors WHERE folder_id = '{}'", levels[7]);
     assert_eq!(world.count(&ancestors).await, 8);
 }
@@ -130,7 +135,11 @@ async fn a_folder_is_renamed_by_editors_and_deleted_empty_by_managers() {
     assert_eq!(world.ask(2, "DELETE", &tail, None).await.status, 403);
     world.fail(&[Fault::LostAfter]);
     assert_eq!(world.ask(0, "DELETE", &tail, None).await.status, 503);
-    assert_eq!(world.ask(0, "DELETE", &tail, None).await.status, 403, "its anchor is gone: nobody manages it");
+    assert_eq!(
+        world.ask(0, "DELETE", &tail, None).await.status,
+        403,
+        "its anchor is gone: nobody manages it"
+    );
     let left: Vec<String> = world.facts().tuples.iter().cloned().collect();
     assert!(left.is_empty(), "{left:?}");
 }

@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use testkit::Reply;
 
-use crate::world::{World, id};
+use crate::world::{World, id, reason};
 
 fn statuses(replies: &[&Reply]) -> Vec<u16> {
     let mut statuses: Vec<u16> = replies.iter().map(|reply| reply.status).collect();
@@ -62,11 +62,21 @@ async fn hazard_two_transfers() {
         for reply in [&one, &other] {
             assert!(matches!(reply.status, 200 | 409 | 503), "round {round}: {}", reply.text);
         }
-        assert!(one.status == 200 || other.status == 200, "round {round}: {} {}", one.text, other.text);
-        assert_eq!(to(1).await.status, 200, "round {round}");
+        assert!(
+            [&one, &other].iter().any(|reply| matches!(reply.status, 200 | 503)),
+            "round {round}: {} {}",
+            one.text,
+            other.text
+        );
+        let body = json!({ "memberId": world.people[1].member });
+        let back = world.insist(0, "POST", &format!("/documents/{document}/transfer"), Some(body)).await;
+        // A repetition that finds its own work done says so.
+        let is_back = back.status == 200 || reason(&back) == "PRINCIPAL_IS_OWNER";
+        assert!(is_back, "round {round}: {} after {} {}", back.text, one.text, other.text);
         let owners = format!("docs_document:{document}#owner@");
         let held = world.facts().tuples.iter().filter(|tuple| tuple.starts_with(&owners)).count();
-        let row = "SELECT count(*) FROM docs.documents WHERE owner_kc_sub = 'subject-1' AND transfer_to IS NULL";
+        let row =
+            "SELECT count(*) FROM docs.documents WHERE owner_kc_sub = 'subject-1' AND transfer_to IS NULL";
         assert_eq!((held, world.count(row).await), (1, 1), "round {round}");
     }
 }
@@ -163,7 +173,9 @@ async fn hazard_two_moves_that_would_make_a_circle() {
     let (one, other) = (one.await, other.await);
     for round in 0..testkit::races() {
         let to = async |folder: &str, parent: Option<&str>| {
-            world.ask(1, "POST", &format!("/folders/{folder}/move"), Some(json!({ "parentId": parent }))).await
+            world
+                .ask(1, "POST", &format!("/folders/{folder}/move"), Some(json!({ "parentId": parent })))
+                .await
         };
         let (left, right) = tokio::join!(to(&one, Some(&other)), to(&other, Some(&one)));
         assert_eq!(statuses(&[&left, &right]), [200, 422], "round {round}: {} {}", left.text, right.text);

@@ -46,6 +46,9 @@ async fn nothing_of_one_company_is_there_under_another_one() {
     let path = world.module.path(elsewhere, "/documents");
     let body = json!({ "title": "x", "folderId": folder });
     let reply = world.module.call("POST", &path).json(body).send().await;
-    assert_eq!((reply.status, reply.body["error"]["details"]["reason"].clone()), (422, json!("FOLDER_UNKNOWN")));
+    assert_eq!(
+        (reply.status, reply.body["error"]["details"]["reason"].clone()),
+        (422, json!("FOLDER_UNKNOWN"))
+    );
     assert_eq!(world.module.contents().await, before);
 }

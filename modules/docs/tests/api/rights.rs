@@ -132,17 +132,24 @@ async fn property_8_positions_and_groups_follow_who_is_in_them_without_a_write()
     let world = World::of(5).await;
     let document = world.document(1, "Plan").await;
     let (position, group) = (world.position(None), world.group(&[]));
-    for body in [json!({ "positionId": position, "role": "viewer" }), json!({ "groupId": group, "role": "editor" })] {
+    for body in
+        [json!({ "positionId": position, "role": "viewer" }), json!({ "groupId": group, "role": "editor" })]
+    {
         assert_eq!(world.on(1, "POST", &document, "/shares", Some(body)).await.status, 201);
     }
     let before = world.module.contents().await;
     let seen = async |who| {
         let listed = world.listed(who, "view=shared").await;
         let searched = world.listed(who, "view=shared&q=plan").await;
-        assert_eq!((listed.len(), searched.len()), (usize::from(world.may_read(who, &document).await), listed.len()));
+        assert_eq!(
+            (listed.len(), searched.len()),
+            (usize::from(world.may_read(who, &document).await), listed.len())
+        );
         listed.first().cloned()
     };
-    for (holder, members) in [(Some(2), vec![]), (Some(3), vec![2]), (None, vec![2, 3]), (Some(2), vec![2]), (None, vec![])] {
+    for (holder, members) in
+        [(Some(2), vec![]), (Some(3), vec![2]), (None, vec![2, 3]), (Some(2), vec![2]), (None, vec![])]
+    {
         world.facts().positions.insert(position, holder);
         world.facts().groups.insert(group, members.iter().copied().collect());
         for who in [2, 3] {
@@ -218,7 +225,8 @@ async fn property_13_texts_stand_only_where_they_are_read() {
     let conflict = world.on(1, "PUT", &document, "", Some(again)).await;
     assert_eq!(conflict.code(), "VERSION_CONFLICT");
     let shared = world.on(1, "POST", &document, "/shares", share_with(&world, 2, "viewer")).await;
-    let access = world.on(1, "PUT", &document, "/access", Some(json!({ "generalAccess": "company_view" }))).await;
+    let access =
+        world.on(1, "PUT", &document, "/access", Some(json!({ "generalAccess": "company_view" }))).await;
     let mut without = vec![conflict, shared, access];
     for tail in ["/versions", "/shares", "/history", "/comments", "/access-requests"] {
         without.push(world.on(1, "GET", &document, tail, None).await);
@@ -253,7 +261,15 @@ async fn property_14_totals_are_the_number_of_items_over_all_pages() {
             assert_eq!(world.on(1, "DELETE", &document, "", None).await.status, 200);
         }
     }
-    for (who, view) in [(1, "mine"), (2, "shared"), (2, "visible"), (1, "trash"), (0, "all"), (0, "trash_all"), (2, "shared&q=D")] {
+    for (who, view) in [
+        (1, "mine"),
+        (2, "shared"),
+        (2, "visible"),
+        (1, "trash"),
+        (0, "all"),
+        (0, "trash_all"),
+        (2, "shared&q=D"),
+    ] {
         for size in [1, 2, 3, 100] {
             let mut ids = Vec::new();
             let mut total = 0;
@@ -267,7 +283,11 @@ async fn property_14_totals_are_the_number_of_items_over_all_pages() {
             let found = ids.len();
             ids.sort();
             ids.dedup();
-            assert_eq!((ids.len(), found), (usize::try_from(total).expect("small"), ids.len()), "{view} {size}");
+            assert_eq!(
+                (ids.len(), found),
+                (usize::try_from(total).expect("small"), ids.len()),
+                "{view} {size}"
+            );
         }
     }
 }

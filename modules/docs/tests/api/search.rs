@@ -5,7 +5,12 @@ use serde_json::json;
 use crate::world::World;
 
 async fn found(world: &World, who: usize, query: &str) -> Vec<String> {
-    world.listed(who, query).await.into_iter().map(|line| line.split(':').next().unwrap_or_default().to_owned()).collect()
+    world
+        .listed(who, query)
+        .await
+        .into_iter()
+        .map(|line| line.split(':').next().unwrap_or_default().to_owned())
+        .collect()
 }
 
 #[tokio::test]

@@ -25,7 +25,11 @@ async fn a_share_opens_a_document_to_a_member_a_position_or_a_group() {
     let member = world.people[2].member;
     for (principal, subject, role) in [
         (json!({ "memberId": member, "role": "viewer" }), "user:subject-2".to_owned(), "viewer"),
-        (json!({ "positionId": position, "role": "commenter" }), format!("position:{position}#holder"), "commenter"),
+        (
+            json!({ "positionId": position, "role": "commenter" }),
+            format!("position:{position}#holder"),
+            "commenter",
+        ),
         (json!({ "groupId": group, "role": "editor" }), format!("group:{group}#member"), "editor"),
     ] {
         let made = world.on(1, "POST", &document, "/shares", Some(principal)).await;
@@ -86,7 +90,10 @@ async fn a_role_rises_by_granting_first_and_falls_by_taking_first() {
     };
     let asked = world.module.questions().len();
     let raised = to("editor").await;
-    assert_eq!((raised.status, &raised.data()["role"], &raised.data()["id"]), (200, &json!("editor"), &json!(share)));
+    assert_eq!(
+        (raised.status, &raised.data()["role"], &raised.data()["id"]),
+        (200, &json!("editor"), &json!(share))
+    );
     let ops = |from: usize| -> Vec<Value> {
         world.module.questions().split_off(from).iter().filter_map(|body| body.get("op").cloned()).collect()
     };
@@ -101,7 +108,10 @@ async fn a_role_rises_by_granting_first_and_falls_by_taking_first() {
     assert_eq!(world.module.contents().await, before, "the same role again writes nothing");
     let audit = world.module.audit().await;
     let roles: Vec<&Value> = audit[2..].iter().map(|row| &row["payload"]["role"]).collect();
-    assert_eq!(roles, [&json!({ "from": "viewer", "to": "editor" }), &json!({ "from": "editor", "to": "commenter" })]);
+    assert_eq!(
+        roles,
+        [&json!({ "from": "viewer", "to": "editor" }), &json!({ "from": "editor", "to": "commenter" })]
+    );
 }
 
 #[tokio::test]
@@ -188,9 +198,13 @@ async fn two_hundred_shares_are_the_most() {
         ))
         .await;
     let group = world.group(&[2]);
-    let last = world.on(1, "POST", &document, "/shares", Some(json!({ "groupId": group, "role": "viewer" }))).await;
+    let last =
+        world.on(1, "POST", &document, "/shares", Some(json!({ "groupId": group, "role": "viewer" }))).await;
     assert_eq!(last.status, 201, "{}", last.text);
     let over = world.share(1, &document, 2, "viewer").await;
     assert_eq!((over.status, reason(&over)), (422, "TOO_MANY_SHARES"));
-    assert_eq!(world.on(1, "GET", &document, "/shares", None).await.data().as_array().map(Vec::len), Some(200));
+    assert_eq!(
+        world.on(1, "GET", &document, "/shares", None).await.data().as_array().map(Vec::len),
+        Some(200)
+    );
 }

@@ -23,7 +23,10 @@ async fn the_new_owner_has_everything_and_the_former_one_an_editors_share() {
     assert_eq!(world.share(1, &document, 2, "viewer").await.status, 201);
     let moved = transfer(&world, 1, &document, 2).await;
     assert_eq!(moved.status, 200, "{}", moved.text);
-    assert_eq!((&moved.data()["ownerMemberId"], &moved.data()["myRole"]), (&json!(world.people[2].member), &json!("editor")));
+    assert_eq!(
+        (&moved.data()["ownerMemberId"], &moved.data()["myRole"]),
+        (&json!(world.people[2].member), &json!("editor"))
+    );
     assert_eq!(moved.data()["ownerDisplayName"], "Person 2");
     assert_eq!(owners(&world, &document), ["subject-2"]);
     let facts: Vec<String> = world.facts().tuples.iter().cloned().collect();
@@ -32,12 +35,17 @@ async fn the_new_owner_has_everything_and_the_former_one_an_editors_share() {
     assert_eq!(world.listed(2, "view=mine").await, ["Plan: owner"]);
     assert_eq!(world.listed(1, "view=shared").await, ["Plan: editor"]);
     assert_eq!(world.on(1, "DELETE", &document, "", None).await.status, 403);
-    let expected = ["document.created", "share.created", "ownership.transferred", "ownership.ended", "share.deleted"];
+    let expected =
+        ["document.created", "share.created", "ownership.transferred", "ownership.ended", "share.deleted"];
     assert_eq!(world.actions(&format!("document:{document}")).await, expected);
     let back = transfer(&world, 0, &document, 1).await;
     assert_eq!(back.status, 200, "{}", back.text);
-    assert_eq!((owners(&world, &document), world.listed(2, "view=shared").await), (vec!["subject-1".to_owned()], vec!["Plan: editor".to_owned()]));
-    let last = world.module.audit().await.into_iter().rev().find(|row| row["action"] == "ownership.transferred");
+    assert_eq!(
+        (owners(&world, &document), world.listed(2, "view=shared").await),
+        (vec!["subject-1".to_owned()], vec!["Plan: editor".to_owned()])
+    );
+    let last =
+        world.module.audit().await.into_iter().rev().find(|row| row["action"] == "ownership.transferred");
     assert_eq!(last.expect("a row")["payload"]["asManager"], true);
 }
 
@@ -75,8 +83,13 @@ async fn a_transfer_that_breaks_off_anywhere_is_finished_by_the_same_call() {
             assert_eq!(again.status, 200, "{nth}: {}", again.text);
             assert_eq!(owners(&world, &document), ["subject-2"]);
             let shares = world.on(2, "GET", &document, "/shares", None).await;
-            let members: Vec<Value> =
-                shares.data().as_array().expect("a list").iter().map(|share| share["memberId"].clone()).collect();
+            let members: Vec<Value> = shares
+                .data()
+                .as_array()
+                .expect("a list")
+                .iter()
+                .map(|share| share["memberId"].clone())
+                .collect();
             assert_eq!(members, [json!(world.people[1].member)]);
             let unsettled = "SELECT count(*) FROM docs.ownerships WHERE state <> 'active'";
             assert_eq!(world.count(unsettled).await, 0);

@@ -19,6 +19,9 @@ use crate::start;
 /// Who asks: a place in [`World::people`].
 pub(crate) type Name = usize;
 
+/// How often [`World::insist`] asks.
+const REPETITIONS: usize = 10;
+
 /// Somebody with a login.
 pub(crate) struct Person {
     pub(crate) member: Uuid,
@@ -105,11 +108,8 @@ impl Facts {
 
     fn subjects<'a>(&'a self, object: &str, relation: &str) -> impl Iterator<Item = &'a str> {
         let prefix = format!("{object}#{relation}@");
-        let found: Vec<&str> = self
-            .tuples
-            .range(prefix.clone()..)
-            .map_while(|tuple| tuple.strip_prefix(&prefix))
-            .collect();
+        let found: Vec<&str> =
+            self.tuples.range(prefix.clone()..).map_while(|tuple| tuple.strip_prefix(&prefix)).collect();
         found.into_iter()
     }
 
@@ -118,11 +118,15 @@ impl Facts {
         if let Some(user) = subject.strip_prefix("user:") {
             return self.people[who].0 == user;
         }
-        if let Some(position) = subject.strip_prefix("position:").and_then(|rest| rest.strip_suffix("#holder")) {
+        if let Some(position) =
+            subject.strip_prefix("position:").and_then(|rest| rest.strip_suffix("#holder"))
+        {
             return self.positions.get(&id(position)) == Some(&Some(who));
         }
         let group = subject.strip_prefix("group:").and_then(|rest| rest.strip_suffix("#member"));
-        self.groups.get(&id(group.expect("a known kind of subject"))).is_some_and(|group| group.contains(&who))
+        self.groups
+            .get(&id(group.expect("a known kind of subject")))
+            .is_some_and(|group| group.contains(&who))
     }
 
     fn asked_by(&self, request: &Recorded, tokens: &[String]) -> Option<Name> {
@@ -162,7 +166,8 @@ impl Facts {
             return (503, refusal("AUTHORIZATION_UNAVAILABLE"));
         }
         let status = if grants { "granted" } else { "revoked" };
-        let data = json!({ "status": status, "count": tuples.len(), "changed": changed.len(), "tuples": changed });
+        let data =
+            json!({ "status": status, "count": tuples.len(), "changed": changed.len(), "tuples": changed });
         (200, json!({ "data": data }))
     }
 
@@ -242,8 +247,7 @@ impl World {
         let facts = Arc::clone(&self.facts);
         self.module.authz.answer_with("POST", LOOKUP, move |request| {
             let facts = lock(&facts);
-            let tuples: Vec<Tuple> =
-                serde_json::from_value(request.body["tuples"].clone()).expect("tuples");
+            let tuples: Vec<Tuple> = serde_json::from_value(request.body["tuples"].clone()).expect("tuples");
             let standing: Vec<bool> =
                 tuples.iter().map(|tuple| facts.tuples.contains(&tuple.to_string())).collect();
             (200, json!({ "data": { "standing": standing } }))
@@ -257,7 +261,9 @@ impl World {
         });
         let facts = Arc::clone(&self.facts);
         let lookup = format!("/internal/org/companies/{company}/lookup");
-        self.module.org.answer_with("POST", &lookup, move |request| (200, lock(&facts).look_up(&request.body)));
+        self.module
+            .org
+            .answer_with("POST", &lookup, move |request| (200, lock(&facts).look_up(&request.body)));
     }
 
     /// What authz and org know.
@@ -308,6 +314,17 @@ impl World {
             call = call.header("idempotency-key", key);
         }
         self.module.send(method, tail, call).await
+    }
+
+    /// Asks until there is an answer: what was not answered is resumed by the same request.
+    pub(crate) async fn insist(&self, who: Name, method: &str, tail: &str, body: Option<Value>) -> Reply {
+        for _ in 0..REPETITIONS {
+            let reply = self.ask(who, method, tail, body.clone()).await;
+            if reply.status != 503 {
+                return reply;
+            }
+        }
+        panic!("{method} {tail} is never answered")
     }
 
     /// A new document of this person's.

@@ -119,7 +119,8 @@ impl History {
             With::Person(person) => self.world.facts().active[person],
             With::Position(_) | With::Group(_) => true,
         };
-        let made = self.insist(0, "POST", &format!("{}/shares", Self::path(is_folder, &target)), Some(body)).await;
+        let made =
+            self.insist(0, "POST", &format!("{}/shares", Self::path(is_folder, &target)), Some(body)).await;
         if with == With::Person(owner) || !is_active {
             assert_eq!(made.status, 422, "{}", made.text);
         } else if is_new {
@@ -168,9 +169,12 @@ impl History {
         // A transfer that was finished by a repetition may have found its own work done.
         assert!(moved.status == 200 || moved.status == 422, "{}", moved.text);
         let listed = self.world.ask(0, "GET", &format!("/documents/{document}/shares"), None).await;
-        let share = listed.data().as_array().expect("a list").iter().find(|share| {
-            share["memberId"] == json!(self.world.people[from].member)
-        });
+        let share = listed
+            .data()
+            .as_array()
+            .expect("a list")
+            .iter()
+            .find(|share| share["memberId"] == json!(self.world.people[from].member));
         let share = share.expect("the former owner's")["id"].as_str().expect("an id").to_owned();
         let thing = self.model_of(false, &document);
         thing.owner = to;
@@ -251,7 +255,9 @@ impl History {
             let listed = self.world.ask(who, "GET", "/documents?view=visible&pageSize=100", None).await;
             let items = listed.data()["items"].as_array().expect("a page").iter();
             let mut listed: Vec<(String, &str)> = items
-                .map(|item| (item["id"].as_str().expect("an id").to_owned(), item["myRole"].as_str().unwrap_or("-")))
+                .map(|item| {
+                    (item["id"].as_str().expect("an id").to_owned(), item["myRole"].as_str().unwrap_or("-"))
+                })
                 .collect();
             listed.sort();
             expected.sort();

@@ -1,0 +1,40 @@
+//! The answers of docs, operation × status, as its OpenAPI file lists them: every status that the file names is produced
+//! here, through the edge over TLS and against PostgreSQL, none that it does not name, and each answer fits its schema.
+//! Every refusal that the file shows as an example comes too. The table is printed.
+//!
+//! `documents.rs`, `sharing.rs` and `folders.rs` are what each operation answers by its own rules; the rest is
+//! `module_scene`.
+
+mod documents;
+mod folders;
+mod isolation;
+mod scene;
+mod sharing;
+
+use scene::Scene;
+
+use crate::module_scene::faults;
+
+#[tokio::test]
+async fn every_documented_status_of_every_operation_is_produced_and_no_other() {
+    let mut scene = Scene::start("docs-statuses").await;
+    faults::strangers(&mut scene).await;
+    faults::malformed(&mut scene).await;
+    documents::unknown(&mut scene).await;
+    documents::texts(&mut scene).await;
+    documents::keys(&mut scene).await;
+    documents::trash(&mut scene).await;
+    sharing::shares(&mut scene).await;
+    sharing::requests(&mut scene).await;
+    sharing::comments(&mut scene).await;
+    sharing::transfers(&mut scene).await;
+    folders::lives(&mut scene).await;
+    folders::moves(&mut scene).await;
+    folders::shares(&mut scene).await;
+    documents::reads(&mut scene).await;
+    faults::switched_off(&mut scene).await;
+    faults::without_its_tables(&mut scene).await;
+    faults::without_authz(&mut scene).await;
+    faults::without_the_module(&mut scene).await;
+    scene.print_and_compare();
+}
