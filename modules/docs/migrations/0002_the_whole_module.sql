@@ -110,6 +110,8 @@ CREATE UNIQUE INDEX shares_folder_position ON docs.shares(folder_id, position_id
   WHERE folder_id IS NOT NULL AND position_id IS NOT NULL;
 CREATE UNIQUE INDEX shares_folder_group ON docs.shares(folder_id, group_id)
   WHERE folder_id IS NOT NULL AND group_id IS NOT NULL;
+CREATE INDEX shares_of_document ON docs.shares(document_id, created_at, id) WHERE document_id IS NOT NULL;
+CREATE INDEX shares_of_folder ON docs.shares(folder_id, created_at, id) WHERE folder_id IS NOT NULL;
 CREATE INDEX shares_unsettled ON docs.shares(id) WHERE state <> 'active';
 
 -- Owners while ownership changes hands: the new one from before its tuple is granted, the former one until its tuple is

@@ -58,6 +58,7 @@ const fn managing(feature: Feature) -> Feature {
 }
 
 /// The table.
+#[must_use]
 pub fn operations() -> Operations<App> {
     let table = of_documents(Operations::of(KEY));
     let table = of_access(table);

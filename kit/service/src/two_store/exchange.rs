@@ -33,7 +33,7 @@ impl TwoStore {
             if let Begun::Done(row) = self.begin_exchange(call, id, change).await? {
                 return Ok(row);
             }
-            if let Some(row) = retried(|| self.swap::<E::Row>(call, id)).await? {
+            if let Some(row) = retried(|| Box::pin(self.swap::<E::Row>(call, id))).await? {
                 return Ok(row);
             }
         }

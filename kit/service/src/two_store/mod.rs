@@ -225,7 +225,8 @@ impl TwoStore {
                 Begun::Row(id) => id,
                 Begun::Answered(replay) => return Ok(Once::Again(replay)),
             };
-            match (retried(|| self.grant::<N::Row>(call, id, attempt)).await?, attempt) {
+            // On the heap, here and below: a handler's future would else be larger than most requests need.
+            match (retried(|| Box::pin(self.grant::<N::Row>(call, id, attempt))).await?, attempt) {
                 (Granted::Now(row), _) => return Ok(Once::First(Created(row.shown()))),
                 (Granted::Before(row), Some(attempt)) => return self.answer(call, attempt, id, &row).await,
                 (Granted::Before(_), None) | (Granted::Gone, _) => {}
@@ -241,7 +242,7 @@ impl TwoStore {
     pub async fn remove<R: TupleRow>(&self, call: &CompanyCall, id: Uuid) -> Result<R, ApiError> {
         for _ in 0..ROUNDS {
             self.begin_removal::<R>(call, id).await?;
-            if let Some(row) = retried(|| self.revoke::<R>(call, id)).await? {
+            if let Some(row) = retried(|| Box::pin(self.revoke::<R>(call, id))).await? {
                 return Ok(row);
             }
         }

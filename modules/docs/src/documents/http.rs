@@ -39,7 +39,7 @@ pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -
         document.shown(role, name)
     };
     let items: Vec<Document> = found.items.into_iter().map(show).collect();
-    Ok(uncached(Data(Page::new(page, items, i64::try_from(found.total).map_err(ApiError::internal)?))))
+    Ok(uncached(Data(Page::new(page, items, found.total))))
 }
 
 /// The caller's place in the company, where the view needs it: an owner is known by the subject alone.

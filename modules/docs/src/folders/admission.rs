@@ -47,13 +47,11 @@ pub(crate) async fn admit(app: &App, call: CompanyCall) -> Result<Admitted, ApiE
         let permit = app.permits.ask_object(&call, &first, id).await?;
         return Ok(admitted(permit, id, &owner, first.relation == MANAGER));
     };
-    match app.permits.probe_object(&call, &first, id).await? {
-        Some(permit) => Ok(admitted(permit, id, &owner, false)),
-        None => {
-            let permit = app.permits.ask_object(&call, &otherwise, id).await?;
-            Ok(admitted(permit, id, &owner, otherwise.relation == MANAGER))
-        }
+    if let Some(permit) = app.permits.probe_object(&call, &first, id).await? {
+        return Ok(admitted(permit, id, &owner, false));
     }
+    let permit = app.permits.ask_object(&call, &otherwise, id).await?;
+    Ok(admitted(permit, id, &owner, otherwise.relation == MANAGER))
 }
 
 fn admitted(permit: ObjectPermit, id: FolderId, owner: &Subject, managed: bool) -> Admitted {

@@ -28,7 +28,7 @@ pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -
     let found = store::list(&app.core.pool, &permit, view, parent, &looker, page).await?;
     let roles = store::roles(&app.core.pool, &permit, &looker, &found.items).await?;
     let names = names::of_members(&app, &permit, found.items.iter().map(|one| one.owner_member)).await;
-    let total = i64::try_from(found.total).map_err(ApiError::internal)?;
+    let total = found.total;
     let items = found.items.into_iter().map(|folder| {
         let (role, name) = (roles.get(&folder.id).copied(), names.get(&folder.owner_member).cloned());
         folder.shown(role, name)

@@ -16,8 +16,8 @@ async fn shared() -> (World, String) {
     (world, document)
 }
 
-fn share_with(world: &World, who: usize, role: &str) -> Option<Value> {
-    Some(json!({ "memberId": world.people[who].member, "role": role }))
+fn share_with(world: &World, who: usize, role: &str) -> Value {
+    json!({ "memberId": world.people[who].member, "role": role })
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn property_5_an_administrator_manages_without_reading() {
     }
     let put = json!({ "body": "x", "baseVersion": 1 });
     assert_eq!(world.on(0, "PUT", &document, "", Some(put)).await.status, 403);
-    let made = world.on(0, "POST", &document, "/shares", share_with(&world, 4, "viewer")).await;
+    let made = world.on(0, "POST", &document, "/shares", Some(share_with(&world, 4, "viewer"))).await;
     let access = world.on(0, "PUT", &document, "/access", Some(json!({ "editorsCanShare": false }))).await;
     let trashed = world.on(0, "DELETE", &document, "", None).await;
     let restored = world.on(0, "POST", &document, "/restore", None).await;
@@ -78,9 +78,9 @@ async fn property_6_viewers_read_only_and_editors_share_where_they_are_let() {
     let own_level = shares.data()[1]["id"].as_str().expect("an id").to_owned();
     let transfer = json!({ "memberId": world.people[4].member });
     for (method, tail, body) in [
-        ("PUT", "".to_owned(), Some(json!({ "body": "x", "baseVersion": 1 }))),
+        ("PUT", String::new(), Some(json!({ "body": "x", "baseVersion": 1 }))),
         ("POST", "/versions/1/restore".to_owned(), None),
-        ("POST", "/shares".to_owned(), share_with(&world, 4, "viewer")),
+        ("POST", "/shares".to_owned(), Some(share_with(&world, 4, "viewer"))),
         ("PUT", format!("/shares/{own_level}"), Some(json!({ "role": "viewer" }))),
         ("PUT", "/access".to_owned(), Some(json!({ "generalAccess": "company_edit" }))),
         ("POST", "/transfer".to_owned(), Some(transfer.clone())),
@@ -90,7 +90,8 @@ async fn property_6_viewers_read_only_and_editors_share_where_they_are_let() {
         let reply = world.on(2, method, &document, &tail, body).await;
         assert_eq!((reply.status, reply.code()), (403, "AUTHORIZATION_DENIED"), "{method} {tail}");
     }
-    let by_editor = id(&world.on(3, "POST", &document, "/shares", share_with(&world, 4, "editor")).await);
+    let by_editor =
+        id(&world.on(3, "POST", &document, "/shares", Some(share_with(&world, 4, "editor"))).await);
     let tail = format!("/shares/{by_editor}");
     assert_eq!(world.on(3, "PUT", &document, &tail, Some(json!({ "role": "viewer" }))).await.status, 200);
     for (method, tail, body) in [
@@ -224,7 +225,7 @@ async fn property_13_texts_stand_only_where_they_are_read() {
     assert_eq!(world.on(1, "PUT", &document, "", Some(again.clone())).await.status, 200);
     let conflict = world.on(1, "PUT", &document, "", Some(again)).await;
     assert_eq!(conflict.code(), "VERSION_CONFLICT");
-    let shared = world.on(1, "POST", &document, "/shares", share_with(&world, 2, "viewer")).await;
+    let shared = world.on(1, "POST", &document, "/shares", Some(share_with(&world, 2, "viewer"))).await;
     let access =
         world.on(1, "PUT", &document, "/access", Some(json!({ "generalAccess": "company_view" }))).await;
     let mut without = vec![conflict, shared, access];

@@ -129,11 +129,6 @@ impl Facts {
             .is_some_and(|group| group.contains(&who))
     }
 
-    fn asked_by(&self, request: &Recorded, tokens: &[String]) -> Option<Name> {
-        let bearer = request.headers.get("authorization")?.to_str().ok()?.strip_prefix("Bearer ")?;
-        tokens.iter().position(|token| token == bearer)
-    }
-
     fn decide(&self, who: Option<Name>, question: &Value) -> Value {
         let (object, relation) = (&question["object"], question["relation"].as_str().unwrap_or_default());
         let text = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
@@ -240,7 +235,7 @@ impl World {
         let facts = Arc::clone(&self.facts);
         self.module.authz.answer_with("POST", CAN, move |request| {
             let facts = lock(&facts);
-            (200, facts.decide(facts.asked_by(request, &tokens), &request.body))
+            (200, facts.decide(asked_by(request, &tokens), &request.body))
         });
         let facts = Arc::clone(&self.facts);
         self.module.authz.answer_with("POST", GRANTS, move |request| lock(&facts).change(&request.body));
@@ -386,6 +381,11 @@ impl World {
         let about = rows.iter().filter(|row| row["subject"] == subject);
         about.map(|row| row["action"].as_str().unwrap_or_default().to_owned()).collect()
     }
+}
+
+fn asked_by(request: &Recorded, tokens: &[String]) -> Option<Name> {
+    let bearer = request.headers.get("authorization")?.to_str().ok()?.strip_prefix("Bearer ")?;
+    tokens.iter().position(|token| token == bearer)
 }
 
 fn lock(facts: &Mutex<Facts>) -> MutexGuard<'_, Facts> {

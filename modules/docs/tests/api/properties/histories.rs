@@ -119,15 +119,15 @@ impl History {
             With::Person(person) => self.world.facts().active[person],
             With::Position(_) | With::Group(_) => true,
         };
-        let made =
+        let answer =
             self.insist(0, "POST", &format!("{}/shares", Self::path(is_folder, &target)), Some(body)).await;
         if with == With::Person(owner) || !is_active {
-            assert_eq!(made.status, 422, "{}", made.text);
+            assert_eq!(answer.status, 422, "{}", answer.text);
         } else if is_new {
-            let share = id(&made);
+            let share = id(&answer);
             self.model_of(is_folder, &target).shares.insert(with, (share, role));
         } else {
-            assert_eq!((made.status, made.code()), (409, "SHARE_EXISTS"), "{}", made.text);
+            assert_eq!((answer.status, answer.code()), (409, "SHARE_EXISTS"), "{}", answer.text);
         }
     }
 
