@@ -145,8 +145,8 @@ impl History {
         let (with, share) = self.dice.one_of(&shares).clone();
         let tail = format!("{}/shares/{share}", Self::path(is_folder, &target));
         if takes {
-            let taken = self.insist(0, "DELETE", &tail, None).await;
-            assert_eq!(taken.status, 200, "{}", taken.text);
+            let answer = self.insist(0, "DELETE", &tail, None).await;
+            assert_eq!(answer.status, 200, "{}", answer.text);
             self.model_of(is_folder, &target).shares.remove(&with);
             return;
         }
