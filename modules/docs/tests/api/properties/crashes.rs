@@ -157,13 +157,17 @@ async fn property_2_the_sweep_settles_what_nobody_repeats() {
                 let before = scene.rights();
                 let (who, method, tail, body) = scene.calls().swap_remove(at);
                 scene.world.fail(&[vec![Fault::None; step], vec![fault]].concat());
-                assert_eq!(scene.world.ask(who, method, &tail, body).await.status, 503);
+                assert_eq!(scene.world.ask(who, method, &tail, body.clone()).await.status, 503);
                 sweep(&scene.world).await;
+                if is_transfer(at) {
+                    // The sweep has no bearer: the former owner's tuple is left to the next transfer call.
+                    let again = scene.world.insist(who, method, &tail, body).await;
+                    assert!(matches!(again.status, 200 | 422), "step {step} {fault:?}: {}", again.text);
+                    assert_eq!(scene.rights(), after, "step {step} {fault:?}");
+                }
                 assert_eq!(unsettled(&scene.world).await, 0, "call {at} step {step} {fault:?}");
                 assert!(is_within(&scene.rights(), &before, &after), "call {at} step {step}");
-                if !is_transfer(at) {
-                    rows_say_what_tuples_say(&scene).await;
-                }
+                rows_say_what_tuples_say(&scene).await;
             }
         }
     }
