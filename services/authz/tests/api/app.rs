@@ -226,6 +226,19 @@ impl Rows {
         self.catalog_changed().await;
     }
 
+    /// A module, installed and enabled, with its relations.
+    pub(crate) async fn module(&self, key: &str, relations: &Value) {
+        let fragment = json!({ "relations": relations });
+        self.run(format!(
+            "INSERT INTO registry.modules(key, kind, display_name, version, port, installed, enabled, manifest, fragment,
+                 content_hash)
+             SELECT '{key}', 'module', '{key}', '1.0.0', 9000 + count(*), true, true, '{{}}', '{fragment}', sha256('{key}')
+               FROM registry.modules"
+        ))
+        .await;
+        self.catalog_changed().await;
+    }
+
     /// What registry does in the transaction of every change.
     pub(crate) async fn catalog_changed(&self) {
         self.run("UPDATE registry.model_revision SET revision = revision + 1").await;

@@ -12,6 +12,7 @@ mod authzen;
 mod batch;
 mod bindings;
 mod budget;
+mod by_hand;
 mod can;
 mod cases;
 mod denials;
