@@ -227,3 +227,62 @@ async fn silence(pings: Option<PingPong>, doubted: &Notify, patience: Duration) 
         heard = Some(Instant::now());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// SETTINGS without a setting, and the answer to them.
+    const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    const TAKEN: [u8; 9] = [0, 0, 0, 4, 1, 0, 0, 0, 0];
+
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (dialled, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        (dialled.expect("a connection"), accepted.expect("a connection").0)
+    }
+
+    /// An open connection on which nothing is under way, and its upstream.
+    async fn idle() -> (Multiplexed, TcpStream) {
+        let (socket, mut upstream) = pair().await;
+        let opened = Multiplexed::open(Socket::plain(socket), Duration::from_mins(1)).await;
+        upstream.write_all(&SETTINGS).await.expect("written");
+        let mut came = Vec::new();
+        while !came.ends_with(&TAKEN) {
+            upstream.read_buf(&mut came).await.expect("the greeting and the answer to the upstream's");
+        }
+        (opened.expect("a connection"), upstream)
+    }
+
+    #[tokio::test]
+    async fn an_end_that_came_together_with_a_request_is_seen_before_the_request_is_sent() {
+        for ends in [false, true] {
+            let (connection, upstream) = idle().await;
+            let (request, mut client) = pair().await;
+            let slot = tokio::spawn(async move {
+                request.readable().await.expect("a request");
+                connection.slot()?.ready().await.map(|_| ())
+            });
+            tokio::task::yield_now().await;
+            client.write_all(b"a request").await.expect("written");
+            // Before this task waits, so that both are known at once.
+            let kept = (!ends).then_some(upstream);
+            assert_eq!(slot.await.expect("no panic").is_some(), !ends);
+            drop(kept);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_has_room_for_as_many_requests_as_it_may_carry_and_no_more() {
+        let (connection, _upstream) = idle().await;
+        let slots: Vec<Slot> = std::iter::from_fn(|| connection.slot()).take(2 * most_streams()).collect();
+        assert_eq!(slots.len(), most_streams());
+        assert!(!connection.is_idle());
+        drop(slots);
+        assert!(connection.is_idle() && connection.slot().is_some(), "each was given back");
+    }
+}
