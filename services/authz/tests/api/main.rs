@@ -22,7 +22,6 @@ mod grants;
 mod journal;
 mod memory;
 mod models;
-mod naive;
 mod objects;
 mod operate;
 mod owner;
