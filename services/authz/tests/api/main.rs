@@ -23,7 +23,6 @@ mod grants;
 mod journal;
 mod memory;
 mod models;
-mod naive;
 mod objects;
 mod operate;
 mod owner;
