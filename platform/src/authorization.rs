@@ -117,7 +117,7 @@ async fn explain(question: &AuthzQuestion, settings: &Settings) -> Result<(), St
         console::result(&why.path);
     }
     let Some(tree) = &why.tree else {
-        console::result("the object is in no tuple, or its type has no such relation");
+        console::result("the object is in no tuple");
         return Ok(());
     };
     let tree = serde_json::to_string_pretty(tree).map_err(|error| Stop::Failed(error.to_string()))?;
