@@ -115,11 +115,8 @@ impl Evictions {
     }
 
     fn wake(&self) {
-        if self.silent.load(Ordering::SeqCst) > 0 {
-            self.give_way.notify_one()
-        } else {
-            self.idle.notify_one()
-        }
+        let to_go = if self.silent.load(Ordering::SeqCst) > 0 { &self.give_way } else { &self.idle };
+        to_go.notify_one();
     }
 
     /// Asks for room, until the result is dropped.
