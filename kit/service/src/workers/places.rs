@@ -18,7 +18,7 @@ const MAX_SLOW_KEYS: usize = 10_000;
 
 /// The running jobs of one queue.
 pub(super) struct Places {
-    places: usize,
+    most: usize,
     per_key: usize,
     running: HashMap<Id, Running>,
     /// Keys whose last job waited for its receiver.
@@ -43,8 +43,8 @@ impl Running {
 }
 
 impl Places {
-    pub(super) fn new(places: usize, per_key: usize) -> Self {
-        Self { places, per_key, running: HashMap::new(), slow: HashSet::new() }
+    pub(super) fn new(most: usize, per_key: usize) -> Self {
+        Self { most, per_key, running: HashMap::new(), slow: HashSet::new() }
     }
 
     pub(super) fn running(&self) -> usize {
@@ -73,14 +73,16 @@ impl Places {
         let waiting = self.waiting(now);
         let working = self.running.len() - waiting;
         // Past the room for waiting, a job that waits holds a place after all.
-        self.places.saturating_sub(working + waiting.saturating_sub(self.room_for_waiting()))
+        self.most.saturating_sub(working + waiting.saturating_sub(self.room_for_waiting()))
     }
 
     /// The keys that have running jobs with their numbers, and slow ones as full while there is no room for them.
     pub(super) fn busy(&mut self, now: Instant) -> (Vec<Uuid>, Vec<i64>) {
         let found: Vec<Uuid> =
             self.running.values().filter(|job| job.has_waited(now)).map(|job| job.key).collect();
-        found.into_iter().for_each(|key| self.remember(key));
+        for key in found {
+            self.remember(key);
+        }
         let mut busy: HashMap<Uuid, i64> = HashMap::new();
         for job in self.running.values() {
             *busy.entry(job.key).or_default() += 1;
@@ -103,7 +105,7 @@ impl Places {
     }
 
     const fn room_for_waiting(&self) -> usize {
-        self.places.saturating_mul(WAITING_PER_PLACE)
+        self.most.saturating_mul(WAITING_PER_PLACE)
     }
 
     /// The other half is for keys that nothing is known of yet.
