@@ -9,7 +9,7 @@ use sqlx::{Connection, PgConnection};
 use testkit::TestDatabase;
 use testkit::cluster::{OwnCluster, client_program};
 
-use crate::app::{App, Rows, in_company, with};
+use crate::app::{App, BETWEEN_LOOKS, Rows, in_company, with};
 use crate::can::crm;
 use crate::memory::metric;
 
@@ -53,7 +53,7 @@ async fn answer(app: &App, company: CompanyId) -> String {
     loop {
         let reply = app.can("alice", on_deal(company)).await;
         if reply.status == 503 {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(BETWEEN_LOOKS).await;
             continue;
         }
         assert_eq!(reply.status, 200, "{}", reply.text);
@@ -64,7 +64,7 @@ async fn answer(app: &App, company: CompanyId) -> String {
 pub(crate) async fn until_loaded(app: &App) {
     let loaded = async {
         while metric(app, "platform_authz_memory_loaded").await < 1.0 {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(BETWEEN_LOOKS).await;
         }
     };
     tokio::time::timeout(PATIENCE, loaded).await.expect("the graph is in memory again");
