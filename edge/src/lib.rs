@@ -125,6 +125,8 @@ pub(crate) struct Edge {
     /// Of bodies whose requests have no place yet.
     pub(crate) held: Arc<Held>,
     pub(crate) meter: Meter,
+    /// Which idle connections make room for new ones.
+    pub(crate) evictions: Arc<Evictions>,
     /// Where lines of the access log go, if anybody wants them.
     pub(crate) access: Option<Log>,
     /// Makes the edge's spans, where traces are on.
@@ -183,6 +185,7 @@ struct Common {
     upstream_tls: Arc<rustls::ClientConfig>,
     stop: CancellationToken,
     drain: Drain,
+    evictions: Arc<Evictions>,
     end: CancellationToken,
 }
 
@@ -194,7 +197,8 @@ impl Common {
     ) -> Result<(Self, oneshot::Receiver<()>), EdgeError> {
         let meter = Meter::new(&config.commit)?;
         let (tell, written) = oneshot::channel();
-        let dropped = meter.tally.log_dropped.clone();
+        let tally = meter.tally.clone();
+        let dropped = tally.log_dropped.clone();
         let access = AccessLog::start(config.json_log, dropped, move || {
             // Nobody listens any more when the end was not waited for.
             let _told = tell.send(());
@@ -202,6 +206,7 @@ impl Common {
         let end = CancellationToken::new();
         let config = Arc::new(config);
         let certificates = Certificates::read(config.tls.clone())?;
+        let drain = Drain::default();
         let common = Self {
             access,
             tracer: meter.tracer()?,
@@ -218,8 +223,9 @@ impl Common {
             pulses: Arc::new(Pulses::new(config.workers)),
             upstream_tls: upstream_tls(config.upstream_ca.as_deref())
                 .map_err(EdgeError::UpstreamAuthorities)?,
+            evictions: Arc::new(Evictions::new(drain.clone(), tally)),
             stop,
-            drain: Drain::default(),
+            drain,
             end,
             config,
         };
@@ -227,17 +233,17 @@ impl Common {
     }
 
     /// What every connection passes before it is served.
-    fn admission(&self, evictions: &Arc<Evictions>) -> Admission {
+    fn admission(&self) -> Admission {
         let (config, tally) = (&self.config, &self.meter.tally);
         let handshakes = Handshakes::new(
             Arc::clone(&self.certificates),
-            Arc::clone(evictions),
+            Arc::clone(&self.evictions),
             &self.drain,
             &config.limits,
             config.timers,
             tally.clone(),
         );
-        Admission::new(Arc::clone(config), handshakes, Arc::clone(evictions), tally.clone())
+        Admission::new(Arc::clone(config), handshakes, Arc::clone(&self.evictions), tally.clone())
     }
 
     /// The edge as one worker has it.
@@ -264,6 +270,7 @@ impl Common {
             apart: self.apart.clone(),
             stop: self.stop.clone(),
             drain: self.drain.clone(),
+            evictions: Arc::clone(&self.evictions),
             end: self.end.clone(),
         })
     }
@@ -287,11 +294,9 @@ pub async fn serve(
     let (common, written) = Common::start(config, stop)?;
     // Whoever drops this future ends the workers, too.
     let _ended = common.end.clone().drop_guard();
-    let tally = common.meter.tally.clone();
-    let evictions = Arc::new(Evictions::new(common.drain.clone(), tally.clone()));
-    let admission = Arc::new(common.admission(&evictions));
+    let admission = Arc::new(common.admission());
     let edges = (0..common.config.workers).map(|worker| common.edge(worker)).collect();
-    let doors = doors(tls, plain, common.config.limits.connections, &evictions)?;
+    let doors = doors(tls, plain, common.config.limits.connections, &common.evictions)?;
     let watcher = common.edge(common.config.workers);
     let watchers = watch(&watcher);
     warm(&watcher).await;

@@ -41,7 +41,7 @@ pub(crate) enum Wait {
 pub(crate) enum Closed {
     /// Its address has as many as it may.
     AddressLimit,
-    /// It had said nothing, and others waited for a place.
+    /// It said nothing, or asked for nothing more, and others waited for a place.
     Evicted,
     /// Its client sent more frames than it may that bring no work.
     Flood,

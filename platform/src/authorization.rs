@@ -116,7 +116,11 @@ async fn explain(question: &AuthzQuestion, settings: &Settings) -> Result<(), St
     if !why.path.is_empty() {
         console::result(&why.path);
     }
-    let tree = serde_json::to_string_pretty(&why.tree).map_err(|error| Stop::Failed(error.to_string()))?;
+    let Some(tree) = &why.tree else {
+        console::result("the object is in no tuple");
+        return Ok(());
+    };
+    let tree = serde_json::to_string_pretty(tree).map_err(|error| Stop::Failed(error.to_string()))?;
     console::result(&tree);
     Ok(())
 }

@@ -57,7 +57,8 @@ impl Database {
         let place = place(data_dir);
         for folder in place.abandoned() {
             console::say(&format!(
-                "platform: note: {} belongs to no data directory any more",
+                "platform: note: no data directory leads to {}: where none was moved, remove that folder and the \
+                 .origin file beside it",
                 folder.display()
             ));
         }

@@ -72,10 +72,20 @@ pub fn environment() -> Settings {
     Settings::from_pairs(std::env::vars_os().filter_map(readable))
 }
 
+/// The log of a command that serves nothing holds what its own last line does not say. The verifier logs a certificate that
+/// it does not trust; the command says what to do about it.
+fn log_settings(command: &Command, environment: &Settings) -> Settings {
+    let mut settings = environment.clone();
+    if !matches!(command, Command::Up | Command::Serve { .. } | Command::Migrate) {
+        settings.default_to("PLATFORM_LOG", "warn,rustls_platform_verifier=off");
+    }
+    settings
+}
+
 async fn dispatch(command: Command, environment: Settings) -> Result<(), Stop> {
     // Several TLS libraries in one process share one provider; a second installation changes nothing.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
-    let _traces = telemetry::install(&environment)?;
+    let _traces = telemetry::install(&log_settings(&command, &environment))?;
     variables::warn_unknown(&environment);
     match command {
         Command::Up => up::up(environment).await,

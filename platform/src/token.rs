@@ -22,6 +22,9 @@ use crate::variables::all;
 
 /// The public client of people.
 const FRONTEND: &str = "platform-frontend";
+/// What to do about a service client that the provider refuses.
+const UNKNOWN_CLIENT: &str = ". PLATFORM_SERVICE_CLIENTS must have named the client when the platform was started, and \
+                              its secret here must be the one that was kept or set there";
 
 /// A provider as the edge shows it.
 pub(crate) struct Provider {
@@ -126,7 +129,8 @@ impl Provider {
         let status = answer.status();
         let text = answer.text().await.map_err(|error| unanswered(&error))?;
         if !status.is_success() {
-            return Err(refused(&format!("no token ({status}): {text}")));
+            let hint = if text.contains("\"invalid_client\"") { UNKNOWN_CLIENT } else { "" };
+            return Err(refused(&format!("no token ({status}): {text}{hint}")));
         }
         let token: TokenAnswer = serde_json::from_str(&text).map_err(|error| refused(&error.to_string()))?;
         Ok(token.access_token)
@@ -169,7 +173,8 @@ pub(crate) fn secret(client: &str, settings: &Settings, config: &UpConfig) -> Re
     let kept = Secrets::in_dir(&config.data_dir).find(&format!("client-{client}"))?;
     kept.ok_or_else(|| {
         Stop::Unfit(format!(
-            "{variable}: is required, because no secret of {client} is kept in the data directory"
+            "{variable}: is required, because no secret of {client} is kept in the data directory; `up` keeps one for \
+             each name in PLATFORM_SERVICE_CLIENTS"
         ))
     })
 }

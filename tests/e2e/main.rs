@@ -27,6 +27,7 @@ mod hazards;
 mod impostor;
 mod matrix;
 mod module_scene;
+mod notification_statuses;
 mod observed;
 mod operators;
 mod org_statuses;

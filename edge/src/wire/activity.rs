@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use super::evictions::{Evictions, IDLE_PATIENCE};
 use super::frames::{Frames, HalfHead};
 use crate::config::Timers;
 
@@ -63,7 +64,7 @@ pub(crate) enum Overdue {
     KeepAlive,
     /// An exchange in which nothing moved in either direction: the connection is dropped.
     Stalled,
-    /// The client's frames end it; see [`Activity::broken`].
+    /// The client's frames end it, or it makes room for another; see [`Activity::broken`].
     Broken,
 }
 
@@ -92,25 +93,51 @@ impl Activity {
         Some(Busy { activity: Arc::clone(self), head_bytes })
     }
 
-    /// The reason to tell the client when its frames end the connection.
+    /// The reason to tell the client when the connection has to end at once.
     pub(crate) fn broken(&self) -> Option<Reason> {
         self.broken.get().copied()
     }
 
-    /// Resolves when a timer has run out, or the client's frames end the connection.
-    pub(crate) async fn overdue(&self, timers: &Timers) -> Overdue {
+    /// Resolves when a timer has run out, when the client's frames end the connection, or when it is idle and has to make
+    /// room for another.
+    pub(crate) async fn overdue(&self, timers: &Timers, evictions: &Evictions) -> Overdue {
         loop {
             if self.broken().is_some() {
                 return Overdue::Broken;
             }
+            let now = Instant::now();
             let (deadline, overdue) = self.lock().deadline(timers);
-            if deadline <= Instant::now() {
+            if deadline <= now {
                 return overdue;
             }
+            let may_go = self.may_go(now);
+            let look = if may_go { deadline } else { deadline.min(now + IDLE_PATIENCE) };
             tokio::select! {
-                () = sleep_until(deadline) => {}
+                () = sleep_until(look) => {}
                 () = self.sooner.notified() => {}
+                () = evictions.evicted(), if may_go => self.make_room(evictions),
             }
+        }
+    }
+
+    /// Whether it has waited for a request for so long that it may have to make room for another.
+    fn may_go(&self, now: Instant) -> bool {
+        let doing = self.lock();
+        match doing.state {
+            State::Silent { since } | State::Idle { since } => {
+                doing.half_head.is_none() && since + IDLE_PATIENCE <= now
+            }
+            State::Busy { .. } => false,
+        }
+    }
+
+    /// Ends it, unless a request has come meanwhile. Whatever comes from now on was not done, and the GOAWAY says so.
+    fn make_room(&self, evictions: &Evictions) {
+        if self.may_go(Instant::now()) {
+            evictions.close();
+            self.broken.get_or_init(|| Reason::NO_ERROR);
+        } else {
+            evictions.pass_on();
         }
     }
 

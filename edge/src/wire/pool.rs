@@ -9,10 +9,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::h1::call::Link;
-use super::h2c::connection::Multiplexed;
+use super::h2c::connection::{Multiplexed, Slot};
 
 /// Idle connections kept to one host; more than that are closed when they come back.
 const MOST_IDLE: usize = 256;
+/// Connections kept to a host that speaks HTTP/2. Each carries as many requests as the host allows on one, so that more than
+/// one are needed only where many are under way.
+const MOST_SHARED: usize = 64;
 /// How long a connection is not used after an answer that has announced a body and may have none (to HEAD, and 304): a
 /// server that sends it all the same does so right after the head, and it would be the next request's answer.
 const REST: Duration = Duration::from_millis(50);
@@ -21,8 +24,8 @@ const REST: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
     idle: Mutex<Vec<Idle>>,
-    /// The one connection of a host that speaks HTTP/2.
-    shared: Mutex<Option<Shared>>,
+    /// Of a host that speaks HTTP/2.
+    shared: Mutex<Vec<Shared>>,
     reused: AtomicU64,
     dialled: AtomicU64,
 }
@@ -65,18 +68,21 @@ impl Shelf {
     /// Closes what is old, or was closed by the other side.
     pub(crate) fn sweep(&self, longest_idle: Duration) {
         lock(&self.idle).retain_mut(|idle| idle.since.elapsed() < longest_idle && idle.link.is_quiet());
-        let mut shared = lock(&self.shared);
         let is_old = |shared: &Shared| shared.used.elapsed() >= longest_idle && shared.connection.is_idle();
-        *shared = shared.take().filter(|shared| shared.connection.is_open() && !is_old(shared));
+        lock(&self.shared).retain(|shared| shared.connection.is_open() && !is_old(shared));
     }
 
-    /// The open HTTP/2 connection.
-    pub(crate) fn shared(&self) -> Option<Multiplexed> {
-        let mut shared = lock(&self.shared);
-        let shared = shared.as_mut().filter(|shared| shared.connection.is_open())?;
-        shared.used = Instant::now();
+    /// Room for one more request on an open HTTP/2 connection: on the first that has some, so that those which few requests
+    /// need grow old.
+    pub(crate) fn shared(&self) -> Option<Slot> {
+        let mut all = lock(&self.shared);
+        let slot = all.iter_mut().find_map(|shared| {
+            let slot = shared.connection.slot()?;
+            shared.used = Instant::now();
+            Some(slot)
+        })?;
         self.reused.fetch_add(1, Ordering::Relaxed);
-        Some(shared.connection.clone())
+        Some(slot)
     }
 
     /// Counts a connection that was made because none was open.
@@ -89,8 +95,13 @@ impl Shelf {
         (self.reused.load(Ordering::Relaxed), self.dialled.load(Ordering::Relaxed))
     }
 
+    /// Keeps a new HTTP/2 connection for others; one too many ends with its first request.
     pub(crate) fn share(&self, connection: Multiplexed) {
-        *lock(&self.shared) = Some(Shared { connection, used: Instant::now() });
+        let mut all = lock(&self.shared);
+        all.retain(|shared| shared.connection.is_open());
+        if all.len() < MOST_SHARED {
+            all.push(Shared { connection, used: Instant::now() });
+        }
     }
 }
 

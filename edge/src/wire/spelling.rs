@@ -25,8 +25,8 @@ const RESTED_ON: [&str; 13] = [
 
 /// Names, in their usual spelling, that servers and frameworks take for what a proxy in front of them has found out: who or
 /// where the client is, by which certificate, and which method, host and path it meant. `proxy` becomes `HTTP_PROXY` where
-/// headers become variables.
-const CLAIMS: [&str; 37] = [
+/// headers become variables; `x-platform-service` is what services say to each other.
+const CLAIMS: [&str; 38] = [
     "cf-connecting-ip",
     "cf-connecting-ipv6",
     "cf-pseudo-ipv4",
@@ -60,6 +60,7 @@ const CLAIMS: [&str; 37] = [
     "x-http-method",
     "x-http-method-override",
     "x-method-override",
+    "x-platform-service",
     "x-proxyuser-ip",
     "x-real-ip",
     "x-rewrite-url",

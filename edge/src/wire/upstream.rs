@@ -138,20 +138,20 @@ impl Upstreams {
         Self { worker, budgets, tls }
     }
 
-    /// The upstream's answer, its body streaming. `asked` is the present moment: each look at the clock costs a request some
+    /// The upstream's answer, its body streaming. `now` is the present moment: each look at the clock costs a request some
     /// 20 ns.
     pub(crate) async fn send(
         &self,
         place: Arc<Place>,
         asker: Asker,
         outgoing: &mut Outgoing,
-        asked: Instant,
+        now: Instant,
     ) -> Result<Response<EdgeBody>, Failure> {
         let mut turn = place.enter(asker).ok_or(Failure::OverShare)?;
         if outgoing.upgrade {
             turn.reserve_stream()?;
         }
-        let mut now = asked;
+        let mut now = now;
         // No timer while nobody waits.
         if !turn.try_take() {
             turn = self.wait_for_turn(turn).await?;

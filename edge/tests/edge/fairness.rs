@@ -292,6 +292,38 @@ async fn a_body_below_the_least_rate_is_cut_off_and_one_above_it_arrives() {
     }
 }
 
+#[tokio::test]
+async fn a_stream_in_both_directions_may_be_slower_than_the_least_rate() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let host = listener.local_addr().expect("an address").to_string();
+    let world = World::with(&[
+        ("PLATFORM_MODULE_HOST_TIMESHEET", &host),
+        ("PLATFORM_GATEWAY_MIN_RATE_GRACE", "0s"),
+        ("PLATFORM_GATEWAY_MIN_RATE", "1KiB"),
+    ])
+    .await;
+    let bearer = known(&world, "alice").await;
+    let mut client = Raw::client(&world).await;
+    let head = format!("POST {PATH} HTTP/1.1\r\nhost: localhost\r\nauthorization: {bearer}\r\n");
+    client.send(head + "transfer-encoding: chunked\r\n\r\n1\r\nx\r\n").await;
+    let mut upstream = Raw::upstream(&listener).await;
+    upstream.head().await;
+    upstream.expect("1\r\nx\r\n").await;
+    upstream.send("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
+    assert_eq!(client.head().await.status(), 200);
+    let begun = Instant::now();
+    let mut ticks = interval(Duration::from_millis(250));
+    while begun.elapsed() < CREDIT * 3 / 2 {
+        ticks.tick().await;
+        client.send("1\r\nx\r\n").await;
+        upstream.expect("1\r\nx\r\n").await;
+    }
+    client.send("0\r\n\r\n").await;
+    upstream.expect("0\r\n\r\n").await;
+    upstream.send("4\r\ndone\r\n0\r\n\r\n").await;
+    client.expect("4\r\ndone\r\n0\r\n\r\n").await;
+}
+
 fn chunks(world: &World, path: &str) -> mpsc::UnboundedSender<Bytes> {
     let (send, receive) = mpsc::unbounded_channel();
     world.backend.on_path(path, Answer::Chunks(Arc::new(Mutex::new(Some(receive)))));

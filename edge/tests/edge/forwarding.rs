@@ -77,7 +77,7 @@ async fn a_trusted_proxy_is_believed_and_headers_of_one_hop_end_here() {
 }
 
 /// What only a proxy in front of a server may say.
-const CLAIMS: [&str; 46] = [
+const CLAIMS: [&str; 47] = [
     "cf-connecting-ip",
     "client-cert",
     "client-cert-chain",
@@ -116,6 +116,7 @@ const CLAIMS: [&str; 46] = [
     "x-ms-client-principal-name",
     "x-original-method",
     "x-original-url",
+    "x-platform-service",
     "x-pomerium-claim-email",
     "x-real-ip",
     "x-remote-user",

@@ -1,5 +1,5 @@
-//! Connections and handshakes at their limits and one past them: whoever is past it waits, nobody who was served is
-//! dropped, and a counter tells of it. A client that says nothing stands in nobody's way.
+//! Connections and handshakes at their limits and one past them: whoever is past it waits, no request is dropped, and a
+//! counter tells of it. A client that says nothing, or asks for nothing more, stands in nobody's way.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,9 +8,11 @@ use std::time::Duration;
 use http::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::client::{Client, Version, request};
+use crate::backend::Answer;
+use crate::client::{BOTH, Client, Version, request};
 use crate::raw::SOON;
 use crate::world::World;
 
@@ -178,7 +180,7 @@ async fn a_hello_that_comes_in_pieces_is_a_hello() {
 }
 
 #[tokio::test]
-async fn past_the_limit_of_connections_those_that_say_nothing_make_room_and_no_others() {
+async fn past_the_limit_of_connections_those_that_say_nothing_make_room_first() {
     for entrance in [|world: &World| world.tls, |world: &World| world.plain] {
         let world = World::with(&[("PLATFORM_GATEWAY_MAX_CONNECTIONS", "3")]).await;
         let bearer = world.bearer("admin");
@@ -191,11 +193,41 @@ async fn past_the_limit_of_connections_those_that_say_nothing_make_room_and_no_o
         assert_eq!(timeout(SOON, oldest.read(&mut [0])).await.expect("closed").ok(), Some(0), "the oldest");
         assert!(timeout(PATIENCE, younger.read(&mut [0])).await.is_err(), "one is enough");
         assert_eq!(closed(&world, &mut first, &bearer, "evicted").await, 1);
-        let third = timeout(SOON, alive(&world)).await.expect("and the other");
-        let mut waiting = Box::pin(alive(&world));
-        assert!(timeout(LONG, waiting.as_mut()).await.is_err(), "whoever is served stays");
+        let _third = timeout(SOON, alive(&world)).await.expect("and the other");
         assert_eq!(closed(&world, &mut second, &bearer, "evicted").await, 2);
-        drop(third);
+    }
+}
+
+#[tokio::test]
+async fn past_the_limit_of_connections_those_without_a_request_make_room_and_no_others() {
+    const HANGS: &str = "/api/timesheet/v1/hangs";
+    for version in BOTH {
+        let world = World::with(&[
+            ("PLATFORM_GATEWAY_MAX_CONNECTIONS", "2"),
+            ("PLATFORM_MODULE_RESPONSE_HEADER_TIMEOUT", "60s"),
+        ])
+        .await;
+        world.backend.on_path(HANGS, Answer::Hang);
+        let bearer = world.bearer("alice");
+        let hang = async |mut client: Client, hanging: &mut JoinSet<()>| {
+            let seen = world.backend.seen(HANGS).len();
+            let asked = request(Method::GET, HANGS, &[("authorization", &bearer)], "");
+            hanging.spawn(async move { drop(client.open(asked).await) });
+            while world.backend.seen(HANGS).len() == seen {
+                tokio::task::yield_now().await;
+            }
+        };
+        let mut busy = JoinSet::new();
+        hang(world.client(version).await, &mut busy).await;
+        let mut idle = served(&world, version).await;
+        let next = timeout(SOON, served(&world, version)).await.expect("the idle one makes room");
+        let asked = request(Method::GET, "/healthz", &[], "");
+        assert!(timeout(SOON, idle.open(asked)).await.expect("closed").is_err(), "{version:?}");
+        hang(next, &mut busy).await;
+        let mut waiting = Box::pin(served(&world, version));
+        assert!(timeout(2 * LONG, waiting.as_mut()).await.is_err(), "a connection with a request stays");
+        assert!(busy.try_join_next().is_none(), "{version:?}: both are under way");
+        busy.abort_all();
         timeout(SOON, waiting).await.expect("it is served once there is a place");
     }
 }
@@ -286,7 +318,11 @@ async fn from(client: &str, address: SocketAddr) -> TcpStream {
 
 /// A connection that was served.
 async fn alive(world: &World) -> Client {
-    let mut client = world.client(Version::H1).await;
+    served(world, Version::H1).await
+}
+
+async fn served(world: &World, version: Version) -> Client {
+    let mut client = world.client(version).await;
     let reply = client.send(request(Method::GET, "/healthz", &[], "")).await;
     assert_eq!(reply.status, 200);
     client

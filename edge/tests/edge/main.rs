@@ -32,6 +32,7 @@ mod idle;
 mod informational;
 mod limits;
 mod metrics;
+mod multiplexed;
 mod paths;
 mod peer;
 mod provider;

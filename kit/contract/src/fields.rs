@@ -219,10 +219,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// An integer in a range, or absent.
+    /// An integer in a range, or absent. As in JSON Schema `8.0` is one.
     pub fn optional_integer(&mut self, name: &str, range: RangeInclusive<i64>) -> Option<Option<i64>> {
         let Some(value) = self.raw(name) else { return Some(None) };
-        match value.as_i64() {
+        match integer(value) {
             None => self.refuse(name, "type", "an integer"),
             Some(number) if range.contains(&number) => Some(Some(number)),
             Some(_) => self.refuse(name, "range", format!("from {} to {}", range.start(), range.end())),
@@ -273,6 +273,12 @@ impl<'a> Fields<'a> {
 enum Step<'a> {
     Member(&'a str),
     Item(usize),
+}
+
+fn integer(value: &Value) -> Option<i64> {
+    let whole = |number: &f64| number.fract() == 0.0;
+    // Written without an exponent; one that is out of the range of 64 bits is not read.
+    value.as_i64().or_else(|| format!("{:.0}", value.as_f64().filter(whole)?).parse().ok())
 }
 
 /// PostgreSQL cannot store U+0000, so no string of any body may hold one. The way is only written out for a problem:
@@ -398,6 +404,24 @@ mod tests {
         assert_eq!(problems.len(), crate::envelope::MAX_PROBLEMS + 1);
         assert!(problems.iter().all(|problem| problem.path.len() < 150));
         assert_eq!(problems.last().map(|problem| &*problem.rule), Some("more"));
+    }
+
+    #[test]
+    fn an_integer_may_be_written_with_a_zero_fraction() {
+        let read = |count: Value| parse::<Thing>(&json!({"name": "a", "count": count, "parts": []}));
+        for count in [json!(9), json!(9.0), json!(-0.0)] {
+            assert!(read(count.clone()).is_ok(), "{count}");
+        }
+        for (count, rule) in [
+            (json!(9.5), "type"),
+            (json!(1e300), "type"),
+            (json!("9"), "type"),
+            (json!(10.0), "range"),
+            (json!(-1.0), "range"),
+        ] {
+            let problems = read(count.clone()).expect_err("refused");
+            assert_eq!(problems.iter().map(|problem| &*problem.rule).collect::<Vec<_>>(), [rule], "{count}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use bearer::{VerifiedTokens, Verifier};
 use contract::{Clock, CorrelationId, Subject};
 use sqlx::PgPool;
 use telemetry::{Metrics, Tracer};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::db::PoolGauges;
@@ -38,6 +39,8 @@ pub struct Core {
     pub workers: Workers,
     /// Start-up passes that `/ready` waits for.
     pub readiness: Readiness,
+    /// How many operations may hold a connection while they wait for another service.
+    pub(crate) holds: Arc<Semaphore>,
     pub(crate) gauges: PoolGauges,
     pub(crate) limits: crate::layers::Limits,
 }
@@ -56,6 +59,7 @@ impl Core {
         let workers = Workers::start(config.name, &config.database, &metrics, stop)?;
         Ok(Self {
             name: config.name,
+            holds: holds(config.database.max_connections),
             pool: crate::db::pool(&config.database),
             tokens: Arc::new(VerifiedTokens::new(verifier, MOST_TOKENS)),
             inside: config.inside.clone(),
@@ -72,7 +76,9 @@ impl Core {
     /// The same parts on the workers' connections, for what runs beside the requests.
     #[must_use]
     pub fn for_workers(&self) -> Self {
-        Self { pool: self.workers.pool().clone(), ..self.clone() }
+        let pool = self.workers.pool().clone();
+        let holds = holds(pool.options().get_max_connections());
+        Self { pool, holds, ..self.clone() }
     }
 
     /// Opens a transaction whose every change is audited with `actor`.
@@ -91,4 +97,10 @@ impl Core {
         let tx = self.pool.begin().await?;
         Ok(AuditedTx::new(tx, self.name, actor, correlation))
     }
+}
+
+/// Half of a pool, so that the other half serves the requests that need nothing but the database.
+fn holds(connections: u32) -> Arc<Semaphore> {
+    let half = usize::try_from(connections / 2).unwrap_or(usize::MAX);
+    Arc::new(Semaphore::new(half.clamp(1, Semaphore::MAX_PERMITS)))
 }

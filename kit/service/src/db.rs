@@ -11,7 +11,7 @@ use crate::ApiError;
 use crate::config::{DatabaseConfig, DatabaseTls, TlsMode, is_local};
 
 /// How long a request waits for a connection before it is told that the database cannot answer.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A connection that nobody used for so long is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(5);
 

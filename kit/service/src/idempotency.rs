@@ -299,6 +299,34 @@ pub async fn store(
     write(tx, attempt, Some(status), Some(data), resource).await
 }
 
+/// Stores the answer of every key whose first phase named this row and that has none yet: the sweep or another request did
+/// the second phase. Otherwise a repetition that comes after the row was removed would do the work a second time.
+///
+/// # Errors
+/// They could not be written; the transaction must be given up.
+pub(crate) async fn store_for_row(
+    tx: &mut AuditedTx,
+    company: CompanyId,
+    resource: Uuid,
+    data: Value,
+) -> Result<(), ApiError> {
+    // As in `insert`. The primary key begins with the company.
+    let sql = format!(
+        "UPDATE {}.idempotency_keys SET status = $3, response = $4 \
+         WHERE company_id = $1 AND resource_id = $2 AND status IS NULL",
+        tx.service()
+    );
+    let status = i16::try_from(StatusCode::CREATED.as_u16()).map_err(ApiError::internal)?;
+    sqlx::query(AssertSqlSafe(sql))
+        .bind(company.as_uuid())
+        .bind(resource)
+        .bind(status)
+        .bind(data)
+        .execute(tx.conn())
+        .await?;
+    Ok(())
+}
+
 async fn write(
     tx: &mut AuditedTx,
     attempt: &Attempt,

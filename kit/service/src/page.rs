@@ -6,6 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use contract::page::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, Page, PageRequest};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::{ApiError, Query};
 
@@ -89,7 +90,8 @@ impl<K: Serialize + DeserializeOwned> Cursor<K> {
 
     fn read(text: &str) -> Option<K> {
         let bytes = (text.len() <= MAX_CURSOR).then(|| URL_SAFE_NO_PAD.decode(text))?.ok()?;
-        serde_json::from_slice(&bytes).ok()
+        let key: Value = serde_json::from_slice(&bytes).ok()?;
+        if holds_nul(&key) { None } else { serde_json::from_value(key).ok() }
     }
 }
 
@@ -110,6 +112,16 @@ pub fn slice<K: Serialize + DeserializeOwned, R, T>(
     let next = last.map(|row| serde_json::to_vec(&key(row))).transpose().map_err(ApiError::internal)?;
     let items = rows.into_iter().map(item).collect::<Result<_, _>>()?;
     Ok(Slice { items, next: next.map(|bytes| URL_SAFE_NO_PAD.encode(bytes)) })
+}
+
+/// PostgreSQL takes no U+0000, so no row has such a key.
+fn holds_nul(key: &Value) -> bool {
+    match key {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(items) => items.iter().any(holds_nul),
+        Value::Object(members) => members.values().any(holds_nul),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 #[cfg(test)]
@@ -152,6 +164,12 @@ mod tests {
         for bad in ["", "%20", "!!", &written("[1]"), &written("{}"), &written("[\"a\",1]"), "W10="] {
             assert_eq!(cursor(&format!("cursor={bad}")), Err("cursor".to_owned()), "{bad}");
         }
+        for bad in ["[1,\"\\u0000\"]", "[1,\"a\\u0000b\"]"] {
+            let told = cursor(&format!("cursor={}", written(bad)));
+            assert_eq!(told, Err("cursor".to_owned()), "PostgreSQL takes no U+0000: {bad}");
+        }
+        let literal = cursor(&format!("cursor={}", written("[1,\"\\\\u0000\"]")));
+        assert_eq!(literal.expect("six characters").after, Some((1, "\\u0000".to_owned())));
         assert_eq!(cursor("cursor=x&pageSize=101"), Err("cursor pageSize".to_owned()));
         let frame = written("[1,\"\"]").len();
         let longest = "a".repeat((MAX_CURSOR - frame) * 3 / 4);

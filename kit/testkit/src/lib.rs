@@ -43,6 +43,7 @@
 
 pub mod client;
 pub mod cluster;
+pub mod holdings;
 pub mod module;
 pub mod openapi;
 pub mod smtp;
@@ -55,6 +56,7 @@ use contract::Settings;
 pub use client::{Api, Call, Reply};
 pub use cluster::{OwnCluster, TestDatabase, database, empty_database};
 pub use module::suite::races;
+pub use module::world::{Holder, Person, World};
 pub use module::{ModuleApi, Operation};
 pub use openapi::OpenApi;
 pub use smtp::{Mail, SmtpReceiver, Step};

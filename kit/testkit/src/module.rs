@@ -8,6 +8,8 @@ pub mod limits;
 pub mod probes;
 pub mod suite;
 pub mod tuples;
+pub mod world;
+mod world_org;
 
 use std::time::{Duration, Instant};
 

@@ -54,7 +54,7 @@ const ALLOW_CIDRS: Variable = Variable::new(
     "PLATFORM_NOTIFICATION_WEBHOOK_ALLOW_CIDRS",
     Kind::List,
     None,
-    "Networks that webhooks may lead to although they are not public, beside PLATFORM_OUTBOUND_ALLOW_NETWORKS; never the platform's own ports",
+    "Networks that webhooks may lead to although they are not public, beside PLATFORM_OUTBOUND_ALLOW_NETWORKS; never the platform's own ports; up on localhost allows loopback",
 );
 const CLAIM_GROUP: Variable = Variable::new(
     "PLATFORM_NOTIFICATION_CLAIM_GROUP",
@@ -66,7 +66,7 @@ const CONCURRENCY: Variable = Variable::new(
     "PLATFORM_NOTIFICATION_CONCURRENCY",
     Kind::Integer,
     Some("16"),
-    "Most deliveries of one process at a time, 1 to 1024; four of them at most to one channel",
+    "Deliveries that one process works on at a time, 1 to 1024; one whose receiver takes longer than half a second to answer leaves its place to another; four at most to one channel",
 );
 const SECRET_KEY: Variable = Variable::new(
     "PLATFORM_NOTIFICATION_SECRET_KEY",

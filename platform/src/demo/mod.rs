@@ -61,7 +61,7 @@ fn tell(config: &UpConfig, people: &People, company: &str) {
     let things = [
         ("Alice's companies", call("alice", &format!("{base}/api/org/me/companies"))),
         (
-            "the weeks that wait for Carol's decision",
+            "the weeks that are Carol's to decide; one of them waits",
             call("carol", &format!("'{timesheet}/submissions?view=approvals'")),
         ),
         (

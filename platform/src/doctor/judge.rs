@@ -243,6 +243,10 @@ pub(super) fn tls_problem(place: &Place, problem: &str) -> String {
             "UnknownIssuer",
             "is signed by nobody whom this machine trusts: use the chain with its intermediate certificates, or trust the CA",
         ),
+        (
+            "BadSignature",
+            "is signed by another CA than certs/ca.pem of the data directory: run this in the folder that the platform was started in, or set PLATFORM_DATA_DIR",
+        ),
         ("NotValidForName", "is not for this name: get one for PLATFORM_DOMAIN"),
         ("not valid for name", "is not for this name: get one for PLATFORM_DOMAIN"),
         ("Expired", "has ended: renew PLATFORM_TLS_CERT"),

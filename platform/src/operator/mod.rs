@@ -26,6 +26,9 @@ use crate::variables::DATA_DIR;
 pub(crate) const OPERATOR: &str = "operator";
 /// One call; a lifecycle change may wait for the guard of the platform role.
 const BUDGET: Duration = Duration::from_secs(10);
+/// What to do about a credential that the service does not know.
+const OTHER_CREDENTIAL: &str = ". The operator's credential is not the one of the platform that runs: run this in the folder \
+                                that it was started in, or set PLATFORM_DATA_DIR or PLATFORM_OPERATOR_TOKEN as it has them";
 
 /// Calls one service, at `PLATFORM_<NAME>_BASE_URL` or at its port of this machine.
 async fn put(
@@ -53,7 +56,9 @@ async fn put(
     }
     let said =
         |name: &str| body.pointer(&format!("/error/{name}")).and_then(Value::as_str).unwrap_or_default();
-    Err(Stop::Failed(format!("refused: {} ({} {})", said("message"), answer.status.as_u16(), said("code"))))
+    let status = answer.status.as_u16();
+    let hint = if status == 401 { OTHER_CREDENTIAL } else { "" };
+    Err(Stop::Failed(format!("refused: {} ({status} {}){hint}", said("message"), said("code"))))
 }
 
 /// Of its variable, else of the data directory of the `up` that runs.

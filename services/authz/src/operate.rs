@@ -8,7 +8,7 @@ use contract::decision::ObjectRef;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection, PgPool};
 
-use crate::engine::{DEFAULT_BUDGET, FixedGraph, Model, Models, SqlEngine, Tree, Unanswered};
+use crate::engine::{DEFAULT_BUDGET, FixedGraph, Known, Model, Models, SqlEngine, Tree, Unanswered};
 use crate::facts::{Ask, Held, Question, SubjectRef};
 
 /// Most tuples that one listing shows.
@@ -73,12 +73,26 @@ pub fn parse_subject(text: &str) -> Option<SubjectRef> {
     Some(SubjectRef { kind, id, relation: relation.to_owned() })
 }
 
+/// The model of this moment, which must know what is asked: a misspelt type or relation would look like "not held".
+async fn model_that_knows(pool: &PgPool, ask: &Ask) -> Result<Arc<Model>, OperateError> {
+    let model = Models::default().current(pool).await?;
+    let Ask { object, relation } = ask;
+    match model.knows(&object.kind, relation) {
+        Known::Yes => Ok(model),
+        Known::NoType => refused(format!("no type is named \"{}\"", object.kind)),
+        Known::NoRelation => {
+            let relations = model.relations(&object.kind).join(", ");
+            refused(format!("{} has no relation \"{relation}\"; it has {relations}", object.kind))
+        }
+    }
+}
+
 /// Whether a relation is held, by SQL.
 ///
 /// # Errors
-/// The database cannot answer, or not within the budget.
+/// The model does not know the type or the relation, or the database cannot answer, or not within the budget.
 pub async fn check(pool: &PgPool, ask: &Ask, subject: &SubjectRef) -> Result<bool, OperateError> {
-    let model = Models::default().current(pool).await?;
+    let model = model_that_knows(pool, ask).await?;
     let question = Question { subject: subject.clone(), places: Vec::new(), asks: vec![ask.clone()] };
     let facts = SqlEngine::over(pool.clone(), DEFAULT_BUDGET).read_by(&model, &question).await?;
     match facts.holds(ask) {
@@ -95,16 +109,16 @@ pub struct Why {
     pub held: bool,
     /// The tuples that satisfy it; empty when it is not.
     pub path: String,
-    /// What it follows from; absent when the object is in no tuple or the relation is not known.
+    /// What it follows from; absent when the object is in no tuple.
     pub tree: Option<Tree>,
 }
 
 /// Explains one relation.
 ///
 /// # Errors
-/// The database cannot answer, or the search was given up.
+/// The model does not know the type or the relation, the database cannot answer, or the search was given up.
 pub async fn explain(pool: &PgPool, ask: &Ask, subject: &SubjectRef) -> Result<Why, OperateError> {
-    let model: Arc<Model> = Models::default().current(pool).await?;
+    let model = model_that_knows(pool, ask).await?;
     let connection = pool.acquire().await?.detach();
     let graph = FixedGraph::load(&model, connection).await?;
     match graph.check(subject, std::slice::from_ref(ask)).pop() {

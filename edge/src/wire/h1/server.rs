@@ -26,6 +26,7 @@ use crate::wire::body::EdgeBody;
 use crate::wire::connection::Peer;
 use crate::wire::credit::{Credit, LeastRate, SlowReader};
 use crate::wire::drain::Watch;
+use crate::wire::evictions::IDLE_PATIENCE;
 use crate::wire::incoming::{Client, RequestBody};
 use crate::wire::socket::ClientSocket;
 
@@ -105,14 +106,15 @@ where
         }
     }
 
-    /// The next request's head.
+    /// The next request's head. A connection that has waited for it for a while may have to make room for another.
     async fn head(&mut self, first: bool) -> Result<RequestHead, Quiet> {
         let timers = self.edge.config.timers;
-        if !first {
-            self.alarm.set(Instant::now() + timers.keep_alive);
-        }
+        let now = Instant::now();
+        let deadline = now + if first { timers.head } else { timers.keep_alive };
+        self.alarm.set(deadline.min(now + IDLE_PATIENCE));
         let (line, alarm, drain) = (&self.line, &mut self.alarm, &mut self.drain);
         let limits = &self.edge.config.limits;
+        let mut evicted: Option<BoxFuture<'static, ()>> = None;
         let (mut begun, mut leaving) = (false, false);
         poll_fn(|context| {
             let mut has_input = begun;
@@ -127,13 +129,24 @@ where
             }
             if !begun && has_input {
                 begun = true;
+                evicted = None;
                 alarm.set(Instant::now() + timers.head);
             }
             if !begun && !leaving && drain.poll(context).is_ready() {
                 leaving = true;
                 alarm.set(Instant::now() + DRAIN_GRACE);
             }
-            ready!(alarm.poll(context));
+            loop {
+                if evicted.as_mut().is_some_and(|evicted| evicted.as_mut().poll(context).is_ready()) {
+                    return Poll::Ready(Err(Quiet::Leave));
+                }
+                ready!(alarm.poll(context));
+                if begun || leaving || evicted.is_some() || deadline <= Instant::now() {
+                    break;
+                }
+                evicted = Some(eviction(&self.edge));
+                alarm.set(deadline);
+            }
             Poll::Ready(Err(if begun { Quiet::Refuse(Refused::Late) } else { Quiet::Leave }))
         })
         .await
@@ -298,6 +311,18 @@ where
             tracing::trace!(?in_time, "closed");
         })
     }
+}
+
+/// Resolves when an idle connection has to make room for another. Few are idle for so long, and there is no room for it in
+/// the others.
+#[cold]
+#[inline(never)]
+fn eviction(edge: &Edge) -> BoxFuture<'static, ()> {
+    let evictions = Arc::clone(&edge.evictions);
+    Box::pin(async move {
+        evictions.evicted().await;
+        evictions.close();
+    })
 }
 
 /// Why the connection cannot go on.

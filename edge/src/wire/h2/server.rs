@@ -166,7 +166,7 @@ where
     tokio::select! {
         biased;
         ended = &mut connection => Some(ended),
-        overdue = activity.overdue(&edge.config.timers) => match overdue {
+        overdue = activity.overdue(&edge.config.timers, &edge.evictions) => match overdue {
             Overdue::Head | Overdue::Stalled => None,
             Overdue::Broken => timeout(LAST_WORD, connection).await.ok(),
             Overdue::KeepAlive => {

@@ -18,9 +18,13 @@ use tokio_util::sync::CancellationToken;
 use crate::config::Budgets;
 use crate::wire::socket::Socket;
 
+/// Requests under way on one connection; the next one takes another. Where the upstream allows fewer, it is fewer. Servers
+/// should allow as many (RFC 9113, 6.5.2), so that many are sent before the upstream has said how many it allows.
+const MOST_STREAMS: u32 = 100;
 /// What one stream may have under way towards the edge; the client's own window is what holds an answer back.
 const STREAM_WINDOW: u32 = 256 << 10;
-const CONNECTION_WINDOW: u32 = 4 << 20;
+/// Room for the windows of all streams: answers that their clients do not read must not keep others from theirs.
+const CONNECTION_WINDOW: u32 = MOST_STREAMS * STREAM_WINDOW;
 /// Bytes of requests that wait for the upstream's window, for each stream.
 const MOST_UNSENT: usize = 1 << 20;
 /// The largest head of an answer, the same as over HTTP/1.1.
@@ -61,8 +65,8 @@ struct State {
     end: CancellationToken,
 }
 
-/// The right to send one request.
-pub(super) struct Slot {
+/// The right to send one request, counted on its connection until it is dropped.
+pub(crate) struct Slot {
     pub(super) sender: SendRequest<Bytes>,
     pub(super) busy: Busy,
 }
@@ -74,6 +78,11 @@ impl Busy {
     fn on(state: &Arc<State>) -> Self {
         state.busy.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(state))
+    }
+
+    /// Whether nothing else is under way.
+    fn is_alone(&self) -> bool {
+        self.0.busy.load(Ordering::Relaxed) == 1
     }
 
     /// Wants a sign of life.
@@ -108,6 +117,7 @@ impl Multiplexed {
             .initial_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_send_buffer_size(MOST_UNSENT)
+            .initial_max_send_streams(most_streams())
             .max_header_list_size(MOST_HEAD)
             .enable_push(false);
         let (sender, connection) = builder.handshake(socket).await?;
@@ -118,7 +128,7 @@ impl Multiplexed {
 
     /// Whether it takes further requests, as far as is known.
     pub(crate) fn is_open(&self) -> bool {
-        !self.state.retired.load(Ordering::Relaxed)
+        !self.state.is_retired()
     }
 
     /// Whether nothing is under way on it.
@@ -126,9 +136,23 @@ impl Multiplexed {
         self.state.busy.load(Ordering::Relaxed) == 0
     }
 
-    /// Room for one more request; `None` when it takes none any more.
-    pub(super) async fn slot(&self) -> Option<Slot> {
-        if self.is_idle() {
+    /// Room for one more request; `None` where the connection has as many under way as it may, or takes none any more.
+    pub(crate) fn slot(&self) -> Option<Slot> {
+        let most = most_streams().min(self.sender.current_max_send_streams());
+        let has_room = self.is_open() && self.state.busy.load(Ordering::Relaxed) < most;
+        has_room.then(|| self.first_slot())
+    }
+
+    /// The same on a connection that was just made, whatever the upstream allows.
+    pub(super) fn first_slot(&self) -> Slot {
+        Slot { sender: self.sender.clone(), busy: Busy::on(&self.state) }
+    }
+}
+
+impl Slot {
+    /// Waits until the request can be sent; `None` when the connection takes none any more.
+    pub(super) async fn ready(mut self) -> Option<Self> {
+        if self.busy.is_alone() {
             // What came to an idle connection together with this request is seen first: it may be the end.
             let mut seen = false;
             poll_fn(|context| {
@@ -140,15 +164,22 @@ impl Multiplexed {
             })
             .await;
         }
-        let mut sender = self.sender.clone();
-        poll_fn(|context| sender.poll_ready(context)).await.ok()?;
-        self.is_open().then(|| Slot { sender, busy: Busy::on(&self.state) })
+        poll_fn(|context| self.sender.poll_ready(context)).await.ok()?;
+        (!self.busy.0.is_retired()).then_some(self)
     }
+}
+
+fn most_streams() -> usize {
+    usize::try_from(MOST_STREAMS).unwrap_or(usize::MAX)
 }
 
 impl State {
     fn retire(&self) {
         self.retired.store(true, Ordering::Relaxed);
+    }
+
+    fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
     }
 }
 
@@ -194,5 +225,64 @@ async fn silence(pings: Option<PingPong>, doubted: &Notify, patience: Duration) 
             return;
         }
         heard = Some(Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// SETTINGS without a setting, and the answer to them.
+    const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    const TAKEN: [u8; 9] = [0, 0, 0, 4, 1, 0, 0, 0, 0];
+
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (dialled, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        (dialled.expect("a connection"), accepted.expect("a connection").0)
+    }
+
+    /// An open connection on which nothing is under way, and its upstream.
+    async fn idle() -> (Multiplexed, TcpStream) {
+        let (socket, mut upstream) = pair().await;
+        let opened = Multiplexed::open(Socket::plain(socket), Duration::from_mins(1)).await;
+        upstream.write_all(&SETTINGS).await.expect("written");
+        let mut came = Vec::new();
+        while !came.ends_with(&TAKEN) {
+            upstream.read_buf(&mut came).await.expect("the greeting and the answer to the upstream's");
+        }
+        (opened.expect("a connection"), upstream)
+    }
+
+    #[tokio::test]
+    async fn an_end_that_came_together_with_a_request_is_seen_before_the_request_is_sent() {
+        for ends in [false, true] {
+            let (connection, upstream) = idle().await;
+            let (request, mut client) = pair().await;
+            let slot = tokio::spawn(async move {
+                request.readable().await.expect("a request");
+                connection.slot()?.ready().await.map(|_| ())
+            });
+            tokio::task::yield_now().await;
+            client.write_all(b"a request").await.expect("written");
+            // Before this task waits, so that both are known at once.
+            let kept = (!ends).then_some(upstream);
+            assert_eq!(slot.await.expect("no panic").is_some(), !ends);
+            drop(kept);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_has_room_for_as_many_requests_as_it_may_carry_and_no_more() {
+        let (connection, _upstream) = idle().await;
+        let slots: Vec<Slot> = std::iter::from_fn(|| connection.slot()).take(2 * most_streams()).collect();
+        assert_eq!(slots.len(), most_streams());
+        assert!(!connection.is_idle());
+        drop(slots);
+        assert!(connection.is_idle() && connection.slot().is_some(), "each was given back");
     }
 }

@@ -1,4 +1,5 @@
-//! Upstreams that speak HTTP/2 without TLS: one connection for each worker carries all requests of that worker.
+//! Upstreams that speak HTTP/2 without TLS: a connection carries as many requests of its worker as the upstream allows, and
+//! no more than its window has room for; then there is another.
 //! `connection` is that connection and the pings on it, `call` one request, `answer` the body that comes back.
 
 pub(crate) mod answer;
@@ -21,7 +22,7 @@ use call::{Call, Unanswered};
 use connection::{Multiplexed, Slot};
 
 impl Upstreams {
-    /// The answer to a request over HTTP/2: on the open connection, if there is one, else on a new one.
+    /// The answer to a request over HTTP/2: on an open connection with room for it, if there is one, else on a new one.
     pub(super) async fn send_h2c(
         &self,
         turn: Turn,
@@ -29,9 +30,9 @@ impl Upstreams {
         outgoing: &mut Outgoing,
     ) -> Result<Response<EdgeBody>, Failure> {
         let kept = turn.host().and_then(|host| host.shelf(self.worker)?.shared());
-        let Some(connection) = kept else { return self.send_anew(turn, host, outgoing).await };
+        let Some(slot) = kept else { return self.send_anew(turn, host, outgoing).await };
         // One that was closed meanwhile was sent nothing.
-        let Some(slot) = connection.slot().await else { return self.send_anew(turn, host, outgoing).await };
+        let Some(slot) = slot.ready().await else { return self.send_anew(turn, host, outgoing).await };
         let lost = match self.multiplex(slot, turn, host, outgoing, true).await {
             Ok(response) => return Ok(response),
             Err(lost) => lost,
@@ -49,7 +50,7 @@ impl Upstreams {
         host: usize,
         outgoing: &mut Outgoing,
     ) -> Result<Response<EdgeBody>, Failure> {
-        let slot = connection.slot().await.ok_or(Failure::Reset)?;
+        let slot = connection.first_slot().ready().await.ok_or(Failure::Reset)?;
         if let Some(shelf) = turn.host().and_then(|host| host.shelf(self.worker)) {
             shelf.share(connection);
         }

@@ -2,6 +2,7 @@
 
 mod contract_files;
 mod gates;
+mod people;
 mod settling;
 mod tasks;
 

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt::Write;
 use std::pin::pin;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
@@ -23,6 +24,9 @@ pub const MAX_ANSWER_HEAD: usize = 16 << 10;
 /// Most headers of an answer.
 pub const MAX_ANSWER_HEADERS: usize = 100;
 
+/// How long the body of an answer of which only the head counts is read, so that its sender is not cut off.
+const DRAIN: Duration = Duration::from_secs(1);
+
 /// Headers that this client writes itself: they frame the message or belong to the connection.
 const OWN_HEADERS: [HeaderName; 8] =
     [HOST, CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, TE, TRAILER, UPGRADE, EXPECT];
@@ -35,6 +39,7 @@ pub struct OutboundRequest {
     headers: HeaderMap,
     body: Bytes,
     pub(super) redirects: u8,
+    asks_for_the_head: bool,
 }
 
 impl OutboundRequest {
@@ -44,7 +49,8 @@ impl OutboundRequest {
     /// A request without headers and body that follows no redirect.
     #[must_use]
     pub fn new(method: Method, target: Target) -> Self {
-        Self { target, method, headers: HeaderMap::new(), body: Bytes::new(), redirects: 0 }
+        let (headers, body) = (HeaderMap::new(), Bytes::new());
+        Self { target, method, headers, body, redirects: 0, asks_for_the_head: false }
     }
 
     /// With one more header. Those that frame the message (`Host`, `Content-Length`, …) are written by the client.
@@ -60,6 +66,14 @@ impl OutboundRequest {
     #[must_use]
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
+        self
+    }
+
+    /// Only the head of the answer counts. Its body is read for a moment and dropped: one that drips, breaks off or never
+    /// ends changes nothing.
+    #[must_use]
+    pub const fn head_only(mut self) -> Self {
+        self.asks_for_the_head = true;
         self
     }
 
@@ -91,6 +105,7 @@ impl OutboundRequest {
             headers,
             body: Bytes::new(),
             redirects: self.redirects,
+            asks_for_the_head: self.asks_for_the_head,
         }))
     }
 
@@ -158,7 +173,13 @@ where
     let mut answer = pin!(async move {
         let response = sender.send_request(message).await.map_err(|error| failed(&error))?;
         let (parts, body) = response.into_parts();
-        let (body, is_whole) = read(body, limit).await?;
+        let (body, is_whole) = if request.asks_for_the_head {
+            // An error or too slow: nothing of it is wanted.
+            drop(tokio::time::timeout(DRAIN, read(body, limit)).await);
+            (Bytes::new(), false)
+        } else {
+            read(body, limit).await?
+        };
         Ok(OutboundAnswer { status: parts.status, headers: parts.headers, body, is_whole })
     });
     let mut connection = pin!(connection);

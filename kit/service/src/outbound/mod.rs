@@ -4,7 +4,8 @@
 //! ```text
 //! client.target(text) -> Target               strict URL; hosts read as browsers read them (target.rs)
 //!   -> network.resolve(name)                  once a connection, whatever was resolved before (network.rs)
-//!   -> ranges::judge(each address)            one blocked address refuses the target (ranges.rs)
+//!   -> ranges::judge(each address)            one blocked address refuses the target (ranges.rs), and so does one of
+//!                                             this machine, however public (network.rs)
 //!   -> network.connect(checked address)       the address itself: nothing is resolved again
 //!   -> TLS, certificate and name verified     (tls.rs)
 //!   -> one request, one answer                limits on time, head and body; a redirect begins anew (exchange.rs)
@@ -193,6 +194,9 @@ impl OutboundClient {
             Standing::Blocked(range) => Err(refused(range)),
             Standing::Allowed if self.0.config.own_ports.contains(&port) => {
                 Err(refused("the platform's own port"))
+            }
+            Standing::Public if self.0.network.is_own(address.ip()) => {
+                Err(refused("this machine's own address"))
             }
             Standing::Allowed | Standing::Public => Ok(address),
         }

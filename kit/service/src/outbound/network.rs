@@ -3,7 +3,7 @@
 
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -24,6 +24,12 @@ pub trait Network: Send + Sync + 'static {
 
     /// Connects to exactly this address.
     fn connect(&self, address: SocketAddr) -> Pending<'_, TcpStream>;
+
+    /// Whether the address is one of this machine's own. What listens there need not be open to others: a connection from
+    /// this machine passes no firewall.
+    fn is_own(&self, address: IpAddr) -> bool {
+        is_of_this_machine(address)
+    }
 }
 
 /// The machine's own network: its configured resolver, no proxy.
@@ -58,5 +64,51 @@ impl Network for SystemNetwork {
             stream.set_nodelay(true)?;
             Ok(stream)
         })
+    }
+}
+
+/// Only an address of this machine can be bound, unless the kernel lets every address be bound (`ip_nonlocal_bind`, for
+/// addresses that move between machines): then those are known that a connection to them would come from.
+fn is_of_this_machine(address: IpAddr) -> bool {
+    let (nobodys, any) = match address {
+        IpAddr::V4(_) => (IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+        IpAddr::V6(_) => {
+            let documentation = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+            (IpAddr::V6(documentation), IpAddr::V6(Ipv6Addr::UNSPECIFIED))
+        }
+    };
+    let binds = |address: IpAddr| UdpSocket::bind((address, 0)).is_ok();
+    if !binds(address) {
+        return false;
+    }
+    // Connecting a datagram socket sends nothing; it only looks the route up. The port is the one that discards.
+    let source = || {
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect((address, 9))?;
+        socket.local_addr()
+    };
+    !binds(nobodys) || source().is_ok_and(|source: SocketAddr| source.ip() == address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_knows_its_own_addresses_from_others() {
+        for own in ["127.0.0.1", "127.5.6.7"] {
+            assert!(is_of_this_machine(own.parse().expect("an address")), "{own}");
+        }
+        for other in ["192.0.2.7", "93.184.216.34", "2001:db8::7", "2606:2800:220:1::34"] {
+            assert!(!is_of_this_machine(other.parse().expect("an address")), "{other}");
+        }
+        let outwards = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+            socket.connect("192.0.2.7:9")?;
+            socket.local_addr()
+        });
+        // Without a network there is no other address than the loopback's.
+        if let Ok(outwards) = outwards {
+            assert!(is_of_this_machine(outwards.ip()), "{outwards}");
+        }
     }
 }

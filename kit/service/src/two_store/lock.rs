@@ -2,18 +2,21 @@
 //! is asked, without a transaction, and it ends with the connection, which is closed after the operation. A grant is rare;
 //! a new connection for each costs less than a lock that outlives its operation in the pool.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use contract::grants::{Op, Tuple};
 use contract::id::CompanyId;
 use sqlx::pool::PoolConnection;
 use sqlx::{AssertSqlSafe, PgConnection, Postgres, Transaction};
-use tokio::time::Instant;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 use super::TupleRow;
 use crate::clients::authz::AuthzClient;
 use crate::clients::grants::{Changed, GRANTS_BUDGET, GrantRefused};
+use crate::db::ACQUIRE_TIMEOUT;
 use crate::layers::REQUEST_TIMEOUT;
 use crate::{ApiError, AuditedTx, CompanyCall, Core};
 
@@ -43,6 +46,8 @@ impl RowState {
 /// given a call up that is still on its way.
 pub(super) struct Locked {
     conn: Option<PoolConnection<Postgres>>,
+    /// Bounds how many connections wait for authz or for another row's lock at once.
+    hold: Option<OwnedSemaphorePermit>,
     company: CompanyId,
     id: Uuid,
     /// When a call began whose outcome is not known.
@@ -56,12 +61,12 @@ impl Locked {
         company: CompanyId,
         id: Uuid,
     ) -> Result<Self, ApiError> {
-        let mut conn = closing(core).await?;
+        let (hold, mut conn) = closing(core).await?;
         sqlx::query("SELECT pg_catalog.pg_advisory_lock(pg_catalog.hashtextextended($1, 0))")
             .bind(name::<R>(id))
             .execute(&mut *conn)
             .await?;
-        Ok(Self { conn: Some(conn), company, id, on_its_way: None })
+        Ok(Self { conn: Some(conn), hold: Some(hold), company, id, on_its_way: None })
     }
 
     /// Takes the row if nobody works on it.
@@ -70,13 +75,13 @@ impl Locked {
         company: CompanyId,
         id: Uuid,
     ) -> Result<Option<Self>, ApiError> {
-        let mut conn = closing(core).await?;
+        let (hold, mut conn) = closing(core).await?;
         let had: bool =
             sqlx::query_scalar("SELECT pg_catalog.pg_try_advisory_lock(pg_catalog.hashtextextended($1, 0))")
                 .bind(name::<R>(id))
                 .fetch_one(&mut *conn)
                 .await?;
-        Ok(had.then_some(Self { conn: Some(conn), company, id, on_its_way: None }))
+        Ok(had.then_some(Self { conn: Some(conn), hold: Some(hold), company, id, on_its_way: None }))
     }
 
     /// The row and its state, as they are now.
@@ -147,22 +152,25 @@ impl Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
+        let hold = self.hold.take();
         let (Some(conn), Some(started)) = (self.conn.take(), self.on_its_way) else { return };
         // Without a runtime the process is ending, and the connection with it.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 tokio::time::sleep_until(started + AUTHZ_GIVES_UP).await;
-                drop(conn);
+                drop((conn, hold));
             });
         }
     }
 }
 
-/// A connection that does not go back to the pool.
-async fn closing(core: &Core) -> Result<PoolConnection<Postgres>, ApiError> {
+/// A connection that does not go back to the pool, and its share of those that may be held.
+async fn closing(core: &Core) -> Result<(OwnedSemaphorePermit, PoolConnection<Postgres>), ApiError> {
+    let hold = timeout(ACQUIRE_TIMEOUT, Arc::clone(&core.holds).acquire_owned()).await;
+    let hold = hold.map_err(|_| ApiError::unavailable("postgres"))?.map_err(ApiError::internal)?;
     let mut conn = core.pool.acquire().await?;
     conn.close_on_drop();
-    Ok(conn)
+    Ok((hold, conn))
 }
 
 fn name<R: TupleRow>(id: Uuid) -> String {

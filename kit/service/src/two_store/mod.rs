@@ -37,6 +37,7 @@ use contract::grants::{Op, Tuple};
 use contract::id::CompanyId;
 use http::StatusCode;
 use serde::Serialize;
+use serde_json::Value;
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -314,15 +315,14 @@ impl TwoStore {
         };
         lock::activate::<R>(&mut tx, call.company, id, R::STATES.pending).await?;
         let event = row.granted(&mut tx).await?;
-        if let Some(attempt) = attempt {
-            idempotency::store(&mut tx, attempt, StatusCode::CREATED, &row.shown(), Some(id)).await?;
-        }
+        // Its own key's, and those of requests whose second phase this one did.
+        idempotency::store_for_row(&mut tx, call.company, id, data_of(&row)?).await?;
         tx.commit(&event).await?;
         Ok(Granted::Now(row))
     }
 
-    /// Answers a keyed request whose row was settled without its key: by the sweep, or by the same request at the same
-    /// time, which has stored the answer then.
+    /// Answers a keyed request whose row another one settled, which has stored the answer unless the key came to the row
+    /// after that.
     async fn answer<R: TupleRow>(
         &self,
         call: &CompanyCall,
@@ -390,6 +390,11 @@ impl TwoStore {
 /// 409: the same change again settles it.
 fn changes() -> ApiError {
     ApiError::conflict("a change of it is under way")
+}
+
+/// `data` of the answer that made a row.
+fn data_of<R: TupleRow>(row: &R) -> Result<Value, ApiError> {
+    serde_json::to_value(row.shown()).map_err(ApiError::internal)
 }
 
 fn not_found<R: TupleRow>() -> ApiError {

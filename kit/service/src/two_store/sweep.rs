@@ -19,8 +19,8 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::lock::{self, Locked, RowState};
-use super::{TupleRow, TwoStore, finish_refused};
-use crate::ApiError;
+use super::{TupleRow, TwoStore, data_of, finish_refused};
+use crate::{ApiError, idempotency};
 
 /// Age of an attempt before its row is swept: twice a bearer's lifetime (300 s), so authz no longer takes a grant that a
 /// stopped process still has to send.
@@ -137,6 +137,7 @@ impl TwoStore {
             (Verdict::Keep, RowState::Pending { .. }) => {
                 lock::activate::<R>(&mut tx, company, id, from).await?;
                 let event = row.granted(&mut tx).await?;
+                idempotency::store_for_row(&mut tx, company, id, data_of(&row)?).await?;
                 tx.commit(&event).await?;
             }
             (Verdict::Keep, RowState::Exchanging { .. }) => {

@@ -4,6 +4,7 @@
 //! Core::start makes Workers -> the service registers its loops and queues -> service::serve awaits their end
 //! every.rs   a step, again and again                    queue.rs   claims, works on and settles jobs
 //! ladder.rs  when a failed job is tried again           jobs.rs    the SQL of a table of jobs: claim, settle, oldest
+//! places.rs  which jobs run beside each other
 //! ```
 //!
 //! Workers have a pool of their own, so neither they nor the requests wait for the other's connections. A stop ends a
@@ -16,6 +17,7 @@ mod every;
 pub mod jobs;
 mod ladder;
 mod meter;
+mod places;
 mod queue;
 
 use sqlx::PgPool;

@@ -2,7 +2,6 @@
 //! is worked on again when its lease has run out. An attempt is dropped before that, so no job is worked on twice at the same
 //! time, unless its process stood still for longer than the lease; what that one settles then changes nothing.
 
-use std::collections::HashMap;
 use std::fmt::Display;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::meter::QueueMeter;
+use super::places::Places;
 use super::{Ask, Claimed, Ladder, Lease, Leased, Pace, Workers};
 use crate::panics::caught;
 
@@ -22,6 +22,8 @@ use crate::panics::caught;
 const AGE_INTERVAL: Duration = Duration::from_secs(15);
 /// Claims in a row that look at keys without filling the places; the next poll goes on where they ended.
 const MAX_CLAIMS: usize = 16;
+/// How long a claim waits for more places where few are free: it costs much the same for one job as for many.
+const GATHER: Duration = Duration::from_millis(5);
 /// Pause before a settlement that failed is tried again; doubled up to [`LAST_SETTLE_RETRY`].
 const FIRST_SETTLE_RETRY: Duration = Duration::from_millis(100);
 const LAST_SETTLE_RETRY: Duration = Duration::from_secs(2);
@@ -35,9 +37,9 @@ pub(super) const CAUSES: [&str; 3] =
 pub struct QueueConfig {
     /// Labels its log lines and metrics.
     pub name: &'static str,
-    /// Most jobs that this process works on at once.
+    /// Most jobs that this process works on at once. One that takes longer than half a second gives its place to another.
     pub places: usize,
-    /// Most of them that have the same key.
+    /// Most jobs that have the same key, however long they take.
     pub places_per_key: usize,
     /// How long a job is its worker's alone. The work has three quarters of it, so that the outcome is stored in time.
     pub lease: Duration,
@@ -170,12 +172,13 @@ impl Workers {
         let (queue, wake) = (Arc::new(queue), Arc::new(Notify::new()));
         let meter = self.meter.of_queue(config.name);
         self.observe(&config, Arc::clone(&queue), meter.clone());
+        let places = Places::new(config.places, config.places_per_key);
         let worker = QueueWorker {
             common: Arc::new(Common { service: self.service, config, queue, meter }),
             stop: self.stop.clone(),
             wake: Arc::clone(&wake),
             jobs: JoinSet::new(),
-            keys: HashMap::new(),
+            places,
             after: None,
             is_failing: false,
         };
@@ -204,8 +207,7 @@ struct QueueWorker<Q> {
     stop: CancellationToken,
     wake: Arc<Notify>,
     jobs: JoinSet<()>,
-    /// The key of each running job.
-    keys: HashMap<Id, Uuid>,
+    places: Places,
     /// The key after which the next claim goes on.
     after: Option<Uuid>,
     /// The last claim failed.
@@ -223,14 +225,16 @@ impl<Q: Queue> QueueWorker<Q> {
         let mut is_due = true;
         while !self.stop.is_cancelled() {
             if is_due {
+                self.gather().await;
                 self.fill().await;
             }
+            let pause = self.pause();
             is_due = tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,
                 Some(ended) = self.jobs.join_next_with_id() => self.freed(id_of(&ended)),
                 () = self.wake.notified() => true,
-                () = tokio::time::sleep(self.common.config.poll) => true,
+                () = tokio::time::sleep(pause) => true,
             };
             while let Some(ended) = self.jobs.try_join_next_with_id() {
                 is_due |= self.freed(id_of(&ended));
@@ -243,11 +247,29 @@ impl<Q: Queue> QueueWorker<Q> {
 
     /// Frees the place of a job; true when another job may have waited for it.
     fn freed(&mut self, id: Id) -> bool {
-        let was_full = self.keys.len() >= self.common.config.places;
-        let key = self.keys.remove(&id);
-        self.common.meter.running(self.keys.len());
-        let same = self.keys.values().filter(|other| key.as_ref() == Some(other)).count();
-        was_full || same + 1 >= self.common.config.places_per_key
+        let is_wanted = self.places.end(id, Instant::now());
+        self.common.meter.running(self.places.running());
+        is_wanted
+    }
+
+    /// Until the next look for due jobs: a place that is taken may be free before the poll.
+    fn pause(&self) -> Duration {
+        let (poll, now) = (self.common.config.poll, Instant::now());
+        let is_full = self.places.room(now) == 0;
+        self.places.next_room(now).filter(|_| is_full).map_or(poll, |next| next.min(poll))
+    }
+
+    /// Waits a moment while less than a quarter of the places is free.
+    async fn gather(&mut self) {
+        let until = Instant::now() + GATHER;
+        while self.places.room(Instant::now()) < self.common.config.places / 4 {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return,
+                Some(ended) = self.jobs.join_next_with_id() => { self.freed(id_of(&ended)); }
+                () = tokio::time::sleep_until(until) => return,
+            }
+        }
     }
 
     /// Claims until the places are full or nothing more is due.
@@ -263,9 +285,10 @@ impl<Q: Queue> QueueWorker<Q> {
                     self.is_failing = false;
                     self.after = claimed.after;
                     self.common.meter.claimed(claimed.jobs.len().try_into().unwrap_or(u64::MAX));
-                    let is_partial = claimed.is_partial;
+                    let is_full = i64::try_from(claimed.jobs.len()).is_ok_and(|taken| taken >= ask.room);
+                    let has_more = claimed.is_partial || is_full;
                     claimed.jobs.into_iter().for_each(|job| self.start(job, claimed_at));
-                    if !is_partial {
+                    if !has_more {
                         return;
                     }
                 }
@@ -274,16 +297,13 @@ impl<Q: Queue> QueueWorker<Q> {
         }
     }
 
-    fn ask(&self) -> Ask {
+    fn ask(&mut self) -> Ask {
+        let now = Instant::now();
+        let (keys, running) = self.places.busy(now);
         let config = &self.common.config;
-        let mut running: HashMap<Uuid, i64> = HashMap::new();
-        for key in self.keys.values() {
-            *running.entry(*key).or_default() += 1;
-        }
-        let (keys, running) = running.into_iter().unzip();
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         Ask {
-            room: number(config.places.saturating_sub(self.keys.len())),
+            room: number(self.places.room(now)),
             per_key: number(config.places_per_key),
             keys,
             running,
@@ -296,8 +316,8 @@ impl<Q: Queue> QueueWorker<Q> {
     fn start(&mut self, job: Leased<Q::Job>, claimed_at: Instant) {
         let (common, key) = (Arc::clone(&self.common), job.lease.key);
         let task = self.jobs.spawn(async move { common.see_through(job, claimed_at).await });
-        self.keys.insert(task.id(), key);
-        self.common.meter.running(self.keys.len());
+        self.places.start(task.id(), key, claimed_at);
+        self.common.meter.running(self.places.running());
     }
 
     /// An outage is logged once, not once a poll.

@@ -10,8 +10,11 @@ use service::{Bundle, Feature, Operation};
 
 use crate::OpenApi;
 
+/// Operations that are no row of the table.
+const PROBES: [&str; 2] = ["GET /health", "GET /ready"];
+
 /// Runs all checks: the manifest names what the program serves; the document describes the operations of the table and no
-/// others, each with its decision (`x-authz`) and its `Idempotency-Key`, and has the components that all modules share as
+/// others, each with its decision (`x-authz`), its `Idempotency-Key` and the modules that the manifest says it needs, and has the components that all modules share as
 /// they are written in [`contract::openapi::SHARED`]; the fragment declares the decisions that are
 /// asked and no others; the license is the one that the manifest names; migrations are numbered without gaps.
 ///
@@ -23,6 +26,7 @@ use crate::OpenApi;
 pub fn check(bundle: &Bundle, port: u16, table: &[Operation], second: &[Feature], later: &[&str]) {
     check_manifest(bundle, port);
     check_document(bundle, table);
+    check_required_modules(bundle);
     check_shared_components(bundle);
     let otherwise = table.iter().filter_map(|operation| operation.otherwise);
     let second: Vec<Feature> = otherwise.chain(second.iter().copied()).collect();
@@ -47,12 +51,26 @@ fn check_document(bundle: &Bundle, table: &[Operation]) {
     let operations = document.operations();
     let mut documented: Vec<String> = operations
         .iter()
-        .filter(|operation| !["GET /health", "GET /ready"].contains(&operation.as_str()))
+        .filter(|operation| !PROBES.contains(&operation.as_str()))
         .map(|name| documented(&document, name))
         .collect();
     expected.sort();
     documented.sort();
     assert_eq!(documented, expected, "openapi.json beside the table of operations");
+}
+
+/// Every operation needs the module itself and what its manifest depends on, and no other.
+#[expect(clippy::expect_used, reason = "the test whose manifest cannot be read has failed")]
+fn check_required_modules(bundle: &Bundle) {
+    let manifest = manifest::parse(bundle.manifest).expect("the manifest is right");
+    let needed = manifest.dependencies.iter().map(|dependency| dependency.module_key.clone());
+    let needed: BTreeSet<String> = needed.chain([bundle.key.to_owned()]).collect();
+    let document = OpenApi::parse(bundle.openapi);
+    for name in document.operations().iter().filter(|name| !PROBES.contains(&name.as_str())) {
+        let described = document.described(name).get("x-required-modules").and_then(Value::as_array);
+        let keys = described.into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned);
+        assert_eq!(keys.collect::<BTreeSet<_>>(), needed, "x-required-modules of {name}");
+    }
 }
 
 #[expect(clippy::expect_used, reason = "the test whose document cannot be read has failed")]
@@ -125,6 +143,12 @@ fn check_features(bundle: &Bundle, own: &[Feature], second: &[Feature], later: &
     for feature in own.iter().chain(second) {
         let object = entry(feature.key).map(|entry| text(entry, "/accessRulePayload/objectType"));
         assert_eq!(object, Some(feature.object.into()), "objectType of {}", feature.key);
+    }
+    // A module asks about a relation in the company of the path, always.
+    for entry in &declared {
+        let told = ["/scopeType", "/requiresCompany", "/accessRuleKind"].map(|pointer| text(entry, pointer));
+        let asked = [json!("company"), json!(true), json!("relation")];
+        assert_eq!(told, asked, "{}", text(entry, "/featureKey"));
     }
     // A second decision may ask for another relation than the declared one: a tier above it.
     for feature in own {

@@ -1,7 +1,7 @@
 //! Tuples that stand in the scripted authz: it takes every change of them and answers which stand. Whether the real one
 //! would take a change is not asked here.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use contract::grants::Tuple;
@@ -14,48 +14,59 @@ pub const GRANTS: &str = "/internal/authz/grants";
 /// Where standing tuples are looked up.
 pub const LOOKUP: &str = "/internal/authz/tuples/lookup";
 
-/// The tuples that stand, each as text. Clones are the same ones.
+/// The tuples that stand, by their texts. Clones are the same ones.
 #[derive(Clone, Debug, Default)]
-pub struct Tuples(Arc<Mutex<BTreeSet<String>>>);
+pub struct Tuples(Arc<Mutex<BTreeMap<String, Tuple>>>);
 
 impl Tuples {
     /// All of them, in the order of their texts.
     #[must_use]
     pub fn all(&self) -> Vec<String> {
-        self.lock().iter().cloned().collect()
+        self.lock().keys().cloned().collect()
     }
 
     /// Adds one that no request granted.
     pub fn add(&self, tuple: &Tuple) {
-        self.lock().insert(tuple.to_string());
+        self.lock().insert(tuple.to_string(), tuple.clone());
+    }
+
+    /// All of them, for a decision.
+    pub(super) fn standing(&self) -> Vec<Tuple> {
+        self.lock().values().cloned().collect()
     }
 
     fn change(&self, asked: &Value) -> Value {
         let grants = asked.get("op").and_then(Value::as_str) == Some("grant");
         let tuples = read(asked);
         let mut standing = self.lock();
-        let mut change =
-            |tuple: &String| if grants { standing.insert(tuple.clone()) } else { standing.remove(tuple) };
-        let changed: Vec<&String> = tuples.iter().filter(|tuple| change(tuple)).collect();
+        let mut change = |text: &String, tuple: &Tuple| {
+            if grants {
+                standing.insert(text.clone(), tuple.clone()).is_none()
+            } else {
+                standing.remove(text).is_some()
+            }
+        };
+        let changed: Vec<&String> =
+            tuples.iter().filter(|(text, tuple)| change(text, tuple)).map(|(text, _)| text).collect();
         let status = if grants { "granted" } else { "revoked" };
         json!({ "status": status, "count": tuples.len(), "changed": changed.len(), "tuples": changed })
     }
 
     fn look_up(&self, asked: &Value) -> Value {
         let standing = self.lock();
-        json!({ "standing": read(asked).iter().map(|tuple| standing.contains(tuple)).collect::<Vec<_>>() })
+        json!({ "standing": read(asked).iter().map(|(text, _)| standing.contains_key(text)).collect::<Vec<_>>() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<String>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Tuple>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[expect(clippy::expect_used, reason = "the test whose module sends something else has failed")]
-fn read(asked: &Value) -> Vec<String> {
+fn read(asked: &Value) -> Vec<(String, Tuple)> {
     let tuples: Vec<Tuple> =
         serde_json::from_value(asked.get("tuples").cloned().unwrap_or_default()).expect("tuples");
-    tuples.iter().map(Tuple::to_string).collect()
+    tuples.into_iter().map(|tuple| (tuple.to_string(), tuple)).collect()
 }
 
 impl ModuleApi {

@@ -21,6 +21,9 @@ contract::typed_id!(
 pub const MAX_KEY: usize = 64;
 /// Longest label.
 const MAX_LABEL: usize = 100;
+/// What a webhook's target must be. One text for every refusal, so that none of them says what an address leads to.
+const TARGET_RULE: &str = "a webhook's target is an https:// URL (http:// where the operator allows it) without user \
+                           name, password and fragment, at a public address";
 
 contract::words! {
     /// How messages of a channel reach people.
@@ -129,10 +132,10 @@ impl ChannelBody {
         match (self.kind, &self.target) {
             (Kind::InApp | Kind::Email, None) => Ok(()),
             (Kind::InApp, Some(_)) => {
-                Err(broken("TARGET_NOT_ALLOWED", "an in-app channel leads nowhere", json!({})))
+                Err(broken("TARGET_NOT_ALLOWED", "an in-app channel has no target", json!({})))
             }
             (Kind::Webhook, None) => {
-                Err(broken("TARGET_REQUIRED", "a webhook needs the address that it leads to", json!({})))
+                Err(broken("TARGET_REQUIRED", "a webhook needs a target: the URL that it calls", json!({})))
             }
             (Kind::Email, Some(target)) if mail::is_address(target) => Ok(()),
             (Kind::Email, Some(_)) => Err(invalid("the target is not an e-mail address")),
@@ -144,7 +147,7 @@ impl ChannelBody {
                         detail = error.detail(),
                         "a target was refused"
                     );
-                    Err(invalid("webhooks may not lead to this address"))
+                    Err(invalid(TARGET_RULE))
                 }
             },
         }

@@ -19,7 +19,7 @@ pub(crate) async fn one(State(app): State<App>, permit: Permit) -> Result<Create
     let found = store::lock(&mut tx, id).await?.ok_or_else(unknown)?;
     if found.state != "dead" {
         let details = json!({ "state": found.state });
-        return Err(conflict("DELIVERY_NOT_DEAD", "only a delivery that died is replayed", details));
+        return Err(conflict("DELIVERY_NOT_DEAD", "only a dead delivery can be replayed", details));
     }
     if let Some(replay) = found.replay {
         let details = json!({ "replayId": replay });

@@ -17,7 +17,7 @@ use url::Url;
 use zeroize::Zeroizing;
 
 use super::DeliveryId;
-use super::outcome::Outcome;
+use super::outcome::{self, Outcome};
 use crate::messages::rules::MailPayload;
 
 /// Longest address (RFC 5321, section 4.5.3.1.3, without its angle brackets).
@@ -159,7 +159,7 @@ impl Mailer {
         match tokio::time::timeout(TOTAL, self.transport.send(mail)).await {
             Ok(Ok(response)) => Outcome::done(Some(u16::from(response.code()))),
             Ok(Err(error)) => failed(id, &error),
-            Err(_) => Outcome::again(None, "timeout"),
+            Err(_) => Outcome::again(None, outcome::SMTP_TIMEOUT),
         }
     }
 
@@ -195,14 +195,14 @@ fn failed(id: DeliveryId, error: &smtp::Error) -> Outcome {
     match status {
         Some(530 | 534 | 535 | 538) => {
             tracing::error!(%id, status, "the mail server refuses the platform's login");
-            Outcome::again(status, "smtp_login")
+            Outcome::again(status, outcome::SMTP_LOGIN)
         }
         Some(500..) => Outcome::dead(status, "smtp_status"),
         Some(_) => Outcome::again(status, "smtp_status"),
-        None if error.is_timeout() => Outcome::again(None, "timeout"),
+        None if error.is_timeout() => Outcome::again(None, outcome::SMTP_TIMEOUT),
         None => {
             tracing::debug!(%id, %error, "the mail server cannot be reached");
-            Outcome::again(None, "smtp_connection")
+            Outcome::again(None, outcome::SMTP_CONNECTION)
         }
     }
 }

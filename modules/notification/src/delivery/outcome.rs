@@ -6,7 +6,7 @@ use http::HeaderMap;
 use http::StatusCode;
 use http::header::RETRY_AFTER;
 use service::outbound::{OutboundAnswer, OutboundError};
-use service::workers::Verdict;
+use service::workers::{Broken, Verdict};
 use time::OffsetDateTime;
 
 /// How an attempt ended.
@@ -42,6 +42,27 @@ impl Outcome {
 
 /// The receiver is gone for good: its channel is disabled.
 pub const GONE: &str = "gone";
+/// Something of the platform's own went wrong.
+pub const INTERNAL: &str = "internal";
+/// The signing secret cannot be opened, or is not there.
+pub const SECRET_UNAVAILABLE: &str = "secret_unavailable";
+/// Without a mail server mail waits.
+pub const SMTP_NOT_CONFIGURED: &str = "smtp_not_configured";
+/// The mail server refuses the platform's login.
+pub const SMTP_LOGIN: &str = "smtp_login";
+/// The mail server cannot be reached.
+pub const SMTP_CONNECTION: &str = "smtp_connection";
+/// The mail server does not answer in time.
+pub const SMTP_TIMEOUT: &str = "smtp_timeout";
+
+/// Whether a delivery died of what is the platform's own or its mail server's, and so says nothing of its channel.
+#[must_use]
+pub fn is_the_platforms(class: &str) -> bool {
+    const BROKEN: [&str; 2] = [Broken::Panic.as_str(), Broken::LeaseLost.as_str()];
+    const OWN: [&str; 6] =
+        [INTERNAL, SECRET_UNAVAILABLE, SMTP_NOT_CONFIGURED, SMTP_LOGIN, SMTP_CONNECTION, SMTP_TIMEOUT];
+    BROKEN.contains(&class) || OWN.contains(&class)
+}
 
 /// What a receiver's answer or its absence means.
 #[must_use]

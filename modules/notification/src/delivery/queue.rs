@@ -112,7 +112,7 @@ impl Deliveries {
             Ok(_) => return Outcome::dead(None, CHANNEL_DELETED),
             Err(error) => {
                 tracing::warn!(id = %lease.id, %error, "a delivery's channel cannot be read");
-                return Outcome::again(None, "internal");
+                return Outcome::again(None, outcome::INTERNAL);
             }
         };
         if job.is_webhook() { self.webhook(lease, job, kept).await } else { self.mail(lease, job).await }
@@ -128,13 +128,13 @@ impl Deliveries {
                 Ok(secret) => secrets.push(secret),
                 Err(error) => {
                     tracing::error!(%channel, %error, "a signing secret cannot be opened; its deliveries wait");
-                    return Outcome::again(None, "secret_unavailable");
+                    return Outcome::again(None, outcome::SECRET_UNAVAILABLE);
                 }
             }
         }
         if secrets.is_empty() {
             tracing::error!(%channel, "a webhook without a signing secret; its deliveries wait");
-            return Outcome::again(None, "secret_unavailable");
+            return Outcome::again(None, outcome::SECRET_UNAVAILABLE);
         }
         let attempt = Attempt {
             id: DeliveryId::from(lease.id),
@@ -151,12 +151,12 @@ impl Deliveries {
     }
 
     async fn mail(&self, lease: &Lease, job: &Job) -> Outcome {
-        let Some(mailer) = &self.mailer else { return Outcome::again(None, "smtp_not_configured") };
+        let Some(mailer) = &self.mailer else { return Outcome::again(None, outcome::SMTP_NOT_CONFIGURED) };
         match serde_json::from_str::<MailPayload>(&job.payload) {
             Ok(payload) => mailer.send(DeliveryId::from(lease.id), &job.target, &payload).await,
             Err(error) => {
                 tracing::error!(id = %lease.id, %error, "a mail that was kept cannot be read");
-                Outcome::dead(None, "internal")
+                Outcome::dead(None, outcome::INTERNAL)
             }
         }
     }
@@ -198,6 +198,9 @@ impl Deliveries {
         channel: ChannelId,
         class: Option<&str>,
     ) -> Result<(), ApiError> {
+        if class.is_some_and(outcome::is_the_platforms) {
+            return Ok(());
+        }
         let is_failing = health::store::died(tx, channel).await?;
         let reason = match class {
             Some(outcome::GONE) => Some(health::rules::Disabled::Gone),

@@ -56,7 +56,8 @@ impl Attempt<'_> {
                 request = request.header(name, value);
             }
         }
-        outbound.send(request.body(self.body.to_owned())).await
+        // A status is what the receiver says; nothing else of its answer counts.
+        outbound.send(request.body(self.body.to_owned()).head_only()).await
     }
 }
 

@@ -38,7 +38,11 @@ pub(crate) async fn rotate(State(app): State<App>, permit: Permit) -> Result<Dat
     let mut tx = permit.begin(&app.core).await?;
     let (kept, _) = of_webhook(&mut tx, id).await?;
     if kept.previous_expires_at.is_some_and(|until| until > now) {
-        return Err(conflict("ROTATION_IN_PROGRESS", "the secret before this one still signs", Value::Null));
+        return Err(conflict(
+            "ROTATION_IN_PROGRESS",
+            "deliveries are still signed with the previous secret, too; rotate again when it has expired",
+            Value::Null,
+        ));
     }
     let sealed = app.sealer().seal_new(permit.company, id)?;
     let secret = app.sealer().open(permit.company, id, &sealed).map_err(ApiError::internal)?;

@@ -21,7 +21,7 @@ pub(crate) async fn set(
     let mut tx = permit.begin(&app.core).await?;
     let kind = store::kind_of(&mut tx, channel).await?.ok_or_else(unknown)?;
     if kind == Kind::Webhook {
-        return Err(broken("SUBSCRIPTION_NOT_SUPPORTED", "nobody subscribes to a webhook", json!({})));
+        return Err(broken("SUBSCRIPTION_NOT_SUPPORTED", "a webhook takes no subscriptions", json!({})));
     }
     let before = store::lock(&mut tx, channel, member).await?;
     if let Some(before) = before.filter(|before| before.email == body.email) {

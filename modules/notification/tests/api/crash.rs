@@ -131,7 +131,7 @@ fn settings_of(database: &TestDatabase, issuer: &TokenIssuer) -> Settings {
 }
 
 #[tokio::test]
-async fn killed_workers_and_a_crashed_database_lose_no_delivery() {
+async fn property_4_killed_workers_and_a_crashed_database_lose_no_delivery() {
     let full = number("CRASH_JOBS");
     let (jobs, seconds) = (full.unwrap_or(400), number("CRASH_SECONDS").unwrap_or(4));
     let mut cluster = OwnCluster::start().await;

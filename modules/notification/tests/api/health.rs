@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use testkit::{ModuleApi, Stub};
 use uuid::Uuid;
 
-use crate::support::{actions, jobs, message, settled, start_with_receiver, webhook};
+use crate::start_with;
+use crate::support::{actions, channel, jobs, message, settled, start_with_receiver, webhook};
 
 async fn health(module: &ModuleApi, channel: &str) -> Value {
     let reply = module.ask("GET", &format!("/channels/{channel}/health"), None).await;
@@ -40,6 +41,22 @@ async fn twenty_dead_in_a_row_over_a_day_disable_a_channel_and_fewer_or_faster_o
         assert_eq!(found["disabledReason"], reason, "{key}");
         assert_eq!(found["consecutiveDead"], dead + 1, "{key}");
     }
+}
+
+#[tokio::test]
+async fn what_dies_of_the_platforms_own_mail_server_says_nothing_of_a_channel() {
+    let module = start_with(&[("PLATFORM_NOTIFICATION_RETRY_SECONDS", "0")]).await;
+    let mail = channel(&module, "mail", "email", Some("team@example.com")).await;
+    module
+        .execute(format!(
+            "INSERT INTO notification.channel_health(channel_id, consecutive_dead, dead_since) \
+             VALUES ('{mail}', 19, now() - interval '48 h')"
+        ))
+        .await;
+    message(&module, &mail).await;
+    assert_eq!(settled(&module).await[0]["class"], "smtp_not_configured");
+    let found = health(&module, &mail).await;
+    assert_eq!((&found["disabledReason"], &found["consecutiveDead"]), (&Value::Null, &json!(19)));
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ async fn another_companys_ids_are_unknown_to_every_operation() {
 }
 
 #[tokio::test]
-async fn a_dispatch_touches_no_other_companys_deliveries() {
+async fn property_11_a_dispatch_touches_no_other_companys_deliveries() {
     let module = start().await;
     let mine = channel(&module, "mine", "email", Some("a@example.com")).await;
     message(&module, &mine).await;

@@ -5,6 +5,8 @@ use std::time::Duration;
 use http::HeaderValue;
 use serde_json::{Value, json};
 use testkit::{ModuleApi, Stub};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
 
 use crate::start_with;
 use crate::support::{
@@ -26,7 +28,7 @@ async fn start_usual() -> (ModuleApi, Stub) {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_down_for_a_while_gets_one_delivery_with_one_id_and_equal_bytes() {
+async fn property_1_a_receiver_that_is_down_for_a_while_gets_one_delivery_with_one_id_and_equal_bytes() {
     let (module, receiver) = start_usual().await;
     receiver.answer("POST", "/hook", 500, Value::Null);
     let hook = webhook(&module, "hook", &receiver, "/hook").await;
@@ -62,7 +64,7 @@ async fn a_receiver_that_is_down_for_a_while_gets_one_delivery_with_one_id_and_e
 }
 
 #[tokio::test]
-async fn ten_attempts_each_within_a_fifth_of_its_step_and_then_dead() {
+async fn property_2_ten_attempts_each_within_a_fifth_of_its_step_and_then_dead() {
     let (module, receiver) = start_usual().await;
     receiver.answer("POST", "/hook", 500, Value::Null);
     let hook = webhook(&module, "hook", &receiver, "/hook").await;
@@ -95,7 +97,7 @@ async fn ten_attempts_each_within_a_fifth_of_its_step_and_then_dead() {
 }
 
 #[tokio::test]
-async fn what_a_repetition_cannot_mend_is_dead_at_once() {
+async fn property_2_what_a_repetition_cannot_mend_is_dead_at_once() {
     let (module, receiver) = start_usual().await;
     for (path, code) in [("/400", 400), ("/404", 404), ("/401", 401), ("/302", 302)] {
         receiver.respond_with("POST", path, move |_| {
@@ -114,7 +116,7 @@ async fn what_a_repetition_cannot_mend_is_dead_at_once() {
 }
 
 #[tokio::test]
-async fn a_receiver_says_when_to_come_back() {
+async fn property_2_a_receiver_says_when_to_come_back() {
     let (module, receiver) = start_usual().await;
     for (path, code) in [("/429", 429), ("/503", 503), ("/500", 500)] {
         receiver.respond_with("POST", path, move |_| {
@@ -142,7 +144,7 @@ async fn connections_that_fail_and_receivers_that_hang_up_are_tried_again() {
     receiver.close("POST", "/closed");
     let closed = webhook(&module, "closed", &receiver, "/closed").await;
     let nobody = {
-        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         format!("http://{}/", listener.local_addr().expect("bound"))
     };
     let refused = crate::support::channel(&module, "refused", "webhook", Some(&nobody)).await;
@@ -175,7 +177,7 @@ async fn a_receiver_that_is_gone_disables_its_channel_and_later_messages_make_no
 }
 
 #[tokio::test]
-async fn a_dispatch_hands_over_what_waits_and_skips_what_is_in_flight_or_disabled() {
+async fn property_11_a_dispatch_hands_over_what_waits_and_skips_what_is_in_flight_or_disabled() {
     let (module, receiver) = start_usual().await;
     receiver.answer("POST", "/down", 500, Value::Null);
     receiver.hang("POST", "/hang");
@@ -207,7 +209,7 @@ async fn a_dispatch_hands_over_what_waits_and_skips_what_is_in_flight_or_disable
 }
 
 #[tokio::test]
-async fn a_slow_channel_delays_no_other() {
+async fn property_10_a_slow_channel_delays_no_other() {
     let (module, receiver) = start_usual().await;
     receiver.hang("POST", "/hang");
     receiver.answer("POST", "/hook", 200, Value::Null);
@@ -223,6 +225,59 @@ async fn a_slow_channel_delays_no_other() {
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     let held = receiver.requests().iter().filter(|request| request.path == "/hang").count();
     assert_eq!(held, 4, "four places are what one channel has");
+}
+
+#[tokio::test]
+async fn property_10_receivers_that_hang_delay_no_other_however_many_they_are() {
+    let (module, receiver) = start_usual().await;
+    receiver.hang("POST", "/hang");
+    receiver.answer("POST", "/hook", 200, Value::Null);
+    let quick = webhook(&module, "quick", &receiver, "/hook").await;
+    for number in 0..6 {
+        let hang = webhook(&module, &format!("hang-{number}"), &receiver, "/hang").await;
+        for _ in 0..4 {
+            message(&module, &hang).await;
+        }
+    }
+    // As many as there are places are held.
+    received(&receiver, 16).await;
+    let start = std::time::Instant::now();
+    message(&module, &quick).await;
+    until(&module, |jobs| jobs.iter().any(|job| job["channel"] == quick && job["state"] == "done")).await;
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    received(&receiver, 25).await;
+}
+
+/// Answers every connection with these bytes and never closes it.
+async fn answering(bytes: &'static [u8]) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let url = format!("http://{}/", listener.local_addr().expect("bound"));
+    tokio::spawn(async move {
+        let mut held = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            stream.write_all(bytes).await.expect("written");
+            held.push(stream);
+        }
+    });
+    url
+}
+
+#[tokio::test]
+async fn an_answer_is_its_status_whatever_comes_of_its_body() {
+    let (module, _) = start_usual().await;
+    let dripping = answering(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nd").await;
+    let failing = answering(b"HTTP/1.1 404 Not Found\r\ncontent-length: 100\r\n\r\nd").await;
+    for (key, url) in [("dripping", &dripping), ("failing", &failing)] {
+        let hook = crate::support::channel(&module, key, "webhook", Some(url)).await;
+        message(&module, &hook).await;
+    }
+    let found = settled(&module).await;
+    let shown: Vec<_> = found.iter().map(|job| (&job["state"], &job["status"], &job["attempts"])).collect();
+    assert_eq!(
+        shown,
+        [(&json!("done"), &json!(200), &json!(1)), (&json!("dead"), &json!(404), &json!(1))],
+        "tried once: {found:?}"
+    );
 }
 
 #[tokio::test]

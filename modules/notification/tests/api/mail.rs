@@ -40,7 +40,7 @@ async fn publish(module: &ModuleApi, channel: &str, subject: &str, body: &str) -
 }
 
 #[tokio::test]
-async fn each_recipient_gets_a_mail_of_his_own_with_its_delivery_id() {
+async fn property_7_each_recipient_gets_a_mail_of_his_own_with_its_delivery_id() {
     let (module, server) = start_plain().await;
     let team = channel(&module, "team", "email", Some("Team@example.com")).await;
     be_member(&module);
@@ -72,7 +72,7 @@ async fn each_recipient_gets_a_mail_of_his_own_with_its_delivery_id() {
 }
 
 #[tokio::test]
-async fn a_temporary_refusal_is_tried_again_with_the_same_message_id_and_date() {
+async fn property_7_a_temporary_refusal_is_tried_again_with_the_same_message_id_and_date() {
     let (module, server) = start_plain().await;
     let team = channel(&module, "team", "email", Some("team@example.com")).await;
     server.answer(Step::Recipient, 451, "later");
@@ -96,7 +96,7 @@ async fn a_temporary_refusal_is_tried_again_with_the_same_message_id_and_date() 
 }
 
 #[tokio::test]
-async fn a_lasting_refusal_is_dead_at_once_and_a_lost_connection_is_not() {
+async fn property_7_a_lasting_refusal_is_dead_at_once_and_a_lost_connection_is_not() {
     let (module, server) = start_plain().await;
     let team = channel(&module, "team", "email", Some("team@example.com")).await;
     server.answer(Step::Recipient, 550, "no such user");

@@ -125,7 +125,7 @@ async fn a_thousand_recipients_are_the_most() {
 }
 
 #[tokio::test]
-async fn the_same_key_publishes_one_message_with_one_set_of_jobs() {
+async fn property_8_the_same_key_publishes_one_message_with_one_set_of_jobs() {
     let (module, receiver) = start_with_receiver().await;
     receiver.answer("POST", "/hook", 200, Value::Null);
     let hook = webhook(&module, "hook", &receiver, "/hook").await;

@@ -15,7 +15,7 @@ async fn ask_as(module: &ModuleApi, subject: &str, method: &str, tail: &str) -> 
 }
 
 #[tokio::test]
-async fn the_time_of_reading_is_each_callers_own_and_never_changes() {
+async fn property_9_the_time_of_reading_is_each_callers_own_and_never_changes() {
     let module = start().await;
     let app = channel(&module, "app", "in_app", None).await;
     let tail = format!("/messages/{}", message(&module, &app).await);

@@ -30,7 +30,7 @@ fn secret_of(reply: &Reply) -> String {
 }
 
 #[tokio::test]
-async fn a_secret_is_sealed_in_the_database_and_in_no_other_answer() {
+async fn property_12_a_secret_is_sealed_in_the_database_and_in_no_other_answer() {
     let module = start().await;
     let hook = channel(&module, "hook", "webhook", Some("https://hooks.example.com/")).await;
     let reply = module.ask("GET", &format!("/channels/{hook}/signing-secret"), None).await;
@@ -79,7 +79,7 @@ async fn start_by(clock: &Clock) -> (ModuleApi, Stub) {
 }
 
 #[tokio::test]
-async fn both_secrets_sign_for_a_day_after_a_rotation_and_then_the_new_one_alone() {
+async fn property_3_both_secrets_sign_for_a_day_after_a_rotation_and_then_the_new_one_alone() {
     let clock = Clock::standing_at(Clock::system().unix_seconds());
     let (module, receiver) = start_by(&clock).await;
     receiver.answer("POST", "/hook", 200, Value::Null);
@@ -117,7 +117,7 @@ async fn both_secrets_sign_for_a_day_after_a_rotation_and_then_the_new_one_alone
 }
 
 #[tokio::test]
-async fn neither_secret_nor_target_is_in_a_row_of_the_audit_or_the_log_of_deliveries() {
+async fn property_12_neither_secret_nor_target_is_in_a_row_of_the_audit_or_the_log_of_deliveries() {
     let (module, receiver) = crate::support::start_with_receiver().await;
     receiver.answer("POST", "/token-of-the-path", 404, json!("a secret of the receiver's"));
     let hook = webhook(&module, "hook", &receiver, "/token-of-the-path").await;

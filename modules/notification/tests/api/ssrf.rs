@@ -144,7 +144,7 @@ async fn smuggle(module: &ModuleApi, channel: &str, target: &str) {
 }
 
 #[tokio::test]
-async fn no_blocked_target_is_taken_or_ever_connected_to() {
+async fn property_6_no_blocked_target_is_taken_or_ever_connected_to() {
     let module = start_with(STRICT).await;
     let (port, accepted) = trap().await;
     let corpus = corpus(port);

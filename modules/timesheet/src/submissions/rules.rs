@@ -179,7 +179,7 @@ impl Submission {
         if !self.is_own(who) && !self.is_decided_by(who) {
             return Err(not_yours("NOT_APPROVER", "the submission is not the caller's to decide"));
         }
-        let own = || not_yours("SELF_APPROVAL", "nobody decides their own week");
+        let own = || not_yours("SELF_APPROVAL", "members cannot decide their own weeks");
         let details = || json!({ "status": self.status, "isCurrent": self.is_current });
         if !self.is_current {
             return Err(conflict("SUBMISSION_SUPERSEDED", "a later version took its place", details()));

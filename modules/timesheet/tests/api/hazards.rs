@@ -15,7 +15,7 @@ fn rounds() -> i64 {
 
 /// An administrator, two members, and an approver of any week.
 async fn company() -> World {
-    let world = World::of(&[&["admin", "editor", "viewer"], &[], &[], &["approver"]]).await;
+    let world = World::of(&[&["admin"], &[], &[], &["approver"]]).await;
     assert_eq!(world.rules(json!({ "allowedPreviousWeeks": 520 })).await.status, 200);
     world
 }

@@ -1,72 +1,52 @@
-//! A company of several people, each with a login and rights of its own: authz answers by the bearer that it is sent,
-//! org by the subject that it is asked about.
+//! A company of several people, each with a login and rights of its own, whose weeks are entered, submitted and decided.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::Deref;
 
 use serde_json::{Value, json};
-use testkit::module::CAN;
-use testkit::{ModuleApi, Reply};
-use uuid::Uuid;
+use testkit::{Holder, ModuleApi, Person, Reply};
 
 use crate::start;
-use crate::support::{know_directory, know_members};
-
-/// What every active member holds.
-const OF_MEMBERS: [&str; 2] = ["member", "submitter"];
 
 /// Who asks: a place in [`World::people`].
 pub(crate) type Name = usize;
 
-/// Somebody with a login.
-pub(crate) struct Person {
-    pub(crate) member: Uuid,
-    pub(crate) subject: String,
-    token: String,
-}
-
 /// The module and its people.
 pub(crate) struct World {
-    pub(crate) module: ModuleApi,
+    world: testkit::World,
     pub(crate) people: Vec<Person>,
 }
 
+impl Deref for World {
+    type Target = testkit::World;
+
+    fn deref(&self) -> &testkit::World {
+        &self.world
+    }
+}
+
 impl World {
-    /// A company in which each person holds these relations beside those of every member.
-    pub(crate) async fn of(rights: &[&[&'static str]]) -> Self {
+    /// A company in which each person was given these relations beside what every member holds.
+    pub(crate) async fn of(rights: &[&[&str]]) -> Self {
         Self::around(start().await, rights)
     }
 
     /// The same around a module that runs.
-    pub(crate) fn around(module: ModuleApi, rights: &[&[&'static str]]) -> Self {
-        let person = |at: usize| {
-            let subject = format!("subject-{at}");
-            Person { member: Uuid::now_v7(), token: module.issuer.issue(&subject), subject }
-        };
-        let people: Vec<Person> = (0..rights.len()).map(person).collect();
-        for person in &people {
-            place(&module, &person.subject, person.member);
+    pub(crate) fn around(module: ModuleApi, rights: &[&[&str]]) -> Self {
+        let world = testkit::World::around(module, timesheet::BUNDLE.fragment);
+        let mut people = Vec::new();
+        for (at, relations) in rights.iter().enumerate() {
+            let person = world.person(&at.to_string());
+            for relation in *relations {
+                world.grant(relation, Holder::Person(&person));
+            }
+            people.push(person);
         }
-        let members: Vec<Uuid> = people.iter().map(|person| person.member).collect();
-        know_directory(&module, &members);
-        know_members(&module, members, vec![]);
-        let held = people.iter().zip(rights).map(|(person, rights)| {
-            (format!("Bearer {}", person.token), rights.iter().chain(&OF_MEMBERS).copied().collect())
-        });
-        decide_by_bearer(&module, held.collect());
-        Self { module, people }
+        Self { world, people }
     }
 
     /// Asks as this person, and checks that the document allows the answer.
     pub(crate) async fn ask(&self, who: Name, method: &str, tail: &str, body: Option<Value>) -> Reply {
-        let path = self.module.path(self.module.company, tail);
-        let call =
-            self.module.api.call(method.parse().expect("a method"), path).bearer(&self.people[who].token);
-        let call = match body {
-            Some(body) => call.json(body),
-            None => call,
-        };
-        self.module.send(method, tail, call).await
+        self.world.ask(&self.people[who], method, tail, body).await
     }
 
     /// A new project's id; the first person must be an editor.
@@ -142,26 +122,4 @@ impl World {
 /// The `id` of what was made.
 pub(crate) fn id(made: &Reply) -> String {
     made.data()["id"].as_str().expect("an id").to_owned()
-}
-
-fn place(module: &ModuleApi, subject: &str, member: Uuid) {
-    let path = format!("/internal/org/companies/{}/members/by-kcsub/{subject}/context", module.company);
-    let place = json!({ "data": { "isMember": true, "isActive": true, "memberId": member, "displayName": subject,
-        "email": null, "positionIds": [], "groupIds": [] } });
-    module.org.answer("GET", &path, 200, place);
-}
-
-fn decide_by_bearer(module: &ModuleApi, held: HashMap<String, Vec<&'static str>>) {
-    let held = Arc::new(Mutex::new(held));
-    module.authz.answer_with("POST", CAN, move |request| {
-        let bearer =
-            request.headers.get("authorization").and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let held = held.lock().unwrap_or_else(PoisonError::into_inner);
-        let rights = held.get(bearer).map(Vec::as_slice).unwrap_or_default();
-        let allowed = request.body["relation"].as_str().is_some_and(|relation| {
-            rights.contains(&relation) || (relation == "viewer" && rights.contains(&"approver"))
-        });
-        let reason = if allowed { "ALLOWED" } else { "ENGINE_DENIED" };
-        (200, json!({ "data": { "allowed": allowed, "reason": reason, "evidence": [] } }))
-    });
 }

@@ -146,6 +146,16 @@ impl Model {
         }
     }
 
+    /// The relations of a type, by name; empty for an unknown one.
+    #[must_use]
+    pub fn relations(&self, object_type: &str) -> Vec<&str> {
+        let of_type = self.rules.get(object_type);
+        let mut names: Vec<&str> =
+            of_type.into_iter().flat_map(|rules| rules.keys().map(String::as_str)).collect();
+        names.sort_unstable();
+        names
+    }
+
     /// Whether a tuple of this relation makes its subject hold it.
     #[must_use]
     pub fn is_direct(&self, object_type: &str, relation: &str) -> bool {

@@ -43,15 +43,20 @@ pub(super) async fn admit(
     for _ in 0..ATTEMPTS {
         let first = read(&*app.engine, caller, request, &[]).await?;
         let backend_of = backend_of(client_of.as_ref(), &caller.subject, &first)?;
-        let model = first.model;
-        let sorted = types::sort_all(&model, request.op, &request.tuples);
+        let sorted = types::sort_all(&first.model, request.op, &request.tuples);
         let sorted = sorted.map_err(|problems| ApiError::unprocessable(&problems))?;
-        own_types_only(backend_of, &sorted)?;
         let modules: BTreeSet<&str> = sorted.iter().map(|one| one.module.as_str()).collect();
         let modules: Vec<&str> = modules.into_iter().collect();
+        let others = match backend_of {
+            Some(own) => own_types_only(own, &sorted).map(|()| Vec::new())?,
+            None => store::apps_among(&app.core.pool, &modules).await?,
+        };
+        let model = first.model;
         let facts = read(&*app.engine, caller, request, &modules).await?;
         if facts.model.edition() == model.edition() {
-            judge(&caller.subject, request.company, &sorted, &modules, &facts)?;
+            refuse_disabled(&sorted, &modules, &facts)?;
+            no_apps_types(&others, &facts)?;
+            judge(&caller.subject, request.company, &modules, &facts)?;
             return Ok(Admission { sorted, facts });
         }
     }
@@ -69,9 +74,14 @@ fn backend_of<'a>(
     if app.account.as_deref() == Some(subject.as_str()) {
         return Ok(Some(&app.key));
     }
+    only_a_superadmin(&app.key, facts).map(|()| None)
+}
+
+/// What an app's own account may do, and a superadmin.
+fn only_a_superadmin(app: &str, facts: &Facts) -> Result<(), ApiError> {
     match superadmin().map_or(Held::No, |role| facts.holds(&role)) {
-        Held::Yes => Ok(None),
-        Held::No => Err(denied("the bearer is not the app's own account", "NOT_THE_APPS_ACCOUNT", &app.key)),
+        Held::Yes => Ok(()),
+        Held::No => Err(denied("the bearer is not the app's own account", "NOT_THE_APPS_ACCOUNT", app)),
         Held::Unknown => Err(ApiError::unavailable("engine")),
     }
 }
@@ -127,27 +137,26 @@ fn access(company: CompanyId, module: Option<&str>) -> AccessRequest {
     }
 }
 
-fn own_types_only(backend_of: Option<&str>, sorted: &[Sorted]) -> Result<(), ApiError> {
-    match backend_of {
-        Some(own) if sorted.iter().any(|one| one.module != own) => {
-            Err(denied("an app grants on its own object types only", "TYPE_OF_ANOTHER_APP", own))
-        }
-        _ => Ok(()),
+fn own_types_only(own: &str, sorted: &[Sorted]) -> Result<(), ApiError> {
+    if sorted.iter().any(|one| one.module != own) {
+        return Err(denied("an app grants on its own object types only", "TYPE_OF_ANOTHER_APP", own));
     }
+    Ok(())
 }
 
-/// Every module enabled (422), then every decision (403).
-fn judge(
-    subject: &Subject,
-    company: CompanyId,
-    sorted: &[Sorted],
-    modules: &[&str],
-    facts: &Facts,
-) -> Result<(), ApiError> {
+/// A module asks with its user's bearer; an app asks with its own account's, and nobody else gives what is the app's. The edge
+/// lets no user through, and who opens authz's port is not trusted for it.
+fn no_apps_types(apps: &[String], facts: &Facts) -> Result<(), ApiError> {
+    apps.first().map_or(Ok(()), |app| only_a_superadmin(app, facts))
+}
+
+fn refuse_disabled(sorted: &[Sorted], modules: &[&str], facts: &Facts) -> Result<(), ApiError> {
     let problems = of_disabled(sorted, modules, &facts.places);
-    if !problems.is_empty() {
-        return Err(ApiError::unprocessable(&problems));
-    }
+    if problems.is_empty() { Ok(()) } else { Err(ApiError::unprocessable(&problems)) }
+}
+
+/// Every decision (403).
+fn judge(subject: &Subject, company: CompanyId, modules: &[&str], facts: &Facts) -> Result<(), ApiError> {
     for (key, place) in modules.iter().zip(&facts.places) {
         let decision = decision::judge(subject, &access(company, Some(key)), facts, place)?;
         if !decision.allowed {

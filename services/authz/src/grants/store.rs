@@ -29,6 +29,17 @@ pub(super) async fn app_of_client(pool: &PgPool, client: &str) -> sqlx::Result<O
     app.fetch_optional(pool).await
 }
 
+/// Which of these modules are apps.
+pub(super) async fn apps_among(pool: &PgPool, keys: &[&str]) -> sqlx::Result<Vec<String>> {
+    let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+    sqlx::query_scalar!(
+        r#"SELECT key AS "key!" FROM registry.app_backends WHERE key = ANY($1) ORDER BY key"#,
+        &keys
+    )
+    .fetch_all(pool)
+    .await
+}
+
 /// Keeps the catalog as it is until the transaction ends: registry takes this lock exclusively before it changes it.
 pub(super) async fn lock_catalog(conn: &mut PgConnection) -> sqlx::Result<()> {
     sqlx::query!(

@@ -1,6 +1,7 @@
 //! One authz process on its own database, and the rows it decides by.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use authz::engine::SqlEngine;
 use contract::id::CompanyId;
@@ -14,6 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) const CAN: &str = "/internal/authz/effective-access/can";
 pub(crate) const ROLES: &str = "/internal/authz/platform-roles";
+/// Between two looks at a service that starts: whoever asks without a pause takes from a busy machine what the start needs.
+pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 pub(crate) struct App {
     pub(crate) api: Api,
@@ -120,7 +123,7 @@ impl App {
 async fn until_keys_are_there(api: &Api, issuer: &TokenIssuer) {
     let token = issuer.issue("anybody");
     while api.post(CAN).bearer(&token).try_send().await.is_ok_and(|reply| reply.status == 503) {
-        tokio::task::yield_now().await;
+        tokio::time::sleep(BETWEEN_LOOKS).await;
     }
 }
 
@@ -128,7 +131,7 @@ async fn until_keys_are_there(api: &Api, issuer: &TokenIssuer) {
 async fn until_loaded(api: &Api) {
     let loaded = "platform_authz_memory_loaded{service=\"authz\"} 1";
     while api.get("/metrics").try_send().await.is_ok_and(|reply| !reply.text.contains(loaded)) {
-        tokio::task::yield_now().await;
+        tokio::time::sleep(BETWEEN_LOOKS).await;
     }
 }
 
@@ -223,6 +226,19 @@ impl Rows {
         for feature in features {
             self.run(format!("INSERT INTO registry.feature_keys VALUES ('{feature}', '{key}')")).await;
         }
+        self.catalog_changed().await;
+    }
+
+    /// A module, installed and enabled, with its relations.
+    pub(crate) async fn module(&self, key: &str, relations: &Value) {
+        let fragment = json!({ "relations": relations });
+        self.run(format!(
+            "INSERT INTO registry.modules(key, kind, display_name, version, port, installed, enabled, manifest, fragment,
+                 content_hash)
+             SELECT '{key}', 'module', '{key}', '1.0.0', 9000 + count(*), true, true, '{{}}', '{fragment}', sha256('{key}')
+               FROM registry.modules"
+        ))
+        .await;
         self.catalog_changed().await;
     }
 

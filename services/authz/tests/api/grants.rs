@@ -13,7 +13,7 @@ const POSITION: &str = "01890a5d-ac96-774b-bcce-b302099a8101";
 const GROUP: &str = "01890a5d-ac96-774b-bcce-b302099a8102";
 const FOREIGN_GROUP: &str = "01890a5d-ac96-774b-bcce-b302099a8103";
 
-/// `crm` in two companies, `erp` disabled; alice is a member of the first, boss its module's administrator.
+/// The modules `crm` and `erp` in two companies; alice is a member of the first, boss its module's administrator.
 pub(crate) struct World {
     pub(crate) app: App,
     company: CompanyId,
@@ -22,6 +22,15 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn start() -> Self {
+        Self::start_as(false).await
+    }
+
+    /// The same with apps in place of the modules.
+    async fn start_with_apps() -> Self {
+        Self::start_as(true).await
+    }
+
+    async fn start_as(apps: bool) -> Self {
         let app = App::start().await;
         let rows = app.rows();
         let (company, foreign) = (rows.company().await, rows.company().await);
@@ -31,9 +40,14 @@ impl World {
             "deal": { "this": true },
             "reader": { "tupleToUserset": { "tupleset": "deal", "computedUserset": "viewer" } },
         });
-        rows.app("crm", &relations, &["crm.deals.read"]).await;
         let erp = json!({ "erp_order": { "company_module": { "this": true }, "owner": { "this": true } } });
-        rows.app("erp", &erp, &[]).await;
+        for (key, relations) in [("crm", &relations), ("erp", &erp)] {
+            if apps {
+                rows.app(key, relations, &[]).await;
+            } else {
+                rows.module(key, relations).await;
+            }
+        }
         for subject in ["alice", "boss"] {
             rows.subject(subject).await;
             rows.member(company, subject).await;
@@ -294,7 +308,7 @@ async fn limits_of_the_shape() {
 
 #[tokio::test]
 async fn an_apps_backend_grants_on_its_own_types_only() {
-    let world = World::start().await;
+    let world = World::start_with_apps().await;
     let rows = world.app.rows();
     rows.subject("account-of-crm").await;
     let token = world.app.issuer.service_account("account-of-crm", "crm");
@@ -315,7 +329,7 @@ async fn an_apps_backend_grants_on_its_own_types_only() {
 
 #[tokio::test]
 async fn a_token_of_an_apps_client_that_is_not_its_accounts_gives_its_user_nothing() {
-    let world = World::start().await;
+    let world = World::start_with_apps().await;
     let rows = world.app.rows();
     rows.subject("account-of-crm").await;
     rows.member(world.company, "account-of-crm").await;
@@ -334,8 +348,27 @@ async fn a_token_of_an_apps_client_that_is_not_its_accounts_gives_its_user_nothi
     assert_eq!(world.granted().await, before);
     rows.run("UPDATE registry.modules SET service_subject = 'account-of-' || key").await;
     assert_eq!(ask("account-of-crm", "crm").await, done, "the account itself");
-    assert_eq!(ask("alice", "platform-frontend").await, done, "alice, whose module asks with her token");
+    assert_eq!(ask("alice", "platform-frontend").await, refused, "no module asks for an app");
     assert_eq!(ask("root", "crm").await, done, "a superadmin, whatever client made the token");
+}
+
+/// What an app's objects are to whom is the app's to say; a member that opened authz's port says nothing about them.
+#[tokio::test]
+async fn a_users_own_bearer_gives_nothing_of_an_app() {
+    let world = World::start_with_apps().await;
+    let refused = (403, "NOT_THE_APPS_ACCOUNT".to_owned());
+    assert_eq!(world.done("root", "grant", &[ANCHOR, OWNER]).await, (2, 2), "a superadmin");
+    let before = world.granted().await;
+    for (subject, op, tuple) in [
+        ("alice", "grant", "crm_deal:1#viewer@user:alice"),
+        ("alice", "grant", "crm_deal:2#company_module@company_module:{c}/crm"),
+        ("alice", "revoke", OWNER),
+        ("boss", "grant", "company_module:{c}/crm#editor@user:alice"),
+        ("boss", "grant", "company_module:{c}/erp#member@user:alice"),
+    ] {
+        assert_eq!(world.refused(subject, op, &[tuple]).await, refused, "{subject} {op} {tuple}");
+    }
+    assert_eq!(world.granted().await, before);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Both engines against the plain evaluator (`naive.rs`), on random models and histories of writes: every object, every
+//! Both engines against the plain evaluator (`testkit::holdings`), on random models and histories of writes: every object, every
 //! relation, users, plain objects and usersets as subjects, cycles, names that the model does not know.
 
 use std::cell::Cell;
@@ -13,10 +13,10 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::json;
 use sqlx::PgPool;
+use testkit::holdings::{Object, Tuple, holdings};
 
 use crate::app;
 use crate::cases;
-use crate::naive::{self, Object, Tuple};
 
 /// How many models; `PROPTEST_CASES` changes it.
 const MODELS: u32 = 1_500;
@@ -162,7 +162,7 @@ fn by_memory(
     tuples: &BTreeSet<Tuple>,
     (subject, subject_relation): &(Object, String),
 ) -> Vec<String> {
-    let held = naive::holdings(relations, tuples, subject, subject_relation);
+    let held = holdings(relations, tuples, subject, subject_relation);
     let subject_ref =
         SubjectRef { kind: subject.0.clone(), id: subject.1.clone(), relation: subject_relation.clone() };
     let asks = every_ask();
@@ -227,7 +227,7 @@ async fn differences(
         SubjectRef { kind: subject.0.clone(), id: subject.1.clone(), relation: subject_relation.clone() };
     let question = Question { subject: subject_ref, places: Vec::new(), asks: asks.clone() };
     let facts = engine.read_by(model, &question).await.expect("an answer");
-    let held = naive::holdings(relations, tuples, subject, subject_relation);
+    let held = holdings(relations, tuples, subject, subject_relation);
     let expected = |ask: &Ask| {
         let key = ((ask.object.kind.clone(), ask.object.id.clone()), ask.relation.clone());
         if held.contains(&key) { Held::Yes } else { Held::No }

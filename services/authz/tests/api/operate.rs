@@ -56,4 +56,14 @@ async fn a_relation_is_checked_and_explained() {
         let why = operate::explain(&pool, &ask, &subject).await.expect("an answer");
         assert_eq!((why.held, why.path.contains("#member@user:ann"), why.tree.is_some()), (held, held, true));
     }
+    for (kind, relation, told) in
+        [("company_modul", "member", "no type"), ("company_module", "membr", "member")]
+    {
+        let object = ObjectRef { kind: kind.to_owned(), id: ask.object.id.clone() };
+        let (misspelt, ann) = (Ask::new(object, relation), SubjectRef::user("ann"));
+        let refused = operate::check(&pool, &misspelt, &ann).await.expect_err("a misspelt word is no answer");
+        assert!(refused.to_string().contains(told), "{refused}");
+        let refused = operate::explain(&pool, &misspelt, &ann).await.expect_err("nor here");
+        assert!(refused.to_string().contains(told), "{refused}");
+    }
 }

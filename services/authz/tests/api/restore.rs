@@ -9,7 +9,7 @@ use sqlx::{Connection, PgConnection};
 use testkit::TestDatabase;
 use testkit::cluster::{OwnCluster, client_program};
 
-use crate::app::{App, Rows, in_company, with};
+use crate::app::{App, BETWEEN_LOOKS, Rows, in_company, with};
 use crate::can::crm;
 use crate::memory::metric;
 
@@ -17,15 +17,16 @@ use crate::memory::metric;
 const PATIENCE: Duration = Duration::from_mins(1);
 /// How often a subject asks before its answer is believed: each question is a round of its own.
 const ASKED: usize = 20;
-const VIEWER: &str = "crm_deal:1#viewer@user:alice";
-const NO_VIEWER: &str = "DELETE FROM authz.tuple WHERE object_type = 'crm_deal' AND relation = 'viewer'";
+pub(crate) const VIEWER: &str = "crm_deal:1#viewer@user:alice";
+pub(crate) const NO_VIEWER: &str =
+    "DELETE FROM authz.tuple WHERE object_type = 'crm_deal' AND relation = 'viewer'";
 
 fn on_deal(company: CompanyId) -> Value {
     with(in_company(company), json!({ "object": { "type": "crm_deal", "id": "1" }, "relation": "viewer" }))
 }
 
 /// Alice is a member of a company that has deal 1, on which she holds nothing yet.
-async fn world(database: &TestDatabase) -> CompanyId {
+pub(crate) async fn world(database: &TestDatabase) -> CompanyId {
     let rows = Rows(database.owner_pool());
     rows.look(0).await;
     rows.subject("root").await;
@@ -40,7 +41,7 @@ async fn world(database: &TestDatabase) -> CompanyId {
 }
 
 /// The next answer that is one, and those after it, which must say the same.
-async fn reason(app: &App, company: CompanyId) -> String {
+pub(crate) async fn reason(app: &App, company: CompanyId) -> String {
     let first = tokio::time::timeout(PATIENCE, answer(app, company)).await.expect("it answers again");
     for asked in 1..ASKED {
         assert_eq!(answer(app, company).await, first, "question {asked}");
@@ -52,7 +53,7 @@ async fn answer(app: &App, company: CompanyId) -> String {
     loop {
         let reply = app.can("alice", on_deal(company)).await;
         if reply.status == 503 {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(BETWEEN_LOOKS).await;
             continue;
         }
         assert_eq!(reply.status, 200, "{}", reply.text);
@@ -60,17 +61,17 @@ async fn answer(app: &App, company: CompanyId) -> String {
     }
 }
 
-async fn until_loaded(app: &App) {
+pub(crate) async fn until_loaded(app: &App) {
     let loaded = async {
         while metric(app, "platform_authz_memory_loaded").await < 1.0 {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(BETWEEN_LOOKS).await;
         }
     };
     tokio::time::timeout(PATIENCE, loaded).await.expect("the graph is in memory again");
 }
 
 /// What is granted and revoked from now on is in the next answer, and in those after it.
-async fn follows(app: &App, rows: &Rows, company: CompanyId) {
+pub(crate) async fn follows(app: &App, rows: &Rows, company: CompanyId) {
     until_loaded(app).await;
     for _ in 0..3 {
         rows.tuple(VIEWER, "grant").await;

@@ -54,7 +54,7 @@ pub(crate) fn start(app: &App, intervals: Intervals) {
     app.core.workers.every(
         "idp_look",
         pace,
-        Looks { app: app.for_workers(), intervals, last: None, last_full: None },
+        Looks { app: app.for_workers(), intervals, last: None, last_full: None, stored: None },
     );
 }
 
@@ -82,6 +82,8 @@ struct Looks {
     intervals: Intervals,
     last: Option<OffsetDateTime>,
     last_full: Option<Instant>,
+    /// The time that the database had of the last one.
+    stored: Option<OffsetDateTime>,
 }
 
 impl Step for Looks {
@@ -90,8 +92,15 @@ impl Step for Looks {
     /// Decisions stop when looks fail for too long.
     async fn step(&mut self) -> Result<Next, ApiError> {
         let (begun, moment) = (Instant::now(), self.app.core.clock.now());
+        if store::last(&self.app.core.pool).await? < self.stored {
+            tracing::warn!(
+                "the database was put back to an earlier state; every account is asked about again"
+            );
+            self.last_full = None;
+        }
         let scope = self.scope();
         let changed = once(&self.app, scope).await?;
+        self.stored = store::last(&self.app.core.pool).await?;
         if self.last.is_none() || changed > 0 {
             tracing::info!(changed, "looked at the identity provider");
         }

@@ -1,9 +1,15 @@
 //! What a look reads and writes.
 
 use sqlx::{PgConnection, PgPool};
+use time::OffsetDateTime;
 
 use super::findings::{Change, Findings, Known};
 use crate::provision::rules::AccountState;
+
+/// The time of the last complete look, as it is stored.
+pub(super) async fn last(pool: &PgPool) -> sqlx::Result<Option<OffsetDateTime>> {
+    sqlx::query_scalar!("SELECT at FROM identity.provider_look").fetch_optional(pool).await
+}
 
 /// Every subject, as its record has it.
 pub(super) async fn known(pool: &PgPool) -> sqlx::Result<Vec<Known>> {

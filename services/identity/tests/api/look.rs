@@ -171,3 +171,25 @@ async fn a_look_in_the_future_is_none_and_the_next_one_replaces_it() {
     identity.quick_look().await.expect("a look");
     assert!(identity.look_age().await <= age + 60.0);
 }
+
+/// The record that is put back says enabled, and the event that said otherwise was read before.
+#[tokio::test]
+async fn after_a_restore_every_account_is_asked_about_again() {
+    let identity = Identity::start_with("50ms").await;
+    identity.known("alice").await;
+    identity.provider.delete("alice");
+    until("alice is gone", || async { !identity.is_enabled("alice").await }).await;
+    identity.provider.forget_deletions();
+    for put_back in [
+        "UPDATE identity.provider_look SET at = at - interval '1 minute'",
+        "DELETE FROM identity.provider_look",
+    ] {
+        let mut restore = identity.owner.begin().await.expect("a transaction");
+        let record = "UPDATE identity.users SET idp_enabled = true, idp_gone_at = NULL";
+        for statement in [record, put_back] {
+            sqlx::query(statement).execute(&mut *restore).await.expect("the superuser may");
+        }
+        restore.commit().await.expect("a commit");
+        until("alice is gone again", || async { !identity.is_enabled("alice").await }).await;
+    }
+}

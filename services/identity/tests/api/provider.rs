@@ -112,6 +112,11 @@ impl Provider {
         state.deleted.push(id.to_owned());
     }
 
+    /// Its events of deletions are older than anybody asks for.
+    pub(crate) fn forget_deletions(&self) {
+        self.state().deleted.clear();
+    }
+
     /// Tokens issued so far are refused from now on.
     pub(crate) fn rotate(&self) {
         self.state().token += 1;

@@ -5,10 +5,18 @@ use contract::catalog::{AppEntry, CatalogSnapshot, ModuleEntry, ModuleState};
 use semver::{Version, VersionReq};
 use serde::Serialize;
 
-/// Everything that is registered, at one revision, in the order of keys.
+/// Which catalog it is: a database that was put back has revisions that another history had before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Edition {
+    pub(crate) revision: i64,
+    /// The transaction that wrote the revision, and when the server that tells so was started: only compared.
+    pub(crate) written: String,
+}
+
+/// Everything that is registered, in one edition, in the order of keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Catalog {
-    pub(crate) revision: i64,
+    pub(crate) edition: Edition,
     pub(crate) registered: Vec<Registered>,
 }
 
@@ -98,7 +106,7 @@ impl Catalog {
     pub(crate) fn snapshot(&self) -> CatalogSnapshot {
         let apps = self.registered.iter().filter_map(app_entry).collect();
         let modules = self.modules().map(|(one, module)| self.module_entry(one, module)).collect();
-        CatalogSnapshot { revision: self.revision, modules, apps }
+        CatalogSnapshot { revision: self.edition.revision, modules, apps }
     }
 
     fn modules(&self) -> impl Iterator<Item = (&Registered, &Module)> {
@@ -174,6 +182,10 @@ fn app_entry(one: &Registered) -> Option<AppEntry> {
 mod tests {
     use super::*;
 
+    fn edition(revision: i64) -> Edition {
+        Edition { revision, ..Edition::default() }
+    }
+
     fn module(key: &str, installed: bool, enabled: bool, needs: &[(&str, &str)]) -> Registered {
         let need = |(key, range): &(&str, &str)| Dependency {
             module_key: (*key).to_owned(),
@@ -200,7 +212,7 @@ mod tests {
     }
 
     fn states(registered: Vec<Registered>) -> Vec<(ModuleState, Vec<String>)> {
-        let snapshot = Catalog { revision: 1, registered }.snapshot();
+        let snapshot = Catalog { edition: edition(1), registered }.snapshot();
         snapshot.modules.into_iter().map(|module| (module.state, module.missing)).collect()
     }
 
@@ -252,7 +264,7 @@ mod tests {
             kind: Kind::App { client_id: "crm-backend".to_owned(), subject: Subject::parse("crm-account") },
             ..module("crm", true, false, &[])
         };
-        let catalog = Catalog { revision: 7, registered: vec![app] };
+        let catalog = Catalog { edition: edition(7), registered: vec![app] };
         assert_eq!(catalog.entries(), []);
         assert_eq!(catalog.capabilities().len(), 1);
         assert!(catalog.capability("nobody").is_none());

@@ -7,12 +7,12 @@ use service::ApiError;
 use sqlx::types::Json;
 use sqlx::{PgConnection, PgPool};
 
-use super::rules::{Catalog, Dependency, Kind, Module, Registered};
+use super::rules::{Catalog, Dependency, Edition, Kind, Module, Registered};
 
 /// Reads modules, apps and the revision in one statement, so that they belong together.
 pub(crate) async fn load(pool: &PgPool) -> Result<Catalog, ApiError> {
     let found = sqlx::query!(
-        r#"SELECT r.revision,
+        r#"SELECT r.revision, r.xmin::text || ' ' || date_part('epoch', pg_postmaster_start_time())::text AS "written!",
              coalesce((
                SELECT jsonb_agg(jsonb_build_object(
                  'key', m.key, 'displayName', m.display_name, 'version', m.version, 'installed', m.installed,
@@ -26,12 +26,19 @@ pub(crate) async fn load(pool: &PgPool) -> Result<Catalog, ApiError> {
     .fetch_one(pool)
     .await?;
     let registered = found.rows.0.into_iter().map(Registered::try_from).collect::<Result<Vec<_>, _>>()?;
-    Ok(Catalog { revision: found.revision, registered })
+    let edition = Edition { revision: found.revision, written: found.written };
+    Ok(Catalog { edition, registered })
 }
 
-/// The present revision.
-pub(crate) async fn revision(pool: &PgPool) -> sqlx::Result<i64> {
-    sqlx::query_scalar!("SELECT revision FROM registry.model_revision").fetch_one(pool).await
+/// The present edition.
+pub(crate) async fn edition(pool: &PgPool) -> sqlx::Result<Edition> {
+    sqlx::query_as!(
+        Edition,
+        r#"SELECT revision, xmin::text || ' ' || date_part('epoch', pg_postmaster_start_time())::text AS "written!"
+             FROM registry.model_revision"#
+    )
+    .fetch_one(pool)
+    .await
 }
 
 /// Waits until no other change is under way, and keeps others out until this transaction ends: whoever changes the

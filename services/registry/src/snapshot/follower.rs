@@ -10,6 +10,7 @@ use service::{ApiError, Core};
 use sqlx::PgPool;
 use tokio::sync::{Notify, watch};
 
+use crate::catalog::rules::Edition;
 use crate::catalog::store;
 
 /// How late another process's change may be seen: half of the 100 ms that edges promise.
@@ -17,8 +18,8 @@ const POLL: Duration = Duration::from_millis(50);
 /// Between two tries while the database does not answer.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The newest snapshot that was noticed; `None` before the first.
-pub(crate) type Latest = Option<Arc<CatalogSnapshot>>;
+/// The newest snapshot that was noticed, and of which edition it is; `None` before the first.
+pub(crate) type Latest = Option<Arc<(Edition, CatalogSnapshot)>>;
 
 /// Gives streams what the loop notices. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -66,11 +67,12 @@ impl Follower {
     }
 
     async fn publish(&self, pool: &PgPool) -> Result<(), ApiError> {
-        let revision = store::revision(pool).await?;
-        let known = self.latest.borrow().as_ref().map(|snapshot| snapshot.revision);
-        if known != Some(revision) {
-            let snapshot = store::load(pool).await?.snapshot();
-            self.latest.send_replace(Some(Arc::new(snapshot)));
+        let edition = store::edition(pool).await?;
+        let is_known = self.latest.borrow().as_ref().is_some_and(|known| known.0 == edition);
+        if !is_known {
+            let catalog = store::load(pool).await?;
+            let snapshot = catalog.snapshot();
+            self.latest.send_replace(Some(Arc::new((catalog.edition, snapshot))));
         }
         Ok(())
     }

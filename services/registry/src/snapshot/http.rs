@@ -1,6 +1,6 @@
 //! The stream: a line a change, each a whole snapshot; an empty line when a second passed without one. It ends when the
-//! service drains, or when the catalog went back to an older revision (a restored database): whoever follows then asks
-//! again and is told at once.
+//! service drains, or when the catalog is another one without a higher revision (a restored database): whoever follows then
+//! asks again and is told at once.
 
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::follower::Latest;
 use crate::App;
+use crate::catalog::rules::Edition;
 use crate::catalog::store;
 
 /// How long a stream may be silent.
@@ -27,9 +28,10 @@ pub(crate) async fn follow(State(app): State<App>, query: Query) -> Result<Respo
     let after = after(&query)?;
     let mut changes = app.follower.subscribe();
     changes.mark_unchanged();
-    let now = store::load(&app.core.pool).await?.snapshot();
+    let catalog = store::load(&app.core.pool).await?;
+    let now = catalog.snapshot();
     let first = if after == Some(now.revision) { None } else { Some(line(&now)?) };
-    let stream = Stream { first, sent: now.revision, changes, stop: app.stop.clone() };
+    let stream = Stream { first, sent: catalog.edition, changes, stop: app.stop.clone() };
     let lines = unfold(stream, |mut stream| async { stream.next().await.map(|line| (line, stream)) });
     Ok(([(CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(lines)).into_response())
 }
@@ -42,7 +44,7 @@ fn after(query: &Query) -> Result<Option<i64>, ApiError> {
 
 struct Stream {
     first: Option<Bytes>,
-    sent: i64,
+    sent: Edition,
     changes: watch::Receiver<Latest>,
     stop: CancellationToken,
 }
@@ -61,18 +63,20 @@ impl Stream {
         }
     }
 
-    /// The next snapshot that is newer than what was sent; `None` when it is older.
+    /// The next snapshot of a higher revision than what was sent; `None` when it is another one without that.
     async fn change(&mut self) -> Option<Result<Bytes, ApiError>> {
         loop {
             self.changes.changed().await.ok()?;
-            let Some(snapshot) = self.changes.borrow_and_update().clone() else { continue };
-            if snapshot.revision < self.sent {
+            let Some(latest) = self.changes.borrow_and_update().clone() else { continue };
+            let (edition, snapshot) = &*latest;
+            if *edition == self.sent {
+                continue;
+            }
+            if edition.revision <= self.sent.revision {
                 return None;
             }
-            if snapshot.revision > self.sent {
-                self.sent = snapshot.revision;
-                return Some(line(&snapshot));
-            }
+            self.sent = edition.clone();
+            return Some(line(snapshot));
         }
     }
 }

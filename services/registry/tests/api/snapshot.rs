@@ -142,6 +142,23 @@ async fn a_catalog_that_went_back_ends_the_stream_and_is_told_anew() {
     app.end().await;
 }
 
+/// As a database that was put back and has changed as often since; and one that another installation's was put into.
+#[tokio::test]
+async fn another_catalog_of_the_same_revision_is_told() {
+    let app = start(&[made("alpha", 8201)], "alpha").await;
+    let revision = app.revision().await;
+    let mut stream = Stream::open(&app, "").await;
+    assert_eq!(states(&stream.snapshot().await), [("alpha", ModuleState::Ok)]);
+    app.sql("UPDATE registry.modules SET enabled = false").await;
+    app.sql("UPDATE registry.model_revision SET revision = revision").await;
+    while let Some(line) = stream.line().await {
+        assert!(line.is_empty(), "the stream ends: {line}");
+    }
+    let anew = Stream::open(&app, "").await.snapshot().await;
+    assert_eq!((anew.revision, states(&anew)), (revision, vec![("alpha", ModuleState::ModuleDisabled)]));
+    app.end().await;
+}
+
 #[tokio::test]
 async fn a_stop_ends_the_streams() {
     let app = start(&[made("alpha", 8201)], "").await;

@@ -24,6 +24,7 @@ struct State {
     names: HashMap<String, Vec<Vec<IpAddr>>>,
     routes: HashMap<IpAddr, SocketAddr>,
     unreachable: Vec<IpAddr>,
+    own: Vec<IpAddr>,
     resolved: Vec<String>,
     dialled: Vec<SocketAddr>,
 }
@@ -43,6 +44,11 @@ impl TestNetwork {
     /// Connections to this address are never answered.
     pub(crate) fn unreachable(&self, address: &str) {
         self.state().unreachable.push(address.parse().expect("an address"));
+    }
+
+    /// This address is one of this machine's.
+    pub(crate) fn own(&self, address: &str) {
+        self.state().own.push(address.parse().expect("an address"));
     }
 
     pub(crate) fn resolved(&self) -> Vec<String> {
@@ -88,6 +94,10 @@ impl Network for TestNetwork {
             return Box::pin(std::future::ready(Err(io::Error::other("the test dials this machine only"))));
         }
         Box::pin(TcpStream::connect(server))
+    }
+
+    fn is_own(&self, address: IpAddr) -> bool {
+        self.state().own.contains(&address)
     }
 }
 

@@ -319,6 +319,29 @@ async fn a_redirect_is_checked_as_the_first_target_was() {
 }
 
 #[tokio::test]
+async fn a_public_address_of_this_machine_is_not_connected_to() {
+    let (trap, network) = (Trap::set(), TestNetwork::default());
+    let here = std::net::SocketAddr::from(([127, 0, 0, 1], trap.port));
+    for (address, name) in [(PUBLIC, "here.test"), (PUBLIC_V6, "here6.test")] {
+        network.route(address, here);
+        network.own(address);
+        network.name(name, &[&[address]]);
+    }
+    network.name("half.test", &[&["93.184.216.35", PUBLIC]]);
+    let client = network.client(open());
+    for host in
+        [PUBLIC, "[2606:2800:220:1::34]", "[::ffff:93.184.216.34]", "here.test", "here6.test", "half.test"]
+    {
+        let error = get(&client, &format!("http://{host}:{}/", trap.port)).await.expect_err(host);
+        assert_eq!(error.kind(), FailureKind::RefusedAddress, "{host}: {}", error.detail());
+    }
+    assert_eq!((network.dialled(), trap.accepted()), (vec![], 0));
+    let allowed = network.client(allowing(&["93.184.216.0/24"]));
+    let answer = get(&allowed, &format!("http://{PUBLIC}:{}/", trap.port)).await.expect("allowed");
+    assert_eq!((&answer.body[..], trap.accepted()), (&b"trap"[..], 1), "control: the operator allows it");
+}
+
+#[tokio::test]
 async fn the_platforms_own_ports_and_metadata_stay_closed_inside_allowed_networks() {
     let (trap, own, network) = (Trap::set(), Trap::set(), TestNetwork::default());
     let everything = allowing(&["0.0.0.0/0", "::/0"]);

@@ -9,8 +9,8 @@ use crate::world::{World, id};
 
 /// Steps of a history; more bring nothing that these do not.
 const STEPS: u32 = 150;
-/// An administrator, two members, and a holder of `approver`.
-const RIGHTS: [&[&str]; 4] = [&["admin", "editor", "viewer"], &[], &[], &["approver"]];
+/// An administrator, who is an approver as well, two members, and a holder of `approver`.
+const RIGHTS: [&[&str]; 4] = [&["admin"], &[], &[], &["approver"]];
 const CODES: [&str; 3] = ["A", "B", "C"];
 /// Weeks that histories are about; the oldest is closed unless the rules open it.
 const WEEKS: [Week; 3] = [-8, -1, 0];
@@ -61,7 +61,7 @@ pub(super) async fn play(seed: u64) -> Played {
     for code in CODES {
         projects.push(world.project(code).await);
     }
-    let model = Model::new(CODES.len(), vec![3]);
+    let model = Model::new(CODES.len(), vec![0, 3]);
     let mut played =
         Played { world, model, ids: std::collections::BTreeMap::default(), projects, refused: 0 };
     let mut chance = Chance::of(seed);

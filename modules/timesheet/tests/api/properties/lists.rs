@@ -11,7 +11,7 @@ use crate::world::World;
 #[tokio::test]
 async fn p11_reading_an_untouched_company_gives_defaults_and_writes_nothing() {
     let module = start().await;
-    let world = World::around(module, &[&["admin", "viewer"]]);
+    let world = World::around(module, &[&["admin"]]);
     let before = world.module.contents().await;
     let settings = world.ask(0, "GET", "/settings", None).await;
     let expected = json!({ "companyId": world.module.company, "enforceBillableWithinActual": true,

@@ -115,3 +115,63 @@ impl FixedGraph {
         ids
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use contract::decision::ObjectRef;
+    use contract::fragment::Expression;
+
+    use super::*;
+    use crate::engine::memory::search::Progress;
+
+    const BUDGET: usize = 1_000;
+    const ASKS: usize = 100;
+
+    /// Chains of groups, each longer than the budget, and a subject in so many groups that its own end is never cheaper.
+    fn chains() -> FixedGraph {
+        let member = BTreeMap::from([("member".to_owned(), Expression::This)]);
+        let types = BTreeMap::from([("user".to_owned(), BTreeMap::new()), ("group".to_owned(), member)]);
+        let model = Arc::new(Model::compile(0, &types, &BTreeMap::new()).expect("each type once"));
+        let mut members = Vec::new();
+        for index in 0..5 * BUDGET {
+            members.push((format!("ann{index}"), "user", "ann".to_owned(), ""));
+        }
+        for chain in 0..ASKS {
+            for index in 0..2 * BUDGET {
+                let (from, to) = (format!("{chain}-{index}"), format!("{chain}-{}", index + 1));
+                members.push((from, "group", to, "member"));
+            }
+        }
+        let tuple = |(object_id, subject_type, subject_id, subject_relation)| TupleRow {
+            object_type: "group",
+            object_id,
+            relation: "member",
+            subject_type,
+            subject_id,
+            subject_relation,
+        };
+        let rows = members
+            .iter()
+            .map(|(object, kind, subject, of)| tuple((object.as_str(), *kind, subject.as_str(), *of)));
+        FixedGraph::build(&model, rows).expect("room")
+    }
+
+    #[test]
+    fn many_searches_of_one_question_are_given_up_together() {
+        let (fixed, subject) = (chains(), SubjectRef::user("ann"));
+        let group = |chain: usize| ObjectRef { kind: "group".to_owned(), id: format!("{chain}-0") };
+        let asks: Vec<Ask> = (0..ASKS).map(|chain| Ask::new(group(chain), "member")).collect();
+        let mut search = Search::new(&fixed.graph, &fixed.rules, &subject, &asks, BUDGET);
+        let mut edges = 0;
+        let found = loop {
+            match search.advance(1) {
+                Progress::More => edges += 1,
+                Progress::Done(found) => break found,
+            }
+        };
+        assert!(found.iter().all(|found| found.held == Held::Unknown), "none of them is a no");
+        assert!(edges < 10 * BUDGET, "{edges} edges for one question");
+    }
+}

@@ -174,13 +174,16 @@ impl MemoryEngine {
 
     async fn explained(&self, view: Arc<View>, question: &Question, ask: &Ask) -> Result<Explained, Lost> {
         let (mut facts, moment) = self.moment(view, question).await?;
-        let View { graph, rules } = &*moment.view;
         let found = self.search(&moment.view, question).await;
         for (ask, Found { held, path }) in question.asks.iter().zip(found) {
             facts.paths.insert(ask.clone(), path);
             facts.held.insert(ask.clone(), held);
         }
-        let tree = tree::plant(graph, rules, &question.subject, ask, states(self.budget));
+        let (view, subject, ask, budget) =
+            (Arc::clone(&moment.view), question.subject.clone(), ask.clone(), states(self.budget));
+        // Two hundred searches, which nobody else's decision shall wait for.
+        let planted = move || tree::plant(&view.graph, &view.rules, &subject, &ask, budget);
+        let tree = tokio::task::spawn_blocking(planted).await.map_err(|_| Lost::Round(too_long("tree")))?;
         Ok(Explained { facts, tree })
     }
 
@@ -190,11 +193,13 @@ impl MemoryEngine {
             (Arc::clone(&moment.view), question.subject.clone(), states(self.budget));
         let listing = listing.clone();
         let listed = tokio::task::spawn_blocking(move || list(&view, &subject, &listing, budget)).await;
-        let ids = listed.ok().flatten();
-        let too_long = || Unanswered { dependency: "engine", cause: "the list is too long".to_owned() };
-        let ids = ids.ok_or_else(|| Lost::Round(too_long()))?;
+        let ids = listed.ok().flatten().ok_or_else(|| Lost::Round(too_long("list")))?;
         Ok(Listed { facts, ids })
     }
+}
+
+fn too_long(what: &str) -> Unanswered {
+    Unanswered { dependency: "engine", cause: format!("the {what} is too long") }
 }
 
 /// From the subject's side; when that leads through half the platform, from the side of the module's objects.
@@ -247,7 +252,7 @@ fn held(
         Ask::new(ObjectRef { kind: listing.object_type.clone(), id: id.clone() }, &listing.relation)
     };
     let asks: Vec<Ask> = ids.iter().map(ask).collect();
-    let found = Search::new(&view.graph, &view.rules, subject, &asks, budget).run();
+    let found = Search::new(&view.graph, &view.rules, subject, &asks, budget).run_whole()?;
     let mut kept = Vec::new();
     for (id, Found { held, .. }) in ids.into_iter().zip(found) {
         match held {

@@ -2,7 +2,7 @@
 //! every cycle. It goes from both ends, from the asked relation over the tuples that lead on and from the subject over what
 //! it holds (`reach.rs`), always where less is to be looked at; where they meet it is held, and when either end has
 //! nowhere to go any more it is not. So a check costs about as little as the cheaper end, however large the other is. It has
-//! a budget and says "cannot say" past it, never no. The relations of one question share what was found out: after a no
+//! a budget, and all searches of one question together have a few; past it it says "cannot say", never no. The relations of one question share what was found out: after a no
 //! every state on the way is a no, after a yes it is a yes, and what the subject holds is found once for all.
 
 use std::ops::RangeInclusive;
@@ -15,6 +15,13 @@ use super::reach::Reach;
 use super::rules::{Bound, Rule};
 use super::words::Word;
 use crate::facts::{Ask, Held, SubjectRef};
+
+/// All searches of one question together visit at most so many budgets of states, and for each ask [`OWN_STATES`] more: who
+/// puts relations into one question that are each dear pays for a few of them.
+const WHOLE_BUDGETS: usize = 4;
+const OWN_STATES: usize = 16;
+/// How many edges [`Search::run_whole`] looks at before it sees whether it was given up.
+const EDGES_BETWEEN_LOOKS: usize = 4_096;
 
 /// One object and one relation of it.
 pub(crate) type State = (Node, Word);
@@ -96,6 +103,9 @@ pub(crate) struct Search<'a> {
     reach: Option<Reach<'a>>,
     asks: &'a [Ask],
     budget: usize,
+    /// States that all searches together may visit still.
+    whole: usize,
+    given_up: bool,
     found: Vec<Found>,
     /// Everything that was visited: of the asks before all that is not held, and the queue's.
     seen: HashMap<State, usize>,
@@ -126,6 +136,8 @@ impl<'a> Search<'a> {
             reach,
             asks,
             budget,
+            whole: budget.saturating_mul(WHOLE_BUDGETS).saturating_add(asks.len().saturating_mul(OWN_STATES)),
+            given_up: false,
             found: Vec::with_capacity(asks.len()),
             seen: HashMap::new(),
             held: HashMap::new(),
@@ -142,6 +154,17 @@ impl<'a> Search<'a> {
         loop {
             if let Progress::Done(found) = self.advance(usize::MAX) {
                 return found;
+            }
+        }
+    }
+
+    /// The same; `None` as soon as one of the searches is given up.
+    pub(crate) fn run_whole(mut self) -> Option<Vec<Found>> {
+        loop {
+            match self.advance(EDGES_BETWEEN_LOOKS) {
+                _ if self.given_up => return None,
+                Progress::Done(found) => return Some(found),
+                Progress::More => {}
             }
         }
     }
@@ -212,7 +235,8 @@ impl<'a> Search<'a> {
             if met.is_some() {
                 return met;
             }
-            if self.seen.len() + self.reach.as_ref().map_or(0, Reach::len) > self.budget {
+            if self.whole == 0 || self.seen.len() + self.reach.as_ref().map_or(0, Reach::len) > self.budget {
+                self.given_up = true;
                 return Some(Found::without_path(Held::Unknown));
             }
         }
@@ -245,6 +269,7 @@ impl<'a> Search<'a> {
         let index = self.queue.len();
         grow(&mut self.seen);
         self.seen.try_insert(state, index).ok()?;
+        self.whole = self.whole.saturating_sub(1);
         let step = Step { state, rule, lead };
         self.queue.push(step);
         self.proof(&step).map(|rest| self.yes(index, rest))
@@ -275,6 +300,7 @@ impl<'a> Search<'a> {
         let reach = self.reach.as_mut()?;
         let known = reach.len();
         reach.step();
+        self.whole = self.whole.saturating_sub(reach.len().saturating_sub(known));
         let met = reach.since(known).find_map(|state| Some((state, *self.seen.get(&state)?)));
         let (state, index) = met?;
         let rest = reach.path(state)?;

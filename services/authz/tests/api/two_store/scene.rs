@@ -33,7 +33,7 @@ impl Scene {
         let login = Login { key: "crm".to_owned(), password: database.password().to_owned() };
         migrate::bootstrap(&database.owner_options(), &[login]).await.expect("the module's fence");
         rows.run(MIGRATION).await;
-        rows.app("crm", &crm(), &[]).await;
+        rows.module("crm", &crm()).await;
         let company = rows.company().await;
         rows.defaults(company, "crm").await;
         for subject in ["alice", "bob"] {

@@ -1,24 +1,41 @@
 //! The meaning of a model, spelled out: repeat "who holds what" over every object and relation until nothing changes. As
-//! slow as it is plain, and made without a look at the engines.
+//! slow as it is plain, and written without a look at authz's engines, which its tests hold against this; a
+//! [`World`](crate::World) decides by it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use contract::fragment::{Expression, Relations};
 
 /// `(type, id)`.
-pub(crate) type Object = (String, String);
+pub type Object = (String, String);
 
-/// One tuple; an empty relation of the subject is the subject itself.
+/// One tuple.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Tuple {
-    pub(crate) object: Object,
-    pub(crate) relation: String,
-    pub(crate) subject: Object,
-    pub(crate) subject_relation: String,
+pub struct Tuple {
+    /// What the relation is on.
+    pub object: Object,
+    /// The relation.
+    pub relation: String,
+    /// Who holds it.
+    pub subject: Object,
+    /// Empty for the subject itself; else the holders of this relation on it.
+    pub subject_relation: String,
+}
+
+impl From<&contract::grants::Tuple> for Tuple {
+    fn from(tuple: &contract::grants::Tuple) -> Self {
+        Self {
+            object: (tuple.object_type.clone(), tuple.object_id.clone()),
+            relation: tuple.relation.clone(),
+            subject: (tuple.subject_type.clone(), tuple.subject_id.clone()),
+            subject_relation: tuple.subject_relation.clone(),
+        }
+    }
 }
 
 /// Every `(object, relation)` that the subject holds.
-pub(crate) fn holdings(
+#[must_use]
+pub fn holdings(
     model: &Relations,
     tuples: &BTreeSet<Tuple>,
     subject: &Object,
@@ -26,16 +43,16 @@ pub(crate) fn holdings(
 ) -> BTreeSet<(Object, String)> {
     let objects: BTreeSet<&Object> =
         tuples.iter().flat_map(|tuple| [&tuple.object, &tuple.subject]).chain([subject]).collect();
-    let world = World { model, tuples, subject, subject_relation };
+    let facts = Facts { model, tuples, subject, subject_relation };
     let mut held = BTreeSet::new();
-    if !subject_relation.is_empty() && world.relation(subject, subject_relation).is_some() {
+    if !subject_relation.is_empty() && facts.relation(subject, subject_relation).is_some() {
         held.insert((subject.clone(), subject_relation.to_owned()));
     }
     loop {
         let before = held.len();
         for object in &objects {
             for (relation, expression) in model.get(&object.0).unwrap_or(&BTreeMap::new()) {
-                if world.follows(object, relation, expression, &held) {
+                if facts.follows(object, relation, expression, &held) {
                     held.insert(((*object).clone(), relation.clone()));
                 }
             }
@@ -46,14 +63,14 @@ pub(crate) fn holdings(
     }
 }
 
-struct World<'a> {
+struct Facts<'a> {
     model: &'a Relations,
     tuples: &'a BTreeSet<Tuple>,
     subject: &'a Object,
     subject_relation: &'a str,
 }
 
-impl World<'_> {
+impl Facts<'_> {
     fn relation(&self, object: &Object, relation: &str) -> Option<&Expression> {
         self.model.get(&object.0)?.get(relation)
     }

@@ -1,0 +1,34 @@
+//! Notification's answers, operation × status, as its OpenAPI file lists them: every status that the file names is produced
+//! here, through the edge over TLS and against PostgreSQL, none that it does not name, and each answer fits its schema.
+//! Every refusal that the file shows as an example comes too. The table is printed.
+//!
+//! `records.rs` and `deliveries.rs` are what each operation answers by its own rules; the rest is `module_scene`.
+
+mod deliveries;
+mod isolation;
+mod records;
+mod scene;
+
+use scene::Scene;
+
+use crate::module_scene::faults;
+
+#[tokio::test]
+async fn every_documented_status_of_every_operation_is_produced_and_no_other() {
+    let mut scene = Scene::start("notification-statuses").await;
+    faults::strangers(&mut scene).await;
+    faults::malformed(&mut scene).await;
+    records::channels(&mut scene).await;
+    records::subscriptions(&mut scene).await;
+    records::messages(&mut scene).await;
+    records::keys(&mut scene).await;
+    records::signing_secrets(&mut scene).await;
+    deliveries::dispatch_and_log(&mut scene).await;
+    deliveries::replays(&mut scene).await;
+    deliveries::health(&mut scene).await;
+    faults::switched_off(&mut scene).await;
+    faults::without_its_tables(&mut scene).await;
+    faults::without_authz(&mut scene).await;
+    faults::without_the_module(&mut scene).await;
+    scene.print_and_compare();
+}
