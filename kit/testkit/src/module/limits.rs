@@ -336,6 +336,7 @@ mod tests {
             relation: "",
             operator: false,
             body_limit: 0,
+            asks_database: true,
         };
         cases(&OpenApi::parse(DOCUMENT), &operation)
     }
