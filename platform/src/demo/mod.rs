@@ -2,14 +2,16 @@
 //! again, it makes what is missing; when nothing is, it changes nothing.
 //!
 //! ```text
-//! People::log_in -> org::fill (company, members, units, positions, groups) -> timesheet::fill -> notification::fill -> tell
+//! People::log_in -> org::fill (company, members, units, positions, groups) -> timesheet::fill -> notification::fill
+//!   -> helpdesk::fill -> tell
 //! ```
 //!
-//! Helpdesk and docs have no route yet that makes anything, so the demo has nothing of theirs.
+//! Docs has no route yet that makes anything, so the demo has nothing of its.
 
 mod api;
 mod bar;
 mod cast;
+mod helpdesk;
 mod notification;
 mod org;
 mod people;
@@ -28,11 +30,13 @@ use crate::up::UpConfig;
 /// Fills a running platform.
 pub(crate) async fn demo(settings: &Settings) -> Result<(), Stop> {
     let config = UpConfig::read(settings)?;
-    let mut bar = Bar::new(people::STEPS + org::steps() + timesheet::STEPS + notification::STEPS);
+    let mut bar =
+        Bar::new(people::STEPS + org::steps() + timesheet::STEPS + notification::STEPS + helpdesk::STEPS);
     let people = People::log_in(settings, &config, &mut bar).await?;
     let company = org::fill(&people, &mut bar).await?;
     timesheet::fill(&people, &company, Clock::system().now(), &mut bar).await?;
     notification::fill(&people, &company, &mut bar).await?;
+    helpdesk::fill(&people, &company, &mut bar).await?;
     match bar.made {
         0 => console::result(&format!("{} was there already; nothing was changed", COMPANY.1)),
         made => console::result(&format!("{} is there: {made} things made", COMPANY.1)),
