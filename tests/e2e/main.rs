@@ -24,6 +24,7 @@ mod enablement;
 mod grants_once;
 mod harness;
 mod hazards;
+mod helpdesk_statuses;
 mod impostor;
 mod matrix;
 mod module_scene;

@@ -229,6 +229,14 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// An integer that may be absent (leave), `null` (clear) or in a range (set).
+    pub fn patch_integer(&mut self, name: &str, range: RangeInclusive<i64>) -> Option<Patch<i64>> {
+        if self.object.get(name) == Some(&Value::Null) {
+            return Some(Patch::Null);
+        }
+        Some(self.optional_integer(name, range)?.map_or(Patch::Absent, Patch::Value))
+    }
+
     /// An object of its own shape, or absent; its problems are reported under its path.
     pub fn optional_object<T: FromBody>(&mut self, name: &str) -> Option<Option<T>> {
         let Some(value) = self.raw(name) else { return Some(None) };

@@ -22,6 +22,12 @@ pub struct RawBody {
 }
 
 impl RawBody {
+    /// Whether there is no body at all, for operations whose body may be left out.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     /// The body as JSON.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use contract::id::CompanyId;
 use http::request::Parts;
 
 use crate::operation::Operation;
-use crate::{ApiError, Caller, Core, Correlation, Feature, PathParams};
+use crate::{ApiError, Caller, Core, Correlation, Feature, PathParams, inside};
 
 /// A call of an operation. It is no permit.
 #[derive(Clone, Debug)]
@@ -76,6 +76,44 @@ impl InternalCall {
     pub(crate) fn about(self, company: CompanyId) -> CompanyCall {
         let Self { caller, correlation, path, operation } = self;
         CompanyCall { caller, company, correlation, path, operation, feature: operation.feature }
+    }
+}
+
+/// A service's own call of an internal operation, in the name of a subject that its body names: work that no request of
+/// that subject asks for, such as an outbox. It proves the services' credential and nothing else; whether the subject may,
+/// authz is asked: [`Permits::ask_for`](crate::Permits::ask_for).
+#[derive(Clone, Debug)]
+pub struct ServiceCall {
+    pub(crate) correlation: CorrelationId,
+}
+
+/// Who calls an internal operation that both a user's request and a service's own work may call.
+#[derive(Debug)]
+pub enum InternalCaller {
+    /// A service passes a user's bearer on.
+    User(Box<InternalCall>),
+    /// A service, by its credential.
+    Service(ServiceCall),
+}
+
+impl<S> FromRequestParts<S> for InternalCaller
+where
+    S: Send + Sync,
+    Core: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    /// A request that carries a service's credential is a service's, and refused when the credential is wrong.
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        if !parts.headers.contains_key(inside::HEADER) {
+            let call = InternalCall::from_request_parts(parts, state).await?;
+            return Ok(Self::User(Box::new(call)));
+        }
+        if !Core::from_ref(state).inside.is_service(&parts.headers) {
+            return Err(ApiError::TokenInvalid("not the services' credential"));
+        }
+        let Ok(Correlation(correlation)) = Correlation::from_request_parts(parts, state).await;
+        Ok(Self::Service(ServiceCall { correlation }))
     }
 }
 

@@ -68,7 +68,7 @@ pub use module::ModuleConfig;
 pub use operation::{Operation, Operations};
 pub use operator::{Operator, OperatorKey};
 pub use path::PathParams;
-pub use permit::{Feature, ObjectPermit, Permit, Permits, SystemPermit};
+pub use permit::{Feature, ObjectPermit, Permit, Permits, SubjectPermit, SystemPermit};
 pub use query::Query;
 pub use reply::{Created, Data};
 pub use serve::{ServeError, serve};

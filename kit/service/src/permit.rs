@@ -9,13 +9,14 @@ use axum::extract::{FromRef, FromRequestParts};
 use contract::decision::{AccessRequest, Decision, ObjectRef};
 use contract::envelope::code;
 use contract::id::CompanyId;
+use contract::{CorrelationId, Subject};
 use http::request::Parts;
 use serde_json::json;
 use telemetry::traces::step;
 
 use crate::audit::{self, HistoryEntry};
 use crate::clients::authz::AuthzClient;
-use crate::company::InternalCall;
+use crate::company::{InternalCall, ServiceCall};
 use crate::{ApiError, CompanyCall, CompanyTx, Core};
 
 /// The object type that stands for a module in a company.
@@ -79,6 +80,17 @@ pub struct SystemPermit {
     worker: &'static str,
 }
 
+/// Proof that authz, asked by this service, says of a subject that a company is open to it: its account is live, and it is
+/// an active member there or a platform operator. What a service does in the name of a subject whose bearer it does not
+/// have, it does under this.
+#[derive(Debug)]
+pub struct SubjectPermit {
+    /// In which company.
+    pub company: CompanyId,
+    subject: Subject,
+    correlation: CorrelationId,
+}
+
 impl Deref for Permit {
     type Target = CompanyCall;
 
@@ -139,6 +151,16 @@ impl ObjectPermit {
     /// 503 when the database cannot be asked.
     pub async fn history(&self, core: &Core, subject: &str) -> Result<Vec<HistoryEntry>, ApiError> {
         audit::history(core, self.company, subject).await
+    }
+}
+
+impl SubjectPermit {
+    /// As [`Permit::begin`]; the audit rows name the subject.
+    ///
+    /// # Errors
+    /// 503 when the database cannot be asked.
+    pub async fn begin(&self, core: &Core) -> Result<CompanyTx, ApiError> {
+        CompanyTx::begin(core, self.company, self.subject.as_str(), Some(self.correlation.as_str())).await
     }
 }
 
@@ -246,6 +268,28 @@ impl Permits {
         let object = ObjectRef::company_module(call.company, self.module);
         let decision = self.decide(call, feature, object, Asked::ToRefuse).await?;
         if decision.allowed { Ok(Permit(call.clone())) } else { Err(denied(&decision, feature)) }
+    }
+
+    /// Asks whether the company is open to the subject in whose name a service calls.
+    ///
+    /// # Errors
+    /// 403 `AUTHORIZATION_DENIED` with the reason; 503 when authz cannot answer.
+    pub async fn ask_for(
+        &self,
+        call: &ServiceCall,
+        company: CompanyId,
+        subject: &Subject,
+    ) -> Result<SubjectPermit, ApiError> {
+        let answer = self.authz.company_of(company, subject, &call.correlation).await?;
+        if !answer.held {
+            return Err(ApiError::Forbidden {
+                code: code::AUTHORIZATION_DENIED,
+                message: "the company is not open to the subject".into(),
+                details: json!({ "reason": answer.reason }),
+            });
+        }
+        let (subject, correlation) = (subject.clone(), call.correlation.clone());
+        Ok(SubjectPermit { company, subject, correlation })
     }
 
     /// Asks for the permit of one object, whose type the feature names.

@@ -202,5 +202,52 @@ pub(super) const NEWS: (&str, &str) = ("news", "News");
 pub(super) const WELCOME: (&str, &str) =
     ("Welcome to Northwind", "Weeks are submitted on Fridays. Whoever finds something odd tells the office.");
 
+/// Code of the group that works on tickets.
+pub(super) const AGENTS: &str = "WEB";
+
+/// A ticket; the title is what a second run recognises.
+pub(super) struct Ticket {
+    pub(super) login: &'static str,
+    pub(super) title: &'static str,
+    pub(super) description: &'static str,
+    pub(super) priority: &'static str,
+    /// To [`AGENTS`].
+    pub(super) is_assigned: bool,
+    /// Who says what about it.
+    pub(super) comment: Option<(&'static str, &'static str)>,
+    pub(super) status: &'static str,
+}
+
+/// The tickets.
+pub(super) const TICKETS: [Ticket; 3] = [
+    Ticket {
+        login: "dave",
+        title: "The projector in the large room stays dark",
+        description: "Since Monday. The lamp blinks twice and goes out.",
+        priority: "high",
+        is_assigned: true,
+        comment: Some(("bob", "A new lamp is ordered; it comes on Thursday.")),
+        status: "in_progress",
+    },
+    Ticket {
+        login: "carol",
+        title: "No login to the harbour authority's test system",
+        description: "The password of last year is refused.",
+        priority: "normal",
+        is_assigned: false,
+        comment: None,
+        status: "open",
+    },
+    Ticket {
+        login: "alice",
+        title: "A second screen for the corner desk",
+        description: "",
+        priority: "low",
+        is_assigned: true,
+        comment: Some(("alice", "It is there, thanks!")),
+        status: "resolved",
+    },
+];
+
 /// Why the rejected one was.
 pub(super) const REJECTION: &str = "24 hours on Friday? Please look again.";

@@ -2,15 +2,15 @@
 //! again, it makes what is missing; when nothing is, it changes nothing.
 //!
 //! ```text
-//! People::log_in -> org::fill (company, members, units, positions, groups) -> timesheet::fill -> notification::fill -> docs::fill -> tell
+//! People::log_in -> org::fill (company, members, units, positions, groups) -> timesheet::fill -> notification::fill
+//!   -> docs::fill -> helpdesk::fill -> tell
 //! ```
-//!
-//! Helpdesk has no route yet that makes anything, so the demo has nothing of its.
 
 mod api;
 mod bar;
 mod cast;
 mod docs;
+mod helpdesk;
 mod notification;
 mod org;
 mod people;
@@ -29,13 +29,14 @@ use crate::up::UpConfig;
 /// Fills a running platform.
 pub(crate) async fn demo(settings: &Settings) -> Result<(), Stop> {
     let config = UpConfig::read(settings)?;
-    let mut bar =
-        Bar::new(people::STEPS + org::steps() + timesheet::STEPS + notification::STEPS + docs::STEPS);
+    let of_modules = timesheet::STEPS + notification::STEPS + docs::STEPS + helpdesk::STEPS;
+    let mut bar = Bar::new(people::STEPS + org::steps() + of_modules);
     let people = People::log_in(settings, &config, &mut bar).await?;
     let company = org::fill(&people, &mut bar).await?;
     timesheet::fill(&people, &company, Clock::system().now(), &mut bar).await?;
     notification::fill(&people, &company, &mut bar).await?;
     docs::fill(&people, &company, &mut bar).await?;
+    helpdesk::fill(&people, &company, &mut bar).await?;
     match bar.made {
         0 => console::result(&format!("{} was there already; nothing was changed", COMPANY.1)),
         made => console::result(&format!("{} is there: {made} things made", COMPANY.1)),

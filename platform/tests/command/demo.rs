@@ -34,6 +34,9 @@ async fn the_demo_makes_a_company_once() {
         ("timesheet.submissions", 3),
         ("notification.channels", 1),
         ("notification.messages", 1),
+        ("helpdesk.bindings", 2),
+        ("helpdesk.tickets", 3),
+        ("helpdesk.comments", 2),
     ] {
         assert_eq!(rows.get(table).map(|(count, _)| *count), Some(count), "{table} of {rows:?}");
     }
@@ -79,7 +82,9 @@ async fn everything(pool: &PgPool) -> BTreeMap<String, (i64, String)> {
     let tables: Vec<String> = sqlx::query_scalar(
         "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname IN ('org', 'timesheet', 'notification') \
          OR (schemaname, tablename) IN (('authz', 'tuple'), ('audit', 'org__events'), ('audit', 'timesheet__events'), \
-                                        ('audit', 'notification__events'), ('audit', 'authz__events'))",
+                                        ('audit', 'notification__events'), ('audit', 'authz__events'), \
+                                        ('helpdesk', 'tickets'), ('helpdesk', 'comments'), ('helpdesk', 'bindings'), \
+                                        ('audit', 'helpdesk__events'))",
     )
     .fetch_all(pool)
     .await

@@ -14,6 +14,9 @@ pub(crate) trait Isolated: Module {
     /// Makes rows of every kind in the other company; gives their ids.
     async fn make(theirs: &Theirs) -> Vec<String>;
 
+    /// Waits until nothing that was made changes by itself any more.
+    async fn settle(_scene: &Scene<Self>) {}
+
     /// The operation with each of these ids where it takes one; without one, as it is. What would write for the own
     /// company is sent a body that writes nothing.
     fn calls(scene: &Scene<Self>, operation: &str, ids: &[String]) -> Vec<Call>;
@@ -44,6 +47,7 @@ pub(crate) struct Theirs {
 pub(crate) async fn check<M: Isolated>(scene: &mut Scene<M>) {
     let theirs = Theirs::make(scene).await;
     let ids = [theirs.members.to_vec(), M::make(&theirs).await].concat();
+    M::settle(scene).await;
     let before = scene.platform.contents(M::KEY).await;
     let (mut refused, mut unknown) = (0, 0);
     for (operation, _) in scene.operations() {

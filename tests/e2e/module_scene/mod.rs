@@ -76,6 +76,8 @@ pub(crate) trait Module: Default {
     const DOCUMENT: &'static str;
     /// An operation that answers 200 to its sample.
     const READ: &'static str;
+    /// Operations that other services answer alone: they need none of the module's tables.
+    const WITHOUT_TABLES: &'static [&'static str] = &[];
 
     /// Makes the rows, by operations of the module.
     async fn prepare(scene: &mut Scene<Self>);

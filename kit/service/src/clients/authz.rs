@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use contract::CorrelationId;
 use contract::decision::{AccessRequest, Decision, Reason};
 use contract::id::CompanyId;
+use contract::{CorrelationId, Subject};
 use http::{Method, StatusCode};
 
 use crate::client::{Call, Client, Unavailable, encode_segment};
@@ -77,13 +77,32 @@ impl AuthzClient {
         self.about(caller, path, correlation).await
     }
 
+    /// Whether a company is open to a subject now, as its active member or a platform operator. Asked with the services'
+    /// credential alone.
+    ///
+    /// # Errors
+    /// Anything but a 200 with a whole answer: the caller must refuse.
+    pub async fn company_of(
+        &self,
+        company: CompanyId,
+        subject: &Subject,
+        correlation: &CorrelationId,
+    ) -> Result<RoleAnswer, Unavailable> {
+        let path = format!("/internal/authz/directory/{company}/{}", encode_segment(subject.as_str()));
+        self.told(Call::new(Method::GET, path), correlation).await
+    }
+
     async fn about(
         &self,
         caller: &Caller,
         path: String,
         correlation: &CorrelationId,
     ) -> Result<RoleAnswer, Unavailable> {
-        let call = Call::new(Method::GET, path).bearer(&caller.token).correlation(correlation);
+        self.told(Call::new(Method::GET, path).bearer(&caller.token), correlation).await
+    }
+
+    async fn told(&self, call: Call, correlation: &CorrelationId) -> Result<RoleAnswer, Unavailable> {
+        let call = call.correlation(correlation);
         let answer = self.0.send(call).await?;
         if answer.status != StatusCode::OK {
             return Err(self.0.unavailable(format!("status {}", answer.status)));

@@ -179,6 +179,22 @@ pub trait NewRow: Sync {
     fn insert(&self, tx: &mut AuditedTx) -> impl Future<Output = Result<Uuid, ApiError>> + Send;
 }
 
+/// What has to hold before a row may be removed, beyond what the row itself says ([`TupleRow::revoking`]): it is asked in
+/// the transaction in which the row becomes `revoking`, after the row, and a refusal leaves the row `active`.
+pub trait Guard<R>: Sync {
+    /// Refuses the removal, or lets it go on.
+    fn admit(&self, row: &R, tx: &mut AuditedTx) -> impl Future<Output = Result<(), ApiError>> + Send;
+}
+
+/// Lets every removal go on.
+struct Unguarded;
+
+impl<R: Sync> Guard<R> for Unguarded {
+    async fn admit(&self, _row: &R, _tx: &mut AuditedTx) -> Result<(), ApiError> {
+        Ok(())
+    }
+}
+
 /// Drives rows and their tuples. Cheap to clone.
 #[derive(Clone)]
 pub struct TwoStore {
@@ -241,8 +257,21 @@ impl TwoStore {
     /// # Errors
     /// 404 for a row that is not there or `pending`; as [`TupleRow::revoking`]; else as [`Self::create`].
     pub async fn remove<R: TupleRow>(&self, call: &CompanyCall, id: Uuid) -> Result<R, ApiError> {
+        self.remove_guarded(call, id, &Unguarded).await
+    }
+
+    /// The same where `guard` lets it. A row that is `revoking` already is resumed without asking the guard again.
+    ///
+    /// # Errors
+    /// As [`Guard::admit`]; else as [`Self::remove`].
+    pub async fn remove_guarded<R: TupleRow>(
+        &self,
+        call: &CompanyCall,
+        id: Uuid,
+        guard: &impl Guard<R>,
+    ) -> Result<R, ApiError> {
         for _ in 0..ROUNDS {
-            self.begin_removal::<R>(call, id).await?;
+            self.begin_removal::<R>(call, id, guard).await?;
             if let Some(row) = retried(|| Box::pin(self.revoke::<R>(call, id))).await? {
                 return Ok(row);
             }
@@ -342,11 +371,17 @@ impl TwoStore {
     }
 
     /// `active` becomes `revoking`, once; a row that is `revoking` is resumed.
-    async fn begin_removal<R: TupleRow>(&self, call: &CompanyCall, id: Uuid) -> Result<(), ApiError> {
+    async fn begin_removal<R: TupleRow>(
+        &self,
+        call: &CompanyCall,
+        id: Uuid,
+        guard: &impl Guard<R>,
+    ) -> Result<(), ApiError> {
         let mut tx = self.core.begin(&call.caller.subject, &call.correlation).await?;
         let row = R::find(tx.conn(), call.company, id).await?.ok_or_else(not_found::<R>)?;
         if lock::leave_active::<R>(&mut tx, call.company, id, R::STATES.revoking).await? {
             row.revoking(&mut tx).await?;
+            guard.admit(&row, &mut tx).await?;
             return tx.commit_phase().await;
         }
         let state = lock::state::<R>(tx.conn(), call.company, id).await?;

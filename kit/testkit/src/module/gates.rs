@@ -35,6 +35,8 @@ pub struct Operation {
     pub of_existing: bool,
     /// Largest body, in bytes.
     pub body_limit: usize,
+    /// Whether it asks the database.
+    pub asks_database: bool,
 }
 
 /// What a decision is about.
@@ -93,12 +95,20 @@ pub struct Sample {
     pub tail: String,
     /// Its body, where it has one.
     pub body: Option<Value>,
+    /// Whether the operation asks the database.
+    pub asks_database: bool,
 }
 
 impl Sample {
     /// A call without a body.
     pub fn of(id: &'static str, tail: impl Into<String>) -> Self {
-        Self { id, tail: tail.into(), body: None }
+        Self { id, tail: tail.into(), body: None, asks_database: true }
+    }
+
+    /// A call of an operation that other services answer alone.
+    #[must_use]
+    pub fn without_database(self) -> Self {
+        Self { asks_database: false, ..self }
     }
 
     /// The same with a body.
@@ -119,6 +129,7 @@ pub fn operations(table: &[service::Operation], samples: &[Sample]) -> Vec<Opera
     for row in table {
         let mut samples = samples.iter().filter(|sample| sample.id == row.id).peekable();
         let Some(first) = samples.peek() else { panic!("no sample of {}", row.id) };
+        let asks_database = first.asks_database;
         let (first, body) = (first.tail.clone(), first.body.clone());
         let of = |tail: &str, feature: service::Feature| Operation {
             method: row.method.word(),
@@ -132,6 +143,7 @@ pub fn operations(table: &[service::Operation], samples: &[Sample]) -> Vec<Opera
             otherwise: if feature == row.feature { row.otherwise } else { None },
             of_existing: row.of_existing,
             body_limit: row.body_limit,
+            asks_database,
         };
         found.extend(samples.map(|sample| of(&sample.tail, row.feature)));
         for (view, word) in row.view.iter().flat_map(|view| view.words.iter().map(move |word| (view, word))) {
@@ -301,8 +313,9 @@ pub async fn check_without_database(module: &ModuleApi, operations: &[Operation]
         }
     }
     module.decide(|_| true);
-    let replies = join_all(operations.iter().map(|operation| ask(module, operation))).await;
-    for (operation, reply) in operations.iter().zip(replies) {
+    let asking: Vec<&Operation> = operations.iter().filter(|operation| operation.asks_database).collect();
+    let replies = join_all(asking.iter().map(|operation| ask(module, operation))).await;
+    for (operation, reply) in asking.iter().zip(replies) {
         refused_for(&reply, "postgres", &format!("no database for {}", operation.tail));
     }
 }

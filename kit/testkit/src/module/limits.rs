@@ -334,8 +334,11 @@ mod tests {
             feature: "",
             object: super::super::gates::Object::Module,
             relation: "",
+            otherwise: None,
+            of_existing: false,
             operator: false,
             body_limit: 0,
+            asks_database: true,
         };
         cases(&OpenApi::parse(DOCUMENT), &operation)
     }

@@ -35,6 +35,11 @@ impl Tuples {
         self.lock().values().cloned().collect()
     }
 
+    /// Removes all of them, as no request does.
+    pub fn clear(&self) {
+        self.lock().clear();
+    }
+
     fn change(&self, asked: &Value) -> Value {
         let grants = asked.get("op").and_then(Value::as_str) == Some("grant");
         let tuples = read(asked);
@@ -74,6 +79,12 @@ impl ModuleApi {
     #[must_use]
     pub fn take_tuples(&self) -> Tuples {
         let tuples = Tuples::default();
+        self.answer_tuples(&tuples);
+        tuples
+    }
+
+    /// The same with tuples that stand already, after the test made authz answer otherwise.
+    pub fn answer_tuples(&self, tuples: &Tuples) {
         let changed = tuples.clone();
         self.authz.answer_with("POST", GRANTS, move |request| {
             (200, json!({ "data": changed.change(&request.body) }))
@@ -82,6 +93,5 @@ impl ModuleApi {
         self.authz.answer_with("POST", LOOKUP, move |request| {
             (200, json!({ "data": known.look_up(&request.body) }))
         });
-        tuples
     }
 }

@@ -1,54 +1,62 @@
-//! Lists tickets.
+//! Opens a ticket, shows one and its history.
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
-use http::{HeaderName, HeaderValue};
-use service::clients::org::MemberContext;
-use service::query::both;
-use service::{ApiError, Data, Permit, Query};
+use http::HeaderMap;
+use serde_json::json;
+use service::idempotency::{self, Done, Key, Once};
+use service::{ApiError, Data, HistoryEntry, Permit, RawBody};
 
-use super::rules::{MAX_ROWS, Status, Ticket, Tier, View};
-use super::store::{self, Selection};
-use crate::{App, operations};
+use super::rules::{Ticket, TicketBody, subject};
+use super::store;
+use super::viewer::Viewer;
+use crate::comments::rules::is_internal_note;
+use crate::notices::rules::{Happened, Notice};
+use crate::{App, notices};
 
-/// Tells that there were more rows than a list may have.
-const TRUNCATED: HeaderName = HeaderName::from_static("x-result-truncated");
-
-pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -> Result<Response, ApiError> {
-    let (view, status) =
-        both(query.word("view", View::WORDS, View::Mine), query.optional_word("status", Status::WORDS))?;
-    let caller = place(&app, &permit, view).await?;
-    let selection = Selection { view, status, caller: caller.as_ref() };
-    let mut found = store::list(&app.core.pool, &permit, &selection).await?;
-    let truncated = found.len() > MAX_ROWS;
-    found.truncate(MAX_ROWS);
-    // An empty list shows no tier, so none is asked for.
-    let tier = if found.is_empty() { Tier::Member } else { tier(&app, &permit, view).await? };
-    let tickets = found.into_iter().map(|ticket| ticket.seen_by(caller.as_ref(), tier));
-    Ok(answer(tickets.collect(), truncated))
+pub(crate) async fn create(
+    State(app): State<App>,
+    permit: Permit,
+    headers: HeaderMap,
+    body: RawBody,
+) -> Result<Once<Ticket>, ApiError> {
+    let key = Key::of(&headers)?;
+    let body: TicketBody = body.parse()?;
+    let viewer = Viewer::member(&app, &permit).await?;
+    let Some(place) = &viewer.place else { return Err(ApiError::internal("a member has a place")) };
+    let attempt = key.map(|key| key.attempt(permit.company, permit.operation.id, &[], &json!(body)));
+    let tier = crate::tiers::http::highest(&app, &permit, None).await?;
+    let tx = permit.begin(&app.core).await?;
+    let answer = idempotency::once(tx, attempt.as_ref(), async |tx| {
+        let made = store::insert(tx, place.member, &permit.subject, body).await?;
+        let notice = Notice { ticket: made.id, number: made.number, happened: Happened::Opened };
+        notices::store::add(tx, &permit, &notice).await?;
+        let told = json!({ "number": made.number, "priority": made.priority });
+        let event = tx.event("ticket.created", subject(made.id), told);
+        let resource = Some(made.id.as_uuid());
+        let answer = made.seen_by(viewer.place.as_ref(), tier, &super::names::Names::default());
+        Ok(Done { answer, resource, event })
+    })
+    .await?;
+    app.wake_notices();
+    Ok(answer)
 }
 
-/// The caller's place in the company. An operator who is no member may see all tickets and is party to none.
-async fn place(app: &App, permit: &Permit, view: View) -> Result<Option<MemberContext>, ApiError> {
-    match view {
-        View::Mine => app.org.member_context(permit).await.map(Some),
-        View::All => app.org.member_context_if_any(permit).await,
-    }
+pub(crate) async fn show(State(app): State<App>, permit: Permit) -> Result<Data<Ticket>, ApiError> {
+    let mut viewer = Viewer::of(&app, &permit).await?;
+    let ticket = viewer.ticket(permit.path.id("ticketId")?).await?;
+    viewer.shown(ticket).await.map(Data)
 }
 
-/// The highest tier that the caller holds, asked from the top. The permit tells the lowest that is sure.
-async fn tier(app: &App, permit: &Permit, view: View) -> Result<Tier, ApiError> {
-    if app.permits.probe(permit, &operations::TIER_ADMIN).await? {
-        return Ok(Tier::Admin);
+/// Who works on tickets sees every entry, others none of internal notes.
+pub(crate) async fn history(
+    State(app): State<App>,
+    permit: Permit,
+) -> Result<Data<Vec<HistoryEntry>>, ApiError> {
+    let mut viewer = Viewer::of(&app, &permit).await?;
+    let ticket = viewer.ticket(permit.path.id("ticketId")?).await?;
+    let mut entries = permit.history(&app.core, &subject(ticket.id)).await?;
+    if entries.iter().any(is_internal_note) && !viewer.is_agent().await? {
+        entries.retain(|entry| !is_internal_note(entry));
     }
-    let editor = view == View::All || app.permits.probe(permit, &operations::TIER_EDITOR).await?;
-    Ok(if editor { Tier::Editor } else { Tier::Member })
-}
-
-fn answer(tickets: Vec<Ticket>, truncated: bool) -> Response {
-    let mut response = Data(tickets).into_response();
-    if truncated {
-        response.headers_mut().insert(TRUNCATED, HeaderValue::from_static("true"));
-    }
-    response
+    Ok(Data(entries))
 }

@@ -1,18 +1,30 @@
-//! What a ticket is to the one who looks at it.
+//! What a ticket is, what it is to its reader, who may move it and whither.
 
+use contract::fields::{Fields, FromBody, Text};
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
 use contract::principal::PrincipalKind;
 use contract::{Principal, Timestamp};
 use serde::Serialize;
+use serde_json::{Value, json};
+use service::ApiError;
 use service::clients::org::MemberContext;
+use service::refusal::{conflict, not_yours};
+use time::OffsetDateTime;
+
+use super::names::Names;
+use crate::tiers::rules::Tier;
 
 contract::typed_id!(
     /// A ticket of one company.
     TicketId
 );
 
-/// Most tickets of one list; the module contract gives this list no pages.
+/// Most tickets of one list or search; the module contract gives the list no pages.
 pub const MAX_ROWS: usize = 1_000;
+/// Longest title: one line of a list.
+const MAX_TITLE: usize = 200;
+/// Longest description: ten pages.
+const MAX_DESCRIPTION: usize = 20_000;
 
 contract::words! {
     /// Which tickets are listed.
@@ -27,9 +39,9 @@ contract::words! {
 contract::words! {
     /// How far a ticket is.
     pub enum Status {
-        /// Nobody works on it yet.
+        /// Work on it has not begun.
         Open = "open",
-        /// Somebody does.
+        /// It is worked on.
         InProgress = "in_progress",
         /// The assignee calls it done.
         Resolved = "resolved",
@@ -39,14 +51,16 @@ contract::words! {
 }
 
 contract::words! {
-    /// What the caller may do in the module, in this company.
-    pub enum Tier {
-        /// Administers it.
-        Admin = "admin",
-        /// Works on tickets.
-        Editor = "editor",
-        /// Opens tickets.
-        Member = "member",
+    /// How soon a ticket is to be done.
+    pub enum Priority {
+        /// When there is time.
+        Low = "low",
+        /// As usual.
+        Normal = "normal",
+        /// Before the usual.
+        High = "high",
+        /// Before everything else.
+        Urgent = "urgent",
     }
 }
 
@@ -57,18 +71,24 @@ pub struct StoredTicket {
     pub id: TicketId,
     /// Whose it is.
     pub company: CompanyId,
+    /// From 1, without gaps in a company.
+    pub number: i64,
     /// 1 to 200 characters.
     pub title: String,
     /// What it is about.
     pub description: String,
     /// How far it is.
     pub status: Status,
+    /// How soon it is to be done.
+    pub priority: Priority,
     /// Who opened it.
     pub reporter: MemberId,
     /// Who works on it.
     pub assignee: Option<Principal>,
     /// Name or title of the assignee when it was assigned.
     pub assignee_label: Option<String>,
+    /// Since when it is resolved, while it is.
+    pub resolved_at: Option<OffsetDateTime>,
     /// When it was opened.
     pub created_at: Timestamp,
     /// When it changed last.
@@ -81,9 +101,11 @@ pub struct StoredTicket {
 pub struct Ticket {
     id: TicketId,
     company_id: CompanyId,
+    number: i64,
     title: String,
     description: String,
     status: Status,
+    priority: Priority,
     reporter_member_id: MemberId,
     assignee_member_id: Option<MemberId>,
     assignee_kind: Option<PrincipalKind>,
@@ -99,20 +121,40 @@ pub struct Ticket {
     updated_at: Timestamp,
 }
 
+/// The subject of a ticket's audit rows.
+#[must_use]
+pub fn subject(id: TicketId) -> String {
+    format!("ticket:{id}")
+}
+
 impl StoredTicket {
-    /// The ticket for a caller of tier `tier`; `None` is an operator without a member row. Names and titles are those
-    /// of the moment of assignment.
+    /// Whether the caller opened it; an operator without a member row opened none.
     #[must_use]
-    pub fn seen_by(self, caller: Option<&MemberContext>, tier: Tier) -> Ticket {
-        let label = self.assignee_label;
+    pub fn is_reported_by(&self, caller: Option<&MemberContext>) -> bool {
+        caller.is_some_and(|caller| caller.member == self.reporter)
+    }
+
+    /// Whether the caller is the assigned member, holds the position or is in the group now.
+    #[must_use]
+    pub fn is_assigned_to(&self, caller: Option<&MemberContext>) -> bool {
+        caller.zip(self.assignee).is_some_and(|(caller, assignee)| caller.is(assignee))
+    }
+
+    /// The ticket for a caller of tier `tier`; `None` is an operator without a member row.
+    #[must_use]
+    pub fn seen_by(self, caller: Option<&MemberContext>, tier: Tier, names: &Names) -> Ticket {
+        let (is_reporter, is_assignee) = (self.is_reported_by(caller), self.is_assigned_to(caller));
+        let label = self.assignee.and_then(|assignee| names.of(assignee)).or(self.assignee_label);
         let position = self.assignee.and_then(Principal::position);
         let group = self.assignee.and_then(Principal::group);
         Ticket {
             id: self.id,
             company_id: self.company,
+            number: self.number,
             title: self.title,
             description: self.description,
             status: self.status,
+            priority: self.priority,
             reporter_member_id: self.reporter,
             assignee_member_id: self.assignee.and_then(Principal::member),
             assignee_kind: self.assignee.map(Principal::kind),
@@ -122,10 +164,193 @@ impl StoredTicket {
             assignee_group_title: group.and_then(|_| label.clone()),
             assignee_display_name: label,
             my_tier: tier,
-            is_reporter: caller.is_some_and(|caller| caller.member == self.reporter),
-            is_assignee: caller.zip(self.assignee).is_some_and(|(caller, assignee)| caller.is(assignee)),
+            is_reporter,
+            is_assignee,
             created_at: self.created_at,
             updated_at: self.updated_at,
         }
+    }
+
+    /// A closed ticket takes neither comments nor assignments, from anybody.
+    ///
+    /// # Errors
+    /// 409 `TICKET_CLOSED`.
+    pub fn check_open(&self) -> Result<(), ApiError> {
+        if self.status == Status::Closed { Err(closed()) } else { Ok(()) }
+    }
+}
+
+/// 409: the ticket is closed.
+#[must_use]
+pub fn closed() -> ApiError {
+    conflict("TICKET_CLOSED", "the ticket is closed; reopen it first", Value::Null)
+}
+
+/// 404.
+#[must_use]
+pub fn unknown() -> ApiError {
+    ApiError::NotFound("ticket".into())
+}
+
+/// 403: the ticket is there, but neither the caller's nor an agent's.
+#[must_use]
+pub fn not_party() -> ApiError {
+    not_yours("NOT_TICKET_PARTY", "the caller is neither the reporter nor the assignee of the ticket")
+}
+
+/// A part that a caller has in a ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Agent,
+    Assignee,
+    Reporter,
+}
+
+/// Who may make a move; empty: the table has no such move.
+const fn movers(from: Status, to: Status) -> &'static [Part] {
+    use Part::{Agent, Assignee, Reporter};
+    use Status::{Closed, InProgress, Open, Resolved};
+    match (from, to) {
+        (Open, InProgress | Resolved) | (InProgress, Open | Resolved) | (Resolved, InProgress) => {
+            &[Agent, Assignee]
+        }
+        (Open | Resolved, Closed) => &[Agent, Reporter],
+        (Resolved, Open) => &[Agent, Assignee, Reporter],
+        (InProgress, Closed) | (Closed, Open) => &[Agent],
+        (Open, Open)
+        | (InProgress, InProgress)
+        | (Resolved, Resolved)
+        | (Closed, InProgress | Resolved | Closed) => &[],
+    }
+}
+
+/// What a caller is to one ticket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "a caller may be each of these and all of them")]
+pub struct Standing {
+    /// Works on tickets.
+    pub agent: bool,
+    /// Is the assignee now.
+    pub assignee: bool,
+    /// Opened it.
+    pub reporter: bool,
+    /// The time in which the reporter may reopen it is over.
+    pub late: bool,
+}
+
+impl Standing {
+    /// Whether the caller is anything to the ticket.
+    #[must_use]
+    pub const fn is_party(self) -> bool {
+        self.assignee || self.reporter
+    }
+
+    /// Whether the caller may make this move.
+    #[must_use]
+    pub fn may(self, from: Status, to: Status) -> bool {
+        movers(from, to).iter().any(|part| match part {
+            Part::Agent => self.agent,
+            Part::Assignee => self.assignee,
+            Part::Reporter => self.reporter && !(self.late && to == Status::Open),
+        })
+    }
+
+    /// Whether it has to be known that the caller is an agent before a move can be judged.
+    #[must_use]
+    pub fn leaves_open(self, from: Status, to: Status) -> bool {
+        !self.agent && from != to && !self.may(from, to)
+    }
+
+    /// The statuses to which the caller may move the ticket.
+    fn allowed(self, from: Status) -> Vec<Status> {
+        Status::WORDS.iter().map(|(_, to)| *to).filter(|to| self.may(from, *to)).collect()
+    }
+
+    /// Judges a move: whether it is one, then whether it is the caller's.
+    ///
+    /// # Errors
+    /// 409 `TICKET_INVALID_TRANSITION`; 403 `TRANSITION_NOT_ALLOWED_FOR_ROLE` or `REOPEN_PERIOD_OVER`.
+    pub fn judge(self, from: Status, to: Status) -> Result<(), ApiError> {
+        if movers(from, to).is_empty() {
+            let details = json!({ "from": from, "to": to, "allowed": self.allowed(from) });
+            return Err(conflict("TICKET_INVALID_TRANSITION", "a ticket does not move this way", details));
+        }
+        if self.may(from, to) {
+            return Ok(());
+        }
+        if self.reporter && self.late && to == Status::Open {
+            let message = "the time in which the reporter may reopen the ticket is over";
+            return Err(not_yours("REOPEN_PERIOD_OVER", message));
+        }
+        let message = "the caller's part in the ticket does not allow this move";
+        Err(not_yours("TRANSITION_NOT_ALLOWED_FOR_ROLE", message))
+    }
+}
+
+/// The body of create.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TicketBody {
+    /// 1 to 200 characters.
+    pub title: String,
+    /// May be empty.
+    pub description: String,
+    /// Normal where the body does not say.
+    pub priority: Priority,
+}
+
+impl FromBody for TicketBody {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        let title = fields.text("title", Text::title(MAX_TITLE));
+        let description = fields.text("description", Text::prose(0, MAX_DESCRIPTION));
+        let priority = fields.optional_word("priority", Priority::WORDS);
+        Some(Self {
+            title: title?,
+            description: description?,
+            priority: priority?.unwrap_or(Priority::Normal),
+        })
+    }
+}
+
+/// The body of a move.
+pub struct StatusBody(pub Status);
+
+impl FromBody for StatusBody {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        fields.word("status", Status::WORDS).map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The design's table, cell by cell: `g` agent, `a` assignee, `r` reporter, `.` no move, `=` nothing to do.
+    const TABLE: [(Status, [&str; 4]); 4] = [
+        (Status::Open, ["=", "ga", "ga", "gr"]),
+        (Status::InProgress, ["ga", "=", "ga", "g"]),
+        (Status::Resolved, ["gar", "ga", "=", "gr"]),
+        (Status::Closed, ["g", ".", ".", "="]),
+    ];
+    const ORDER: [Status; 4] = [Status::Open, Status::InProgress, Status::Resolved, Status::Closed];
+
+    #[test]
+    fn every_cell_of_the_table_lets_exactly_its_parts_move() {
+        for (from, cells) in TABLE {
+            for (to, cell) in ORDER.into_iter().zip(cells) {
+                for (part, letter) in [(1, 'g'), (2, 'a'), (4, 'r')] {
+                    let standing =
+                        Standing { agent: part == 1, assignee: part == 2, reporter: part == 4, late: false };
+                    assert_eq!(standing.may(from, to), cell.contains(letter), "{from:?} {to:?} {letter}");
+                }
+                assert_eq!(movers(from, to).is_empty(), matches!(cell, "=" | "."), "{from:?} {to:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_late_reporter_may_accept_and_no_longer_reopen() {
+        let late = Standing { reporter: true, late: true, ..Standing::default() };
+        assert!(late.may(Status::Resolved, Status::Closed) && !late.may(Status::Resolved, Status::Open));
+        assert!(Standing { assignee: true, ..late }.may(Status::Resolved, Status::Open));
     }
 }

@@ -1,9 +1,73 @@
 //! API tests of the helpdesk module: each starts it on a fresh database, with authz and org scripted.
 
-#![expect(clippy::expect_used, reason = "a broken premise fails the test that has it")]
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a broken premise fails the test that has it"
+)]
 
+mod assignables;
+mod assignment;
+mod auto_close;
+mod bindings;
+mod comments;
 mod contract_files;
 mod gates;
+mod hazards;
+mod isolation;
+mod moves;
+mod notices;
+mod properties;
+mod search;
+mod settings;
 mod tickets;
+mod tiers;
+mod world;
 
-testkit::module_api!(helpdesk);
+use contract::{Clock, Settings};
+use helpdesk::{Config, KEY, OPENAPI};
+use testkit::ModuleApi;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// Port 1 (tcpmux) refuses connections on every machine that this runs on: notices wait.
+const NOWHERE: &str = "http://127.0.0.1:1";
+
+/// The module on a fresh database.
+async fn start() -> ModuleApi {
+    start_telling(NOWHERE.to_owned()).await
+}
+
+/// The module, whose database cannot be reached.
+async fn start_without_database() -> ModuleApi {
+    ModuleApi::start_without_database(KEY, OPENAPI, |settings, listener, stop| {
+        serve(Clock::system(), NOWHERE.to_owned(), settings, listener, stop)
+    })
+    .await
+}
+
+/// The module, with notification at this address.
+async fn start_telling(notification: String) -> ModuleApi {
+    start_by(Clock::system(), notification).await
+}
+
+/// The same by another clock.
+async fn start_by(clock: Clock, notification: String) -> ModuleApi {
+    ModuleApi::start(KEY, OPENAPI, move |settings, listener, stop| {
+        serve(clock, notification, settings, listener, stop)
+    })
+    .await
+}
+
+async fn serve(
+    clock: Clock,
+    notification: String,
+    settings: Settings,
+    listener: TcpListener,
+    stop: CancellationToken,
+) {
+    let settings = settings.with("PLATFORM_NOTIFICATION_BASE_URL", notification);
+    let config = Config::read(&settings).expect("the settings of a test are right");
+    helpdesk::serve_by(clock, config, listener, stop).await.expect("the listener works");
+}

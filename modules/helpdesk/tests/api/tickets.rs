@@ -6,6 +6,7 @@ use testkit::module::{CAN, gates};
 use uuid::Uuid;
 
 use crate::start;
+use crate::world::{AGENT, ALICE, BOB, World};
 
 /// The relations that each tier holds.
 const MEMBER: &[&str] = &["member"];
@@ -30,14 +31,15 @@ async fn put(module: &ModuleApi, row: &Row<'_>) -> Uuid {
     };
     let kind = row.assignee.map_or_else(|| "NULL".to_owned(), |(kind, _)| format!("'{kind}'"));
     let label = row.assignee.map_or_else(|| "NULL".to_owned(), |(kind, _)| format!("'The {kind}'"));
+    let resolved = if row.status == "resolved" { "now()" } else { "NULL" };
     module
         .execute(format!(
-            "INSERT INTO helpdesk.tickets(id, company_id, title, description, status, reporter_member_id, \
+            "INSERT INTO helpdesk.tickets(id, company_id, number, resolved_at, title, description, status, reporter_member_id, \
                reporter_kc_sub, assignee_kind, assignee_member_id, assignee_position_id, assignee_group_id, \
                assignee_label, created_at, updated_at) \
-             VALUES ('{id}', '{}', '{}', 'What happened', '{}', '{}', 'somebody', {kind}, {}, {}, {}, {label}, \
+             VALUES ('{id}', '{}', {}, {}, '{}', 'What happened', '{}', '{}', 'somebody', {kind}, {}, {}, {}, {label}, \
                '2026-11-22 09:00:00+00', '2026-11-22 10:{:02}:00+00')",
-            row.company, row.title, row.status, row.reporter, of("member"), of("position"), of("group"), row.minute
+            row.company, row.minute, resolved, row.title, row.status, row.reporter, of("member"), of("position"), of("group"), row.minute
         ))
         .await;
     id
@@ -119,8 +121,8 @@ async fn a_ticket_has_every_documented_member() {
     let reply = company.module.ask("GET", "/tickets", None).await;
     let ticket = tickets(reply.data(), "to my position");
     let expected = json!({
-        "id": ticket["id"], "companyId": company.module.company, "title": "to my position",
-        "description": "What happened", "status": "open", "reporterMemberId": ticket["reporterMemberId"],
+        "id": ticket["id"], "companyId": company.module.company, "number": 3, "title": "to my position",
+        "description": "What happened", "status": "open", "priority": "normal", "reporterMemberId": ticket["reporterMemberId"],
         "assigneeMemberId": null, "assigneeKind": "position", "assigneePositionId": company.position,
         "assigneePositionTitle": "The position", "assigneeGroupId": null, "assigneeGroupTitle": null,
         "assigneeDisplayName": "The position", "myTier": "member", "isReporter": false, "isAssignee": true,
@@ -142,6 +144,35 @@ async fn a_ticket_has_every_documented_member() {
         [&mine["assigneeKind"], &mine["assigneeDisplayName"], &mine["isReporter"], &mine["isAssignee"]],
         [&Value::Null, &Value::Null, &json!(true), &json!(false)]
     );
+}
+
+#[tokio::test]
+async fn names_are_those_of_now_asked_for_once_and_of_the_assignment_where_org_does_not_tell() {
+    let company = company().await;
+    let module = &company.module;
+    let path = format!("/internal/org/companies/{}/lookup", module.company);
+    let (me, position) = (company.me, company.position);
+    module.org.answer_with("POST", &path, move |_| {
+        let member =
+            json!({ "id": me, "displayName": "Alice", "email": null, "isActive": true, "kcSub": null });
+        let desk =
+            json!({ "id": position, "title": "Desk", "holderMemberId": null, "holderDisplayName": null });
+        (200, json!({ "data": { "members": [member], "positions": [desk], "groups": [] } }))
+    });
+    let names = |reply: &testkit::Reply| {
+        ["to me", "to my position", "to my group"].map(|title| {
+            let ticket = tickets(reply.data(), title);
+            ticket["assigneeDisplayName"].as_str().expect("a name").to_owned()
+        })
+    };
+    let reply = module.ask("GET", "/tickets", None).await;
+    assert_eq!(names(&reply), ["Alice", "Desk", "The group"], "a group that org does not know is as it was");
+    assert_eq!(tickets(reply.data(), "to my position")["assigneePositionTitle"], "Desk");
+    let asked = module.org.requests().iter().filter(|request| request.path == path).count();
+    assert_eq!(asked, 1);
+    module.org.close("POST", &path);
+    let reply = module.ask("GET", "/tickets", None).await;
+    assert_eq!(names(&reply), ["The member", "The position", "The group"]);
 }
 
 #[tokio::test]
@@ -253,7 +284,12 @@ async fn the_caller_is_asked_for_by_the_tokens_subject_and_without_a_bearer() {
     let company = company().await;
     company.module.ask("GET", "/tickets", None).await;
     let requests = company.module.org.requests();
-    assert_eq!(requests.len(), 1);
+    let lookup = format!("/internal/org/companies/{}/lookup", company.module.company);
+    assert_eq!(
+        (requests.len(), &requests[1].path),
+        (2, &lookup),
+        "the place, then what the assignees are called"
+    );
     let path =
         format!("/internal/org/companies/{}/members/by-kcsub/alice-subject/context", company.module.company);
     assert_eq!((requests[0].path.as_str(), requests[0].headers.get("authorization")), (path.as_str(), None));
@@ -298,8 +334,8 @@ async fn a_list_has_at_most_a_thousand_rows_and_says_when_there_are_more() {
     module.member(me, &[], &[]);
     let fill = |first: u32, last: u32| {
         format!(
-            "INSERT INTO helpdesk.tickets(id, company_id, title, description, reporter_member_id, reporter_kc_sub) \
-             SELECT gen_random_uuid(), '{}', 'Ticket ' || n, '', '{me}', 'somebody' \
+            "INSERT INTO helpdesk.tickets(id, company_id, number, title, description, reporter_member_id, reporter_kc_sub) \
+             SELECT gen_random_uuid(), '{}', n, 'Ticket ' || n, '', '{me}', 'somebody' \
              FROM generate_series({first}, {last}) n",
             module.company
         )
@@ -322,4 +358,80 @@ async fn a_list_has_at_most_a_thousand_rows_and_says_when_there_are_more() {
     assert_eq!(listed[0], cut.data()[0]["id"]);
     let (newest, older) = listed.split_at(1);
     assert!(newest[0] != older[0] && older.is_sorted(), "999 of one transaction, ordered by id");
+}
+
+#[tokio::test]
+async fn a_members_list_writes_no_denial() {
+    let company = company().await;
+    company.module.hold(&["member"]);
+    company.module.ask("GET", "/tickets", None).await;
+    let questions = company.module.questions();
+    let (first, others) = questions.split_first().expect("the decision");
+    assert_eq!(first["relation"], "member");
+    assert!(others.len() == 2 && others.iter().all(|question| question["probe"] == true), "{others:?}");
+}
+
+#[tokio::test]
+async fn a_ticket_is_opened_with_the_next_number_its_audit_row_and_a_notice() {
+    let world = World::start().await;
+    let body =
+        json!({ "title": "The printer is on fire", "description": "Second floor.", "priority": "urgent" });
+    let made = world.ask(ALICE, "POST", "/tickets", Some(body)).await;
+    let id = crate::world::id(&made);
+    let expected = json!({
+        "id": id, "companyId": world.module.company, "number": 1, "title": "The printer is on fire",
+        "description": "Second floor.", "status": "open", "priority": "urgent",
+        "reporterMemberId": world.people[ALICE].member, "assigneeMemberId": null, "assigneeKind": null,
+        "assigneePositionId": null, "assigneePositionTitle": null, "assigneeGroupId": null, "assigneeGroupTitle": null,
+        "assigneeDisplayName": null, "myTier": "member", "isReporter": true, "isAssignee": false,
+        "createdAt": made.data()["createdAt"], "updatedAt": made.data()["createdAt"],
+    });
+    assert_eq!((made.status, made.data()), (201, &expected));
+    assert_eq!(world.show(ALICE, &id).await.data(), &expected);
+    let second = world.open(BOB, "Another").await;
+    assert_eq!(world.show(AGENT, &second).await.data()["number"], 2);
+    let rows = world.module.audit().await;
+    assert_eq!(rows.len(), 2);
+    let row = &rows[0];
+    assert_eq!(
+        [&row["actor"], &row["action"], &row["subject"]],
+        [&json!("subject-2"), &json!("ticket.created"), &json!(format!("ticket:{id}"))]
+    );
+    assert_eq!(row["payload"], json!({ "number": 1, "priority": "urgent" }), "no text is copied");
+}
+
+#[tokio::test]
+async fn property_12_limits_of_a_ticket_hold_at_and_one_past_and_characters_are_counted() {
+    let world = World::start().await;
+    let ask = async |title: String, description: String| {
+        let body = json!({ "title": title, "description": description });
+        world.ask(ALICE, "POST", "/tickets", Some(body)).await
+    };
+    let fire = "\u{1f525}";
+    for (title, description) in [("x", ""), (&fire.repeat(200), &fire.repeat(20_000)), ("a\tb", "\n")] {
+        assert_eq!(ask(title.to_owned(), description.to_owned()).await.status, 201, "{}", title.len());
+    }
+    for (title, description, wrong) in [
+        (String::new(), String::new(), "title length"),
+        (fire.repeat(201), String::new(), "title length"),
+        (" ".to_owned(), String::new(), "title blank"),
+        ("a\u{7}".to_owned(), String::new(), "title control"),
+        ("a\0".to_owned(), String::new(), "title control"),
+        ("x".to_owned(), fire.repeat(20_001), "description length"),
+        ("x".to_owned(), "\0".to_owned(), "description control"),
+    ] {
+        assert_eq!(ask(title, description).await.wrong_fields()[0], wrong);
+    }
+    for (body, wrong) in [
+        (json!({ "title": "x" }), "description required"),
+        (json!({ "title": "x", "description": null }), "description required"),
+        (json!({ "title": "x", "description": "", "priority": "soon" }), "priority enum"),
+    ] {
+        assert_eq!(world.ask(ALICE, "POST", "/tickets", Some(body)).await.wrong_fields(), [wrong]);
+    }
+    world.module.decide(|_| true);
+    let path = world.module.path(world.module.company, "/tickets");
+    let call = world.module.call("POST", &path).header("content-type", "application/json");
+    let broken = call.body(br#"{"title":"\ud800","description":""}"#.to_vec()).send().await;
+    assert_eq!((broken.status, broken.code()), (400, "BAD_REQUEST"), "half a surrogate pair is no text");
 }

@@ -1,10 +1,11 @@
-//! Takes events of other modules, in the name of the user whose request they come from. No client reaches this route.
+//! Takes events of other modules: with the bearer of the user whose request they come from, or, from a module's worker,
+//! with the services' credential and the subject in whose name it works. No client reaches this route.
 
 use axum::extract::State;
 use http::StatusCode;
 use serde_json::json;
-use service::company::InternalCall;
-use service::{ApiError, Data, RawBody};
+use service::company::InternalCaller;
+use service::{ApiError, CompanyTx, Data, RawBody};
 
 use super::rules::{EventBody, Posted};
 use crate::App;
@@ -16,12 +17,11 @@ type Answer = (StatusCode, Data<Posted>);
 
 pub(crate) async fn post(
     State(app): State<App>,
-    call: InternalCall,
+    caller: InternalCaller,
     body: RawBody,
 ) -> Result<Answer, ApiError> {
     let event: EventBody = body.parse()?;
-    let permit = app.permits.ask_about(call, event.company).await?;
-    let mut tx = permit.begin(&app.core).await?;
+    let mut tx = begin(&app, caller, &event).await?;
     let Some(through) = store::through_key(&mut tx, &event.channel_key).await? else {
         tx.unchanged().await?;
         return Ok((StatusCode::OK, Data(Posted { message_id: None, deduplicated: None })));
@@ -40,6 +40,22 @@ pub(crate) async fn post(
     tx.commit("message.created", subject(id), told).await?;
     app.wake();
     Ok(accepted(Some(id), false))
+}
+
+/// The company's transaction, once authz has let the user or the subject in.
+async fn begin(app: &App, caller: InternalCaller, event: &EventBody) -> Result<CompanyTx, ApiError> {
+    match caller {
+        InternalCaller::User(call) => {
+            let permit = app.permits.ask_about(*call, event.company).await?;
+            permit.begin(&app.core).await
+        }
+        InternalCaller::Service(call) => {
+            let missing = || ApiError::validation_field("subject", "required", "required");
+            let subject = event.subject.as_ref().ok_or_else(missing)?;
+            let permit = app.permits.ask_for(&call, event.company, subject).await?;
+            permit.begin(&app.core).await
+        }
+    }
 }
 
 fn accepted(message_id: Option<crate::messages::rules::MessageId>, deduplicated: bool) -> Answer {

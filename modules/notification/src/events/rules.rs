@@ -1,5 +1,6 @@
 //! What the body of an event may hold.
 
+use contract::Subject;
 use contract::fields::{Fields, FromBody, Text};
 use contract::id::CompanyId;
 use serde::Serialize;
@@ -29,6 +30,8 @@ pub struct EventBody {
     pub content: Content,
     /// Of one module and company, each is published once.
     pub dedupe_key: String,
+    /// In whose name a module's worker posts it; with a user's bearer it is the bearer's.
+    pub subject: Option<Subject>,
 }
 
 /// What became of an event.
@@ -50,6 +53,7 @@ impl FromBody for EventBody {
         let channel_key = key(fields, "channelKey");
         let content = content(fields);
         let dedupe_key = fields.text("dedupeKey", Text::line(MAX_DEDUPE_KEY));
+        let subject = fields.raw("subject").map(|_| fields.subject("subject"));
         Some(Self {
             company: company?,
             source_module: source_module?,
@@ -57,6 +61,10 @@ impl FromBody for EventBody {
             channel_key: channel_key?,
             content: content?,
             dedupe_key: dedupe_key?,
+            subject: match subject {
+                None => None,
+                Some(read) => Some(read?),
+            },
         })
     }
 }

@@ -72,6 +72,73 @@ async fn an_event_needs_the_users_bearer_and_membership() {
     assert_eq!(post(&module, body).await.status, 200, "control: a member suffices");
 }
 
+/// A module's worker: the services' credential, no bearer.
+async fn post_as_service(module: &ModuleApi, credential: &str, body: Value) -> Reply {
+    module.api.post(PATH).header("x-platform-service", credential).json(body).send().await
+}
+
+fn let_in(module: &ModuleApi, held: bool) {
+    let path = format!("/internal/authz/directory/{}/*", module.company);
+    let reason = if held { "ALLOWED" } else { "COMPANY_MEMBERSHIP_REQUIRED" };
+    let answer = json!({ "data": { "held": held, "reason": reason, "evidence": [] } });
+    module.authz.answer("GET", &path, 200, answer);
+}
+
+#[tokio::test]
+async fn a_service_posts_in_the_name_of_a_subject_to_whom_the_company_is_open() {
+    let module = start().await;
+    channel(&module, "helpdesk", "in_app", None).await;
+    let_in(&module, true);
+    let mut body = event(&module, "helpdesk");
+    body["subject"] = json!("bob/subject");
+    let first = post_as_service(&module, testkit::SERVICE, body.clone()).await;
+    assert_eq!((first.status, &first.data()["deduplicated"]), (202, &json!(false)), "{}", first.text);
+    let again = post_as_service(&module, testkit::SERVICE, body).await;
+    assert_eq!((again.status, &again.data()["deduplicated"]), (202, &json!(true)));
+    let asked = module.authz.requests();
+    let asked = asked.iter().rfind(|request| request.path.contains("/directory/")).expect("authz was asked");
+    let path = format!("/internal/authz/directory/{}/bob%2Fsubject", module.company);
+    assert_eq!(asked.path, path);
+    assert_eq!(asked.headers.get("x-platform-service").expect("a credential"), testkit::SERVICE);
+    assert!(asked.headers.get("authorization").is_none());
+    let rows = module.audit().await;
+    let row = rows.last().expect("an audit row");
+    assert_eq!([&row["actor"], &row["action"]], [&json!("bob/subject"), &json!("message.created")]);
+}
+
+#[tokio::test]
+async fn without_the_credential_a_subject_or_authzs_answer_a_service_posts_nothing() {
+    let module = start().await;
+    channel(&module, "helpdesk", "in_app", None).await;
+    let before = module.contents().await;
+    let mut body = event(&module, "helpdesk");
+    let_in(&module, true);
+    let missing = post_as_service(&module, testkit::SERVICE, body.clone()).await;
+    assert_eq!(missing.wrong_fields(), ["subject required"]);
+    body["subject"] = json!("bob-subject");
+    for wrong in ["", "x", "the-credential-of-nobody-at-all"] {
+        let refused = post_as_service(&module, wrong, body.clone()).await;
+        assert_eq!((refused.status, refused.code()), (401, "AUTH_TOKEN_INVALID"), "{wrong}");
+        // Nor does a bearer make up for it.
+        let both =
+            module.call("POST", PATH).header("x-platform-service", wrong).json(body.clone()).send().await;
+        assert_eq!(both.status, 401);
+    }
+    let_in(&module, false);
+    let refused = post_as_service(&module, testkit::SERVICE, body.clone()).await;
+    assert_eq!((refused.status, refused.code()), (403, "AUTHORIZATION_DENIED"));
+    let path = format!("/internal/authz/directory/{}/*", module.company);
+    for (status, answer) in [(500, json!({})), (200, json!({})), (200, json!({ "data": { "held": true } }))] {
+        module.authz.answer("GET", &path, status, answer);
+        let refused = post_as_service(&module, testkit::SERVICE, body.clone()).await;
+        testkit::module::gates::refused_for(&refused, "authz", "no whole answer");
+    }
+    module.authz.close("GET", &path);
+    let refused = post_as_service(&module, testkit::SERVICE, body).await;
+    testkit::module::gates::refused_for(&refused, "authz", "closed");
+    assert_eq!(module.contents().await, before);
+}
+
 #[tokio::test]
 async fn limits_of_an_event_hold_at_and_one_past() {
     let module = start().await;

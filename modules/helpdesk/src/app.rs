@@ -1,0 +1,58 @@
+//! What the handlers are made of, and the start of the work that no request asks for.
+
+use std::ops::Deref;
+
+use axum::extract::FromRef;
+use service::module::Parts;
+use service::workers::Wake;
+use service::{Core, Permits, ServeError};
+
+use crate::bindings::row::BindingRow;
+use crate::config::Own;
+use crate::{auto_close, notices};
+
+/// State of the routes. Cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    parts: Parts,
+    notices: Wake,
+}
+
+impl App {
+    /// Tells the worker of this process that there are notices; to be called after the commit.
+    pub(crate) fn wake_notices(&self) {
+        self.notices.wake();
+    }
+}
+
+impl Deref for App {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
+}
+
+impl FromRef<App> for Core {
+    fn from_ref(app: &App) -> Self {
+        app.core.clone()
+    }
+}
+
+impl FromRef<App> for Permits {
+    fn from_ref(app: &App) -> Self {
+        app.permits.clone()
+    }
+}
+
+/// Starts the workers: the sweep of bindings, the closer of resolved tickets, and the queue of notices.
+///
+/// # Errors
+/// None.
+#[expect(clippy::unnecessary_wraps, reason = "a start that `declare_module!` calls may fail")]
+pub(crate) fn start(parts: Parts, own: &Own) -> Result<App, ServeError> {
+    parts.sweep_rows::<BindingRow>("bindings_sweep");
+    let notices = notices::start(&parts.core, &own.notification);
+    auto_close::start(&parts.core, &notices);
+    Ok(App { parts, notices })
+}

@@ -1,0 +1,60 @@
+//! Which tickets are due, and the conditional update that closes one.
+
+use contract::id::CompanyId;
+use service::{ApiError, CompanyTx};
+use sqlx::PgPool;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::tickets::rules::TicketId;
+
+/// A ticket that is due.
+pub(super) struct Due {
+    id: Uuid,
+    company_id: Uuid,
+    pub(super) number: i64,
+    pub(super) reporter_kc_sub: String,
+    resolved_at: OffsetDateTime,
+}
+
+impl Due {
+    pub(super) fn id(&self) -> TicketId {
+        self.id.into()
+    }
+
+    pub(super) fn company(&self) -> CompanyId {
+        self.company_id.into()
+    }
+}
+
+/// Tickets of every company that closes them by itself and whose time is over, company by company.
+pub(super) async fn due(pool: &PgPool, now: OffsetDateTime, limit: i64) -> Result<Vec<Due>, ApiError> {
+    let due = sqlx::query_as!(
+        Due,
+        r#"SELECT t.id, t.company_id, t.number, t.reporter_kc_sub, t.resolved_at AS "resolved_at!"
+           FROM helpdesk.settings s
+           CROSS JOIN LATERAL (
+             SELECT id, company_id, number, reporter_kc_sub, resolved_at FROM helpdesk.tickets
+             WHERE company_id = s.company_id AND status = 'resolved'
+               AND resolved_at <= $1::timestamptz - make_interval(days => s.auto_close_resolved_days)
+             ORDER BY resolved_at, id LIMIT $2) AS t
+           WHERE s.auto_close_resolved_days IS NOT NULL LIMIT $2"#,
+        now,
+        limit
+    );
+    Ok(due.fetch_all(pool).await?)
+}
+
+/// Closes a ticket that is resolved since the moment that was read; `false`: it is not any more.
+pub(super) async fn close(tx: &mut CompanyTx, ticket: &Due) -> Result<bool, ApiError> {
+    let closed = sqlx::query!(
+        "UPDATE helpdesk.tickets SET status = 'closed', resolved_at = NULL, updated_at = GREATEST(updated_at, now())
+         WHERE company_id = $1 AND id = $2 AND status = 'resolved' AND resolved_at = $3",
+        tx.company().as_uuid(),
+        ticket.id,
+        ticket.resolved_at
+    )
+    .execute(tx.conn())
+    .await?;
+    Ok(closed.rows_affected() == 1)
+}

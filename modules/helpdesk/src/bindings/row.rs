@@ -1,0 +1,169 @@
+//! A binding as a row that stands for its tuple, and the row that is to be made.
+
+use contract::Subject;
+use contract::decision::ObjectRef;
+use contract::grants::Tuple;
+use contract::id::CompanyId;
+use contract::{Clock, Principal};
+use serde_json::{Value, json};
+use service::clients::org::FoundPrincipal;
+use service::refusal::conflict;
+use service::two_store::{NewRow, TupleRow};
+use service::{ApiError, AuditEvent, AuditedTx};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::rules::{Binding, BindingId, BoundTier, StoredBinding};
+use super::store;
+use crate::KEY;
+use crate::tickets::names::Names;
+
+/// How often an insertion looks again for the row that was in its way.
+const MAX_LOOKS: usize = 3;
+
+/// A stored binding, driven by `service::two_store`.
+#[derive(Clone, Debug)]
+pub struct BindingRow {
+    pub(super) stored: StoredBinding,
+    /// Of a member: whom the tuple names.
+    subject: Option<Subject>,
+}
+
+impl BindingRow {
+    fn of(stored: StoredBinding) -> Result<Self, ApiError> {
+        let subject = match (&stored.kc_sub, stored.principal) {
+            (Some(kc_sub), Principal::Member(_)) => {
+                let subject = Subject::parse(kc_sub);
+                Some(subject.ok_or_else(|| ApiError::internal("a binding's subject is none"))?)
+            }
+            (None, Principal::Position(_) | Principal::Group(_)) => None,
+            (None, Principal::Member(_)) | (Some(_), Principal::Position(_) | Principal::Group(_)) => {
+                return Err(ApiError::internal("only a member's binding has a subject"));
+            }
+        };
+        Ok(Self { stored, subject })
+    }
+
+    fn is_admin(&self) -> bool {
+        self.stored.tier == BoundTier::Admin
+    }
+
+    fn event(&self, action: &'static str) -> AuditEvent {
+        AuditEvent {
+            company: Some(self.stored.company),
+            action,
+            subject: self.stored.subject(),
+            payload: self.told(),
+        }
+    }
+
+    fn told(&self) -> Value {
+        json!({ "bindingKind": self.stored.principal.kind(), "subject": self.stored.principal,
+            "tier": self.stored.tier })
+    }
+}
+
+impl TupleRow for BindingRow {
+    const TABLE: &'static str = "helpdesk.bindings";
+    const NOUN: &'static str = "binding";
+    type Shown = Binding;
+
+    async fn find(conn: &mut PgConnection, company: CompanyId, id: Uuid) -> Result<Option<Self>, ApiError> {
+        store::find(conn, company, id).await?.map(Self::of).transpose()
+    }
+
+    fn tuples(&self) -> Vec<Tuple> {
+        let module = ObjectRef::company_module(self.stored.company, KEY);
+        let relation = self.stored.tier.word();
+        let tuple = match (self.stored.principal, &self.subject) {
+            (Principal::Position(id), _) => Tuple::position(module, relation, id),
+            (Principal::Group(id), _) => Tuple::group(module, relation, id),
+            (Principal::Member(_), Some(subject)) => Tuple::user(module, relation, subject),
+            // `of` makes no such row.
+            (Principal::Member(_), None) => return Vec::new(),
+        };
+        vec![tuple]
+    }
+
+    /// With the title of the moment in which it was bound, which has just been asked for.
+    fn shown(&self) -> Binding {
+        self.stored.clone().shown(&Names::default())
+    }
+
+    async fn granted(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
+        if self.is_admin() {
+            store::count_up(tx, self.stored.company).await?;
+        }
+        Ok(self.event("binding.created"))
+    }
+
+    async fn not_granted(&self, _tx: &mut AuditedTx) -> Result<Option<AuditEvent>, ApiError> {
+        Ok(Some(self.event("binding.create_failed")))
+    }
+
+    async fn revoking(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        if self.is_admin() { store::count_down(tx, self.stored.company).await } else { Ok(()) }
+    }
+
+    async fn revoked(&self, _tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
+        Ok(self.event("binding.deleted"))
+    }
+
+    async fn not_revoked(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        if self.is_admin() { store::count_up(tx, self.stored.company).await } else { Ok(()) }
+    }
+}
+
+/// A binding that is to be made.
+pub(super) struct NewBinding(StoredBinding);
+
+impl NewBinding {
+    pub(super) fn of(
+        company: CompanyId,
+        found: &FoundPrincipal,
+        tier: BoundTier,
+        by: &Subject,
+        clock: &Clock,
+    ) -> Self {
+        let kc_sub = found.kc_sub.as_ref().filter(|_| found.principal.member().is_some());
+        Self(StoredBinding {
+            id: BindingId::mint(),
+            company,
+            principal: found.principal,
+            kc_sub: kc_sub.map(ToString::to_string),
+            label: Some(found.title.clone()),
+            tier,
+            granted_by: by.as_str().to_owned(),
+            created_at: clock.now().into(),
+        })
+    }
+}
+
+impl NewRow for NewBinding {
+    type Row = BindingRow;
+
+    async fn insert(&self, tx: &mut AuditedTx) -> Result<Uuid, ApiError> {
+        let made = &self.0;
+        for _ in 0..MAX_LOOKS {
+            if store::insert(tx, made).await? {
+                return Ok(made.id.as_uuid());
+            }
+            // The row in the way may be gone by now.
+            match store::of(tx.conn(), made.company, made.principal, made.tier).await? {
+                Some((id, state)) if state == Self::PENDING => return Ok(id),
+                Some(_) => return Err(exists(made)),
+                None => {}
+            }
+        }
+        Err(ApiError::unavailable("postgres"))
+    }
+}
+
+impl NewBinding {
+    const PENDING: &'static str = <BindingRow as TupleRow>::STATES.pending;
+}
+
+fn exists(made: &StoredBinding) -> ApiError {
+    let details = json!({ "bindingKind": made.principal.kind(), "tier": made.tier });
+    conflict("BINDING_EXISTS", "it is bound to this tier already", details)
+}

@@ -1,0 +1,83 @@
+//! What a comment is and what its body may hold. Comments are added, never changed.
+
+use contract::Timestamp;
+use contract::fields::{Fields, FromBody, Text};
+use serde::Serialize;
+use serde_json::{Value, json};
+use service::HistoryEntry;
+use service::refusal::not_yours;
+
+use crate::tickets::rules::TicketId;
+
+contract::typed_id!(
+    /// A comment on a ticket.
+    CommentId
+);
+
+/// Most comments of one list, the latest ones.
+pub const MAX_COMMENTS: usize = 1_000;
+/// Longest comment.
+const MAX_BODY: usize = 10_000;
+/// The action of a comment's audit row.
+pub(crate) const ADDED: &str = "comment.added";
+
+contract::words! {
+    /// Who sees a comment.
+    pub enum Visibility {
+        /// Everybody who may view the ticket.
+        Public = "public",
+        /// Those who work on tickets.
+        Internal = "internal",
+    }
+}
+
+/// A comment as clients see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Comment {
+    /// Minted here.
+    pub id: CommentId,
+    /// On which ticket.
+    pub ticket_id: TicketId,
+    /// The subject that wrote it.
+    pub author_kc_sub: String,
+    /// 1 to 10000 characters.
+    pub body: String,
+    /// Who sees it.
+    pub visibility: Visibility,
+    /// When it was written.
+    pub created_at: Timestamp,
+}
+
+/// The body of an addition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CommentBody {
+    /// The text.
+    pub body: String,
+    /// Public where the body does not say.
+    pub visibility: Visibility,
+}
+
+impl FromBody for CommentBody {
+    fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
+        let body = fields.text("body", Text::prose(1, MAX_BODY));
+        let visibility = fields.optional_word("visibility", Visibility::WORDS);
+        Some(Self { body: body?, visibility: visibility?.unwrap_or(Visibility::Public) })
+    }
+}
+
+/// 403: only those who work on tickets write internal notes.
+pub(crate) fn not_agent() -> service::ApiError {
+    not_yours("NOT_AGENT", "only those who work on tickets write internal comments")
+}
+
+/// What the audit row of a comment says: never its text.
+pub(crate) fn told(comment: &Comment) -> Value {
+    json!({ "commentId": comment.id, "visibility": comment.visibility })
+}
+
+/// Whether an entry of a ticket's history is about an internal comment.
+#[must_use]
+pub fn is_internal_note(entry: &HistoryEntry) -> bool {
+    entry.action == ADDED && entry.payload.get("visibility") == Some(&json!(Visibility::Internal))
+}

@@ -1,0 +1,70 @@
+//! `helpdesk.settings`.
+
+use contract::id::CompanyId;
+use service::{ApiError, CompanyTx, Permit};
+use sqlx::{PgExecutor, PgPool};
+
+use super::rules::TicketRules;
+
+/// The rules of the company.
+pub(crate) async fn find(pool: &PgPool, permit: &Permit) -> Result<TicketRules, ApiError> {
+    rules(pool, permit.company).await
+}
+
+/// The rules of the transaction's company.
+pub(crate) async fn of(tx: &mut CompanyTx) -> Result<TicketRules, ApiError> {
+    let company = tx.company();
+    rules(tx.conn(), company).await
+}
+
+/// The defaults where the company never changed them.
+async fn rules(executor: impl PgExecutor<'_>, company: CompanyId) -> Result<TicketRules, ApiError> {
+    let found = sqlx::query_as!(
+        TicketRules,
+        r#"SELECT auto_close_resolved_days::bigint, reopen_on_reporter_comment, reporter_reopen_days::bigint
+           FROM helpdesk.settings WHERE company_id = $1"#,
+        company.as_uuid()
+    )
+    .fetch_optional(executor)
+    .await?;
+    Ok(found.unwrap_or(TicketRules::DEFAULT))
+}
+
+/// The rules of the company under a lock, so that two partial changes do not undo each other. A company without a row
+/// gets one here, which goes again when the transaction turns out to change nothing.
+pub(super) async fn lock(tx: &mut CompanyTx) -> Result<TicketRules, ApiError> {
+    let company = tx.company();
+    sqlx::query!(
+        "INSERT INTO helpdesk.settings(company_id, reopen_on_reporter_comment) VALUES ($1, $2)
+         ON CONFLICT (company_id) DO NOTHING",
+        company.as_uuid(),
+        TicketRules::DEFAULT.reopen_on_reporter_comment
+    )
+    .execute(tx.conn())
+    .await?;
+    let locked = sqlx::query_as!(
+        TicketRules,
+        r#"SELECT auto_close_resolved_days::bigint, reopen_on_reporter_comment, reporter_reopen_days::bigint
+           FROM helpdesk.settings WHERE company_id = $1 FOR UPDATE"#,
+        company.as_uuid()
+    )
+    .fetch_one(tx.conn())
+    .await?;
+    Ok(locked)
+}
+
+/// Writes the rules of a row that [`lock`] holds.
+pub(super) async fn save(tx: &mut CompanyTx, rules: TicketRules) -> Result<(), ApiError> {
+    sqlx::query!(
+        "UPDATE helpdesk.settings SET auto_close_resolved_days = $2::bigint, reopen_on_reporter_comment = $3,
+           reporter_reopen_days = $4::bigint, updated_at = now()
+         WHERE company_id = $1",
+        tx.company().as_uuid(),
+        rules.auto_close_resolved_days,
+        rules.reopen_on_reporter_comment,
+        rules.reporter_reopen_days
+    )
+    .execute(tx.conn())
+    .await?;
+    Ok(())
+}

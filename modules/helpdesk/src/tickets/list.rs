@@ -1,0 +1,51 @@
+//! Lists tickets.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderName, HeaderValue};
+use serde::Serialize;
+use service::query::both;
+use service::{ApiError, Data, Permit, Query};
+
+use super::rules::{MAX_ROWS, Status, View};
+use super::store;
+use super::viewer::Viewer;
+use crate::App;
+
+/// Says that there were more rows than a list may have.
+const TRUNCATED: HeaderName = HeaderName::from_static("x-result-truncated");
+
+pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -> Result<Response, ApiError> {
+    let (view, status) =
+        both(query.word("view", View::WORDS, View::Mine), query.optional_word("status", Status::WORDS))?;
+    let (viewer, found) = match view {
+        View::All => {
+            let viewer = Viewer::of(&app, &permit).await?.into_agent();
+            let found = store::list_all(&app.core.pool, &permit, status).await?;
+            (viewer, found)
+        }
+        View::Mine => {
+            let viewer = Viewer::member(&app, &permit).await?;
+            let found = store::list_own(&app.core.pool, &permit, status, viewer.place.as_ref()).await?;
+            (viewer, found)
+        }
+    };
+    let (found, is_truncated) = cut(found, MAX_ROWS);
+    Ok(answer(viewer.all_shown(found).await?, is_truncated))
+}
+
+/// The first rows, and whether there were more.
+pub(crate) fn cut<T>(mut rows: Vec<T>, max: usize) -> (Vec<T>, bool) {
+    let is_truncated = rows.len() > max;
+    rows.truncate(max);
+    (rows, is_truncated)
+}
+
+/// A 200 that says when there was more to answer.
+pub(crate) fn answer<T: Serialize>(data: T, is_truncated: bool) -> Response {
+    let mut response = Data(data).into_response();
+    if is_truncated {
+        response.headers_mut().insert(TRUNCATED, HeaderValue::from_static("true"));
+    }
+    response
+}

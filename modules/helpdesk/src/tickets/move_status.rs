@@ -1,0 +1,88 @@
+//! Moves a ticket through its states. Who may is judged on the row as read; the move itself is one conditional update that
+//! repeats what the judgement rests on, so of two who move at once one wins and the other is judged again.
+
+use axum::extract::State;
+use serde_json::json;
+use service::{ApiError, Body, Data, Permit};
+
+use super::rules::{Standing, Status, StatusBody, StoredTicket, Ticket, TicketId, subject};
+use super::store;
+use super::viewer::Viewer;
+use crate::notices::rules::{Happened, Notice};
+use crate::settings::store as settings;
+use crate::{App, notices};
+
+/// How often a move that lost a race is judged again.
+const MAX_ATTEMPTS: usize = 8;
+
+pub(crate) async fn change(
+    State(app): State<App>,
+    permit: Permit,
+    Body(StatusBody(to)): Body<StatusBody>,
+) -> Result<Data<Ticket>, ApiError> {
+    let mut viewer = Viewer::of(&app, &permit).await?;
+    let id: TicketId = permit.path.id("ticketId")?;
+    for _ in 0..MAX_ATTEMPTS {
+        let found = viewer.ticket(id).await?;
+        if found.status == to {
+            return viewer.shown(found).await.map(Data);
+        }
+        judge(&app, &permit, &mut viewer, &found, to).await?;
+        if let Some(after) = moved(&app, &permit, &found, to).await? {
+            app.wake_notices();
+            return viewer.shown(after).await.map(Data);
+        }
+    }
+    Err(ApiError::conflict("the ticket is being changed by others; try again"))
+}
+
+async fn judge(
+    app: &App,
+    permit: &Permit,
+    viewer: &mut Viewer<'_>,
+    found: &StoredTicket,
+    to: Status,
+) -> Result<(), ApiError> {
+    let mut standing = viewer.standing(found);
+    standing.late = is_late(app, permit, standing, found, to).await?;
+    if standing.leaves_open(found.status, to) {
+        // A move that the table does not have is refused in any case; the answer then only tells the moves that are left.
+        let refuses = Standing { agent: true, ..standing }.may(found.status, to);
+        standing = viewer.judged(standing, refuses).await?;
+    }
+    standing.judge(found.status, to)
+}
+
+/// Whether the caller is the reporter and the time in which a reporter may reopen is over.
+async fn is_late(
+    app: &App,
+    permit: &Permit,
+    standing: Standing,
+    found: &StoredTicket,
+    to: Status,
+) -> Result<bool, ApiError> {
+    let (Some(resolved_at), Status::Open, true) = (found.resolved_at, to, standing.reporter) else {
+        return Ok(false);
+    };
+    let rules = settings::find(&app.core.pool, permit).await?;
+    Ok(rules.is_late(resolved_at, app.core.clock.now()))
+}
+
+async fn moved(
+    app: &App,
+    permit: &Permit,
+    before: &StoredTicket,
+    to: Status,
+) -> Result<Option<StoredTicket>, ApiError> {
+    let mut tx = permit.begin(&app.core).await?;
+    let Some(after) = store::move_on(&mut tx, before, to).await? else {
+        tx.unchanged().await?;
+        return Ok(None);
+    };
+    let happened = Happened::Moved { from: before.status, to };
+    notices::store::add(&mut tx, permit, &Notice { ticket: after.id, number: after.number, happened })
+        .await?;
+    let told = json!({ "status": { "from": before.status, "to": to } });
+    tx.commit("ticket.status_changed", subject(after.id), told).await?;
+    Ok(Some(after))
+}

@@ -1,0 +1,84 @@
+//! What assignees are called now. One look-up for all tickets of an answer; where org cannot answer, tickets show what the
+//! assignee was called when it was assigned.
+
+use std::collections::BTreeSet;
+
+use contract::Principal;
+use futures_util::future::join_all;
+use service::clients::org::{Found, Wanted};
+use service::{ApiError, CompanyCall};
+
+use crate::App;
+
+/// Ids of a kind that org looks up at once.
+const AT_ONCE: usize = 200;
+
+/// Names and titles, as far as org told them.
+#[derive(Debug, Default)]
+pub struct Names(Vec<Found>);
+
+impl Names {
+    /// Asks org what these are called. More than [`AT_ONCE`] of a kind are asked about at the same time in several parts.
+    pub(crate) async fn of_all(
+        app: &App,
+        call: &CompanyCall,
+        principals: impl IntoIterator<Item = Principal>,
+    ) -> Self {
+        let wanted = parts(principals);
+        let asked = wanted.iter().map(|wanted| app.org.lookup(call.company, wanted, &call.correlation));
+        let found: Vec<Result<Found, ApiError>> = join_all(asked).await;
+        Self(found.into_iter().filter_map(Result::ok).collect())
+    }
+
+    /// What it is called now.
+    #[must_use]
+    pub fn of(&self, principal: Principal) -> Option<String> {
+        self.0.iter().find_map(|found| match principal {
+            Principal::Member(id) => {
+                found.members.iter().find(|member| member.id == id).map(|member| member.display_name.clone())
+            }
+            Principal::Position(id) => {
+                found.positions.iter().find(|position| position.id == id).map(|found| found.title.clone())
+            }
+            Principal::Group(id) => {
+                found.groups.iter().find(|group| group.id == id).map(|group| group.title.clone())
+            }
+        })
+    }
+}
+
+/// Each principal once, in as few look-ups as org allows.
+pub(crate) fn parts(principals: impl IntoIterator<Item = Principal>) -> Vec<Wanted> {
+    let distinct: BTreeSet<Principal> = principals.into_iter().collect();
+    let members: Vec<_> = distinct.iter().filter_map(|principal| principal.member()).collect();
+    let positions: Vec<_> = distinct.iter().filter_map(|principal| principal.position()).collect();
+    let groups: Vec<_> = distinct.iter().filter_map(|principal| principal.group()).collect();
+    let most = members.len().max(positions.len()).max(groups.len());
+    let part = |at: usize| Wanted {
+        member_ids: members.chunks(AT_ONCE).nth(at).unwrap_or_default().to_vec(),
+        position_ids: positions.chunks(AT_ONCE).nth(at).unwrap_or_default().to_vec(),
+        group_ids: groups.chunks(AT_ONCE).nth(at).unwrap_or_default().to_vec(),
+    };
+    (0..most.div_ceil(AT_ONCE)).map(part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use contract::id::{GroupId, MemberId};
+
+    use super::*;
+
+    #[test]
+    fn two_hundred_of_a_kind_are_one_question_and_one_more_is_two() {
+        let members: Vec<Principal> = (0..200).map(|_| Principal::Member(MemberId::mint())).collect();
+        let sizes = |principals: Vec<Principal>| -> Vec<(usize, usize)> {
+            let parts = parts(principals);
+            parts.iter().map(|part| (part.member_ids.len(), part.group_ids.len())).collect()
+        };
+        assert_eq!(sizes(vec![]), []);
+        assert_eq!(sizes([members.clone(), members.clone()].concat()), [(200, 0)]);
+        let more =
+            [members, vec![Principal::Member(MemberId::mint()), Principal::Group(GroupId::mint())]].concat();
+        assert_eq!(sizes(more), [(200, 1), (1, 0)]);
+    }
+}

@@ -1,0 +1,78 @@
+//! The worker that closes what has been resolved for long enough.
+
+use contract::Clock;
+use helpdesk::Config;
+use helpdesk::auto_close::{BATCH, run};
+use serde_json::{Value, json};
+use service::module::Parts;
+use tokio_util::sync::CancellationToken;
+
+use crate::world::{ADMIN, AGENT, ALICE, World};
+
+fn worker(world: &World) -> Parts {
+    let config = Config::read(&world.module.settings).expect("the settings of a test are right");
+    Parts::start(&config.module, Clock::system(), &CancellationToken::new()).expect("the parts")
+}
+
+async fn age(world: &World, days: u32) {
+    let older = format!(
+        "UPDATE helpdesk.tickets SET resolved_at = now() - make_interval(days => {days}) WHERE status = 'resolved'"
+    );
+    world.module.execute(older).await;
+}
+
+#[tokio::test]
+async fn what_is_resolved_for_as_long_as_the_rules_say_is_closed_by_the_system_and_told() {
+    let world = World::start().await;
+    let worker = worker(&world);
+    let resolved = world.open(ALICE, "resolved").await;
+    let working = world.open(ALICE, "working").await;
+    assert_eq!(world.move_to(AGENT, &resolved, "resolved").await.status, 200);
+    assert_eq!(world.move_to(AGENT, &working, "in_progress").await.status, 200);
+    age(&world, 400).await;
+    assert_eq!(run(&worker.core).await.expect("the database"), 0, "without a rule nothing is closed");
+    let rule = json!({ "autoCloseResolvedDays": 7 });
+    assert_eq!(world.ask(ADMIN, "PUT", "/settings", Some(rule)).await.status, 200);
+    age(&world, 6).await;
+    assert_eq!(run(&worker.core).await.expect("the database"), 0);
+    age(&world, 7).await;
+    world.module.execute("DELETE FROM helpdesk.notices".to_owned()).await;
+    assert_eq!(run(&worker.core).await.expect("the database"), 1);
+    assert_eq!(world.show(ALICE, &resolved).await.data()["status"], "closed");
+    assert_eq!(world.show(ALICE, &working).await.data()["status"], "in_progress");
+    let entries = world.list(ALICE, &format!("/tickets/{resolved}/history")).await;
+    let last = entries.last().expect("an entry");
+    assert_eq!(
+        [&last["actor"], &last["action"]],
+        [&json!("system:auto-close"), &json!("ticket.status_changed")]
+    );
+    assert_eq!(last["payload"], json!({ "status": { "from": "resolved", "to": "closed" } }));
+    let notices: Vec<Value> = world
+        .module
+        .database
+        .rows(
+            "SELECT jsonb_build_object('subject', subject, 'line', subject_line) FROM helpdesk.notices"
+                .to_owned(),
+        )
+        .await;
+    assert_eq!(notices, [json!({ "subject": "subject-2", "line": "Ticket #1 is closed" })]);
+    assert_eq!(run(&worker.core).await.expect("the database"), 0);
+}
+
+#[tokio::test]
+async fn more_than_one_batch_is_closed_at_once() {
+    let world = World::start().await;
+    let worker = worker(&world);
+    let rule = json!({ "autoCloseResolvedDays": 1 });
+    assert_eq!(world.ask(ADMIN, "PUT", "/settings", Some(rule)).await.status, 200);
+    let tickets = BATCH + 1;
+    world.module.execute(format!(
+        "INSERT INTO helpdesk.tickets(id, company_id, number, title, description, status, resolved_at, reporter_member_id,
+           reporter_kc_sub)
+         SELECT gen_random_uuid(), '{}', n, 'x', '', 'resolved', now() - interval '2 days', '{}', 'subject-2'
+         FROM generate_series(1, {tickets}) n",
+        world.module.company, world.people[ALICE].member
+    )).await;
+    assert_eq!(run(&worker.core).await.expect("the database"), u64::try_from(tickets).expect("a number"));
+    assert_eq!(world.count("SELECT count(*) FROM helpdesk.tickets WHERE status <> 'closed'").await, 0);
+}

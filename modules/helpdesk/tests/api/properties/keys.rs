@@ -1,0 +1,85 @@
+//! Idempotency keys.
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use crate::world::{AGENT, ALICE, BOB, World, told};
+
+#[tokio::test]
+async fn property_9_one_key_is_one_ticket_and_one_comment_and_another_body_is_refused() {
+    let world = World::start().await;
+    let body = || Some(json!({ "title": "x", "description": "" }));
+    let first = world.ask_with(ALICE, "POST", "/tickets", body(), Some("k")).await;
+    let ticket = crate::world::id(&first);
+    // A replay gives the answer of then, whatever became of the ticket, and changes nothing.
+    world.assign(AGENT, &ticket, json!({ "assigneeMemberId": world.people[BOB].member })).await;
+    let before = world.contents().await;
+    let again = world.ask_with(ALICE, "POST", "/tickets", body(), Some("k")).await;
+    assert_eq!(
+        (again.status, again.body.clone(), again.header("idempotency-replayed")),
+        (201, first.body, "true")
+    );
+    let other = Some(json!({ "title": "y", "description": "" }));
+    let reused = world.ask_with(ALICE, "POST", "/tickets", other, Some("k")).await;
+    assert_eq!(told(&reused), (422, "IDEMPOTENCY_KEY_REUSED"));
+    assert_eq!(world.contents().await, before);
+    let bobs = world.ask_with(BOB, "POST", "/tickets", body(), Some("k")).await;
+    assert_ne!(bobs.data()["id"], again.data()["id"], "another subject's key is another one");
+
+    let comments = format!("/tickets/{ticket}/comments");
+    let say = || Some(json!({ "body": "It burns." }));
+    let said = world.ask_with(BOB, "POST", &comments, say(), Some("k")).await;
+    assert_eq!(said.status, 201, "{}", said.text);
+    // Bob is no party any more, and the ticket is closed: what was done before is answered all the same.
+    world.assign(AGENT, &ticket, json!({})).await;
+    world.move_to(ALICE, &ticket, "closed").await;
+    let before = world.contents().await;
+    let again = world.ask_with(BOB, "POST", &comments, say(), Some("k")).await;
+    assert_eq!((again.status, again.body), (201, said.body));
+    assert_eq!(world.contents().await, before);
+    let new = world.ask_with(BOB, "POST", &comments, say(), Some("l")).await;
+    assert_eq!(told(&new), (403, "NOT_TICKET_PARTY"), "a new one is judged");
+    let elsewhere = format!("/tickets/{}/comments", bobs.data()["id"].as_str().expect("an id"));
+    let reused = world.ask_with(BOB, "POST", &elsewhere, say(), Some("k")).await;
+    assert_eq!(told(&reused), (422, "IDEMPOTENCY_KEY_REUSED"), "the ticket is part of what is asked");
+}
+
+#[tokio::test]
+async fn property_9_many_at_once_under_one_key_are_one() {
+    let world = World::start().await;
+    for round in 0..testkit::races() {
+        let key = format!("k{round}");
+        let body = json!({ "title": "x", "description": "" });
+        let made = join_all(
+            (0..5).map(|_| world.ask_with(ALICE, "POST", "/tickets", Some(body.clone()), Some(&key))),
+        )
+        .await;
+        assert!(made.iter().all(|reply| reply.status == 201 && reply.body == made[0].body), "round {round}");
+        let comments = format!("/tickets/{}/comments", crate::world::id(&made[0]));
+        let body = json!({ "body": "x" });
+        let said = join_all(
+            (0..5).map(|_| world.ask_with(ALICE, "POST", &comments, Some(body.clone()), Some(&key))),
+        )
+        .await;
+        assert!(said.iter().all(|reply| reply.status == 201 && reply.body == said[0].body), "round {round}");
+    }
+    let rounds = i64::try_from(testkit::races()).expect("a small number");
+    for table in ["tickets", "comments"] {
+        assert_eq!(world.count(&format!("SELECT count(*) FROM helpdesk.{table}")).await, rounds);
+    }
+    let gaps = "SELECT count(*) FROM helpdesk.tickets WHERE number > (SELECT count(*) FROM helpdesk.tickets)";
+    assert_eq!(world.count(gaps).await, 0, "a number that a replay would have taken");
+}
+
+#[tokio::test]
+async fn keys_are_1_to_200_printable_characters() {
+    let world = World::start().await;
+    let body = || Some(json!({ "title": "x", "description": "" }));
+    assert_eq!(world.ask_with(ALICE, "POST", "/tickets", body(), Some(&"k".repeat(200))).await.status, 201);
+    for key in [String::new(), "k".repeat(201), "k\u{e4}".to_owned()] {
+        let reply = world.ask_with(ALICE, "POST", "/tickets", body(), Some(&key)).await;
+        assert_eq!((reply.status, reply.code()), (400, "VALIDATION_ERROR"), "{key}");
+    }
+    let replies: Vec<Value> = world.list(ALICE, "/tickets").await;
+    assert_eq!(replies.len(), 1);
+}

@@ -1,0 +1,146 @@
+//! Search: words, filters, pages, and what the caller may see.
+
+use serde_json::json;
+use testkit::Reply;
+
+use crate::world::{AGENT, ALICE, BOB, EVE, Name, World};
+
+async fn found(world: &World, who: Name, query: &str) -> Vec<String> {
+    let reply = world.ask(who, "GET", &format!("/tickets/search?{query}"), None).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    titles(&reply)
+}
+
+fn titles(reply: &Reply) -> Vec<String> {
+    let items = reply.data()["items"].as_array().expect("items");
+    items.iter().map(|item| item["title"].as_str().expect("a title").to_owned()).collect()
+}
+
+async fn open(world: &World, who: Name, title: &str, description: &str, priority: &str) -> String {
+    let body = json!({ "title": title, "description": description, "priority": priority });
+    crate::world::id(&world.ask(who, "POST", "/tickets", Some(body)).await)
+}
+
+async fn some() -> (World, [String; 4]) {
+    let world = World::start().await;
+    let printer = open(&world, ALICE, "The printer is on fire", "Room 4.12, it's smoking", "urgent").await;
+    let printers = open(&world, BOB, "Two printers for sale", "as good as new", "low").await;
+    let mail = open(&world, ALICE, "No mail", "mail.example.com does not answer", "normal").await;
+    let odd = open(&world, EVE, "\u{dc}n\u{ef}c\u{f6}d\u{e9}", "a-b_c & | ! ( :* '", "normal").await;
+    (world, [printer, printers, mail, odd])
+}
+
+#[tokio::test]
+async fn every_word_must_be_there_or_begin_one_that_is() {
+    let (world, _) = some().await;
+    for (query, expected) in [
+        ("q=printer", vec!["Two printers for sale", "The printer is on fire"]),
+        ("q=PRINTER%20fire", vec!["The printer is on fire"]),
+        ("q=printer%20mail", vec![]),
+        ("q=example", vec![]),
+        ("q=mail.example", vec!["No mail"]),
+        ("q=it%27s", vec!["The printer is on fire"]),
+        ("q=%C3%BCn%C3%AFc", vec!["\u{dc}n\u{ef}c\u{f6}d\u{e9}"]),
+        ("q=3", vec!["No mail"]),
+        ("q=%233", vec!["No mail"]),
+        ("q=%26%20%7C%20%21", vec![]),
+        ("q=%3A%2A%27%5C", vec![]),
+        (
+            "q=",
+            vec!["\u{dc}n\u{ef}c\u{f6}d\u{e9}", "No mail", "Two printers for sale", "The printer is on fire"],
+        ),
+    ] {
+        assert_eq!(found(&world, AGENT, query).await, expected, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn filters_by_status_priority_and_assignee() {
+    let (world, [printer, printers, mail, _]) = some().await;
+    let (desk, group) = (world.position("Desk", Some(BOB)), world.group("Line", &[BOB]));
+    let bob = world.people[BOB].member;
+    world.assign(AGENT, &printer, json!({ "assigneeMemberId": bob })).await;
+    world.assign(AGENT, &printers, json!({ "assigneePositionId": desk })).await;
+    world.assign(AGENT, &mail, json!({ "assigneeGroupId": group })).await;
+    world.move_to(AGENT, &mail, "resolved").await;
+    let all = ["No mail", "Two printers for sale", "The printer is on fire"];
+    for (who, query, expected) in [
+        (AGENT, "status=resolved".to_owned(), vec!["No mail"]),
+        (AGENT, "priority=urgent".to_owned(), vec!["The printer is on fire"]),
+        (AGENT, "assignee=none".to_owned(), vec!["\u{dc}n\u{ef}c\u{f6}d\u{e9}"]),
+        (AGENT, format!("assignee={desk}"), vec!["Two printers for sale"]),
+        (AGENT, format!("assignee={group}&q=mail"), vec!["No mail"]),
+        (AGENT, "assignee=me".to_owned(), vec![]),
+        (BOB, "assignee=me".to_owned(), all.to_vec()),
+        (BOB, format!("assignee={bob}&priority=urgent&status=open&q=fire"), vec!["The printer is on fire"]),
+        (BOB, "assignee=me&status=closed".to_owned(), vec![]),
+    ] {
+        assert_eq!(found(&world, who, &query).await, expected, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_search_finds_what_a_list_shows_and_nothing_more() {
+    let (world, [_, printers, ..]) = some().await;
+    assert_eq!(found(&world, ALICE, "").await, ["No mail", "The printer is on fire"]);
+    assert_eq!(found(&world, ALICE, "q=printer").await, ["The printer is on fire"]);
+    assert_eq!(found(&world, EVE, "q=printer").await, [""; 0]);
+    let desk = world.position("Desk", Some(EVE));
+    world.assign(AGENT, &printers, json!({ "assigneePositionId": desk })).await;
+    assert_eq!(found(&world, EVE, "q=printer").await, ["Two printers for sale"]);
+    world.hold(desk, None);
+    assert_eq!(found(&world, EVE, "q=printer").await, [""; 0]);
+    let asked = world.module.questions();
+    let work = asked.iter().filter(|question| question["featureKey"] == "helpdesk.tickets.work");
+    assert!(work.clone().count() > 0 && work.clone().all(|question| question["probe"] == true), "no denial");
+}
+
+#[tokio::test]
+async fn pages_hold_the_newest_thousand_and_say_when_there_are_more() {
+    let world = World::start().await;
+    let fill = |from: u32, to: u32| {
+        format!(
+            "INSERT INTO helpdesk.tickets(id, company_id, number, title, description, reporter_member_id, reporter_kc_sub,
+               updated_at)
+             SELECT md5(n::text)::uuid, '{0}', n, 'Ticket ' || n, '', '{1}', 's', '2026-01-01'::timestamptz
+               + make_interval(secs => n) FROM generate_series({from}, {to}) n;
+             INSERT INTO helpdesk.ticket_words SELECT md5(n::text)::uuid, '{0}', to_tsvector('simple', 'Ticket ' || n)
+             FROM generate_series({from}, {to}) n",
+            world.module.company, world.people[ALICE].member
+        )
+    };
+    world.module.execute(fill(1, 1_000)).await;
+    for query in ["", "q=ticket&"] {
+        let ask = async |page: u32| {
+            world.ask(AGENT, "GET", &format!("/tickets/search?{query}pageSize=100&page={page}"), None).await
+        };
+        let last = ask(10).await;
+        assert_eq!((last.data()["total"].as_i64(), last.header("x-result-truncated")), (Some(1_000), ""));
+        assert_eq!(titles(&last).last().map(String::as_str), Some("Ticket 1"));
+        let past = ask(11).await;
+        assert_eq!((titles(&past).len(), &past.data()["total"]), (0, &json!(1_000)));
+    }
+    world.module.execute(fill(1_001, 1_003)).await;
+    for query in ["", "q=ticket&"] {
+        let tail = format!("/tickets/search?{query}pageSize=100&page=10");
+        let cut = world.ask(AGENT, "GET", &tail, None).await;
+        assert_eq!((cut.data()["total"].as_i64(), cut.header("x-result-truncated")), (Some(1_000), "true"));
+        assert_eq!((titles(&cut).len(), titles(&cut).last().map(String::as_str)), (100, Some("Ticket 4")));
+        let past = format!("/tickets/search?{query}pageSize=100&page=11");
+        let past = world.ask(AGENT, "GET", &past, None).await;
+        assert_eq!(titles(&past).len(), 0, "a page past the counted ones is empty");
+    }
+}
+
+#[tokio::test]
+async fn every_wrong_value_is_told_at_once() {
+    let world = World::start().await;
+    let long = "x".repeat(201);
+    let query = format!("q={long}&status=done&priority=soon&assignee=you&page=0&pageSize=101");
+    let reply = world.ask(AGENT, "GET", &format!("/tickets/search?{query}"), None).await;
+    let wrong =
+        ["q length", "status enum", "priority enum", "assignee assignee", "page range", "pageSize range"];
+    assert_eq!(reply.wrong_fields(), wrong);
+    let longest = format!("/tickets/search?q={}", "x".repeat(200));
+    assert_eq!(world.ask(AGENT, "GET", &longest, None).await.status, 200);
+}

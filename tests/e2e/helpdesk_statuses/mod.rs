@@ -1,0 +1,35 @@
+//! The helpdesk's answers, operation × status, as its OpenAPI file lists them: every status that the file names is
+//! produced here, through the edge over TLS and against PostgreSQL, none that it does not name, and each answer fits its
+//! schema. Every refusal that the file shows as an example comes too. The table is printed.
+//!
+//! `tickets.rs` and `bindings.rs` are what each operation answers by its own rules; the rest is `module_scene`.
+//! `organization.rs` and `crash.rs` are what else only the whole platform can show.
+
+mod bindings;
+mod crash;
+mod isolation;
+mod organization;
+mod scene;
+mod tickets;
+
+use scene::Scene;
+
+use crate::module_scene::faults;
+
+#[tokio::test]
+async fn every_documented_status_of_every_operation_is_produced_and_no_other() {
+    let mut scene = Scene::start("helpdesk-statuses").await;
+    faults::strangers(&mut scene).await;
+    faults::malformed(&mut scene).await;
+    tickets::reads(&mut scene).await;
+    tickets::assignments(&mut scene).await;
+    tickets::moves(&mut scene).await;
+    tickets::comments(&mut scene).await;
+    tickets::keys(&mut scene).await;
+    bindings::bindings(&mut scene).await;
+    faults::switched_off(&mut scene).await;
+    faults::without_its_tables(&mut scene).await;
+    faults::without_authz(&mut scene).await;
+    faults::without_the_module(&mut scene).await;
+    scene.print_and_compare();
+}
