@@ -86,7 +86,7 @@ pub(super) async fn trash(scene: &mut Scene) {
         let still = ["/restore", "/history", "/access-requests"].iter().any(|tail| operation.ends_with(tail))
             && !operation.contains("{version}")
             && !operation.starts_with("GET /documents/{documentId}/access");
-        let shares = operation.contains("/shares") && !operation.starts_with("P");
+        let shares = operation.contains("/shares") && !operation.starts_with('P');
         let is_about_it = operation.contains("{documentId}");
         if !is_about_it || !documented.contains(&409) || still || shares {
             continue;

@@ -75,13 +75,12 @@ fn body(scene: &Scene, operation: &str) -> Option<Value> {
     Some(match operation {
         "POST /documents" => json!({ "title": "Sample" }),
         "PUT /documents/{documentId}" => json!({ "title": "Plan", "baseVersion": 1 }),
-        "POST /documents/{documentId}/duplicate" => json!({}),
         "POST /documents/{documentId}/move" => json!({ "folderId": null }),
         "POST /documents/{documentId}/shares" | "POST /folders/{folderId}/shares" => member,
         "PUT /documents/{documentId}/shares/{shareId}" | "PUT /folders/{folderId}/shares/{shareId}" => {
             json!({ "role": "viewer" })
         }
-        "PUT /documents/{documentId}/access" => json!({}),
+        "POST /documents/{documentId}/duplicate" | "PUT /documents/{documentId}/access" => json!({}),
         "POST /documents/{documentId}/transfer" => json!({ "memberId": scene.admin_member }),
         "POST /documents/{documentId}/comments" => json!({ "body": "Sample" }),
         "POST /documents/{documentId}/access-requests" => json!({ "role": "viewer" }),

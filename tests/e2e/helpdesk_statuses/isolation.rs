@@ -46,8 +46,7 @@ impl Isolated for Helpdesk {
                 .flat_map(|name| each(&|id| Call::of(json!({ *name: id }))))
                 .collect(),
             "GET /tickets/search" => each(&|id| Call::asking(&format!("?assignee={id}"))),
-            "POST /tickets" => vec![Call::of(json!({}))],
-            "PUT /settings" => vec![Call::of(json!({}))],
+            "POST /tickets" | "PUT /settings" => vec![Call::of(json!({}))],
             _ => vec![sample],
         }
     }
