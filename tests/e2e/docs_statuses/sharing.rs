@@ -1,8 +1,11 @@
 //! Shares, requests for access, comments and ownership.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::scene::{Scene, make_document};
+use crate::harness::eventually;
 use crate::module_scene::{Call, NOTHING, Who, id};
 use crate::tour::create_member;
 
@@ -13,6 +16,9 @@ const REQUEST: &str = "POST /documents/{documentId}/access-requests";
 const ACCEPT: &str = "POST /documents/{documentId}/access-requests/{accessRequestId}/accept";
 const DECLINE: &str = "POST /documents/{documentId}/access-requests/{accessRequestId}/decline";
 const TRANSFER: &str = "POST /documents/{documentId}/transfer";
+
+/// Longest wait for the module to reach a locked row.
+const WAITING: Duration = Duration::from_secs(2);
 
 pub(super) fn two(first: &str, second: &str) -> Call {
     Call { ids: vec![first.to_owned(), second.to_owned()], ..Call::default() }
@@ -98,7 +104,13 @@ pub(super) async fn taken_while_it_changes(scene: &mut Scene, operation: &str, a
         "UPDATE docs.shares SET state = 'exchanging', next_role = 'editor', attempts = 1 WHERE id = '{share}'"
     );
     let settle = async {
-        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        eventually("the module waits for the row", WAITING, || async {
+            let waits = "SELECT FROM pg_stat_activity WHERE datname = current_database()
+                           AND usename = 'platform_docs' AND wait_event_type = 'Lock'";
+            let found = sqlx::query(waits).fetch_optional(&owner).await.expect("the database is there");
+            found.map(drop).ok_or_else(|| "no session of the module waits".to_owned())
+        })
+        .await;
         sqlx::query(sqlx::AssertSqlSafe(change)).execute(&mut *busy).await.expect("it is ours");
         busy.commit().await.expect("it ends");
     };
