@@ -84,15 +84,16 @@ fn the_problems_of_all_files_are_told_together() {
         .changed("authz.fragment.json", "/moduleKey", json!("other"))
         .changed("openapi.json", "/servers/0/url", json!("/api/other"))
         .with("frontend.manifest.json", "{}")
-        .with("migrations/0003_more.sql", "DROP TABLE org.members;\nSET search_path = org;\n")
+        .with("migrations/0099_more.sql", "DROP TABLE org.members;\nSET search_path = org;\n")
         .check();
     run.refused(&[
         "docs/module.manifest.json: service.port",
         "docs/authz.fragment.json: moduleKey",
         "docs/openapi.json: servers[0].url",
         "docs/frontend.manifest.json",
-        "docs/migrations/0003_more.sql: 0003 stands where 0002 should (numbering)",
-        "docs/migrations/0003_more.sql: statement 1 (line 1)",
+        "docs/migrations/0099_more.sql: 0099 stands where",
+        "(numbering)",
+        "docs/migrations/0099_more.sql: statement 1 (line 1)",
         "(outside_fence)",
         "statement 2 (line 2)",
         "(search_path)",
