@@ -208,7 +208,9 @@ fn networks(reader: &mut Reader<'_>, variable: &Variable) -> TrustedProxies {
     let mut networks = TrustedProxies::default();
     for text in reader.list(variable) {
         if !networks.add(&text) {
-            reader.refuse(variable.name, format!("\"{text}\" is not a network such as 10.0.0.0/8"));
+            let message =
+                format!("\"{text}\" is not a network such as 10.0.0.0/8, with no bit set after the prefix");
+            reader.refuse(variable.name, message);
         }
     }
     networks
@@ -482,6 +484,7 @@ mod tests {
             ("PLATFORM_EXTRA_ORIGINS", "https://a.example/path"),
             ("PLATFORM_EXTRA_ORIGINS", "a.example"),
             ("PLATFORM_TRUSTED_PROXIES", "10.0.0.0/33"),
+            ("PLATFORM_TRUSTED_PROXIES", "10.0.0.1/8"),
             ("PLATFORM_PROXY_PROTOCOL", "balancer"),
             ("PLATFORM_TLS_PAIRS", "chain.pem"),
             ("PLATFORM_TLS_PAIRS", "chain.pem:"),

@@ -39,7 +39,10 @@ impl DataDir {
 fn make_private(path: &Path) -> Result<(), Stop> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     let private = made.and_then(|()| fs::set_permissions(path, Permissions::from_mode(0o700)));
-    private.map_err(|error| unfit(path, &format!("{error}; choose another folder with PLATFORM_DATA_DIR")))
+    private.map_err(|error| {
+        let problem = if path.is_file() { "is a file, not a folder".to_owned() } else { error.to_string() };
+        unfit(path, &format!("{problem}; choose another folder with PLATFORM_DATA_DIR"))
+    })
 }
 
 fn take_lock(path: &Path) -> Result<File, Stop> {

@@ -14,7 +14,8 @@ use rustls_pki_types::pem::PemObject;
 pub(crate) struct TrustedProxies(Vec<(u128, u32)>);
 
 impl TrustedProxies {
-    /// Adds `address/prefix` or a single address; `false` when the text is neither.
+    /// Adds `address/prefix` or a single address; `false` when the text is neither, or when the address has bits set after
+    /// the prefix: `10.0.0.1/8` may mean one host or a network.
     pub(crate) fn add(&mut self, text: &str) -> bool {
         let (address, prefix) =
             text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
@@ -22,8 +23,12 @@ impl TrustedProxies {
         let bits = if address.is_ipv4() { 32 } else { 128 };
         let prefix = prefix.map_or(Some(bits), |prefix| prefix.parse().ok().filter(|prefix| *prefix <= bits));
         let Some(prefix) = prefix else { return false };
-        self.0.push((number(address), prefix + 128 - bits));
-        true
+        let (network, prefix) = (number(address), prefix + 128 - bits);
+        let is_network = network & mask(prefix) == network;
+        if is_network {
+            self.0.push((network, prefix));
+        }
+        is_network
     }
 
     pub(crate) const fn is_empty(&self) -> bool {
@@ -32,11 +37,7 @@ impl TrustedProxies {
 
     pub(crate) fn contain(&self, peer: IpAddr) -> bool {
         let peer = number(peer);
-        self.0.iter().any(|(network, prefix)| {
-            // A prefix of 0 shifts everything out, which `checked_shl` says by `None`.
-            let mask = u128::MAX.checked_shl(128 - prefix).unwrap_or(0);
-            network & mask == peer & mask
-        })
+        self.0.iter().any(|(network, prefix)| *network == peer & mask(*prefix))
     }
 }
 
@@ -74,6 +75,12 @@ fn system_roots() -> RootCertStore {
     roots
 }
 
+/// The first `prefix` bits of 128.
+fn mask(prefix: u32) -> u128 {
+    // A prefix of 0 shifts everything out, for which `checked_shl` returns `None`.
+    u128::MAX.checked_shl(128 - prefix).unwrap_or(0)
+}
+
 fn number(address: IpAddr) -> u128 {
     let wide: Ipv6Addr = match address {
         IpAddr::V4(narrow) => narrow.to_ipv6_mapped(),
@@ -106,7 +113,18 @@ mod tests {
 
     #[test]
     fn what_is_no_network_is_not_added() {
-        for bad in ["", "10.0.0.0/33", "::/129", "10.0.0/8", "host", "10.0.0.0/-1", "10.0.0.0/"] {
+        for bad in [
+            "",
+            "10.0.0.0/33",
+            "::/129",
+            "10.0.0/8",
+            "host",
+            "10.0.0.0/-1",
+            "10.0.0.0/",
+            "10.0.0.1/8",
+            "0.0.0.1/0",
+            "2001:db8::1/64",
+        ] {
             assert!(!TrustedProxies::default().add(bad), "{bad}");
         }
     }

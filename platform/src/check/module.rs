@@ -21,6 +21,9 @@ const MIGRATIONS: &str = "migrations";
 
 /// Everything that is wrong in the folder.
 pub(super) fn check(folder: &Path) -> Vec<Problem> {
+    if !folder.is_dir() {
+        return vec![Problem::new(folder.display().to_string(), "required", "is not a folder")];
+    }
     let mut problems = Vec::new();
     let mut need = |name: &str| required(folder, name).map_err(|problem| problems.push(problem)).ok();
     let manifest_text = need(manifest::FILE);

@@ -26,6 +26,14 @@ fn the_example_of_a_module_has_no_problems() {
 }
 
 #[test]
+fn a_module_folder_that_is_missing_is_one_problem() {
+    let run = Platform::new().run(&["check", "--module", "/nowhere/module"]);
+    run.refused(&["/nowhere/module: is not a folder"]);
+    let lines: Vec<&str> = run.err.lines().chain(run.out.lines()).collect();
+    assert_eq!(lines.iter().filter(|line| line.contains("/nowhere/module")).count(), 1, "{lines:?}");
+}
+
+#[test]
 fn every_problem_is_printed() {
     let run = Platform::new()
         .with("PLATFORM_DRAIN_TIMEOUT", "soon")

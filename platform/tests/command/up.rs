@@ -167,7 +167,7 @@ fn a_data_directory_that_is_a_file_is_refused() {
     platform.data_dir = folder.join("file");
     let run = platform.run(&["up"]);
     platform.data_dir = folder;
-    run.refused(&["PLATFORM_DATA_DIR"]);
+    run.refused(&["is a file, not a folder", "PLATFORM_DATA_DIR"]);
 }
 
 #[test]
