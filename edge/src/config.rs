@@ -1,6 +1,7 @@
 //! The edge's configuration: one struct, read at once; every bad value is reported. Its variables are in `variables.rs`.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -32,6 +33,13 @@ use variables::{
     UPSTREAM_CA, UPSTREAM_CONCURRENCY, WORKERS,
 };
 pub use variables::{TLS_CERT, TLS_KEY, VARIABLES};
+
+/// Shortest time limit: less would end what has hardly begun.
+const LEAST_TIME: &str = "100ms";
+/// Least size of a head, a path or a body that the edge can be told to take.
+const LEAST_SIZE: &str = "1KiB";
+/// Least number of headers: an ordinary browser sends a dozen.
+const LEAST_HEADERS: u64 = 16;
 
 /// Everything the edge is told.
 #[derive(Clone, Debug)]
@@ -153,6 +161,12 @@ impl EdgeConfig {
             timers: timers(&mut reader),
         };
         reader.finish(config)
+    }
+
+    /// Whether connections from this address must begin with a PROXY header.
+    #[must_use]
+    pub fn expects_proxy_header(&self, peer: IpAddr) -> bool {
+        self.proxies.contain(peer)
     }
 }
 
@@ -290,11 +304,11 @@ fn workers(reader: &mut Reader<'_>) -> usize {
 
 fn budgets(reader: &mut Reader<'_>) -> Budgets {
     Budgets {
-        dial: reader.duration(&DIAL_TIMEOUT),
-        first_byte: reader.duration(&RESPONSE_HEADER_TIMEOUT),
-        body_idle: reader.duration(&BODY_IDLE),
-        stream_idle: reader.duration(&STREAM_IDLE),
-        pool_idle: reader.duration(&POOL_IDLE),
+        dial: reader.duration_from(&DIAL_TIMEOUT, LEAST_TIME),
+        first_byte: reader.duration_from(&RESPONSE_HEADER_TIMEOUT, LEAST_TIME),
+        body_idle: reader.duration_from(&BODY_IDLE, LEAST_TIME),
+        stream_idle: reader.duration_from(&STREAM_IDLE, LEAST_TIME),
+        pool_idle: reader.duration_from(&POOL_IDLE, LEAST_TIME),
         capacity: Capacity {
             requests: count(reader, &UPSTREAM_CONCURRENCY),
             share: percent(reader, &CLIENT_SHARE),
@@ -304,10 +318,10 @@ fn budgets(reader: &mut Reader<'_>) -> Budgets {
 
 fn limits(reader: &mut Reader<'_>, behind_a_balancer: bool) -> Limits {
     Limits {
-        header_bytes: reader.size(&MAX_HEADER_BYTES),
-        headers: count(reader, &MAX_HEADERS),
-        uri: reader.size(&MAX_URI),
-        body: reader.size(&MAX_BODY),
+        header_bytes: reader.size_from(&MAX_HEADER_BYTES, LEAST_SIZE),
+        headers: usize::try_from(reader.integer(&MAX_HEADERS, LEAST_HEADERS)).unwrap_or(usize::MAX),
+        uri: reader.size_from(&MAX_URI, LEAST_SIZE),
+        body: reader.size_from(&MAX_BODY, LEAST_SIZE),
         module_body: reader.optional_size(&MODULE_MAX_BODY),
         streams: u32::try_from(reader.integer(&MAX_STREAMS, 1)).unwrap_or(u32::MAX),
         connections: count(reader, &MAX_CONNECTIONS),
@@ -332,10 +346,10 @@ fn connections_per_address(reader: &mut Reader<'_>, behind_a_balancer: bool) -> 
 
 fn timers(reader: &mut Reader<'_>) -> Timers {
     Timers {
-        head: reader.duration(&HEADER_TIMEOUT),
-        tls: reader.duration(&TLS_TIMEOUT),
-        keep_alive: reader.duration(&KEEP_ALIVE),
-        stream_idle: reader.duration(&STREAM_IDLE),
+        head: reader.duration_from(&HEADER_TIMEOUT, LEAST_TIME),
+        tls: reader.duration_from(&TLS_TIMEOUT, LEAST_TIME),
+        keep_alive: reader.duration_from(&KEEP_ALIVE, LEAST_TIME),
+        stream_idle: reader.duration_from(&STREAM_IDLE, LEAST_TIME),
         least_rate: least_rate(reader),
     }
 }
@@ -499,6 +513,18 @@ mod tests {
             ("PLATFORM_MODULE_HOST_DOCS", "ftp://docs"),
             ("PLATFORM_MODULE_HOST_DOCS", "docs,,docs"),
             ("PLATFORM_MODULE_HOST_DOCS", "u@docs"),
+            ("PLATFORM_MODULE_DIAL_TIMEOUT", "99ms"),
+            ("PLATFORM_MODULE_RESPONSE_HEADER_TIMEOUT", "0s"),
+            ("PLATFORM_GATEWAY_HEADER_TIMEOUT", "0s"),
+            ("PLATFORM_GATEWAY_TLS_TIMEOUT", "0s"),
+            ("PLATFORM_GATEWAY_BODY_IDLE", "0s"),
+            ("PLATFORM_GATEWAY_STREAM_IDLE", "0s"),
+            ("PLATFORM_GATEWAY_POOL_IDLE", "0s"),
+            ("PLATFORM_GATEWAY_KEEP_ALIVE", "99ms"),
+            ("PLATFORM_GATEWAY_MAX_HEADER_BYTES", "1023"),
+            ("PLATFORM_GATEWAY_MAX_URI", "0"),
+            ("PLATFORM_GATEWAY_MAX_BODY", "1023B"),
+            ("PLATFORM_GATEWAY_MAX_HEADERS", "15"),
             ("PLATFORM_GATEWAY_WORKERS", "0"),
             ("PLATFORM_GATEWAY_WORKERS", "1025"),
             ("PLATFORM_GATEWAY_WORKERS", "many"),

@@ -47,6 +47,11 @@ impl Database {
         Ok(Self { owner, server: None })
     }
 
+    /// Whether it serves this platform alone.
+    pub(crate) const fn is_embedded(&self) -> bool {
+        self.server.is_some()
+    }
+
     /// The embedded server on `port`, made, started or adopted.
     pub(crate) async fn embedded(
         binaries: Binaries,

@@ -2,7 +2,7 @@
 
 use contract::Settings;
 use service::config::{DatabaseTls, env_name};
-use service::migrate::{Login, MigrationSet, apply, bootstrap};
+use service::migrate::{Login, MigrationSet, apply, bootstrap, check_passwords};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection};
 
@@ -19,8 +19,9 @@ pub(crate) async fn migrate(settings: &Settings) -> Result<(), Stop> {
     let mut reader = settings.reader();
     let tls = DatabaseTls::read(&mut reader);
     let owner = database::owner(url, &reader.finish(tls)?)?;
-    let logins = logins_from(settings, &owner).await?;
-    run(&owner, &logins).await?;
+    let Logins { all, given } = logins_from(settings, &owner).await?;
+    run(&owner, &all).await?;
+    check_passwords(&owner, &given).await?;
     console::result("the database is up to date");
     Ok(())
 }
@@ -61,15 +62,22 @@ fn fit_to_be_applied() -> Result<(), Stop> {
     if problems.is_empty() { Ok(()) } else { Err(Stop::Unfit(problems.join("\n"))) }
 }
 
+struct Logins {
+    all: Vec<Login>,
+    /// Those whose variables are set.
+    given: Vec<Login>,
+}
+
 /// A role that exists keeps its password; one that is to be made needs its variable.
-async fn logins_from(settings: &Settings, owner: &PgConnectOptions) -> Result<Vec<Login>, Stop> {
+async fn logins_from(settings: &Settings, owner: &PgConnectOptions) -> Result<Logins, Stop> {
     let existing = existing_roles(owner).await?;
-    let mut logins = Vec::new();
+    let (mut all, mut given_ones) = (Vec::new(), Vec::new());
     let mut missing = Vec::new();
     for part in catalog::parts() {
         let variable = format!("PLATFORM_{}_DB_PASSWORD", env_name(part.name));
         let given = settings.raw(&variable).map(ToOwned::to_owned);
         let known = existing.contains(&format!("platform_{}", part.name));
+        let is_given = given.is_some();
         let password = match given {
             Some(password) => password,
             // Never used: the role is there, and its password is not changed.
@@ -82,8 +90,11 @@ async fn logins_from(settings: &Settings, owner: &PgConnectOptions) -> Result<Ve
                 continue;
             }
         };
-        logins.push(Login { key: part.name.to_owned(), password });
+        let login = Login { key: part.name.to_owned(), password };
+        given_ones.extend(is_given.then(|| login.clone()));
+        all.push(login);
     }
+    let logins = Logins { all, given: given_ones };
     if missing.is_empty() { Ok(logins) } else { Err(Stop::Unfit(missing.join("\n"))) }
 }
 

@@ -28,7 +28,9 @@ const UNKNOWN_CLIENT: &str = ". PLATFORM_SERVICE_CLIENTS must have named the cli
 
 /// A provider as the edge shows it.
 pub(crate) struct Provider {
+    /// Without cookies: it is no browser.
     pub(crate) client: Client,
+    authorities: Vec<Certificate>,
     /// Public address of the platform.
     pub(crate) base: String,
     realm_url: String,
@@ -57,13 +59,10 @@ impl Provider {
     /// The provider of a platform that runs with this configuration.
     pub(crate) fn behind_edge(config: &UpConfig) -> Result<Self, Stop> {
         let base = format!("https://{}", config.domain);
-        let mut client = Client::builder().cookie_store(true).redirect(redirect::Policy::none());
-        for root in development_ca(config)? {
-            client = client.add_root_certificate(root);
-        }
-        let client = client.build().map_err(|error| Stop::Unfit(format!("no HTTP client: {error}")))?;
+        let authorities = development_ca(config)?;
         Ok(Self {
-            client,
+            client: client(&authorities, false)?,
+            authorities,
             realm_url: format!("{base}/realms/{}/protocol/openid-connect", config.realm),
             redirect: format!("{base}/callback"),
             base,
@@ -79,8 +78,10 @@ impl Provider {
     pub(crate) async fn user_token(&self, user: &str, password: &str) -> Result<String, Stop> {
         let (verifier, state) = (format!("{}{}", random()?, random()?), random()?);
         let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()));
-        let form = self.login_form(&challenge, &state).await?;
-        let answer = self.client.post(form).form(&[("username", user), ("password", password)]).send().await;
+        // Each login in a browser of its own: none meets the session of another.
+        let browser = client(&self.authorities, true)?;
+        let form = self.login_form(&browser, &challenge, &state).await?;
+        let answer = browser.post(form).form(&[("username", user), ("password", password)]).send().await;
         let code = code_of(&answer.map_err(|error| unanswered(&error))?, &state, user)?;
         self.redeem(&[
             ("grant_type", "authorization_code"),
@@ -98,7 +99,7 @@ impl Provider {
             .await
     }
 
-    async fn login_form(&self, challenge: &str, state: &str) -> Result<Url, Stop> {
+    async fn login_form(&self, browser: &Client, challenge: &str, state: &str) -> Result<Url, Stop> {
         let address = format!("{}/auth", self.realm_url);
         let query = [
             ("response_type", "code"),
@@ -109,8 +110,7 @@ impl Provider {
             ("code_challenge", challenge),
             ("code_challenge_method", "S256"),
         ];
-        let page =
-            self.client.get(&address).query(&query).send().await.map_err(|error| unanswered(&error))?;
+        let page = browser.get(&address).query(&query).send().await.map_err(|error| unanswered(&error))?;
         let (at, status) = (page.url().clone(), page.status());
         let html = page.text().await.map_err(|error| unanswered(&error))?;
         let action = form_action(&html)
@@ -135,6 +135,14 @@ impl Provider {
         let token: TokenAnswer = serde_json::from_str(&text).map_err(|error| refused(&error.to_string()))?;
         Ok(token.access_token)
     }
+}
+
+fn client(authorities: &[Certificate], keeps_cookies: bool) -> Result<Client, Stop> {
+    let mut client = Client::builder().cookie_store(keeps_cookies).redirect(redirect::Policy::none());
+    for root in authorities {
+        client = client.add_root_certificate(root.clone());
+    }
+    client.build().map_err(|error| Stop::Unfit(format!("no HTTP client: {error}")))
 }
 
 /// Without development certificates the system's own roots must do.

@@ -108,34 +108,34 @@ pub(super) const DIAL_TIMEOUT: Variable = Variable::new(
     "PLATFORM_MODULE_DIAL_TIMEOUT",
     Kind::Duration,
     Some("2s"),
-    "Longest wait for a connection to an upstream",
+    "Longest wait for a connection to an upstream; at least 100ms",
 );
 pub(super) const RESPONSE_HEADER_TIMEOUT: Variable = Variable::new(
     "PLATFORM_MODULE_RESPONSE_HEADER_TIMEOUT",
     Kind::Duration,
     Some("5s"),
-    "Longest wait for the first byte of an answer once the request is sent",
+    "Longest wait for the first byte of an answer once the request is sent; at least 100ms",
 );
 // A client or upstream that moves nothing for this long before the first byte has gone away.
 pub(super) const BODY_IDLE: Variable = Variable::new(
     "PLATFORM_GATEWAY_BODY_IDLE",
     Kind::Duration,
     Some("30s"),
-    "Longest pause in a request body",
+    "Longest pause in a request body; at least 100ms",
 );
 // Long enough for server-sent events that send a heartbeat every few minutes.
 pub(super) const STREAM_IDLE: Variable = Variable::new(
     "PLATFORM_GATEWAY_STREAM_IDLE",
     Kind::Duration,
     Some("300s"),
-    "Longest pause in an answer's body",
+    "Longest pause in an answer's body; at least 100ms",
 );
 // Less than the 75 s of the services, so that the pool gives up first and no request meets a closing connection.
 pub(super) const POOL_IDLE: Variable = Variable::new(
     "PLATFORM_GATEWAY_POOL_IDLE",
     Kind::Duration,
     Some("30s"),
-    "How long an idle upstream connection is kept",
+    "How long an idle upstream connection is kept; at least 100ms",
 );
 pub(super) const UPSTREAM_CONCURRENCY: Variable = Variable::new(
     "PLATFORM_GATEWAY_UPSTREAM_CONCURRENCY",
@@ -167,17 +167,29 @@ pub(super) const MIN_RATE_GRACE: Variable = Variable::new(
 );
 
 // Far above an honest head (a cookie jar and a token), small enough to hold for every connection.
-pub(super) const MAX_HEADER_BYTES: Variable =
-    Variable::new("PLATFORM_GATEWAY_MAX_HEADER_BYTES", Kind::Size, Some("60KiB"), "Largest header block");
-pub(super) const MAX_HEADERS: Variable =
-    Variable::new("PLATFORM_GATEWAY_MAX_HEADERS", Kind::Integer, Some("100"), "Most headers of a request");
-pub(super) const MAX_URI: Variable =
-    Variable::new("PLATFORM_GATEWAY_MAX_URI", Kind::Size, Some("16KiB"), "Longest path and query");
+pub(super) const MAX_HEADER_BYTES: Variable = Variable::new(
+    "PLATFORM_GATEWAY_MAX_HEADER_BYTES",
+    Kind::Size,
+    Some("60KiB"),
+    "Largest header block; at least 1KiB",
+);
+pub(super) const MAX_HEADERS: Variable = Variable::new(
+    "PLATFORM_GATEWAY_MAX_HEADERS",
+    Kind::Integer,
+    Some("100"),
+    "Most headers of a request; at least 16",
+);
+pub(super) const MAX_URI: Variable = Variable::new(
+    "PLATFORM_GATEWAY_MAX_URI",
+    Kind::Size,
+    Some("16KiB"),
+    "Longest path and query; at least 1KiB",
+);
 pub(super) const MAX_BODY: Variable = Variable::new(
     "PLATFORM_GATEWAY_MAX_BODY",
     Kind::Size,
     Some("1MiB"),
-    "Largest body to a foundation route",
+    "Largest body to a foundation route; at least 1KiB",
 );
 pub(super) const MODULE_MAX_BODY: Variable = Variable::new(
     "PLATFORM_MODULE_MAX_BODY",
@@ -189,15 +201,19 @@ pub(super) const HEADER_TIMEOUT: Variable = Variable::new(
     "PLATFORM_GATEWAY_HEADER_TIMEOUT",
     Kind::Duration,
     Some("10s"),
-    "Longest wait for a connection's first byte and for a whole request head",
+    "Longest wait for a connection's first byte and for a whole request head; at least 100ms",
 );
-pub(super) const TLS_TIMEOUT: Variable =
-    Variable::new("PLATFORM_GATEWAY_TLS_TIMEOUT", Kind::Duration, Some("10s"), "Longest TLS handshake");
+pub(super) const TLS_TIMEOUT: Variable = Variable::new(
+    "PLATFORM_GATEWAY_TLS_TIMEOUT",
+    Kind::Duration,
+    Some("10s"),
+    "Longest TLS handshake; at least 100ms",
+);
 pub(super) const KEEP_ALIVE: Variable = Variable::new(
     "PLATFORM_GATEWAY_KEEP_ALIVE",
     Kind::Duration,
     Some("75s"),
-    "How long a connection without a request is kept",
+    "How long a connection without a request is kept; at least 100ms",
 );
 pub(super) const MAX_STREAMS: Variable = Variable::new(
     "PLATFORM_GATEWAY_MAX_STREAMS",

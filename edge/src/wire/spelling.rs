@@ -25,8 +25,8 @@ const RESTED_ON: [&str; 13] = [
 
 /// Names, in their usual spelling, that servers and frameworks take for what a proxy in front of them has found out: who or
 /// where the client is, by which certificate, and which method, host and path it meant. `proxy` becomes `HTTP_PROXY` where
-/// headers become variables; `x-platform-service` is what services say to each other.
-const CLAIMS: [&str; 38] = [
+/// headers become variables; `script-name` and `path-info` split the path there; `x-platform-service` is what services say to each other.
+const CLAIMS: [&str; 55] = [
     "cf-connecting-ip",
     "cf-connecting-ipv6",
     "cf-pseudo-ipv4",
@@ -35,49 +35,68 @@ const CLAIMS: [&str; 38] = [
     "client-ip",
     "fastly-client-ip",
     "forwarded",
+    "front-end-https",
     "iv-groups",
     "iv-user",
+    "path-info",
     "proxy",
     "proxy-client-ip",
     "proxy-remote-user",
+    "script-name",
     "sm-user",
     "true-client-ip",
     "wl-proxy-client-cert",
     "wl-proxy-client-ip",
+    "x-accel-mapping",
+    "x-anonymous-consumer",
+    "x-apigateway-api-userinfo",
     "x-arr-clientcert",
+    "x-authenticated-groups",
     "x-authenticated-user",
     "x-authenticated-userid",
     "x-azure-clientip",
+    "x-azure-socketip",
     "x-client-cert",
     "x-client-dn",
     "x-client-ip",
     "x-client-verify",
     "x-cluster-client-ip",
+    "x-credential-identifier",
+    "x-endpoint-api-userinfo",
     "x-envoy-external-address",
+    "x-envoy-internal",
+    "x-envoy-original-path",
     "x-forwarded",
+    "x-goog-iap-jwt-assertion",
     "x-host",
     "x-http-host-override",
     "x-http-method",
     "x-http-method-override",
     "x-method-override",
+    "x-middleware-subrequest",
     "x-platform-service",
     "x-proxyuser-ip",
     "x-real-ip",
     "x-rewrite-url",
+    "x-scheme",
+    "x-sendfile-type",
+    "x-url-scheme",
     "x-verified-user",
 ];
 /// Beginnings of such names.
-const CLAIMING_FAMILIES: [&str; 17] = [
+const CLAIMING_FAMILIES: [&str; 19] = [
     "oidc-claim-",
     "remote-",
     "ssl-client-",
     "tailscale-user-",
     "x-amzn-oidc-",
+    "x-appengine-",
     "x-auth-request-",
     "x-authentik-",
     "x-consumer-",
     "x-forwarded-",
     "x-goog-authenticated-user-",
+    "x-hasura-",
     "x-ms-client-principal",
     "x-original-",
     "x-pomerium-claim-",
@@ -117,12 +136,13 @@ pub(crate) const fn may_claim(name: &str) -> bool {
         name.as_bytes(),
         [b'x', ..]
             | [b'c', b'f' | b'l', ..]
-            | [b'f', b'a' | b'o', ..]
+            | [b'f', b'a' | b'o' | b'r', ..]
             | [b'i', b'v', ..]
             | [b'o', b'i', ..]
+            | [b'p', b'a', b't', ..]
             | [b'p', b'r', b'o', ..]
             | [b'r', b'e', b'm', ..]
-            | [b's', b'm' | b's', ..]
+            | [b's', b'c' | b'm' | b's', ..]
             | [b't', b'a' | b'r', ..]
             | [b'w', b'l', ..]
     )
@@ -175,6 +195,8 @@ mod tests {
             "SM_USER",
             "ssl.client_verify",
             "X_HTTP_Method_Override",
+            "SCRIPT_NAME",
+            "path_info",
         ] {
             assert!(is_taken_for_the_edges(&name(text)), "{text}");
         }

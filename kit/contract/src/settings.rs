@@ -195,6 +195,22 @@ impl Reader<'_> {
         self.parsed(variable, parse_duration, "a duration such as 250ms, 2s or 10m").unwrap_or_default()
     }
 
+    /// A duration of at least `least`.
+    pub fn duration_from(&mut self, variable: &Variable, least: &str) -> Duration {
+        let min = parse_duration(least).unwrap_or_default();
+        let parse = |text: &str| parse_duration(text).filter(|duration| *duration >= min);
+        let right = format!("a duration such as 250ms, 2s or 10m, of at least {least}");
+        self.parsed(variable, parse, &right).unwrap_or(min)
+    }
+
+    /// A size in bytes, of at least `least`.
+    pub fn size_from(&mut self, variable: &Variable, least: &str) -> usize {
+        let min = parse_size(least).unwrap_or_default();
+        let parse = |text: &str| parse_size(text).filter(|size| *size >= min);
+        let right = format!("a size such as 64KiB or 8MiB, of at least {least}");
+        self.parsed(variable, parse, &right).unwrap_or(min)
+    }
+
     /// A size in bytes.
     pub fn size(&mut self, variable: &Variable) -> usize {
         self.parsed(variable, parse_size, "a size such as 64KiB or 8MiB").unwrap_or_default()

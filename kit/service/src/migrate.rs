@@ -30,7 +30,7 @@ const MAX_KEY_BYTES: usize = 40;
 pub struct Login {
     /// `org`, `timesheet`, …: names the role `platform_<key>` and the schema `<key>`.
     pub key: String,
-    /// Its password, set when the role is made and never changed.
+    /// Its password, set when the role is made; only [`set_passwords`] changes it later.
     pub password: String,
 }
 
@@ -87,6 +87,12 @@ pub enum MigrateError {
     /// A password that nobody could log in with.
     #[error("the database password of {0} is empty or holds control characters: choose another one")]
     BadPassword(String),
+    /// A role that exists has another password.
+    #[error(
+        "the role platform_{0} has another password in this database: set PLATFORM_{name}_DB_PASSWORD to the role's, or the role's to it (ALTER ROLE platform_{0} PASSWORD …)",
+        name = .0.to_uppercase()
+    )]
+    OtherPassword(String),
     /// No salt for a password's verifier.
     #[error("the system's random source does not answer")]
     NoRandom,
@@ -133,6 +139,39 @@ pub async fn bootstrap(owner: &PgConnectOptions, logins: &[Login]) -> Result<(),
     let schemas: String = logins.iter().map(|login| SCHEMAS.replace("{key}", &login.key)).collect();
     run_locked(&owner.clone().database("postgres"), roles).await?;
     run_locked(owner, schemas).await
+}
+
+/// Gives roles that exist these passwords. For a cluster that serves one platform alone: elsewhere another database may use
+/// the roles.
+///
+/// # Errors
+/// No connection, a bad key or password, or missing privileges.
+pub async fn set_passwords(owner: &PgConnectOptions, logins: &[Login]) -> Result<(), MigrateError> {
+    let change = |login: &Login| {
+        Ok(format!("ALTER ROLE platform_{} PASSWORD '{}';\n", login.key, verifier_of(login)?))
+    };
+    let statements = logins.iter().map(change).collect::<Result<String, MigrateError>>()?;
+    run_locked(&owner.clone().database("postgres"), statements).await
+}
+
+/// Makes sure that no role has another password than its login.
+///
+/// # Errors
+/// The first one that has. A server that does not let a role in from here for another reason is not asked further: the
+/// services may connect from elsewhere.
+pub async fn check_passwords(owner: &PgConnectOptions, logins: &[Login]) -> Result<(), MigrateError> {
+    for login in logins {
+        check_key(&login.key)?;
+        let role = owner.clone().username(&format!("platform_{}", login.key)).password(&login.password);
+        match role.connect().await {
+            Ok(connection) => connection.close().await.map_err(MigrateError::Connect)?,
+            Err(error) if is_wrong_password(&error) => {
+                return Err(MigrateError::OtherPassword(login.key.clone()));
+            }
+            Err(error) => tracing::debug!(%error, role = login.key, "a role was not let in from here"),
+        }
+    }
+    Ok(())
 }
 
 /// Applies what is missing of every set, in order, as the role `platform_owner`.
@@ -183,13 +222,17 @@ async fn become_owner(connection: &mut PgConnection) -> Result<(), MigrateError>
 }
 
 fn role_statements(login: &Login) -> Result<String, MigrateError> {
+    let verifier = verifier_of(login)?;
+    Ok(ROLES.replace("{key}", &login.key).replace("{password}", &verifier))
+}
+
+/// Of a login whose key names a schema. It holds nothing that a statement could be ended with.
+fn verifier_of(login: &Login) -> Result<String, MigrateError> {
     check_key(&login.key)?;
-    let verifier = scram::verifier(&login.password).map_err(|error| match error {
+    scram::verifier(&login.password).map_err(|error| match error {
         ScramError::Password => MigrateError::BadPassword(login.key.clone()),
         ScramError::Random => MigrateError::NoRandom,
-    })?;
-    // A verifier holds nothing that the statement could be ended with.
-    Ok(ROLES.replace("{key}", &login.key).replace("{password}", &verifier))
+    })
 }
 
 fn check_key(key: &str) -> Result<(), MigrateError> {
@@ -200,6 +243,10 @@ fn check_key(key: &str) -> Result<(), MigrateError> {
     } else {
         Err(MigrateError::BadKey(key.to_owned()))
     }
+}
+
+fn is_wrong_password(error: &sqlx::Error) -> bool {
+    error.as_database_error().and_then(sqlx::error::DatabaseError::code).is_some_and(|state| state == "28P01")
 }
 
 fn is_lock_timeout(error: &sqlx::Error) -> bool {

@@ -9,6 +9,7 @@ mod running;
 mod wiring;
 
 use contract::{Clock, Settings};
+use service::migrate::{check_passwords, set_passwords};
 
 use crate::certificates;
 use crate::console;
@@ -105,14 +106,19 @@ async fn run(
     database.check_connections(plan.pools(), plan.pool_size).await?;
     console::say("platform: applying migrations");
     migrate::run(&database.owner, &plan.logins).await?;
+    if database.is_embedded() {
+        set_passwords(&database.owner, &plan.logins).await?;
+    } else {
+        check_passwords(&database.owner, &plan.logins).await?;
+    }
     if signals.drain.is_cancelled() {
         return Ok(());
     }
-    let urls = plan.urls.clone();
+    let (urls, is_behind_proxy) = (plan.urls.clone(), plan.is_behind_proxy);
     console::say(&format!("platform: starting {} servers", plan.servers.len() + 1));
     let mut running = Running::start(plan, listeners);
     let outcome = tokio::select! {
-        outcome = serve_until_stopped(&mut running, &urls, signals) => outcome,
+        outcome = serve_until_stopped(&mut running, &urls, is_behind_proxy, signals) => outcome,
         () = database.ended() => Err(Stop::Failed("the embedded database ended by itself; see postgres.log".to_owned())),
     };
     running.drain(signals).await.and(outcome)
@@ -121,10 +127,11 @@ async fn run(
 async fn serve_until_stopped(
     running: &mut Running,
     urls: &wiring::Urls,
+    is_behind_proxy: bool,
     signals: &Signals,
 ) -> Result<(), Stop> {
     tokio::select! {
-        ready = ready::wait(running, urls) => ready?,
+        ready = ready::wait(running, urls, is_behind_proxy) => ready?,
         () = signals.drain.cancelled() => return Ok(()),
     }
     urls.print();

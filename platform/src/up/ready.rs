@@ -1,12 +1,15 @@
 //! Waits until every `/ready` and the edge's `/readyz` answer 200, and says meanwhile what it waits for.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use reqwest::Client;
 use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::running::Running;
 use super::wiring::Urls;
@@ -24,10 +27,10 @@ const TELL_INTERVAL: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Waits for all of them; a server that ends is a start that failed.
-pub(crate) async fn wait(running: &mut Running, urls: &Urls) -> Result<(), Stop> {
+pub(crate) async fn wait(running: &mut Running, urls: &Urls, is_behind_proxy: bool) -> Result<(), Stop> {
     let mut waiting: BTreeSet<&'static str> = urls.internal.iter().map(|(name, _)| *name).collect();
     waiting.insert(GATEWAY);
-    let mut asking = ask_all(urls)?;
+    let mut asking = ask_all(urls, is_behind_proxy)?;
     let mut tell = interval(TELL_INTERVAL);
     tell.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let deadline = Instant::now() + PATIENCE;
@@ -51,7 +54,7 @@ pub(crate) async fn wait(running: &mut Running, urls: &Urls) -> Result<(), Stop>
 
 type Outcome = Result<&'static str, String>;
 
-fn ask_all(urls: &Urls) -> Result<JoinSet<Outcome>, Stop> {
+fn ask_all(urls: &Urls, is_behind_proxy: bool) -> Result<JoinSet<Outcome>, Stop> {
     // Only this process's own listeners are asked, so the edge's certificate, which may be for a public name, proves
     // nothing here and is not looked at.
     let client =
@@ -61,12 +64,38 @@ fn ask_all(urls: &Urls) -> Result<JoinSet<Outcome>, Stop> {
     for (name, url) in &urls.internal {
         asking.spawn(ask(client.clone(), name, format!("{url}/ready")));
     }
-    let edge = urls
-        .edge
-        .plain
-        .map_or_else(|| format!("https://{}", urls.edge.tls), |plain| format!("http://{plain}"));
-    asking.spawn(ask(client, GATEWAY, format!("{edge}/readyz")));
+    match (urls.edge.plain, is_behind_proxy) {
+        (Some(plain), true) => drop(asking.spawn(ask_with_proxy_header(plain))),
+        // Its listener is open since the start, and the services were asked.
+        (None, true) => drop(asking.spawn(async { Ok(GATEWAY) })),
+        (Some(plain), false) => drop(asking.spawn(ask(client, GATEWAY, format!("http://{plain}/readyz")))),
+        (None, false) => {
+            drop(asking.spawn(ask(client, GATEWAY, format!("https://{}/readyz", urls.edge.tls))));
+        }
+    }
     Ok(asking)
+}
+
+/// Asks the edge as a balancer does that asks for itself: a PROXY header of version 2 with the command LOCAL.
+async fn ask_with_proxy_header(edge: SocketAddr) -> Outcome {
+    const LOCAL: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
+    const REQUEST: &[u8] = b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    const READY: &[u8] = b"HTTP/1.1 200 ";
+    let mut again = interval(ASK_INTERVAL);
+    again.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        again.tick().await;
+        let answer = timeout(ANSWER_PATIENCE, async {
+            let mut stream = TcpStream::connect(edge).await?;
+            stream.write_all(&[LOCAL, REQUEST].concat()).await?;
+            let mut begin = [0; READY.len()];
+            stream.read_exact(&mut begin).await?;
+            std::io::Result::Ok(begin)
+        });
+        if matches!(answer.await, Ok(Ok(begin)) if begin == READY) {
+            return Ok(GATEWAY);
+        }
+    }
 }
 
 /// Asks until the answer is 200, or says what waiting does not change.

@@ -39,6 +39,8 @@ pub(crate) struct Plan {
     pub(crate) edge_addresses: EdgeAddresses,
     pub(crate) listen: IpAddr,
     pub(crate) logins: Vec<Login>,
+    /// Whether the edge takes this machine for a balancer, whose connections begin with a PROXY header.
+    pub(crate) is_behind_proxy: bool,
     pub(crate) pool_size: u32,
     pub(crate) urls: Urls,
 }
@@ -79,6 +81,8 @@ impl Plan {
         problems.extend(nobody_to_administer(&shared, config));
         let edge = EdgeConfig::read(&shared);
         problems.extend(problems_of(edge.as_ref().map(|_| ()).map_err(Clone::clone)));
+        let own = config.edge.plain.unwrap_or(config.edge.tls).ip();
+        let is_behind_proxy = edge.as_ref().is_ok_and(|edge| edge.expects_proxy_header(own));
         match edge {
             Ok(edge) if problems.is_empty() => Ok(Self {
                 servers,
@@ -88,6 +92,7 @@ impl Plan {
                 logins,
                 pool_size: pool_size(&shared),
                 urls,
+                is_behind_proxy,
                 settings: shared,
             }),
             _ => Err(Stop::Unfit(format!("the configuration is wrong:\n{}", unique(problems).join("\n")))),

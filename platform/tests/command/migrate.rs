@@ -19,6 +19,15 @@ async fn an_empty_database_is_brought_up_to_date_and_stays_so() {
 }
 
 #[tokio::test]
+async fn another_password_than_the_roles_is_refused() {
+    let database = testkit::database().await;
+    let platform = Platform::new()
+        .with("PLATFORM_DATABASE_URL", database.owner_url())
+        .with("PLATFORM_ORG_DB_PASSWORD", "another one");
+    platform.run(&["migrate"]).refused(&["platform_org", "PLATFORM_ORG_DB_PASSWORD", "ALTER ROLE"]);
+}
+
+#[tokio::test]
 async fn a_database_of_a_newer_version_is_refused() {
     let database = testkit::database().await;
     let platform = Platform::new().with("PLATFORM_DATABASE_URL", database.owner_url());

@@ -149,6 +149,20 @@ fn a_data_directory_in_use_is_refused_and_its_holder_named() {
 }
 
 #[test]
+fn a_lost_database_password_is_made_and_set_again() {
+    let platform = Platform::new().with_free_ports();
+    assert_eq!(platform.start().end(Signal::TERM), Some(0));
+    fs::remove_file(platform.data_dir.join("secrets/db-org")).expect("a secret");
+    assert_eq!(platform.start().end(Signal::TERM), Some(0));
+}
+
+#[test]
+fn a_platform_that_takes_this_machine_for_its_balancer_becomes_ready() {
+    let platform = Platform::new().with_free_ports().with("PLATFORM_PROXY_PROTOCOL", "127.0.0.1");
+    assert_eq!(platform.start().end(Signal::TERM), Some(0));
+}
+
+#[test]
 fn too_little_space_is_refused() {
     let run = Platform::new().with("PLATFORM_MIN_FREE_DISK", "900000GiB").run(&["up"]);
     run.refused(&["MiB free", "make room", "PLATFORM_MIN_FREE_DISK"]);

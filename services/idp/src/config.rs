@@ -142,6 +142,8 @@ pub struct Config {
     pub audience: String,
     /// Users to be created when missing.
     pub users: Vec<DevUser>,
+    /// Whether the platform's domain is a public name, where nobody may have a well-known password.
+    pub is_public: bool,
     /// What `platform-frontend` may use.
     pub frontend: FrontendAccess,
     /// Backends of apps.
@@ -171,6 +173,7 @@ impl Config {
             realm: read_realm(&mut reader),
             audience: reader.text(&bearer::AUDIENCE),
             users: read_users(&mut reader),
+            is_public: origins::is_public(&base_url),
             frontend: FrontendAccess::new(&base_url, &extra),
             service_clients: read_service_clients(&mut reader, &admin_client.client_id),
             admin_client,
@@ -220,7 +223,27 @@ fn refuse_public_domain(reader: &mut Reader<'_>, base_url: &str) {
     }
     if reader.settings().raw(DEV_USERS.name).is_none() {
         reader.refuse(DEV_USERS.name, "must be set on a public domain: its default passwords are well known");
+        return;
     }
+    let text = reader.text(&DEV_USERS);
+    let own_names = split_list(&text).into_iter().filter_map(|entry| {
+        let (name, password) = entry.split_once(':')?;
+        name.eq_ignore_ascii_case(password).then(|| name.to_lowercase())
+    });
+    let own_names: Vec<String> = own_names.collect();
+    if !own_names.is_empty() {
+        let message = format!(
+            "on a public domain no password may be the user's own name, which is well known: {}",
+            own_names.join(", ")
+        );
+        reader.refuse(DEV_USERS.name, message);
+    }
+}
+
+/// Names of the users that the provider makes where none are configured.
+pub(crate) fn default_users() -> impl Iterator<Item = String> {
+    let entries = split_list(DEV_USERS.default.unwrap_or_default());
+    entries.into_iter().filter_map(|entry| entry.split_once(':').map(|(name, _)| name.to_owned()))
 }
 
 fn read_users(reader: &mut Reader<'_>) -> Vec<DevUser> {

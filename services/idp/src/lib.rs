@@ -15,8 +15,10 @@
 //! Nothing here knows companies, members or modules, and no token says anything about rights.
 
 mod admin;
+mod browser_sessions;
 mod clients;
 pub mod config;
+mod cookies;
 mod form;
 mod keys;
 mod login;

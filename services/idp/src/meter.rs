@@ -7,6 +7,8 @@ use telemetry::Metrics;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
     Succeeded,
+    /// Without a form, from the browser's session.
+    Resumed,
     Failed,
     /// Not tried, after too many failures.
     Delayed,
@@ -16,6 +18,7 @@ impl Outcome {
     const fn name(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",
+            Self::Resumed => "resumed",
             Self::Failed => "failed",
             Self::Delayed => "delayed",
         }
@@ -32,7 +35,7 @@ impl Meter {
     pub(crate) fn register(metrics: &Metrics) -> prometheus::Result<Self> {
         let opts = Opts::new("platform_idp_logins_total", "Logins by outcome.");
         let logins = metrics.register(IntCounterVec::new(opts, &["outcome"])?)?;
-        for outcome in [Outcome::Succeeded, Outcome::Failed, Outcome::Delayed] {
+        for outcome in [Outcome::Succeeded, Outcome::Resumed, Outcome::Failed, Outcome::Delayed] {
             logins.with_label_values(&[outcome.name()]).inc_by(0);
         }
         Ok(Self { logins })

@@ -1,5 +1,7 @@
 //! At every start: keys are there, clients are what the configuration declares, missing users are created. Several
-//! starts at once take turns (an advisory lock). Users are only added: a changed password or a disabled account stays.
+//! starts at once take turns (an advisory lock). Users are only added: a changed password or a disabled account stays. A
+//! password that is the user's own name is well known, so it gives way to one that the configuration names, and on a
+//! public domain no default user may have one.
 //! Clients that are no longer declared are disabled, never removed.
 
 use std::time::Duration;
@@ -11,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::clients::rules::{Client, ClientKind, secret_material, service_account_of};
-use crate::config::{ConfidentialClient, Config, DevUser, FRONTEND_CLIENT};
+use crate::config::{ConfidentialClient, Config, DevUser, FRONTEND_CLIENT, default_users};
 use crate::keys::rules::{KeyRing, Purpose, make_signing_key, random_bytes};
 use crate::users::passwords::Passwords;
 use crate::{clients, keys, users};
@@ -36,7 +38,8 @@ pub(crate) async fn until_done(
             () = stop.cancelled() => return Ok(None),
         };
         match attempt {
-            Ok(keys) => return Ok(Some(keys)),
+            Ok((_, known)) if !known.is_empty() => return Err(ServeError::Unfit(well_known(&known))),
+            Ok((keys, _)) => return Ok(Some(keys)),
             Err(ApiError::Unavailable { dependency, .. }) => {
                 tracing::warn!(%dependency, "the identity provider waits for what it needs at its start");
             }
@@ -49,12 +52,46 @@ pub(crate) async fn until_done(
     }
 }
 
-async fn once(core: &Core, passwords: &Passwords, config: &Config) -> Result<KeyRing, ApiError> {
+/// The keys, and the users that may not be served as they are.
+async fn once(
+    core: &Core,
+    passwords: &Passwords,
+    config: &Config,
+) -> Result<(KeyRing, Vec<String>), ApiError> {
     let now = core.clock.now();
     let keys = reconcile_keys(core, now).await?;
     reconcile_clients(core, &keys, config, now).await?;
     reconcile_users(core, passwords, &config.users, now).await?;
-    Ok(keys)
+    let mut known = Vec::new();
+    if config.is_public {
+        for name in default_users() {
+            if has_own_name_as_password(core, passwords, &name).await? {
+                known.push(name);
+            }
+        }
+    }
+    Ok((keys, known))
+}
+
+fn well_known(names: &[String]) -> String {
+    format!(
+        "PLATFORM_DEV_USERS: {} still has the well-known default password, which a public domain does not allow: name \
+         each of them there with another password, or disable them before the domain is public",
+        names.join(", ")
+    )
+}
+
+/// Whether an enabled user's password is the user's own name.
+async fn has_own_name_as_password(
+    core: &Core,
+    passwords: &Passwords,
+    username: &str,
+) -> Result<bool, ApiError> {
+    let login = users::store::find_login(&core.pool, username).await?;
+    match login.filter(|login| login.user.enabled) {
+        Some(login) => passwords.matches(username, login.password_hash).await.map_err(ApiError::internal),
+        None => Ok(false),
+    }
 }
 
 fn unfit(error: &ApiError) -> ServeError {
@@ -146,11 +183,25 @@ async fn reconcile_users(
         let hash = passwords.hash(user.password.expose()).await.map_err(ApiError::internal)?;
         hashed.push((Uuid::new_v4(), &user.username, hash));
     }
+    let mut changed = Vec::new();
+    for user in wanted.iter().filter(|user| existing.contains(&user.username)) {
+        let is_other = user.password.expose() != user.username;
+        if is_other && has_own_name_as_password(core, passwords, &user.username).await? {
+            let hash = passwords.hash(user.password.expose()).await.map_err(ApiError::internal)?;
+            changed.push((&user.username, hash));
+        }
+    }
     let mut tx = begin_alone(core).await?;
     let mut events = Vec::new();
     for (id, username, hash) in hashed {
         if users::store::add_person(tx.conn(), id, username, &hash, now).await? {
             events.push(event("user.created", format!("user:{id}"), json!({ "username": username })));
+        }
+    }
+    for (username, hash) in changed {
+        if let Some(id) = users::store::set_password(tx.conn(), username, &hash).await? {
+            let payload = json!({ "username": username, "reason": "well_known_password" });
+            events.push(event("user.password_changed", format!("user:{id}"), payload));
         }
     }
     commit(tx, &events).await

@@ -9,7 +9,7 @@ use service::{ApiError, AuditEvent};
 
 use crate::keys::rotation;
 use crate::state::App;
-use crate::{admin, tokens};
+use crate::{admin, browser_sessions, tokens};
 
 /// Pause between steps.
 const EVERY: Duration = Duration::from_mins(1);
@@ -41,12 +41,13 @@ pub async fn step(app: &App) -> Result<u64, ApiError> {
     let now = app.core.clock.now();
     let mut tx = app.core.begin_as("system:sweep", None).await?;
     let sessions = tokens::store::end_idle(tx.conn(), now, BATCH).await?;
+    let browsers = browser_sessions::store::end_idle(tx.conn(), now, BATCH).await?;
     let events = admin::store::remove_before(tx.conn(), now.saturating_sub(EVENTS_KEPT), BATCH).await?;
-    if sessions == 0 && events == 0 {
+    if sessions == 0 && browsers == 0 && events == 0 {
         tx.unchanged().await?;
         return Ok(0);
     }
-    let payload = json!({ "sessions": sessions, "adminEvents": events });
+    let payload = json!({ "sessions": sessions, "browserSessions": browsers, "adminEvents": events });
     tx.commit(&AuditEvent {
         company: None,
         action: "sessions.swept",

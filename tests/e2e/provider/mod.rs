@@ -51,6 +51,7 @@ async fn every_rule_of_authentication_holds_at_this_provider() {
     scene("PKCE with S256 is required", logins::pkce(&suite)).await;
     scene("unregistered redirects are refused", logins::redirects(&suite)).await;
     scene("refresh, and reuse refused", logins::refresh(&suite)).await;
+    scene("a browser stays signed in", logins::sessions(&suite)).await;
     scene("logout", logins::logout(&suite)).await;
     scene("client credentials", services::client_credentials(&suite)).await;
     scene("only a service account is an app's backend", services::impostors(&suite)).await;

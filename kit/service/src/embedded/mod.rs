@@ -109,6 +109,17 @@ pub enum EmbeddedError {
         /// Where it leads.
         target: PathBuf,
     },
+    /// The link leads to the cluster of another parent that is still there.
+    #[error(
+        "{link} leads to the database of {origin}, which is still there: a copy of that folder has no database of its own; \
+         remove the link to start with an empty database, and restore a backup into it"
+    )]
+    OthersData {
+        /// The link.
+        link: PathBuf,
+        /// Whose database it is.
+        origin: PathBuf,
+    },
     /// A program could not be started or ended badly.
     #[error("{program} failed: {output}")]
     Program {

@@ -25,20 +25,41 @@ pub struct Place {
 }
 
 impl Place {
-    /// The finished cluster, if there is one.
+    /// The finished cluster, if there is one. A parent that was moved takes its cluster with it.
     ///
     /// # Errors
-    /// A link that leads nowhere.
+    /// A link that leads nowhere, or to the cluster of another parent, of which this one is a copy.
     pub fn finished(&self) -> Result<Option<PathBuf>, EmbeddedError> {
         let link = self.parent.join(NAME);
         match link.canonicalize() {
-            Ok(folder) => Ok(Some(folder)),
+            Ok(folder) => {
+                self.claim(&link, &folder)?;
+                Ok(Some(folder))
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => match fs::read_link(&link) {
                 Ok(target) => Err(EmbeddedError::LostData { link, target }),
                 Err(_) => Ok(None),
             },
             Err(error) => Err(EmbeddedError::File { path: link, source: error }),
         }
+    }
+
+    /// Makes sure that a cluster elsewhere is this parent's.
+    fn claim(&self, link: &Path, folder: &Path) -> Result<(), EmbeddedError> {
+        let file = origin_file(folder);
+        let Ok(origin) = fs::read_to_string(&file).map(PathBuf::from) else { return Ok(()) };
+        let is_same = |left: &Path, right: &Path| {
+            left == right
+                || left.canonicalize().is_ok_and(|left| right.canonicalize().is_ok_and(|right| left == right))
+        };
+        if is_same(&origin, &self.parent) {
+            return Ok(());
+        }
+        if is_abandoned(folder) {
+            return fs::write(&file, self.parent.as_os_str().as_encoded_bytes())
+                .map_err(EmbeddedError::file(&file));
+        }
+        Err(EmbeddedError::OthersData { link: link.to_owned(), origin })
     }
 
     /// A fresh folder for a cluster that is about to be made; what an interrupted attempt left is not used again.
@@ -123,4 +144,34 @@ fn remove(path: &Path) -> Result<(), EmbeddedError> {
     let Ok(found) = path.symlink_metadata() else { return Ok(()) };
     let removed = if found.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     removed.map_err(EmbeddedError::file(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copied_parent_does_not_get_the_cluster_and_a_moved_one_does() {
+        let folder = std::env::temp_dir().join(format!("platform-place-{}", Uuid::new_v4().simple()));
+        let (parent, copy, elsewhere) = (folder.join("data"), folder.join("copy"), folder.join("elsewhere"));
+        let cluster = elsewhere.join("pg-1");
+        for made in [&parent, &copy, &cluster] {
+            fs::create_dir_all(made).expect("a folder");
+        }
+        fs::write(origin_file(&cluster), parent.as_os_str().as_encoded_bytes()).expect("its note");
+        symlink(&cluster, parent.join(NAME)).expect("a link");
+        let found =
+            |parent: &Path| Place { parent: parent.to_owned(), elsewhere: elsewhere.clone() }.finished();
+        assert_eq!(found(&parent).expect("its own"), Some(cluster.clone()));
+
+        symlink(&cluster, copy.join(NAME)).expect("a link");
+        let refused = found(&copy).expect_err("another's").to_string();
+        assert!(refused.contains(&parent.display().to_string()), "{refused}");
+
+        fs::remove_dir_all(&copy).expect("removed");
+        fs::rename(&parent, &copy).expect("moved");
+        assert_eq!(found(&copy).expect("its own"), Some(cluster.clone()));
+        assert_eq!(found(&copy).expect("its own, noted"), Some(cluster));
+        fs::remove_dir_all(&folder).expect("the test's own folder");
+    }
 }

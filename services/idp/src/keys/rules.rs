@@ -102,6 +102,7 @@ pub(crate) enum Purpose {
     SessionCode,
     ClientSecret,
     RefreshToken,
+    LogoutCode,
 }
 
 impl Purpose {
@@ -110,6 +111,7 @@ impl Purpose {
             Self::SessionCode => "session-code",
             Self::ClientSecret => "client-secret",
             Self::RefreshToken => "refresh-token",
+            Self::LogoutCode => "logout-code",
         }
     }
 }

@@ -5,18 +5,19 @@ use axum::extract::{Request, State};
 use axum::response::{Html, IntoResponse, Response};
 use contract::CorrelationId;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, SET_COOKIE};
-use http::{HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use serde_json::json;
 use service::{ApiError, AuditEvent, Correlation};
 use uuid::Uuid;
 
+use crate::browser_sessions;
 use crate::clients;
 use crate::clients::rules::Client;
+use crate::cookies;
 use crate::form::Params;
-use crate::keys::rules::{random_text, sha256};
+use crate::login::answer;
 use crate::login::page::{self, Form};
-use crate::login::rules::{self, LoginRequest, Misaddressed, Refused, Target};
-use crate::login::store;
+use crate::login::rules::{self, Freshness, LoginRequest, Misaddressed, Refused, Target};
 use crate::login::ticket::{BROWSER_COOKIE, Browser, EXECUTION, Ticket};
 use crate::meter::Outcome;
 use crate::refusal::PageError;
@@ -36,8 +37,12 @@ impl From<Misaddressed> for PageError {
 }
 
 /// `GET` and `POST /realms/{realm}/protocol/openid-connect/auth`.
-pub(crate) async fn authorize(State(app): State<App>, request: Request) -> Result<Response, PageError> {
-    let browser = Browser::of(request.headers());
+pub(crate) async fn authorize(
+    State(app): State<App>,
+    Correlation(correlation): Correlation,
+    request: Request,
+) -> Result<Response, PageError> {
+    let headers = request.headers().clone();
     let params = if request.method() == Method::POST {
         Params::of_body(request).await?
     } else {
@@ -46,14 +51,34 @@ pub(crate) async fn authorize(State(app): State<App>, request: Request) -> Resul
     let client = clients::store::find(&app.core.pool, rules::client_id(&params)?).await?;
     let target = Target::of(&params, client.as_ref())?;
     let client = client.ok_or(Misaddressed::UnknownClient)?;
-    match LoginRequest::accept(&params, &client, target.clone()) {
-        Ok(request) => {
-            let username = request.login_hint.clone().unwrap_or_default();
-            let browser = browser.map_or_else(Browser::new, Ok).map_err(ApiError::from)?;
-            show_form(&app, request, &browser, &username, None)
-        }
+    let accepted = LoginRequest::accept(&params, &client, target.clone());
+    match accepted.and_then(|request| Ok((request, Freshness::of(&params)?))) {
+        Ok((request, freshness)) => admit_or_ask(&app, request, freshness, &headers, &correlation).await,
         Err(refused) => Ok(refuse(&app, &target, &refused)),
     }
+}
+
+/// Answers from the browser's session where that is fresh enough, else by the form.
+async fn admit_or_ask(
+    app: &App,
+    request: LoginRequest,
+    freshness: Freshness,
+    headers: &HeaderMap,
+    correlation: &CorrelationId,
+) -> Result<Response, PageError> {
+    let now = app.core.clock.now();
+    let session = browser_sessions::of(app, headers).await?;
+    if let Some(session) = session.filter(|session| freshness.admits(session.authenticated_at, now))
+        && let Some(response) = answer::to_session(app, &request, &session, correlation).await?
+    {
+        return Ok(response);
+    }
+    if freshness.forbids_a_form() {
+        return Ok(refuse(app, &request.target, &Refused::login_required()));
+    }
+    let username = request.login_hint.clone().unwrap_or_default();
+    let browser = Browser::of(headers).map_or_else(Browser::new, Ok).map_err(ApiError::from)?;
+    show_form(app, request, &browser, &username, None)
 }
 
 /// `POST /realms/{realm}/login-actions/authenticate`.
@@ -63,9 +88,9 @@ pub(crate) async fn authenticate(
     request: Request,
 ) -> Result<Response, PageError> {
     let query = Params::of_query(request.uri().query())?;
-    let browser = Browser::of(request.headers());
+    let headers = request.headers().clone();
     let form = Params::of_body(request).await?;
-    let (ticket, browser) = admit(&app, &query, browser)?;
+    let (ticket, browser) = admit(&app, &query, Browser::of(&headers))?;
     let client = clients::store::find(&app.core.pool, &ticket.request.client_id).await?;
     check_still_allowed(client.as_ref(), &ticket.request)?;
     let username = form.get("username").unwrap_or_default();
@@ -74,7 +99,7 @@ pub(crate) async fn authenticate(
     }
     let password = form.get("password").unwrap_or_default();
     match check_credentials(&app, username, password).await? {
-        Credentials::Good(user) => finish(&app, ticket.request, &browser, user, &correlation).await,
+        Credentials::Good(user) => finish(&app, ticket.request, &browser, &headers, user, &correlation).await,
         Credentials::Bad { user, failure } => {
             record_failure(&app, &ticket.request, user, failure, &correlation).await?;
             show_form(&app, ticket.request, &browser, username, Some(failure.message()))
@@ -207,35 +232,21 @@ async fn record_failure(
     Ok(())
 }
 
-/// Opens the session and sends the browser back with a code.
+/// Answers the request of a user who has proved to be who it is.
 async fn finish(
     app: &App,
     request: LoginRequest,
     browser: &Browser,
+    headers: &HeaderMap,
     user: User,
     correlation: &CorrelationId,
 ) -> Result<Response, PageError> {
-    let (session, code) = (Uuid::new_v4(), random_text().map_err(ApiError::from)?);
-    let now = app.core.clock.now();
-    let mut tx = app.core.begin_as(&user.id.to_string(), Some(correlation.as_str())).await?;
-    if !store::open_session(tx.conn(), session, user.id, &request.client_id, now).await? {
-        tx.unchanged().await?;
-        let failure = Failure::Disabled;
-        record_failure(app, &request, Some(user.id), failure, correlation).await?;
-        return show_form(app, request, browser, &user.username, Some(failure.message()));
+    if let Some(response) = answer::to_login(app, &request, headers, user.id, correlation).await? {
+        return Ok(response);
     }
-    store::add_code(tx.conn(), session, &sha256(code.as_bytes()), &request, now).await?;
-    let event = AuditEvent {
-        company: None,
-        action: "login.succeeded",
-        subject: format!("session:{session}"),
-        payload: json!({ "clientId": request.client_id, "userId": user.id }),
-    };
-    tx.commit(&event).await?;
-    app.meter.login(Outcome::Succeeded);
-    let session = session.to_string();
-    let outcome = [("session_state", session.as_str()), ("code", code.as_str())];
-    Ok(redirect(&request.target.answer(&app.realm.issuer, &outcome)))
+    let failure = Failure::Disabled;
+    record_failure(app, &request, Some(user.id), failure, correlation).await?;
+    show_form(app, request, browser, &user.username, Some(failure.message()))
 }
 
 fn show_form(
@@ -258,14 +269,8 @@ fn show_form(
     let form = Form { realm: &app.realm.name, action: &action, username, problem };
     let mut response = Html(page::login(&form)).into_response();
     page::protect(&mut response);
-    set_header(&mut response, SET_COOKIE, &browser_cookie(app, browser));
+    set_header(&mut response, SET_COOKIE, &cookies::set(&app.realm.name, BROWSER_COOKIE, browser.as_str()));
     Ok(response)
-}
-
-/// Kept from scripts and from other sites' requests, and sent over TLS only: the edge ends TLS before this provider.
-fn browser_cookie(app: &App, browser: &Browser) -> String {
-    let (value, realm) = (browser.as_str(), &app.realm.name);
-    format!("{BROWSER_COOKIE}={value}; Path=/realms/{realm}/; HttpOnly; Secure; SameSite=Lax")
 }
 
 fn refuse(app: &App, target: &Target, refused: &Refused) -> Response {
@@ -282,7 +287,7 @@ pub(crate) fn redirect(location: &str) -> Response {
 }
 
 /// Sets a header whose text is encoded already; a text that is no header value is a bug and leaves no half answer.
-fn set_header(response: &mut Response, name: HeaderName, value: &str) {
+pub(crate) fn set_header(response: &mut Response, name: HeaderName, value: &str) {
     match HeaderValue::try_from(value) {
         Ok(value) => drop(response.headers_mut().insert(name, value)),
         Err(error) => *response = PageError::from(ApiError::internal(error)).into_response(),

@@ -49,6 +49,21 @@ pub(crate) fn login(form: &Form<'_>) -> String {
     page(&format!("Sign in to {}", form.realm), &content)
 }
 
+/// The question before a logout that no ID token vouches for; `fields` are sent back.
+pub(crate) fn confirm_logout(action: &str, fields: &[(&str, &str)]) -> String {
+    let hidden = |(name, value): &(&str, &str)| {
+        format!("<input name=\"{}\" type=\"hidden\" value=\"{}\">\n", escape(name), escape(value))
+    };
+    let title = "Do you want to sign out?";
+    let content = format!(
+        "<h1 id=\"kc-page-title\">{title}</h1>\n<form id=\"kc-logout-confirm\" action=\"{}\" method=\"post\">\n{}\
+         <button id=\"kc-logout\" name=\"confirmLogout\" type=\"submit\">Sign out</button>\n</form>",
+        escape(action),
+        fields.iter().map(hidden).collect::<String>(),
+    );
+    page(title, &content)
+}
+
 /// The page after a logout that leads nowhere else.
 pub(crate) fn logged_out() -> String {
     let title = "You are logged out";
@@ -112,7 +127,7 @@ mod tests {
     fn nothing_from_outside_becomes_markup() {
         let nasty = "\"><script>alert('x')</script>&";
         let form = Form { realm: nasty, action: nasty, username: nasty, problem: Some(nasty) };
-        for page in [login(&form), error(nasty)] {
+        for page in [login(&form), confirm_logout(nasty, &[(nasty, nasty)]), error(nasty)] {
             assert!(!page.contains("<script"), "{page}");
             assert!(page.contains("&lt;script&gt;alert(&#39;x&#39;)"), "{page}");
         }

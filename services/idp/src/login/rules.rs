@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 use crate::clients::rules::{Client, MAX_CLIENT_ID_BYTES, MAX_REDIRECT_URI_BYTES};
 use crate::form::Params;
 use crate::tokens::scope::Scope;
+use time::{Duration, OffsetDateTime};
 
 /// Parameters that name who asks and where the answer goes.
 const ADDRESS: [&str; 2] = ["client_id", "redirect_uri"];
 /// The other parameters that are read, and their longest values in bytes.
-const LIMITS: [(&str, usize); 11] = [
+const LIMITS: [(&str, usize); 12] = [
     ("response_type", 64),
     ("response_mode", 32),
     ("scope", 1_024),
@@ -19,6 +20,7 @@ const LIMITS: [(&str, usize); 11] = [
     ("code_challenge", 128),
     ("code_challenge_method", 16),
     ("prompt", 64),
+    ("max_age", 10),
     ("login_hint", 255),
     ("request", 1),
     ("request_uri", 1),
@@ -113,6 +115,11 @@ impl Refused {
         Self { error, description: description.into() }
     }
 
+    /// No form may be shown, and the browser has no session that is fresh enough.
+    pub(super) fn login_required() -> Self {
+        Self::new("login_required", "User not logged in")
+    }
+
     fn invalid(description: impl Into<String>) -> Self {
         Self::new("invalid_request", description)
     }
@@ -137,10 +144,6 @@ impl LoginRequest {
         let scope = Scope::parse(params.get("scope").unwrap_or_default())
             .ok_or_else(|| Refused::new("invalid_scope", scope_problem(params)))?;
         let code_challenge = code_challenge(params)?;
-        if prompts_none(params) {
-            // There is no login that outlives its form yet, so a login without a form never succeeds.
-            return Err(Refused::new("login_required", "User not logged in"));
-        }
         Ok(Self {
             client_id: client.id.clone(),
             target,
@@ -221,8 +224,50 @@ fn is_state(state: &str) -> bool {
     state.len() <= 2_048 && state.bytes().all(|byte| (0x20..=0x7e).contains(&byte))
 }
 
-fn prompts_none(params: &Params) -> bool {
-    params.get("prompt").is_some_and(|prompt| prompt.split(' ').any(|word| word == "none"))
+/// How fresh the login behind an answer must be, and whether a form may be shown for it: `prompt` and `max_age` of
+/// OpenID Connect Core, section 3.1.2.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Freshness {
+    prompt: Prompt,
+    max_age: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Prompt {
+    /// A form where one is needed.
+    IfNeeded,
+    /// No form: `none`.
+    Never,
+    /// A form in any case: `login` or `select_account`. There is nothing to consent to.
+    Always,
+}
+
+impl Freshness {
+    pub(super) fn of(params: &Params) -> Result<Self, Refused> {
+        let words: Vec<&str> = params.get("prompt").unwrap_or_default().split_ascii_whitespace().collect();
+        let prompt = match words.as_slice() {
+            ["none"] => Prompt::Never,
+            words if words.contains(&"none") => return Err(Refused::invalid("Invalid parameter: prompt")),
+            words if words.contains(&"login") || words.contains(&"select_account") => Prompt::Always,
+            _ => Prompt::IfNeeded,
+        };
+        let max_age = params.get("max_age").map(|seconds| {
+            let seconds = seconds.parse::<u32>().map_err(|_| Refused::invalid("Invalid parameter: max_age"));
+            seconds.map(|seconds| Duration::seconds(seconds.into()))
+        });
+        Ok(Self { prompt, max_age: max_age.transpose()? })
+    }
+
+    /// Whether a login at that time is fresh enough.
+    pub(super) fn admits(self, authenticated_at: OffsetDateTime, now: OffsetDateTime) -> bool {
+        let young = |max: Duration| max.is_positive() && now - authenticated_at <= max;
+        self.prompt != Prompt::Always && self.max_age.is_none_or(young)
+    }
+
+    /// Whether the answer is a refusal where no login is fresh enough.
+    pub(super) fn forbids_a_form(self) -> bool {
+        self.prompt == Prompt::Never
+    }
 }
 
 #[cfg(test)]
@@ -298,7 +343,7 @@ mod tests {
                 "invalid_request",
                 "Invalid parameter: code_challenge",
             ),
-            (with("prompt", "none"), "login_required", "User not logged in"),
+            (with("max_age", "12345678901"), "invalid_request", "Invalid parameter: max_age"),
             (format!("{}&nonce=again", good()), "invalid_request", "duplicated parameter"),
             (with("state", &"x".repeat(2_049)), "invalid_request", "Invalid parameter: state"),
             (with("state", "%C3%A4"), "invalid_request", "Invalid parameter: state"),
@@ -309,6 +354,36 @@ mod tests {
         for (query, error, description) in cases {
             let refused = accept(&query).expect_err(&query);
             assert_eq!((refused.error, refused.description.as_str()), (error, description), "{query}");
+        }
+    }
+
+    #[test]
+    fn prompt_and_max_age_say_how_fresh_a_login_must_be() {
+        let freshness = |query: &str| Freshness::of(&Params::of_query(Some(query)).expect("a query"));
+        let now = OffsetDateTime::UNIX_EPOCH + Duration::hours(1);
+        for (query, seconds_ago, admits, forbids_a_form) in [
+            ("", 3_600, true, false),
+            ("prompt=none", 3_600, true, true),
+            ("prompt=login", 0, false, false),
+            ("prompt=select_account+consent", 0, false, false),
+            ("prompt=consent", 3_600, true, false),
+            ("prompt=unknown", 3_600, true, false),
+            ("max_age=60", 60, true, false),
+            ("max_age=60", 61, false, false),
+            ("max_age=60&prompt=none", 61, false, true),
+            ("max_age=0", 0, false, false),
+            ("max_age=4294967295", 3_600, true, false),
+        ] {
+            let freshness = freshness(query).expect(query);
+            let found = freshness.admits(now - Duration::seconds(seconds_ago), now);
+            assert_eq!(
+                (found, freshness.forbids_a_form()),
+                (admits, forbids_a_form),
+                "{query} {seconds_ago}"
+            );
+        }
+        for bad in ["prompt=none+login", "max_age=-1", "max_age=x", "max_age=1.5", "max_age=4294967296"] {
+            assert_eq!(freshness(bad).expect_err(bad).error, "invalid_request", "{bad}");
         }
     }
 

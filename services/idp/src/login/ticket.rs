@@ -5,9 +5,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::HeaderMap;
-use http::header::COOKIE;
 use serde::{Deserialize, Serialize};
 
+use crate::cookies;
 use crate::keys::rules::{KeyError, KeyRing, Purpose, random_text, sha256};
 use crate::login::rules::LoginRequest;
 
@@ -17,8 +17,6 @@ pub(crate) const BROWSER_COOKIE: &str = "AUTH_SESSION_ID";
 pub(crate) const FORM_SECONDS: i64 = 30 * 60;
 /// The one step that a login has, as Keycloak names steps.
 pub(crate) const EXECUTION: &str = "5f0a1f0e-6f0d-4c57-9d3c-0c8a7f1f4b11";
-/// Characters of [`random_text`].
-const COOKIE_LENGTH: usize = 43;
 
 /// A secret that one browser keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,12 +25,7 @@ pub(crate) struct Browser(String);
 impl Browser {
     /// The browser's cookie, when it sent a well-formed one.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
-        let sent = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let mut pairs = sent.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-        let (_, value) = pairs.find(|(name, _)| *name == BROWSER_COOKIE)?;
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
-        let fits = value.len() == COOKIE_LENGTH && value.bytes().all(plain);
-        fits.then(|| Self(value.to_owned()))
+        cookies::secret(headers, BROWSER_COOKIE).map(Self)
     }
 
     /// A new one.
@@ -86,26 +79,5 @@ impl Ticket {
     /// Whether the form was open for too long.
     pub(crate) const fn is_stale(&self, now: i64) -> bool {
         now.saturating_sub(self.issued_at) >= FORM_SECONDS
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use http::HeaderValue;
-
-    use super::*;
-
-    #[test]
-    fn a_browser_is_known_by_a_well_formed_cookie_only() {
-        let mut headers = HeaderMap::new();
-        assert_eq!(Browser::of(&headers), None);
-        let browser = Browser::new().expect("random");
-        let line = format!("a=b; {BROWSER_COOKIE}={}; c=d", browser.as_str());
-        headers.insert(COOKIE, HeaderValue::try_from(line).expect("ascii"));
-        assert_eq!(Browser::of(&headers), Some(browser));
-        for bad in ["AUTH_SESSION_ID=", "AUTH_SESSION_ID=short", "AUTH_SESSION_ID", "XAUTH_SESSION_ID=x"] {
-            headers.insert(COOKIE, HeaderValue::from_static(bad));
-            assert_eq!(Browser::of(&headers), None, "{bad}");
-        }
     }
 }

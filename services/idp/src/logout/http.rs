@@ -1,24 +1,38 @@
-//! Handlers of `…/protocol/openid-connect/logout`: by redirect with an ID token, or by a form with a refresh token.
+//! Handlers of `…/protocol/openid-connect/logout`: by redirect with an ID token, by a form with a refresh token, or, when a
+//! browser that is signed in brings neither, after its user has confirmed.
 
 use axum::extract::{Request, State};
 use axum::response::{Html, IntoResponse, Response};
 use contract::CorrelationId;
+use http::header::SET_COOKIE;
 use http::{HeaderMap, StatusCode};
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use service::{ApiError, AuditEvent, Correlation};
 use uuid::Uuid;
 
+use crate::browser_sessions::{self, BrowserSession};
 use crate::clients;
 use crate::clients::rules::{Client, MAX_CLIENT_ID_BYTES};
+use crate::cookies;
 use crate::form::Params;
 use crate::keys::rules::Purpose;
-use crate::login::http::redirect;
+use crate::login::http::{redirect, set_header};
 use crate::login::page;
 use crate::logout::rules::{self, Hint, Unfit};
 use crate::refusal::{OauthError, PageError};
 use crate::state::App;
 use crate::tokens;
 use crate::tokens::claims::RefreshClaims;
+
+/// Field by which a user confirms a logout.
+const CONFIRMATION: &str = "session_code";
+
+/// What the field holds, sealed: which session the page was shown for.
+#[derive(Serialize, Deserialize)]
+struct Confirmation {
+    browser_session: Uuid,
+}
 
 impl From<Unfit> for PageError {
     fn from(problem: Unfit) -> Self {
@@ -32,7 +46,8 @@ pub(crate) async fn by_link(
     Correlation(correlation): Correlation,
     request: Request,
 ) -> Result<Response, PageError> {
-    by_id_token(&app, &Params::of_query(request.uri().query())?, &correlation).await
+    let params = Params::of_query(request.uri().query())?;
+    by_browser(&app, request.headers(), &params, &correlation).await
 }
 
 /// `POST` of the same: the same parameters as a form, or a client that gives its refresh token back (204).
@@ -44,7 +59,7 @@ pub(crate) async fn by_form(
     let headers = request.headers().clone();
     let params = Params::of_body(request).await?;
     match params.get("refresh_token") {
-        None => by_id_token(&app, &params, &correlation).await,
+        None => by_browser(&app, &headers, &params, &correlation).await,
         Some(token) => {
             let ended = by_refresh_token(&app, &headers, &params, token, &correlation).await;
             Ok(ended.map(|()| StatusCode::NO_CONTENT).into_response())
@@ -53,15 +68,55 @@ pub(crate) async fn by_form(
 }
 
 /// Everything is checked before anything ends: a refused request changes nothing.
-async fn by_id_token(app: &App, params: &Params, correlation: &CorrelationId) -> Result<Response, PageError> {
+async fn by_browser(
+    app: &App,
+    headers: &HeaderMap,
+    params: &Params,
+    correlation: &CorrelationId,
+) -> Result<Response, PageError> {
     rules::check(params)?;
     let hint = params.get("id_token_hint").map(|token| hint_of(app, token)).transpose()?;
     let client = asking_client(app, rules::client_id(params, hint.as_ref())?).await?;
     let target = rules::target(params, client.as_ref())?;
-    if let Some(Hint { sub, azp, sid: Some(session), .. }) = &hint {
-        end_session(app, *session, *sub, azp, correlation).await?;
+    let browser = browser_sessions::of(app, headers).await?;
+    if let (None, Some(browser)) = (&hint, &browser)
+        && !is_confirmed(app, params, browser)
+    {
+        return ask(app, params, browser);
     }
-    Ok(target.map_or_else(goodbye, |target| redirect(&target)))
+    if let Some(Hint { sub, azp, sid: Some(session), .. }) = &hint {
+        end_login(app, *session, *sub, azp, correlation).await?;
+    }
+    let asks_for_it = |browser: &BrowserSession| hint.as_ref().is_none_or(|hint| hint.sub == browser.user_id);
+    let own = browser.filter(asks_for_it);
+    if let Some(browser) = &own {
+        end_browser(app, browser, correlation).await?;
+    }
+    let mut response = target.map_or_else(goodbye, |target| redirect(&target));
+    if own.is_some() {
+        set_header(&mut response, SET_COOKIE, &cookies::remove(&app.realm.name, browser_sessions::COOKIE));
+    }
+    Ok(response)
+}
+
+/// A link from anywhere must not sign a user out, so a link without an ID token only asks.
+fn ask(app: &App, params: &Params, browser: &BrowserSession) -> Result<Response, PageError> {
+    let code = Confirmation { browser_session: browser.id };
+    let claims = serde_json::to_value(code).map_err(ApiError::internal)?;
+    let code = app.keys.seal(Purpose::LogoutCode, &claims).map_err(ApiError::from)?;
+    let mut fields = vec![(CONFIRMATION, code.as_str())];
+    for name in ["client_id", "post_logout_redirect_uri", "state"] {
+        fields.extend(params.get(name).map(|value| (name, value)));
+    }
+    let action = format!("{}/protocol/openid-connect/logout", app.realm.issuer);
+    let mut response = Html(page::confirm_logout(&action, &fields)).into_response();
+    page::protect(&mut response);
+    Ok(response)
+}
+
+fn is_confirmed(app: &App, params: &Params, browser: &BrowserSession) -> bool {
+    let code = params.get(CONFIRMATION).and_then(|code| app.keys.open(Purpose::LogoutCode, code));
+    code.is_some_and(|code: Confirmation| code.browser_session == browser.id)
 }
 
 fn hint_of(app: &App, token: &str) -> Result<Hint, Unfit> {
@@ -91,12 +146,12 @@ async fn by_refresh_token(
     let claims: Option<RefreshClaims> = app.keys.open(Purpose::RefreshToken, token);
     let own = claims.filter(|claims| claims.azp == client.id);
     let claims = own.ok_or_else(|| OauthError::invalid_grant("Invalid refresh token"))?;
-    end_session(app, claims.sid, claims.sub, &client.id, correlation).await?;
+    end_login(app, claims.sid, claims.sub, &client.id, correlation).await?;
     Ok(())
 }
 
-/// Ends it if it is there: logging out twice is no mistake.
-async fn end_session(
+/// Ends the session of a client, and with it what else its browser has open. Logging out twice is no mistake.
+async fn end_login(
     app: &App,
     session: Uuid,
     user: Uuid,
@@ -104,16 +159,30 @@ async fn end_session(
     correlation: &CorrelationId,
 ) -> Result<(), ApiError> {
     let mut tx = app.core.begin_as(&user.to_string(), Some(correlation.as_str())).await?;
-    if !tokens::store::end_session(tx.conn(), session).await? {
+    if let Some(browser) = browser_sessions::store::above(&mut *tx.conn(), session).await? {
+        browser_sessions::store::end(tx.conn(), browser).await?;
+    } else if !tokens::store::end_session(tx.conn(), session).await? {
         return tx.unchanged().await;
     }
-    tx.commit(&AuditEvent {
-        company: None,
-        action: "session.ended",
-        subject: format!("session:{session}"),
-        payload: json!({ "clientId": client_id, "reason": "logout" }),
-    })
-    .await
+    let payload = json!({ "clientId": client_id, "reason": "logout" });
+    tx.commit(&ended(format!("session:{session}"), payload)).await
+}
+
+/// Ends the session of a browser whose client session is gone already.
+async fn end_browser(
+    app: &App,
+    browser: &BrowserSession,
+    correlation: &CorrelationId,
+) -> Result<(), ApiError> {
+    let mut tx = app.core.begin_as(&browser.user_id.to_string(), Some(correlation.as_str())).await?;
+    if !browser_sessions::store::end(tx.conn(), browser.id).await? {
+        return tx.unchanged().await;
+    }
+    tx.commit(&ended(format!("browser-session:{}", browser.id), json!({ "reason": "logout" }))).await
+}
+
+fn ended(subject: String, payload: Value) -> AuditEvent {
+    AuditEvent { company: None, action: "session.ended", subject, payload }
 }
 
 fn goodbye() -> Response {

@@ -7,7 +7,7 @@ use crate::clients::rules::Client;
 use crate::form::Params;
 
 /// Parameters that are read.
-const READ: [&str; 4] = ["id_token_hint", "client_id", "post_logout_redirect_uri", "state"];
+const READ: [&str; 5] = ["id_token_hint", "client_id", "post_logout_redirect_uri", "state", "session_code"];
 /// As long as the authorization route's.
 const MAX_STATE_BYTES: usize = 2_048;
 

@@ -26,6 +26,8 @@ pub(crate) struct Grant<'a> {
     /// A service account has none.
     pub(crate) login: Option<Login<'a>>,
     pub(crate) scope: Scope,
+    /// What the tokens' ids (`jti`) are derived from; random ids without it.
+    pub(crate) seed: Option<&'a [u8]>,
     pub(crate) now: i64,
 }
 
@@ -115,7 +117,7 @@ fn common(grant: &Grant<'_>, kind: &str, lifetime: i64) -> Map<String, Value> {
     let mut put = |name: &str, value: Value| drop(claims.insert(name.to_owned(), value));
     put("exp", json!(grant.now.saturating_add(lifetime)));
     put("iat", json!(grant.now));
-    put("jti", json!(Uuid::new_v4()));
+    put("jti", json!(token_id(grant.seed, kind)));
     put("iss", json!(grant.issuer));
     put("sub", json!(grant.user.id));
     put("typ", json!(kind));
@@ -126,6 +128,15 @@ fn common(grant: &Grant<'_>, kind: &str, lifetime: i64) -> Map<String, Value> {
         put("sid", json!(login.session));
     }
     claims
+}
+
+/// Tokens of the same seed and kind have the same id.
+fn token_id(seed: Option<&[u8]>, kind: &str) -> Uuid {
+    let Some(seed) = seed else { return Uuid::new_v4() };
+    let digest = sha256(&[seed, kind.as_bytes()].concat());
+    let mut id = [0; 16];
+    id.copy_from_slice(digest.get(..16).unwrap_or(&[0; 16]));
+    uuid::Builder::from_random_bytes(id).into_uuid()
 }
 
 /// The administration client reads account state; its token is not one for the platform.
@@ -216,6 +227,7 @@ mod tests {
             user,
             login,
             scope,
+            seed: None,
             now: 1_000,
         }
     }

@@ -45,7 +45,7 @@ pub(super) async fn exchange(
     }
     // The stored text is one that `Scope` wrote.
     let scope = Scope::parse(&code.scope).unwrap_or(Scope { openid: false });
-    let what = Issue { client, session: &session, scope, nonce: code.nonce.as_deref(), now };
+    let what = Issue { client, session: &session, scope, nonce: code.nonce.as_deref(), seed: None, now };
     let tokens = issue::for_session(app, &mut tx, &what).await?;
     tx.commit(&event("session.tokens_issued", session_id, json!({ "clientId": client.id }))).await?;
     Ok(tokens)

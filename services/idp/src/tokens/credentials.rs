@@ -33,6 +33,7 @@ pub(super) async fn exchange(app: &App, client: &Client, params: &Params) -> Res
         user: &user,
         login: None,
         scope,
+        seed: None,
         now: app.core.clock.unix_seconds(),
     };
     Ok(issue::for_service_account(app, &grant)?)

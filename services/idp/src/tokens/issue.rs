@@ -10,7 +10,7 @@ use crate::keys::rules::{Purpose, sha256};
 use crate::state::App;
 use crate::tokens::claims::{self, ACCESS_SECONDS, Grant, Login, REFRESH_SECONDS};
 use crate::tokens::scope::Scope;
-use crate::tokens::store::{self, Session};
+use crate::tokens::store::{self, Replaced, Session};
 
 /// A successful answer of the token route.
 #[derive(Debug, Serialize)]
@@ -36,15 +36,32 @@ pub(super) struct Issue<'a> {
     pub(super) session: &'a Session,
     pub(super) scope: Scope,
     pub(super) nonce: Option<&'a str>,
+    /// Digest of the refresh token that is exchanged: with it, the same seed and time give the same tokens.
+    pub(super) seed: Option<&'a [u8]>,
     pub(super) now: OffsetDateTime,
 }
 
-/// The tokens of a person's session.
+/// Tokens, and what the session remembers of their refresh token.
+pub(super) struct Made {
+    pub(super) tokens: TokenSet,
+    pub(super) refresh_hash: Vec<u8>,
+    idle_until: OffsetDateTime,
+}
+
+/// The tokens of a person's session. From now on their refresh token is the one that is good.
 pub(super) async fn for_session(
     app: &App,
     tx: &mut AuditedTx,
     issue: &Issue<'_>,
 ) -> Result<TokenSet, ApiError> {
+    let made = make(app, issue)?;
+    let replaced = issue.seed.map(|hash| Replaced { hash, at: issue.now });
+    store::keep_refresh(tx.conn(), issue.session.id, &made.refresh_hash, made.idle_until, replaced).await?;
+    Ok(made.tokens)
+}
+
+/// Signs the tokens; nothing is stored.
+pub(super) fn make(app: &App, issue: &Issue<'_>) -> Result<Made, ApiError> {
     let session = issue.session;
     let login = Login {
         session: session.id,
@@ -59,15 +76,16 @@ pub(super) async fn for_session(
         user: &session.user,
         login: Some(login),
         scope: issue.scope,
+        seed: issue.seed,
         now: issue.now.unix_timestamp(),
     };
     let idle_until = issue.now.saturating_add(Duration::seconds(REFRESH_SECONDS)).min(session.ends_at);
     let refresh_expires_in = (idle_until - issue.now).whole_seconds().max(0);
     let refresh_token = app.keys.seal(Purpose::RefreshToken, &claims::refresh(&grant, refresh_expires_in))?;
-    store::keep_refresh(tx.conn(), session.id, &sha256(refresh_token.as_bytes()), idle_until).await?;
+    let refresh_hash = sha256(refresh_token.as_bytes());
     let access_token = app.keys.sign(&claims::access(&grant))?;
     let id_token = id_token(app, &grant, &access_token)?;
-    Ok(TokenSet {
+    let tokens = TokenSet {
         access_token,
         expires_in: ACCESS_SECONDS,
         refresh_expires_in,
@@ -77,7 +95,8 @@ pub(super) async fn for_session(
         not_before_policy: 0,
         session_state: Some(session.id.to_string()),
         scope: issue.scope.as_str(),
-    })
+    };
+    Ok(Made { tokens, refresh_hash, idle_until })
 }
 
 /// The token of a client's own account; it has no session, so nothing is stored.

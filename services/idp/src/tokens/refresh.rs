@@ -1,10 +1,11 @@
 //! Grant `refresh_token`. A session has one good refresh token; each use makes the next one. An older one presented
-//! again ends the session, because one of the two who have it is a thief (RFC 9700, section 4.14).
+//! again ends the session, because one of the two who have it is a thief (RFC 9700, section 4.14). A client whose answer
+//! was lost, or whose tabs refresh at the same moment, gets the same new tokens again for ten seconds.
 
 use contract::CorrelationId;
 use serde_json::json;
 use service::{AuditEvent, AuditedTx};
-use time::OffsetDateTime;
+use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
 use crate::clients::rules::Client;
@@ -17,6 +18,8 @@ use crate::tokens::issue::{self, Issue, TokenSet};
 use crate::tokens::scope::Scope;
 use crate::tokens::store::{self, Session};
 
+/// How long after its exchange a refresh token gives the same answer again.
+const REPEATED_WITHIN: Duration = Duration::seconds(10);
 const NOT_ACTIVE: &str = "Session not active";
 
 pub(super) async fn exchange(
@@ -26,26 +29,52 @@ pub(super) async fn exchange(
     correlation: &CorrelationId,
 ) -> Result<TokenSet, OauthError> {
     let token = params.get("refresh_token").ok_or_else(|| OauthError::invalid_request("No refresh token"))?;
-    let now = app.core.clock.now();
+    // As the database keeps it: the same tokens are made of it again.
+    let now = app.core.clock.now().truncate_to_microsecond();
     let claims = read(app, client, token, now).map_err(OauthError::invalid_grant)?;
     let mut tx = app.core.begin_as(&claims.sub.to_string(), Some(correlation.as_str())).await?;
     let Some(session) = store::lock_session(tx.conn(), claims.sid).await? else {
         tx.unchanged().await?;
         return Err(OauthError::invalid_grant(NOT_ACTIVE));
     };
-    if session.refresh_hash.as_deref() != Some(sha256(token.as_bytes()).as_slice()) {
-        return Err(end_reused(tx, session.id).await?);
+    let presented = sha256(token.as_bytes());
+    let scope = Scope::parse(&claims.scope).unwrap_or(Scope { openid: false });
+    let what = |now| Issue {
+        client,
+        session: &session,
+        scope,
+        nonce: claims.nonce.as_deref(),
+        seed: Some(&presented),
+        now,
+    };
+    if session.refresh_hash.as_deref() != Some(presented.as_slice()) {
+        let Some(replaced_at) = replaced_just_now(&session, &presented, now) else {
+            return Err(end_reused(tx, session.id).await?);
+        };
+        let made = issue::make(app, &what(replaced_at))?;
+        // The same only when nothing that the tokens are made of has changed.
+        if session.refresh_hash.as_deref() != Some(made.refresh_hash.as_slice()) {
+            return Err(end_reused(tx, session.id).await?);
+        }
+        tx.unchanged().await?;
+        check(&session, now).map_err(OauthError::invalid_grant)?;
+        return Ok(made.tokens);
     }
     if let Err(description) = check(&session, now) {
         tx.unchanged().await?;
         return Err(OauthError::invalid_grant(description));
     }
-    let scope = Scope::parse(&claims.scope).unwrap_or(Scope { openid: false });
-    let what = Issue { client, session: &session, scope, nonce: claims.nonce.as_deref(), now };
-    let tokens = issue::for_session(app, &mut tx, &what).await?;
+    let tokens = issue::for_session(app, &mut tx, &what(now)).await?;
     let payload = json!({ "clientId": client.id });
     tx.commit(&event("session.refreshed", session.id, payload)).await?;
     Ok(tokens)
+}
+
+/// When the presented token was replaced, if it is the last that was and [`REPEATED_WITHIN`] is not over.
+fn replaced_just_now(session: &Session, presented: &[u8], now: OffsetDateTime) -> Option<OffsetDateTime> {
+    let replaced_at = session.replaced_at.filter(|_| session.replaced_hash.as_deref() == Some(presented))?;
+    let age = now - replaced_at;
+    (!age.is_negative() && age <= REPEATED_WITHIN).then_some(replaced_at)
 }
 
 /// What the token says by itself.

@@ -25,7 +25,17 @@ pub(crate) struct Session {
     pub(crate) idle_until: OffsetDateTime,
     pub(crate) ends_at: OffsetDateTime,
     pub(crate) refresh_hash: Option<Vec<u8>>,
+    pub(crate) replaced_hash: Option<Vec<u8>>,
+    pub(crate) replaced_at: Option<OffsetDateTime>,
     pub(crate) user: User,
+}
+
+/// A refresh token that was exchanged for the next one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Replaced<'a> {
+    /// SHA-256.
+    pub(crate) hash: &'a [u8],
+    pub(crate) at: OffsetDateTime,
 }
 
 /// The session and the user of a code, used or not.
@@ -64,7 +74,7 @@ pub(crate) async fn take_code(
 pub(crate) async fn lock_session(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<Session>> {
     let row = sqlx::query!(
         "SELECT s.id, s.client_id, s.authenticated_at, s.idle_until, s.ends_at, s.refresh_hash, \
-         u.id AS user_id, u.username, u.enabled, u.email, u.first_name, u.last_name, u.service_client, \
+         s.replaced_hash, s.replaced_at, u.id AS user_id, u.username, u.enabled, u.email, u.first_name, u.last_name, u.service_client, \
          u.created_at \
          FROM idp.sessions s JOIN idp.users u ON u.id = s.user_id WHERE s.id = $1 FOR UPDATE OF s",
         id
@@ -78,6 +88,8 @@ pub(crate) async fn lock_session(conn: &mut PgConnection, id: Uuid) -> sqlx::Res
         idle_until: row.idle_until,
         ends_at: row.ends_at,
         refresh_hash: row.refresh_hash,
+        replaced_hash: row.replaced_hash,
+        replaced_at: row.replaced_at,
         user: User {
             id: row.user_id,
             username: row.username,
@@ -91,18 +103,23 @@ pub(crate) async fn lock_session(conn: &mut PgConnection, id: Uuid) -> sqlx::Res
     }))
 }
 
-/// Makes `refresh_hash` the one good refresh token of a session, and the session live until `idle_until`.
+/// Makes `refresh_hash` the one good refresh token of a session, and the session live until `idle_until`; remembers the
+/// token that it replaces.
 pub(crate) async fn keep_refresh(
     conn: &mut PgConnection,
     session: Uuid,
     refresh_hash: &[u8],
     idle_until: OffsetDateTime,
+    replaced: Option<Replaced<'_>>,
 ) -> sqlx::Result<()> {
     sqlx::query!(
-        "UPDATE idp.sessions SET refresh_hash = $2, idle_until = $3 WHERE id = $1",
+        "UPDATE idp.sessions SET refresh_hash = $2, idle_until = $3, replaced_hash = $4, replaced_at = $5 \
+         WHERE id = $1",
         session,
         refresh_hash,
-        idle_until
+        idle_until,
+        replaced.map(|replaced| replaced.hash),
+        replaced.map(|replaced| replaced.at)
     )
     .execute(conn)
     .await?;

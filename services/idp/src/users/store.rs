@@ -92,6 +92,26 @@ pub(crate) async fn add_person(
     Ok(added.rows_affected() == 1)
 }
 
+/// Changes a person's password and ends the person's sessions, which the old one opened; the id of who it is.
+pub(crate) async fn set_password(
+    conn: &mut PgConnection,
+    username: &str,
+    password_hash: &str,
+) -> sqlx::Result<Option<Uuid>> {
+    let id = sqlx::query_scalar!(
+        "UPDATE idp.users SET password_hash = $2 WHERE username = $1 AND service_client IS NULL RETURNING id",
+        username,
+        password_hash
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
+    if let Some(id) = id {
+        sqlx::query!("DELETE FROM idp.browser_sessions WHERE user_id = $1", id).execute(&mut *conn).await?;
+        sqlx::query!("DELETE FROM idp.sessions WHERE user_id = $1", id).execute(conn).await?;
+    }
+    Ok(id)
+}
+
 /// Adds a client's service account; false when it has one.
 pub(crate) async fn add_service_account(
     conn: &mut PgConnection,

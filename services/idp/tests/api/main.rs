@@ -20,4 +20,5 @@ mod redirects;
 mod refresh;
 mod restart;
 mod rotation;
+mod sessions;
 mod userinfo;

@@ -76,6 +76,14 @@ impl Provider {
         Self::on(self.database, change(self.settings), self.clock).await
     }
 
+    /// Why a start with changed settings is refused.
+    pub(crate) async fn refused(&self, change: impl FnOnce(Settings) -> Settings) -> String {
+        let config =
+            Config::read(&change(self.settings.clone())).expect("the settings of the test are right");
+        let started = App::start(&config, self.clock.clone(), &CancellationToken::new()).await;
+        started.err().expect("it does not start").to_string()
+    }
+
     /// Sends, and checks that the document allows the answer.
     pub(crate) async fn send(&self, method: &str, path: &str, change: impl FnOnce(Call) -> Call) -> Reply {
         let call = self.api.call(method.parse().expect("a method"), path);

@@ -48,25 +48,56 @@ async fn a_session_ends_after_half_an_hour_without_a_refresh_and_after_ten_hours
 }
 
 #[tokio::test]
-async fn a_refresh_token_used_again_ends_its_session() {
+async fn a_refresh_repeated_within_ten_seconds_gives_the_same_tokens_and_a_later_one_ends_the_session() {
     let provider = Provider::start().await;
     let first = provider.tokens("alice").await;
     let second = provider.refresh(&first).await.body;
+    provider.clock.advance(Duration::from_secs(10));
+    let repeated = provider.refresh(&first).await;
+    assert_eq!((repeated.status, &repeated.body), (200, &second));
+    assert_eq!(provider.audited("session.refreshed").await, 1, "nothing changed");
+
+    provider.clock.advance(Duration::from_secs(1));
     let reused = provider.refresh(&first).await;
-    let description = "Maximum allowed refresh token reuse exceeded";
-    assert_eq!(oauth_error(&reused), expected(400, "invalid_grant", description));
+    assert_eq!(oauth_error(&reused), reuse_refused());
     let after = provider.refresh(&second).await;
     assert_eq!(oauth_error(&after), expected(400, "invalid_grant", "Session not active"));
+    assert_eq!(provider.audited("session.revoked").await, 1);
 }
 
 #[tokio::test]
-async fn of_two_refreshes_at_once_one_succeeds_and_the_session_ends() {
+async fn only_the_token_that_was_replaced_last_may_be_repeated() {
+    let provider = Provider::start().await;
+    let first = provider.tokens("alice").await;
+    let second = provider.refresh(&first).await.body;
+    let third = provider.refresh(&second).await.body;
+    assert_eq!(provider.refresh(&second).await.body, third);
+    assert_eq!(oauth_error(&provider.refresh(&first).await), reuse_refused());
+}
+
+#[tokio::test]
+async fn a_repeated_refresh_of_a_disabled_user_is_refused() {
+    let provider = Provider::start().await;
+    let first = provider.tokens("alice").await;
+    assert_eq!(provider.refresh(&first).await.status, 200);
+    let disable = "UPDATE idp.users SET enabled = false WHERE username = 'alice'";
+    sqlx::query(disable).execute(&provider.database.owner_pool()).await.expect("the users");
+    let refused = provider.refresh(&first).await;
+    assert_eq!(oauth_error(&refused), expected(400, "invalid_grant", "User disabled"));
+}
+
+#[tokio::test]
+async fn refreshes_at_once_get_the_same_tokens() {
     let provider = Provider::start().await;
     let tokens = provider.tokens("alice").await;
-    let (left, right) = tokio::join!(provider.refresh(&tokens), provider.refresh(&tokens));
-    let mut found = [left.status, right.status];
-    found.sort_unstable();
-    assert_eq!(found, [200, 400], "{} {}", left.text, right.text);
+    let all = futures_util::future::join_all((0..8).map(|_| provider.refresh(&tokens))).await;
+    assert!(all.iter().all(|reply| reply.status == 200 && reply.body == all[0].body), "{all:?}");
+    assert_eq!(provider.audited("session.refreshed").await, 1);
+    assert_eq!(provider.refresh(&all[0].body).await.status, 200);
+}
+
+fn reuse_refused() -> (u16, String, String) {
+    expected(400, "invalid_grant", "Maximum allowed refresh token reuse exceeded")
 }
 
 #[tokio::test]

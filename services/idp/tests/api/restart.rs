@@ -23,14 +23,20 @@ async fn a_restart_keeps_keys_users_sessions_codes_and_open_forms() {
 }
 
 #[tokio::test]
-async fn a_start_adds_users_and_never_changes_a_password() {
+async fn a_start_adds_users_and_changes_no_password_but_a_well_known_one() {
     let provider = Provider::start().await;
-    let users = "alice:another,erin:erin.secret";
-    let provider = provider.restart(|settings| settings.with("PLATFORM_DEV_USERS", users)).await;
-    provider.login("alice", "alice").await;
+    let first = "alice:another,erin:erin.secret";
+    let provider = provider.restart(|settings| settings.with("PLATFORM_DEV_USERS", first)).await;
+    provider.login("alice", "another").await;
+    provider.login("bob", "bob").await;
+    let second = "alice:a third one,erin:erin";
+    let provider = provider.restart(|settings| settings.with("PLATFORM_DEV_USERS", second)).await;
+    provider.login("alice", "another").await;
     provider.login("erin", "erin.secret").await;
-    let page = provider.open(&[]).await;
-    assert_eq!(provider.submit(&page, "alice", "another").await.status, 200);
+    for (name, password) in [("alice", "alice"), ("alice", "a third one"), ("erin", "erin")] {
+        let page = provider.open(&[]).await;
+        assert_eq!(provider.submit(&page, name, password).await.status, 200, "{name} {password}");
+    }
 }
 
 #[tokio::test]
@@ -50,7 +56,7 @@ async fn two_starts_at_once_agree_on_one_key() {
     let provider = Provider::start().await;
     let database = provider.database.clone();
     // An empty provider: both starts find nothing and take turns.
-    let tables = "idp.signing_keys, idp.secrets, idp.clients, idp.users, idp.sessions, idp.codes";
+    let tables = "idp.signing_keys, idp.secrets, idp.clients, idp.users, idp.browser_sessions, idp.sessions, idp.codes";
     sqlx::raw_sql(sqlx::AssertSqlSafe(format!("TRUNCATE {tables}")))
         .execute(&database.owner_pool())
         .await
@@ -89,4 +95,34 @@ async fn what_has_run_out_is_swept_and_nothing_else() {
     assert_eq!(idp::sweep_once(&app).await.expect("swept"), 0);
     assert_eq!(provider.audited("sessions.swept").await, 2);
     stop.cancel();
+}
+
+#[tokio::test]
+async fn a_public_domain_allows_no_well_known_password() {
+    let provider = Provider::start().await;
+    let alice = provider.tokens("alice").await;
+    let public = |users: &'static str| {
+        move |settings: contract::Settings| {
+            let settings = settings.with("PLATFORM_DOMAIN", "platform.example.com");
+            settings.with("PLATFORM_IDP_BUILTIN", "allow").with("PLATFORM_DEV_USERS", users)
+        }
+    };
+    // alice is a default user and was made with her name as password; so was bob.
+    let refused = provider.refused(public("root:a longer one")).await;
+    assert!(refused.contains("PLATFORM_DEV_USERS: alice, bob"), "{refused}");
+    let refused = provider.refused(public("alice:a longer one")).await;
+    assert!(refused.contains("PLATFORM_DEV_USERS: bob still has"), "{refused}");
+
+    let provider = provider.restart(public("alice:a longer one,bob:another one")).await;
+    let (rows, old) = (provider.audited("user.password_changed").await, provider.refresh(&alice).await);
+    assert_eq!((rows, old.status), (2, 400), "what the old password opened has ended");
+    let provider = provider.restart(|settings| settings.with("PLATFORM_DOMAIN", "localhost:8443")).await;
+    let page = provider.open(&[]).await;
+    assert_eq!(provider.submit(&page, "alice", "alice").await.status, 200, "the form again");
+    assert!(provider.login("alice", "a longer one").await.contains_key("code"));
+
+    // A password that nobody can guess from the name is not touched.
+    let provider =
+        provider.restart(|settings| settings.with("PLATFORM_DEV_USERS", "alice:a third one")).await;
+    assert!(provider.login("alice", "a longer one").await.contains_key("code"));
 }

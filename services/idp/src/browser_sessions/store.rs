@@ -1,0 +1,121 @@
+//! SQL of browser sessions. Whoever changes one locks it before the client sessions below it.
+
+use sqlx::{PgConnection, PgExecutor};
+use time::{Duration, OffsetDateTime};
+use uuid::Uuid;
+
+use super::BrowserSession;
+
+/// How long a session lasts at most.
+const LIFETIME: Duration = Duration::hours(10);
+/// How long it lasts without an authorization request, when none of its client sessions is live.
+const IDLE: Duration = Duration::minutes(30);
+
+/// The session of a cookie, while it or one of its client sessions is live.
+pub(super) async fn find(
+    db: impl PgExecutor<'_>,
+    cookie_hash: &[u8],
+    now: OffsetDateTime,
+) -> sqlx::Result<Option<BrowserSession>> {
+    sqlx::query_as!(
+        BrowserSession,
+        "SELECT b.id, b.user_id, b.authenticated_at, b.ends_at \
+         FROM idp.browser_sessions b JOIN idp.users u ON u.id = b.user_id AND u.enabled \
+         WHERE b.cookie_hash = $1 AND b.ends_at > $2 AND (b.idle_until > $2 \
+           OR EXISTS (SELECT FROM idp.sessions s WHERE s.browser_session_id = b.id AND s.idle_until > $2))",
+        cookie_hash,
+        now
+    )
+    .fetch_optional(db)
+    .await
+}
+
+/// Keeps a session that [`find`] returned live; false when it has ended meanwhile.
+pub(crate) async fn keep(conn: &mut PgConnection, id: Uuid, now: OffsetDateTime) -> sqlx::Result<bool> {
+    let kept = sqlx::query!(
+        "UPDATE idp.browser_sessions SET idle_until = LEAST(ends_at, GREATEST(idle_until, $2)) WHERE id = $1",
+        id,
+        now.saturating_add(IDLE)
+    )
+    .execute(conn)
+    .await?;
+    Ok(kept.rows_affected() == 1)
+}
+
+/// Opens the session of a login; `None` when the user was disabled or removed meanwhile.
+pub(crate) async fn open(
+    conn: &mut PgConnection,
+    cookie_hash: &[u8],
+    user: Uuid,
+    now: OffsetDateTime,
+) -> sqlx::Result<Option<BrowserSession>> {
+    sqlx::query_as!(
+        BrowserSession,
+        "INSERT INTO idp.browser_sessions(id, cookie_hash, user_id, authenticated_at, idle_until, ends_at) \
+         SELECT $1, $2, id, $4, $5, $6 FROM idp.users WHERE id = $3 AND enabled \
+         RETURNING id, user_id, authenticated_at, ends_at",
+        Uuid::new_v4(),
+        cookie_hash,
+        user,
+        now,
+        now.saturating_add(IDLE),
+        now.saturating_add(LIFETIME)
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+/// Ends the session that the browser had before `new`. What the same user has open goes on below the new one; what
+/// another user had open ends.
+pub(crate) async fn replace(
+    conn: &mut PgConnection,
+    old_cookie_hash: &[u8],
+    new: &BrowserSession,
+) -> sqlx::Result<()> {
+    let old = sqlx::query!(
+        "SELECT id, user_id FROM idp.browser_sessions WHERE cookie_hash = $1 FOR UPDATE",
+        old_cookie_hash
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
+    let Some(old) = old else { return Ok(()) };
+    if old.user_id == new.user_id {
+        sqlx::query!(
+            "UPDATE idp.sessions SET browser_session_id = $2 WHERE browser_session_id = $1",
+            old.id,
+            new.id
+        )
+        .execute(&mut *conn)
+        .await?;
+    }
+    end(conn, old.id).await.map(drop)
+}
+
+/// Ends a session and the client sessions below it.
+pub(crate) async fn end(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<bool> {
+    let ended = sqlx::query!("DELETE FROM idp.browser_sessions WHERE id = $1", id).execute(conn).await?;
+    Ok(ended.rows_affected() == 1)
+}
+
+/// The session above a client session.
+pub(crate) async fn above(db: impl PgExecutor<'_>, session: Uuid) -> sqlx::Result<Option<Uuid>> {
+    let found = sqlx::query_scalar!("SELECT browser_session_id FROM idp.sessions WHERE id = $1", session)
+        .fetch_optional(db)
+        .await?;
+    Ok(found.flatten())
+}
+
+/// Ends at most `batch` sessions that are no longer live; returns how many.
+pub(crate) async fn end_idle(conn: &mut PgConnection, now: OffsetDateTime, batch: i64) -> sqlx::Result<u64> {
+    let ended = sqlx::query!(
+        "DELETE FROM idp.browser_sessions WHERE id IN \
+         (SELECT b.id FROM idp.browser_sessions b WHERE b.idle_until <= $1 \
+            AND NOT EXISTS (SELECT FROM idp.sessions s WHERE s.browser_session_id = b.id AND s.idle_until > $1) \
+          ORDER BY b.idle_until LIMIT $2 FOR UPDATE SKIP LOCKED)",
+        now,
+        batch
+    )
+    .execute(conn)
+    .await?;
+    Ok(ended.rows_affected())
+}

@@ -1,0 +1,49 @@
+//! Cookies of the provider's pages: each is a random secret, kept from scripts and from other sites' requests, and sent
+//! over TLS only (the edge ends TLS before this provider).
+
+use http::HeaderMap;
+use http::header::COOKIE;
+
+/// Characters of [`random_text`](crate::keys::rules::random_text).
+const LENGTH: usize = 43;
+
+/// The secret in the cookie `name`, when the browser sent a well-formed one.
+pub(crate) fn secret(headers: &HeaderMap, name: &str) -> Option<String> {
+    let sent = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = sent.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let (_, value) = pairs.find(|(found, _)| *found == name)?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    (value.len() == LENGTH && value.bytes().all(plain)).then(|| value.to_owned())
+}
+
+/// `Set-Cookie` of a cookie that lasts until the browser is closed.
+pub(crate) fn set(realm: &str, name: &str, secret: &str) -> String {
+    format!("{name}={secret}; Path=/realms/{realm}/; HttpOnly; Secure; SameSite=Lax")
+}
+
+/// `Set-Cookie` that removes a cookie.
+pub(crate) fn remove(realm: &str, name: &str) -> String {
+    format!("{name}=; Path=/realms/{realm}/; Max-Age=0; HttpOnly; Secure; SameSite=Lax")
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+    use crate::keys::rules::random_text;
+
+    #[test]
+    fn only_a_well_formed_secret_is_read() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(secret(&headers, "NAME"), None);
+        let text = random_text().expect("random");
+        let line = format!("a=b; NAME={text}; c=d");
+        headers.insert(COOKIE, HeaderValue::try_from(line).expect("ascii"));
+        assert_eq!(secret(&headers, "NAME"), Some(text));
+        for bad in ["NAME=", "NAME=short", "NAME", "XNAME=x"] {
+            headers.insert(COOKIE, HeaderValue::from_static(bad));
+            assert_eq!(secret(&headers, "NAME"), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The answer to an authorization request that a login stands behind: a client session, a code that redeems it, and the
+//! redirect that takes the code to the client.
+
+use axum::response::Response;
+use contract::CorrelationId;
+use http::HeaderMap;
+use http::header::SET_COOKIE;
+use serde_json::json;
+use service::{ApiError, AuditEvent, AuditedTx};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::http::{redirect, set_header};
+use super::rules::LoginRequest;
+use super::store;
+use crate::browser_sessions::{self, BrowserSession};
+use crate::cookies;
+use crate::keys::rules::{random_text, sha256};
+use crate::meter::Outcome;
+use crate::refusal::PageError;
+use crate::state::App;
+
+/// After a password: opens the browser's session anew; `None` when the user was disabled or removed meanwhile.
+pub(super) async fn to_login(
+    app: &App,
+    request: &LoginRequest,
+    headers: &HeaderMap,
+    user: Uuid,
+    correlation: &CorrelationId,
+) -> Result<Option<Response>, PageError> {
+    let secret = random_text().map_err(ApiError::from)?;
+    let now = app.core.clock.now();
+    let mut tx = app.core.begin_as(&user.to_string(), Some(correlation.as_str())).await?;
+    let opened = browser_sessions::store::open(tx.conn(), &sha256(secret.as_bytes()), user, now).await?;
+    let Some(browser) = opened else {
+        tx.unchanged().await?;
+        return Ok(None);
+    };
+    if let Some(old) = browser_sessions::cookie_hash(headers) {
+        browser_sessions::store::replace(tx.conn(), &old, &browser).await?;
+    }
+    let mut response = grant(app, tx, request, &browser, "login.succeeded", now).await?;
+    app.meter.login(Outcome::Succeeded);
+    let cookie = cookies::set(&app.realm.name, browser_sessions::COOKIE, &secret);
+    set_header(&mut response, SET_COOKIE, &cookie);
+    Ok(Some(response))
+}
+
+/// Without a form, from the browser's session; `None` when that has ended meanwhile.
+pub(super) async fn to_session(
+    app: &App,
+    request: &LoginRequest,
+    browser: &BrowserSession,
+    correlation: &CorrelationId,
+) -> Result<Option<Response>, PageError> {
+    let now = app.core.clock.now();
+    let mut tx = app.core.begin_as(&browser.user_id.to_string(), Some(correlation.as_str())).await?;
+    if !browser_sessions::store::keep(tx.conn(), browser.id, now).await? {
+        tx.unchanged().await?;
+        return Ok(None);
+    }
+    let response = grant(app, tx, request, browser, "login.resumed", now).await?;
+    app.meter.login(Outcome::Resumed);
+    Ok(Some(response))
+}
+
+async fn grant(
+    app: &App,
+    mut tx: AuditedTx,
+    request: &LoginRequest,
+    browser: &BrowserSession,
+    action: &'static str,
+    now: OffsetDateTime,
+) -> Result<Response, PageError> {
+    let (session, code) = (Uuid::new_v4(), random_text().map_err(ApiError::from)?);
+    store::open_session(tx.conn(), session, browser, &request.client_id, now).await?;
+    store::add_code(tx.conn(), session, &sha256(code.as_bytes()), request, now).await?;
+    let event = AuditEvent {
+        company: None,
+        action,
+        subject: format!("session:{session}"),
+        payload: json!({ "clientId": request.client_id, "userId": browser.user_id }),
+    };
+    tx.commit(&event).await?;
+    let session = session.to_string();
+    let outcome = [("session_state", session.as_str()), ("code", code.as_str())];
+    Ok(redirect(&request.target.answer(&app.realm.issuer, &outcome)))
+}
