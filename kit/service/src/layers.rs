@@ -17,7 +17,7 @@ use telemetry::{HttpMeter, Scope, Tracer, UNMATCHED};
 
 use crate::account::Account;
 use crate::panics::caught;
-use crate::{ApiError, Core, contention};
+use crate::{ApiError, Core, budget, contention};
 
 /// Largest body of a foundation service.
 pub const FOUNDATION_BODY_LIMIT: usize = 1 << 20;
@@ -31,7 +31,7 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_millis(4_500);
 pub struct Limits {
     /// Bytes of a request's body.
     pub body: usize,
-    /// Whole request.
+    /// A request, without what is waited for the client's body.
     pub request: Duration,
 }
 
@@ -105,10 +105,11 @@ async fn meter(chassis: &Chassis, request: Request, next: Next) -> Response {
 /// A request that takes too long is given up: its future is dropped, and with it its transaction.
 async fn limit(limits: Limits, mut request: Request, next: Next) -> Response {
     request.extensions_mut().insert(BodyLimit(limits.body));
-    match tokio::time::timeout(limits.request, caught(contention::layer(request, next))).await {
-        Ok(Ok(response)) => response,
+    let work = async |request| caught(contention::layer(request, next)).await;
+    match budget::within(limits.request, request, work).await {
+        Some(Ok(response)) => response,
         // A handler that panics is a bug of one request.
-        Ok(Err(panic)) => ApiError::internal(panic).into_response(),
-        Err(_) => ApiError::unavailable("request_budget").into_response(),
+        Some(Err(panic)) => ApiError::internal(panic).into_response(),
+        None => ApiError::unavailable("request_budget").into_response(),
     }
 }

@@ -15,6 +15,7 @@
 mod account;
 pub mod audit;
 pub mod body;
+mod budget;
 pub mod bundle;
 pub mod caller;
 pub mod client;
