@@ -142,7 +142,12 @@ async fn tuples(request: &TuplesRequest, settings: &Settings) -> Result<(), Stop
         TuplesRequest::Add { tuple } => (true, tuple),
         TuplesRequest::Remove { tuple } => (false, tuple),
     };
-    let changed = operate::change(&mut connection, add, &TupleText::parse(text)?, &account()).await?;
+    let tuple = TupleText::parse(text)?;
+    if add {
+        let pool = PgPoolOptions::new().max_connections(CONNECTIONS).connect_lazy_with(owner(settings)?);
+        operate::must_fit(&pool, &tuple).await?;
+    }
+    let changed = operate::change(&mut connection, add, &tuple, &account()).await?;
     console::result(match (changed, add) {
         (true, true) => "added",
         (true, false) => "removed",

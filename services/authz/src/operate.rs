@@ -76,14 +76,33 @@ pub fn parse_subject(text: &str) -> Option<SubjectRef> {
 /// The model of this moment, which must know what is asked: a misspelt type or relation would look like "not held".
 async fn model_that_knows(pool: &PgPool, ask: &Ask) -> Result<Arc<Model>, OperateError> {
     let model = Models::default().current(pool).await?;
-    let Ask { object, relation } = ask;
-    match model.knows(&object.kind, relation) {
-        Known::Yes => Ok(model),
-        Known::NoType => refused(format!("no type is named \"{}\"", object.kind)),
+    must_know(&model, &ask.object.kind, &ask.relation)?;
+    Ok(model)
+}
+
+fn must_know(model: &Model, kind: &str, relation: &str) -> Result<(), OperateError> {
+    match model.knows(kind, relation) {
+        Known::Yes => Ok(()),
+        Known::NoType => refused(format!("no type is named \"{kind}\"")),
         Known::NoRelation => {
-            let relations = model.relations(&object.kind).join(", ");
-            refused(format!("{} has no relation \"{relation}\"; it has {relations}", object.kind))
+            let relations = model.relations(kind).join(", ");
+            refused(format!("{kind} has no relation \"{relation}\"; it has {relations}"))
         }
+    }
+}
+
+/// Makes sure that the model of this moment knows the types and relations of a tuple that is to be added.
+///
+/// # Errors
+/// It does not know one of them, or the database cannot answer.
+pub async fn must_fit(pool: &PgPool, tuple: &TupleText) -> Result<(), OperateError> {
+    let TupleText { ask, subject } = tuple;
+    let model = model_that_knows(pool, ask).await?;
+    match (subject.kind.as_str(), subject.relation.as_str()) {
+        ("user", "") => Ok(()),
+        (kind, "") if model.relations(kind).is_empty() => refused(format!("no type is named \"{kind}\"")),
+        (_, "") => Ok(()),
+        (kind, relation) => must_know(&model, kind, relation),
     }
 }
 

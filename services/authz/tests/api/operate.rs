@@ -67,3 +67,32 @@ async fn a_relation_is_checked_and_explained() {
         assert!(refused.to_string().contains(told), "{refused}");
     }
 }
+
+#[tokio::test]
+async fn a_tuple_that_the_model_does_not_know_is_not_added() {
+    let database = testkit::database().await;
+    let (pool, rows) = (database.owner_pool(), Rows(database.owner_pool()));
+    let company = rows.company().await;
+    rows.defaults(company, "crm").await;
+    let module = format!("company_module:{company}/crm");
+    for good in [
+        format!("{module}#member@user:ann"),
+        format!("{module}#member@group:g#member"),
+        format!("{module}#member@company:{company}#member"),
+        format!("{module}#member@company:{company}"),
+    ] {
+        let tuple = TupleText::parse(&good).expect("a tuple");
+        operate::must_fit(&pool, &tuple).await.expect(&good);
+    }
+    for (bad, told) in [
+        (format!("{module}#membr@user:ann"), "no relation \"membr\""),
+        ("foo:1#bar@user:ann".to_owned(), "no type is named \"foo\""),
+        (format!("{module}#member@group:g#memebr"), "no relation \"memebr\""),
+        (format!("{module}#member@grup:g#member"), "no type is named \"grup\""),
+        (format!("{module}#member@usr:ann"), "no type is named \"usr\""),
+    ] {
+        let tuple = TupleText::parse(&bad).expect("a tuple");
+        let refused = operate::must_fit(&pool, &tuple).await.expect_err(&bad);
+        assert!(refused.to_string().contains(told), "{bad}: {refused}");
+    }
+}
