@@ -87,6 +87,15 @@ async fn exchange(
     pace: Pace,
 ) -> Result<Exposition, Failed> {
     let socket = upstreams.connect(target.speaks, &target.authority).await?;
+    exchange_over(socket, target, share, pace).await
+}
+
+async fn exchange_over(
+    socket: Socket,
+    target: &Target,
+    share: &Share,
+    pace: Pace,
+) -> Result<Exposition, Failed> {
     // Dropped, and the connection with it, when this exchange ends however it ends.
     let mut driver = JoinSet::new();
     let body = match target.speaks {
@@ -194,4 +203,70 @@ async fn read(mut body: Answer, target: &Target, share: &Share, pace: Pace) -> R
         }
     }
     Ok(reading.finish(|| pace.give_way())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::aggregate::{TOTAL_BYTES, budget_of_a_run};
+
+    /// An exposition of exactly so many bytes: three samples, then comments.
+    fn exposition(length: usize) -> Vec<u8> {
+        let mut body = b"a NaN\nb +Inf\nc{service=\"gateway\"} -Inf 12\n".to_vec();
+        while body.len() < length {
+            let line = (length - body.len()).min(1_000);
+            body.extend(std::iter::repeat_n(b'#', line - 1));
+            body.push(b'\n');
+        }
+        body
+    }
+
+    /// Reads an answer of these bytes from a target over loopback. Nothing here limits the time it takes.
+    async fn read_whole(body: Vec<u8>, share: &Share) -> Result<Exposition, Failed> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let mut server = JoinSet::new();
+        server.spawn(async move {
+            let (mut stream, _) = listener.accept().await.expect("the fetch connects");
+            let mut request = [0; 1024];
+            assert!(stream.read(&mut request).await.expect("a request") > 0);
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+            // The fetch hangs up when its target is cut.
+            let _sent = stream.write_all(&[head.as_bytes(), &body].concat()).await;
+        });
+        let socket = Socket::plain(TcpStream::connect(address).await.expect("a connection"));
+        let authority = Authority::new("127.0.0.1".to_owned(), address.port());
+        let target = Target { service: "timesheet".to_owned(), speaks: Speaks::Http1, authority };
+        exchange_over(socket, &target, share, Pace::begin()).await
+    }
+
+    #[tokio::test]
+    async fn a_target_of_all_bytes_of_a_run_is_whole_and_one_byte_past_them_is_cut() {
+        let share = budget_of_a_run().share();
+        let whole = read_whole(exposition(TOTAL_BYTES), &share).await.expect("whole");
+        let samples: Vec<_> = whole.families.iter().map(|family| whole.samples(family)).collect();
+        assert_eq!(
+            samples.concat(),
+            b"a{service=\"timesheet\"} NaN\nb{service=\"timesheet\"} +Inf\nc{service=\"timesheet\"} -Inf 12\n"
+        );
+        assert!(!share.is_cut());
+        let share = budget_of_a_run().share();
+        let past = read_whole(exposition(TOTAL_BYTES + 1), &share).await;
+        assert!(matches!(past, Err(Failed::Cut)), "{past:?}");
+    }
+
+    #[tokio::test]
+    async fn what_one_target_took_is_gone_for_the_others() {
+        let budget = budget_of_a_run();
+        let (first, second) = (budget.share(), budget.share());
+        read_whole(exposition(TOTAL_BYTES / 2), &first).await.expect("whole");
+        read_whole(exposition(TOTAL_BYTES - TOTAL_BYTES / 2), &second).await.expect("whole beside the first");
+        assert!(!first.is_cut() && !second.is_cut());
+        let third = budget.share();
+        read_whole(exposition(1_000), &third).await.expect("a small target stays");
+        assert!(first.is_cut() || second.is_cut(), "one of the large ones has made room");
+    }
 }

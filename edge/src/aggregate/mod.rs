@@ -104,8 +104,13 @@ fn targets(edge: &Edge) -> Vec<Target> {
     foundation.chain(modules).collect()
 }
 
+/// The bytes that the targets of one run share.
+fn budget_of_a_run() -> Arc<Budget> {
+    Budget::new(TOTAL_BYTES)
+}
+
 async fn fetch_all(edge: &Arc<Edge>, targets: Vec<Target>) -> Vec<Scraped> {
-    let budget = Budget::new(TOTAL_BYTES);
+    let budget = budget_of_a_run();
     let mut scraped: Vec<Scraped> =
         targets.iter().map(|target| Scraped { service: target.service.clone(), exposition: None }).collect();
     let shares: Vec<Share> = targets.iter().map(|_| budget.share()).collect();

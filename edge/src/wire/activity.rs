@@ -1,6 +1,6 @@
-//! Tracks what one HTTP/2 connection is doing, so that the edge's own timers can end it: silence before the first byte, a
-//! head that does not come to its end, a keep-alive that nobody uses, an exchange in which nothing moves. `h2` has a timer for
-//! none of these. It also stops reading from a client whose frames end the connection.
+//! Tracks what one HTTP/2 connection is doing, so that the edge's own timers can end it: no first byte, an unfinished request
+//! head, an idle connection, an exchange in which no bytes move. `h2` has no timer for any of these. It also stops reading
+//! from a client whose frames end the connection.
 
 use std::io;
 use std::pin::Pin;
@@ -60,11 +60,11 @@ enum State {
 pub(crate) enum Overdue {
     /// No first byte, or no end of the head: the connection is dropped.
     Head,
-    /// Nobody uses the connection: it is closed politely.
+    /// The connection is idle: it is closed gracefully.
     KeepAlive,
     /// An exchange in which nothing moved in either direction: the connection is dropped.
     Stalled,
-    /// The client's frames end it, or it makes room for another; see [`Activity::broken`].
+    /// The client's frames end it, or it has to make room for a new one; see [`Activity::broken`].
     Broken,
 }
 
@@ -99,7 +99,7 @@ impl Activity {
     }
 
     /// Resolves when a timer has run out, when the client's frames end the connection, or when it is idle and has to make
-    /// room for another.
+    /// room for a new one.
     pub(crate) async fn overdue(&self, timers: &Timers, evictions: &Evictions) -> Overdue {
         loop {
             if self.broken().is_some() {
@@ -120,7 +120,7 @@ impl Activity {
         }
     }
 
-    /// Whether it has waited for a request for so long that it may have to make room for another.
+    /// Whether it has been without a request for so long that it can be closed to make room.
     fn may_go(&self, now: Instant) -> bool {
         let doing = self.lock();
         match doing.state {
@@ -131,7 +131,8 @@ impl Activity {
         }
     }
 
-    /// Ends it, unless a request has come meanwhile. Whatever comes from now on was not done, and the GOAWAY says so.
+    /// Ends it, unless a request has come meanwhile. Requests that arrive from now on are not processed, which the GOAWAY
+    /// tells the client.
     fn make_room(&self, evictions: &Evictions) {
         if self.may_go(Instant::now()) {
             evictions.close();
@@ -230,9 +231,9 @@ impl Drop for Busy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reading {
     GoesOn,
-    /// Others have their turn first.
+    /// Other connections get their turn first.
     Pauses,
-    /// These bytes end the connection, and nobody may see them.
+    /// These bytes end the connection and must not reach `h2`.
     Ends,
 }
 
@@ -282,7 +283,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
                 Reading::Pauses => self.pausing = true,
                 Reading::Ends => {
                     buffer.set_filled(before);
-                    // Whoever polls the connection looks why.
+                    // The task that polls the connection checks `broken`.
                     return Poll::Pending;
                 }
             }

@@ -1,7 +1,7 @@
-//! Makes room at the limit of connections, and at that of handshakes: a client that has kept the edge waiting for a while is
-//! closed, the oldest first, when another one waits for its place. Between two requests it keeps the edge waiting as well: a
-//! few addresses could hold all places otherwise, with a request a minute. A connection with a request is never closed for
-//! it.
+//! Makes room at the limits of connections and of handshakes: while a new connection waits for a place, the client that has
+//! kept the edge waiting longest is closed. A connection between two requests counts as waiting, too; otherwise a few
+//! addresses could hold every place with one request a minute each. A connection with a request under way is never closed to
+//! make room.
 
 use std::io::{self, Error, ErrorKind};
 use std::pin::{Pin, pin};
@@ -13,24 +13,24 @@ use tokio::time::{Duration, Instant, sleep_until, timeout_at};
 use super::drain::Drain;
 use crate::tally::{Closed, Tally};
 
-/// How long nobody is closed: more than the round trip that a client's first bytes need, and than the time after which TCP
-/// repeats a lost packet.
+/// How long a client may be silent before it can be closed: longer than the round trip that its first bytes need, and than
+/// the timeout after which TCP retransmits a lost packet.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long a connection that was served waits for its next request before it may be closed: longer, so that those that say
-/// nothing go first.
+/// How long a connection that has been served may be idle before it can be closed. Longer than [`PATIENCE`], so that clients
+/// that have sent nothing go first.
 pub(crate) const IDLE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Connections that may be closed, and whether anybody waits for a place. All workers share it; a client that goes on within
-/// [`PATIENCE`] never touches it.
+/// The connections that can be closed, and how many new ones wait for a place. Shared by all workers; a client that sends its
+/// bytes within [`PATIENCE`] never touches it.
 pub(crate) struct Evictions {
     drain: Drain,
     tally: Tally,
     wanted: AtomicUsize,
-    /// Clients that have said nothing, and may be closed.
+    /// Clients that have been silent for longer than [`PATIENCE`] and can be closed.
     silent: AtomicUsize,
-    /// Wakes the one of them that has waited longest.
+    /// Wakes the client that has been silent longest.
     give_way: Notify,
-    /// Wakes the connection that has been idle longest, where none is silent.
+    /// Wakes the connection that has been idle longest, when no client is silent.
     idle: Notify,
 }
 
@@ -40,18 +40,18 @@ impl Evictions {
         Self { drain, tally, wanted, silent, give_way: Notify::new(), idle: Notify::new() }
     }
 
-    /// Waits for what a client has to say, until the deadline.
+    /// Waits for a client's bytes until the deadline.
     ///
     /// # Errors
-    /// `TimedOut`; `ConnectionAborted` when the connection has to make room or the drain has begun, and the client had its
-    /// time.
+    /// `TimedOut` at the deadline. `ConnectionAborted` when the client has been silent for [`PATIENCE`] and has to make room,
+    /// or the drain has begun.
     pub(crate) async fn hear<F: Future>(&self, deadline: Instant, words: F) -> io::Result<F::Output> {
         let mut words = pin!(words);
         let patience = Instant::now() + PATIENCE;
         match timeout_at(patience.min(deadline), words.as_mut()).await {
             Ok(said) => Ok(said),
             Err(_) if deadline <= patience => Err(ErrorKind::TimedOut.into()),
-            // Few come here, and their wait is kept out of everybody's task.
+            // Rare, so this future is boxed to keep every connection's task small.
             Err(_) => Box::pin(self.hear_or_evict(deadline, words)).await,
         }
     }
@@ -64,7 +64,7 @@ impl Evictions {
             said = words => {
                 drop(silent);
                 if self.silent.load(Ordering::SeqCst) == 0 {
-                    // The last of them may have been woken for it.
+                    // This client may have consumed the wake-up of a connection that waits for a place.
                     self.pass_on();
                 }
                 Ok(said)
@@ -80,12 +80,13 @@ impl Evictions {
         }
     }
 
-    /// Counts a connection that is closed for another.
+    /// Counts a connection that is closed to make room.
     pub(super) fn close(&self) {
         self.tally.closed(Closed::Evicted);
     }
 
-    /// Resolves when a connection without a request has to make room: somebody waits for a place, and no silent client can go.
+    /// Resolves when a connection without a request has to make room: a new one waits for a place, and there is no silent
+    /// client to close instead.
     pub(super) async fn evicted(&self) {
         loop {
             self.told(&self.idle).await;
@@ -96,18 +97,18 @@ impl Evictions {
         }
     }
 
-    /// Resolves when somebody waits for a place and this connection's turn to go has come.
+    /// Resolves when a new connection waits for a place and it is this connection's turn to be closed.
     async fn told(&self, told: &Notify) {
         loop {
             told.notified().await;
-            // The wake may be older than the wait.
+            // A stored wake-up may be from before this call, when a place was wanted that is no longer.
             if self.wanted.load(Ordering::SeqCst) > 0 {
                 return;
             }
         }
     }
 
-    /// Leaves it to another connection to make room.
+    /// Hands the wake-up on, so that another connection makes room.
     pub(super) fn pass_on(&self) {
         if self.wanted.load(Ordering::SeqCst) > 0 {
             self.wake();
@@ -119,7 +120,7 @@ impl Evictions {
         to_go.notify_one();
     }
 
-    /// Asks for room, until the result is dropped.
+    /// Asks for a place until the result is dropped.
     pub(super) fn want(&self) -> Wanted<'_> {
         self.wanted.fetch_add(1, Ordering::SeqCst);
         self.wake();
@@ -127,25 +128,25 @@ impl Evictions {
     }
 }
 
-/// Somebody who waits for a place.
+/// A new connection's wait for a place.
 pub(super) struct Wanted<'a>(&'a Evictions);
 
 impl Drop for Wanted<'_> {
     fn drop(&mut self) {
-        // Two may have asked while nobody could go, and one wake is all that is kept.
+        // `Notify` stores one wake-up only: when several connections asked while none could be closed, the others' were lost.
         if self.0.wanted.fetch_sub(1, Ordering::SeqCst) > 1 {
             self.0.wake();
         }
     }
 }
 
-/// A client that has said nothing for a while.
+/// A client that has been silent for longer than [`PATIENCE`].
 struct Silent<'a>(&'a Evictions);
 
 impl<'a> Silent<'a> {
     fn among(evictions: &'a Evictions) -> Self {
         evictions.silent.fetch_add(1, Ordering::SeqCst);
-        // Whoever waits already has woken nobody of them.
+        // A connection that waits for a place already asked before this client could be closed.
         evictions.pass_on();
         Self(evictions)
     }

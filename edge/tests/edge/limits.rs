@@ -1,5 +1,5 @@
-//! Connections and handshakes at their limits and one past them: whoever is past it waits, no request is dropped, and a
-//! counter tells of it. A client that says nothing, or asks for nothing more, stands in nobody's way.
+//! Connections and handshakes at their limits and one past them: the one past the limit waits, no request is dropped, and a
+//! counter records the wait. Silent and idle clients do not keep others out.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::world::World;
 
 /// Long enough for a handshake that does not wait.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// Longer than a silent connection is left alone.
+/// Longer than a silent client is safe from being closed.
 const LONG: Duration = Duration::from_millis(1_500);
 
 #[tokio::test]
@@ -44,10 +44,10 @@ async fn one_handshake_too_many_waits_until_another_has_ended() {
     let mut known = alive(&world).await;
     let unfinished = greeted(&world).await;
     drop(alive(&world).await);
-    assert_eq!(waits(&world, &mut known, &bearer, "handshakes").await, 0, "at the limit nobody waits");
+    assert_eq!(waits(&world, &mut known, &bearer, "handshakes").await, 0, "at the limit no connection waits");
     let more = greeted(&world).await;
     let mut waiting = Box::pin(alive(&world));
-    assert!(timeout(PATIENCE, waiting.as_mut()).await.is_err(), "two that never end are in its way");
+    assert!(timeout(PATIENCE, waiting.as_mut()).await.is_err(), "it waits for two that never end");
     assert!(waits(&world, &mut known, &bearer, "handshakes").await >= 1);
     drop((unfinished, more));
     timeout(SOON, waiting).await.expect("it is served once they have left");
@@ -69,15 +69,15 @@ async fn clients_that_say_nothing_or_not_all_of_hello_take_no_handshake() {
             silent.push(stream);
         }
     }
-    timeout(SOON, alive(&world)).await.expect("none of a hundred is in its way");
+    timeout(SOON, alive(&world)).await.expect("none of the hundred takes a place");
     assert_eq!(waits(&world, &mut known, &bearer, "handshakes").await, 0);
-    // The last byte makes a handshake of it.
+    // With its last byte a hello takes a place.
     for stream in silent.iter_mut().rev().take(2) {
         stream.write_all(last).await.expect("written");
         answered(stream).await;
     }
     let mut waiting = Box::pin(alive(&world));
-    assert!(timeout(PATIENCE, waiting.as_mut()).await.is_err(), "two that said hello are");
+    assert!(timeout(PATIENCE, waiting.as_mut()).await.is_err(), "two with a whole hello take them");
     drop(silent);
     timeout(SOON, waiting).await.expect("it is served once they have left");
 }
@@ -88,11 +88,11 @@ async fn a_handshake_whose_client_has_fallen_silent_makes_room_for_one_that_wait
     let world = World::with(&limits).await;
     let bearer = world.bearer("admin");
     let mut known = alive(&world).await;
-    // It has a place that is kept for the first of an address.
+    // The first of an address has a place of its own.
     let _first = greeted(&world).await;
     let (mut oldest, mut other) = (greeted(&world).await, greeted(&world).await);
-    assert!(timeout(LONG, ended(&mut oldest)).await.is_err(), "while nobody waits it may take its time");
-    // Their budget is ten seconds from the hello.
+    assert!(timeout(LONG, ended(&mut oldest)).await.is_err(), "it stays open while no connection waits");
+    // A handshake may take ten seconds, counted from the hello.
     timeout(Duration::from_secs(4), alive(&world)).await.expect("a fourth one is served");
     timeout(SOON, ended(&mut oldest)).await.expect("the oldest has made room");
     assert!(timeout(PATIENCE, ended(&mut other)).await.is_err(), "one was enough");
@@ -328,7 +328,7 @@ async fn served(world: &World, version: Version) -> Client {
     client
 }
 
-/// How often somebody waited for this limit, asked on a connection that is there already.
+/// How many connections have waited at this limit, read over one that is open already.
 async fn waits(world: &World, client: &mut Client, bearer: &str, limit: &str) -> u64 {
     counted(world, client, bearer, "platform_gateway_accept_waits_total{", limit).await
 }

@@ -1,5 +1,5 @@
-//! An upstream that speaks HTTP/2 has few streams on a connection, and one window for all of them: one client must not have
-//! them all. Each test has the good client beside the bad one.
+//! An HTTP/2 upstream allows few streams on a connection and has one flow-control window for all of them: one client must not
+//! use them up. Each test runs a well-behaved client beside the greedy one.
 
 use std::time::Duration;
 
@@ -56,7 +56,7 @@ async fn answer(path: String, mut reply: SendResponse<Bytes>) {
     };
     if let Ok(mut body) = reply.send_response(Response::new(()), false) {
         let _sent = body.send_data(Bytes::from(vec![b'x'; length]), true);
-        // Until all of it is sent, or nobody wants it.
+        // Resolves once the client resets the stream or the connection ends.
         let _reset = std::future::poll_fn(|context| body.poll_reset(context)).await;
     }
 }

@@ -1,5 +1,5 @@
-//! What modules tell notification: an event of their own, posted after their commit with the user's bearer, or by a worker
-//! with the services' credential in the name of a subject ([`NotificationClient::post_for`]).
+//! Posts a module's events to notification: after the commit with the user's bearer, or from a worker with the services'
+//! credential on behalf of a subject ([`NotificationClient::post_for`]).
 
 use std::time::Duration;
 
@@ -23,41 +23,41 @@ pub const BASE_URL: Variable = Variable::new(
 );
 /// `service.port` of its manifest.
 const PORT: u16 = 8150;
-/// How long an event may take: what it is about is committed, and its user waits for the answer.
+/// How long posting an event may take: the change is committed, and the user still waits for the response.
 const EVENT_BUDGET: Duration = Duration::from_secs(1);
 
 /// An event of a module.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Event<'a> {
-    /// In which company.
+    /// The company in which it happened.
     pub company_id: CompanyId,
     /// The module that posts it.
     pub source_module: &'a str,
-    /// What happened, as `ticket.created`; webhooks are told `<sourceModule>.<eventType>`.
+    /// What happened, such as `ticket.created`; webhooks receive it as `<sourceModule>.<eventType>`.
     pub event_type: &'a str,
-    /// Key of the channel that it goes to; where the company has none, nothing is sent.
+    /// Key of the channel that it goes to; nothing is sent when the company has no such channel.
     pub channel_key: &'a str,
     /// One line.
     pub subject_line: &'a str,
     /// Text.
     pub body: &'a str,
-    /// The same event posted twice is one message.
+    /// Events of one source module with the same key become one message.
     pub dedupe_key: &'a str,
 }
 
-/// What notification said of an event that a worker posted.
+/// How notification answered an event that a worker posted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Posted {
-    /// It is published, was before, or the company has no such channel.
+    /// It is published now or was before, or the company has no such channel.
     Taken,
-    /// It is refused for good: the company is not open to the subject any more, or the event is malformed.
+    /// It is refused permanently: the subject no longer has access to the company, or the event is malformed.
     Refused(StatusCode),
-    /// Nobody knows: it is to be posted again.
+    /// The outcome is unknown, because notification did not answer or not as documented; post it again. Holds the reason.
     Unanswered(String),
 }
 
-/// The body of an event in the name of a subject.
+/// The body of an event posted on behalf of a subject.
 #[derive(Serialize)]
 struct InTheNameOf<'a> {
     #[serde(flatten)]
@@ -70,13 +70,13 @@ struct InTheNameOf<'a> {
 pub struct NotificationClient(Client);
 
 impl NotificationClient {
-    /// For notification at `base_url`.
+    /// A client of notification at `base_url`.
     #[must_use]
     pub fn new(base_url: &str) -> Self {
         Self(Client::new("notification", base_url, EVENT_BUDGET))
     }
 
-    /// For notification where [`BASE_URL`] says.
+    /// A client of notification at the address that [`BASE_URL`] sets.
     pub fn read(reader: &mut Reader<'_>) -> Self {
         Self::new(&base_url(reader, "notification", PORT))
     }
@@ -87,7 +87,7 @@ impl NotificationClient {
         Self(self.0.inside(inside))
     }
 
-    /// Posts an event. What it tells of has happened and stays so: a failure is logged and nothing else.
+    /// Posts an event. The change that it reports is committed already, so a failure is only logged.
     pub async fn post(&self, token: &str, event: &Event<'_>, correlation: &CorrelationId) {
         let call = Call::new(Method::POST, "/internal/notification/events");
         let sent = self.0.send(call.bearer(token).correlation(correlation).json(event)).await;
@@ -100,8 +100,8 @@ impl NotificationClient {
         tracing::warn!(source_module, event_type, problem, "an event was not taken by notification");
     }
 
-    /// Posts an event in the name of a subject, with the services' credential and without a bearer: what a worker does
-    /// after the subject's request has ended. Notification asks authz whether the company is open to the subject.
+    /// Posts an event on behalf of a subject, with the services' credential instead of a bearer, for workers that run after
+    /// the subject's request has ended. Notification asks authz whether the subject has access to the company.
     pub async fn post_for(
         &self,
         subject: &Subject,
@@ -113,7 +113,8 @@ impl NotificationClient {
             Err(unavailable) => Posted::Unanswered(unavailable.reason),
             Ok(answer) => match answer.status {
                 StatusCode::OK | StatusCode::ACCEPTED => Posted::Taken,
-                // A wrong credential is somebody's slip that is mended; so is a notification that does not know the route.
+                // A rejected credential (401) or an unknown route (404) is a deployment error that will be corrected, so those
+                // statuses count as unanswered and the event is posted again.
                 status @ (StatusCode::BAD_REQUEST
                 | StatusCode::FORBIDDEN
                 | StatusCode::PAYLOAD_TOO_LARGE

@@ -19,7 +19,7 @@ fn logins() -> Vec<Login> {
 fn holds_no_password(log: &str) {
     for (_, password) in PASSWORDS {
         for spelled in [password.to_owned(), password.replace('\'', "''"), "pässwörd".to_owned()] {
-            assert!(!log.contains(&spelled), "{spelled} stands in the server's log");
+            assert!(!log.contains(&spelled), "a log holds the password {spelled}");
         }
     }
 }
@@ -39,11 +39,9 @@ async fn no_password_is_logged_when_roles_are_made_nor_when_making_them_fails() 
     assert!(matches!(failed, Err(MigrateError::Bootstrap(_))), "{failed:?}");
     let log = server.log();
     assert!(log.contains("permission denied to create role"), "it failed where it should: {log}");
-    assert!(
-        log.contains("CREATE ROLE platform_org LOGIN PASSWORD 'SCRAM-SHA-256$4096:"),
-        "and was logged: {log}"
-    );
+    assert!(log.contains("CREATE ROLE platform_org LOGIN PASSWORD '"), "the statement was logged: {log}");
     holds_no_password(&log);
+    holds_no_password(&format!("{failed:?}"));
 
     bootstrap(&superuser.clone().database("platform"), &logins()).await.expect("the superuser may");
     holds_no_password(&server.log());

@@ -18,6 +18,9 @@ pub(crate) const ROLES: &str = "/internal/authz/platform-roles";
 /// Between two looks at a service that starts: whoever asks without a pause takes from a busy machine what the start needs.
 pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
+/// How long a service may take to start, on a machine that is busy with other tests.
+const START: Duration = Duration::from_mins(1);
+
 pub(crate) struct App {
     pub(crate) api: Api,
     pub(crate) address: SocketAddr,
@@ -122,17 +125,23 @@ impl App {
 /// that has ended answers nothing.
 async fn until_keys_are_there(api: &Api, issuer: &TokenIssuer) {
     let token = issuer.issue("anybody");
-    while api.post(CAN).bearer(&token).try_send().await.is_ok_and(|reply| reply.status == 503) {
-        tokio::time::sleep(BETWEEN_LOOKS).await;
-    }
+    let fetched = async {
+        while api.post(CAN).bearer(&token).try_send().await.is_ok_and(|reply| reply.status == 503) {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+    };
+    tokio::time::timeout(START, fetched).await.expect("the service fetches the provider's keys");
 }
 
 /// Decisions are SQL's until the graph is in memory; tests want one of the two. A service that has ended loads nothing.
 async fn until_loaded(api: &Api) {
     let loaded = "platform_authz_memory_loaded{service=\"authz\"} 1";
-    while api.get("/metrics").try_send().await.is_ok_and(|reply| !reply.text.contains(loaded)) {
-        tokio::time::sleep(BETWEEN_LOOKS).await;
-    }
+    let in_memory = async {
+        while api.get("/metrics").try_send().await.is_ok_and(|reply| !reply.text.contains(loaded)) {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+    };
+    tokio::time::timeout(START, in_memory).await.expect("the service loads the graph into memory");
 }
 
 /// The engine of a test of its own, with the connections that the service gives it.

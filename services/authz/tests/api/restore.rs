@@ -307,6 +307,24 @@ async fn tuples_that_changed_while_a_trigger_was_off_are_not_answered_from_memor
     follows(&app, &rows, company).await;
 }
 
+/// Each trigger then names another transaction as its last change, which is no reason to stay away from memory.
+#[tokio::test]
+async fn one_trigger_that_was_off_and_is_on_again_does_not_keep_the_graph_out_of_memory() {
+    let database = testkit::database().await;
+    let company = world(&database).await;
+    let app = App::serve(database, "root").await;
+    let rows = app.rows();
+    for trigger in ["tuple_added", "tuple_removed", "tuple_changed", "tuple_truncated"] {
+        rows.tuple(VIEWER, "grant").await;
+        assert_eq!(reason(&app, company).await, "ALLOWED");
+        rows.run(&format!("ALTER TABLE authz.tuple DISABLE TRIGGER {trigger}")).await;
+        rows.run(NO_VIEWER).await;
+        assert_eq!(reason(&app, company).await, "ENGINE_DENIED", "{trigger} is off");
+        rows.run(&format!("ALTER TABLE authz.tuple ENABLE ALWAYS TRIGGER {trigger}")).await;
+        follows(&app, &rows, company).await;
+    }
+}
+
 /// By hand, between a revocation and the next reading of the log. The pruner's own removals begin nothing anew.
 #[tokio::test]
 async fn a_revocation_whose_row_was_removed_from_the_log_takes_effect() {

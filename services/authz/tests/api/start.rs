@@ -92,9 +92,12 @@ async fn nobody_found_is_not_ready_and_a_subject_found_later_gets_the_role() {
     until_ready(&app, 200).await;
     assert_eq!(holders(&app.rows()).await, ["a"]);
     app.identity.answer("POST", RESOLVE, 200, json!({ "data": [entry("sub-of-eve", Some("e"))] }));
-    while holders(&app.rows()).await.len() < 2 {
-        tokio::task::yield_now().await;
-    }
+    let both = async {
+        while holders(&app.rows()).await.len() < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), both).await.expect("the second one gets the role");
     let asked = app.identity.requests().pop().expect("identity was asked");
     assert_eq!(asked.body, json!({ "names": ["sub-of-eve"] }), "only who is missing");
 }

@@ -58,3 +58,34 @@ async fn the_list_shows_who_holds_a_position_by_code() {
     assert_eq!(org.get(&unknown).await.data()["total"], 0);
     assert_eq!(fields(&org.get(&format!("{path}?pageSize=0")).await), ["pageSize range"]);
 }
+
+#[tokio::test]
+async fn every_page_of_the_list_names_the_total_of_its_company_alone() {
+    let org = Org::start().await;
+    let (company, other) = (org.company("ACME").await, org.company("OTHER").await);
+    let (mut positions, mut members) = (Vec::new(), Vec::new());
+    for code in ["A", "B", "C", "D", "E"] {
+        positions.push(org.position(&company, code).await);
+        org.position(&other, code).await;
+    }
+    for code in ["mia", "bob"] {
+        members.push(org.member(&company, code).await);
+    }
+    // Position B has had a holder before its present one; both terms are rows.
+    for (position, member) in [(1, 0), (1, 1), (4, 0)] {
+        let path = format!("/internal/org/admin/positions/{}/assignments", positions[position]);
+        made(&org.post(&path, json!({ "memberId": members[member] })).await);
+    }
+    let holders = [None, Some("bob"), None, None, Some("mia")];
+    for (page, codes) in [(1, vec!["A", "B"]), (2, vec!["C", "D"]), (3, vec!["E"]), (4, vec![])] {
+        let path = format!("/internal/org/admin/companies/{company}/positions?page={page}&pageSize=2");
+        let list = org.get(&path).await;
+        assert_eq!(list.data()["total"], 5, "page {page}");
+        let items = list.data()["items"].as_array().expect("a list").clone();
+        let shown: Vec<_> = items.iter().map(|item| item["code"].as_str().expect("a code")).collect();
+        assert_eq!(shown, codes, "page {page}");
+        let held: Vec<_> = items.iter().map(|item| item["holderDisplayName"].as_str()).collect();
+        let from = holders.len().min((page - 1) * 2);
+        assert_eq!(held, holders[from..from + codes.len()], "page {page}");
+    }
+}

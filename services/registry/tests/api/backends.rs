@@ -2,6 +2,7 @@
 //! and to authz; never guessed.
 
 use contract::Subject;
+use contract::catalog::CatalogSnapshot;
 use serde_json::json;
 use testkit::Stub;
 
@@ -23,14 +24,12 @@ async fn stored(app: &TestApp) -> Option<String> {
     sqlx::query_scalar(sql).fetch_one(&app.owner).await.expect("one app")
 }
 
-/// Waits until the edges are told of this subject.
+/// Waits for a snapshot that names this subject as the backend of the only app.
 async fn told(stream: &mut Stream, subject: Option<&str>) {
-    loop {
-        let snapshot = stream.snapshot().await;
-        if snapshot.apps.first().is_some_and(|app| app.subject.as_ref().map(Subject::as_str) == subject) {
-            return;
-        }
-    }
+    let names_it = |snapshot: &CatalogSnapshot| {
+        snapshot.apps.first().is_some_and(|app| app.subject.as_ref().map(Subject::as_str) == subject)
+    };
+    stream.snapshot_with(&format!("{subject:?} as the app's backend"), names_it).await;
 }
 
 #[tokio::test]

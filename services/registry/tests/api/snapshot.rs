@@ -39,14 +39,41 @@ impl Stream {
         }
     }
 
-    /// The next snapshot, heartbeats passed over.
+    /// The next snapshot; skips heartbeats.
     pub(crate) async fn snapshot(&mut self) -> CatalogSnapshot {
-        loop {
-            let line = self.line().await.expect("the stream goes on");
-            if !line.is_empty() {
-                return serde_json::from_str(&line).expect("a snapshot");
+        self.snapshot_with("anything", |_| true).await
+    }
+
+    /// The next snapshot that `is` accepts; `what` names it where none comes in time.
+    pub(crate) async fn snapshot_with(
+        &mut self,
+        what: &str,
+        is: impl Fn(&CatalogSnapshot) -> bool,
+    ) -> CatalogSnapshot {
+        let found = async {
+            loop {
+                let line = self.line().await.expect("the stream goes on");
+                if line.is_empty() {
+                    continue;
+                }
+                let snapshot = serde_json::from_str(&line).expect("a snapshot");
+                if is(&snapshot) {
+                    return snapshot;
+                }
             }
-        }
+        };
+        let in_time = tokio::time::timeout(PATIENCE, found).await;
+        in_time.unwrap_or_else(|_| panic!("no snapshot with {what} within {PATIENCE:?}"))
+    }
+
+    /// Waits for the end of the stream, before which only heartbeats may come.
+    async fn ended(&mut self) {
+        let heartbeats = async {
+            while let Some(line) = self.line().await {
+                assert!(line.is_empty(), "the stream went on instead of ending: {line}");
+            }
+        };
+        tokio::time::timeout(PATIENCE, heartbeats).await.expect("the stream ends");
     }
 }
 
@@ -135,9 +162,7 @@ async fn a_catalog_that_went_back_ends_the_stream_and_is_told_anew() {
     let mut stream = Stream::open(&app, "").await;
     assert_eq!(stream.snapshot().await.revision, 10);
     app.sql("UPDATE registry.model_revision SET revision = 3").await;
-    while let Some(line) = stream.line().await {
-        assert!(line.is_empty(), "nothing older is told: {line}");
-    }
+    stream.ended().await;
     assert_eq!(Stream::open(&app, "?after=10").await.snapshot().await.revision, 3);
     app.end().await;
 }
@@ -151,9 +176,7 @@ async fn another_catalog_of_the_same_revision_is_told() {
     assert_eq!(states(&stream.snapshot().await), [("alpha", ModuleState::Ok)]);
     app.sql("UPDATE registry.modules SET enabled = false").await;
     app.sql("UPDATE registry.model_revision SET revision = revision").await;
-    while let Some(line) = stream.line().await {
-        assert!(line.is_empty(), "the stream ends: {line}");
-    }
+    stream.ended().await;
     let anew = Stream::open(&app, "").await.snapshot().await;
     assert_eq!((anew.revision, states(&anew)), (revision, vec![("alpha", ModuleState::ModuleDisabled)]));
     app.end().await;

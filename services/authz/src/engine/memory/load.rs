@@ -24,7 +24,8 @@ pub(crate) struct Origin {
     /// When the server was started, as bits: it is only compared.
     pub(crate) started: u64,
     database: i64,
-    /// The transactions that last changed the triggers of the tuples: it is only compared.
+    /// The transactions that last changed the triggers of the tuples, by the triggers' names: only compared, with what
+    /// `read_index.sql` and `read_one.sql` read.
     pub(crate) wiring: String,
 }
 
@@ -106,7 +107,7 @@ pub(crate) async fn origin(connection: &mut PgConnection) -> sqlx::Result<Option
     let row = sqlx::query!(
         r#"SELECT feed.own_epoch() AS epoch, date_part('epoch', pg_postmaster_start_time()) AS "started!",
              oid::int8 AS "database!",
-             ARRAY(SELECT t.xmin::text FROM pg_trigger t WHERE t.tgrelid = 'authz.tuple'::regclass)::text AS "wiring!"
+             ARRAY(SELECT t.xmin::text FROM pg_trigger t WHERE t.tgrelid = 'authz.tuple'::regclass ORDER BY t.tgname)::text AS "wiring!"
            FROM pg_database WHERE datname = current_database()"#
     )
     .fetch_one(connection)
