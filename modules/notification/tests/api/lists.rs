@@ -13,7 +13,8 @@ const MANY: usize = 6_000;
 /// A backend that is told to end does so at once.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Messages through two channels in turn, each with a settled delivery; every hundredth died.
+/// Messages through two channels in turn, each with a settled delivery; every hundredth died. They are analyzed in the
+/// transaction that makes them, so that no plan is made for tables that are thought to be empty.
 async fn fill(module: &ModuleApi, channels: [&str; 2]) {
     let [even, odd] = channels;
     module
@@ -25,7 +26,8 @@ async fn fill(module: &ModuleApi, channels: [&str; 2]) {
                FROM generate_series(0, {MANY} - 1) n RETURNING *) \
              INSERT INTO notification.delivery_jobs(id, company_id, message_id, channel_id, kind, target, payload, state, settled_at, created_at) \
              SELECT gen_random_uuid(), '{0}', id, channel_id, 'email', 'a@example.com', body, \
-               CASE subject_line::int % 100 WHEN 0 THEN 'dead' ELSE 'done' END, now(), created_at FROM made",
+               CASE subject_line::int % 100 WHEN 0 THEN 'dead' ELSE 'done' END, now(), created_at FROM made; \
+             ANALYZE notification.messages; ANALYZE notification.delivery_jobs",
             module.company
         ))
         .await;
@@ -74,9 +76,7 @@ async fn a_long_list_is_counted_exactly_and_no_table_is_read_whole() {
     let (app, mail) =
         (channel(&module, "app", "in_app", None).await, channel(&module, "mail", "email", None).await);
     fill(&module, [&app, &mail]).await;
-    // What was read of the tables before they were analyzed is told and over.
-    leave(&module).await;
-    let (before, used) = reads(&module).await;
+    let (_, first) = reads(&module).await;
     let all = [
         ("/messages".to_owned(), json!(MANY), 25),
         (format!("/messages?pageSize=7&page={}", MANY / 7 + 1), json!(MANY), MANY % 7),
@@ -94,7 +94,7 @@ async fn a_long_list_is_counted_exactly_and_no_table_is_read_whole() {
     module.hold(&["member"]);
     assert_eq!(page(&module, "/messages?page=3").await, (json!(MANY / 2), 25), "a member's own");
     leave(&module).await;
-    let (rows, uses) = reads(&module).await;
-    assert!(uses > used, "the indexes of the lists are used");
-    assert_eq!(rows, before, "read from the beginning of a table");
+    let (rows, last) = reads(&module).await;
+    assert!(last > first, "the indexes of the lists are used");
+    assert_eq!(rows, 0, "nothing was read from the beginning of a table, by the worker neither");
 }
