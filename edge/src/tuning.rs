@@ -1,6 +1,7 @@
 //! What the C library and the allocator are told before the program begins. Both read their settings only then, from the
 //! environment, so the program starts itself once more with them. Process, arguments, descriptors and the rest of the
-//! environment stay.
+//! environment stay. And as many open files as the system lets the program have: a usual shell starts it with a thousand,
+//! which are fewer than its connections.
 
 use std::process::Command;
 
@@ -18,6 +19,7 @@ const NO_COPY_INSTRUCTION: Setting = ("GLIBC_TUNABLES", "glibc.cpu.x86_rep_movsb
 /// Starts the program again with the settings that it wants, or returns at once where it wants none. Call it first of all,
 /// before there is a thread.
 pub fn start_tuned() {
+    open_as_many_files_as_allowed();
     if cfg!(target_os = "linux") {
         let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let missing = missing(&processor, |variable| std::env::var_os(variable).is_some());
@@ -26,6 +28,22 @@ pub fn start_tuned() {
         }
     }
 }
+
+/// Everything works with fewer, only not as many connections.
+#[cfg(unix)]
+fn open_as_many_files_as_allowed() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let allowed = getrlimit(Resource::Nofile);
+    if allowed.current != allowed.maximum {
+        let wanted = Rlimit { current: allowed.maximum, maximum: allowed.maximum };
+        if let Err(error) = setrlimit(Resource::Nofile, wanted) {
+            tracing::debug!(%error, "the number of open files stays as it was");
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn open_as_many_files_as_allowed() {}
 
 /// The settings that are wanted on this processor; an operator's own are left alone.
 fn missing(processor: &str, is_set: impl Fn(&str) -> bool) -> Vec<Setting> {

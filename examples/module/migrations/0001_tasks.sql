@@ -30,4 +30,6 @@ CREATE TABLE tasks.idempotency_keys(
   expires_at timestamptz NOT NULL,
   PRIMARY KEY (company_id, operation, actor, idem_key));
 CREATE INDEX idempotency_keys_expiry ON tasks.idempotency_keys(expires_at);
+-- What settles a row that stands for tuples answers the keys that name it.
+CREATE INDEX idempotency_keys_unanswered ON tasks.idempotency_keys(company_id, resource_id) WHERE status IS NULL;
 GRANT SELECT, INSERT, UPDATE, DELETE ON tasks.idempotency_keys TO platform_tasks;

@@ -4,9 +4,10 @@
 use std::ops::{Deref, DerefMut};
 
 use contract::id::CompanyId;
+use serde::Serialize;
 use serde_json::Value;
 
-use crate::{ApiError, AuditEvent, AuditedTx, Core};
+use crate::{ApiError, AuditEvent, AuditedTx, Core, changes};
 
 /// An [`AuditedTx`] whose rows are of one company.
 #[must_use = "a transaction that is not committed is rolled back"]
@@ -57,6 +58,27 @@ impl CompanyTx {
     ) -> Result<(), ApiError> {
         let event = self.event(action, subject, payload);
         self.tx.commit(&event).await
+    }
+
+    /// Commits what a partial change makes of a row that this transaction holds: `save` writes it, and the audit row tells what
+    /// became another. Where nothing does, nothing is written.
+    ///
+    /// # Errors
+    /// Those of `save`; as [`Self::commit`].
+    pub async fn commit_change<T: Serialize>(
+        mut self,
+        before: &T,
+        after: &T,
+        save: impl AsyncFnOnce(&mut Self) -> Result<(), ApiError>,
+        action: &'static str,
+        subject: impl Into<String>,
+    ) -> Result<(), ApiError> {
+        let changed = changes(Some(before), after)?;
+        if changed.is_empty() {
+            return self.unchanged().await;
+        }
+        save(&mut self).await?;
+        self.commit(action, subject, changed).await
     }
 
     /// Commits a transaction whose rows were written by [`Self::record`], or that only holds an idempotency key.

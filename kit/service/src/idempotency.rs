@@ -9,7 +9,9 @@
 //! A repetition that arrives while the first request still runs waits for its end, up to [`WAIT`]. The caller decides
 //! authorization before it claims: a stored answer is no permit.
 //!
-//! The rows are `<service>.idempotency_keys`; a service that has none must not call this.
+//! The rows are `<service>.idempotency_keys`; a service that has none must not call this. A service with rows that stand for
+//! tuples also has `CREATE INDEX … ON …(company_id, resource_id) WHERE status IS NULL`: what settles such a row answers the
+//! keys that name it, and would read all of the company's otherwise.
 
 use std::time::Duration;
 

@@ -28,9 +28,8 @@ use uuid::Uuid;
 
 use super::Settlement;
 
-/// Keys that one claim looks at, each for the price of one or two reads of the index: a claim stays cheap however many
-/// keys have jobs that are not due.
-const MAX_KEYS: i64 = 64;
+/// Settled jobs that one statement removes.
+const SWEPT_AT_ONCE: i64 = 1_000;
 
 /// A table of jobs, by names that are constants of the program.
 #[derive(Clone, Copy, Debug)]
@@ -41,11 +40,23 @@ pub struct JobTable {
     pub key: &'static str,
 }
 
+/// How long settled jobs are kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Kept {
+    /// Those that are done.
+    pub done_days: i32,
+    /// Those that were given up.
+    pub dead_days: i32,
+}
+
 /// What a worker is free to take.
 #[derive(Clone, Debug)]
 pub struct Ask {
     /// Most jobs.
     pub room: i64,
+    /// Keys that the claim looks at, each for the price of one or two reads of the index: a claim stays cheap however many
+    /// keys have jobs that are not due.
+    pub look: i64,
     /// Most jobs of one key that run at once.
     pub per_key: i64,
     /// Keys of the jobs that run now.
@@ -108,7 +119,7 @@ impl JobTable {
         let rows = sqlx::query(AssertSqlSafe(self.claim_sql()))
             .bind(group)
             .bind(ask.after)
-            .bind(MAX_KEYS)
+            .bind(ask.look)
             .bind(&ask.keys)
             .bind(&ask.running)
             .bind(ask.per_key)
@@ -200,7 +211,7 @@ impl JobTable {
             Some(job) if is_full => job.lease.key,
             _ => last.try_get("claim_last")?,
         };
-        let is_partial = !is_full && last.try_get::<i64, _>("claim_places")? >= MAX_KEYS;
+        let is_partial = !is_full && last.try_get::<i64, _>("claim_places")? >= ask.look;
         Ok(Claimed { jobs, after: Some(after), is_partial })
     }
 
@@ -218,23 +229,53 @@ impl JobTable {
         let sql = format!(
             "UPDATE {} SET state = $3, settled_at = CASE WHEN $3 = 'pending' THEN NULL ELSE now() END,
                     next_attempt_at = CASE WHEN $3 = 'pending' THEN now() + $4::interval ELSE next_attempt_at END,
-                    lease_token = NULL, leased_until = NULL
+                    attempt_count = GREATEST(attempt_count - $5, 0), lease_token = NULL, leased_until = NULL
               WHERE id = $1 AND lease_token = $2 AND state = 'pending'",
             self.table
         );
-        let (state, wait) = match settlement {
-            Settlement::Done => ("done", Duration::ZERO),
-            Settlement::Again { after } => ("pending", after),
-            Settlement::Dead => ("dead", Duration::ZERO),
+        let (state, wait, given_back) = match settlement {
+            Settlement::Done => ("done", Duration::ZERO, 0),
+            Settlement::Again { after } => ("pending", after, 0),
+            // The claim has counted an attempt that was none.
+            Settlement::Postponed { after } => ("pending", after, 1),
+            Settlement::Dead => ("dead", Duration::ZERO, 0),
         };
         let done = sqlx::query(AssertSqlSafe(sql))
             .bind(lease.id)
             .bind(lease.token)
             .bind(state)
             .bind(interval(wait))
+            .bind(given_back)
             .execute(conn)
             .await?;
         Ok(done.rows_affected() == 1)
+    }
+
+    /// Removes settled jobs whose time is over, a thousand with each statement so that few rows are locked at a time; tells
+    /// how many. Needs `CREATE INDEX … ON …(state, settled_at) WHERE state <> 'pending'`.
+    ///
+    /// # Errors
+    /// The database cannot be asked; what was removed before stays so.
+    pub async fn sweep(&self, pool: &PgPool, kept: Kept) -> sqlx::Result<u64> {
+        let sql = format!(
+            "DELETE FROM {0} WHERE id = ANY(ARRAY(
+               SELECT id FROM {0} WHERE state = $1 AND state <> 'pending' AND settled_at < now() - make_interval(days => $2)
+                ORDER BY settled_at LIMIT $3 FOR UPDATE SKIP LOCKED))",
+            self.table
+        );
+        let mut removed = 0;
+        for (state, days) in [("done", kept.done_days), ("dead", kept.dead_days)] {
+            loop {
+                let sweep =
+                    sqlx::query(AssertSqlSafe(sql.clone())).bind(state).bind(days).bind(SWEPT_AT_ONCE);
+                let batch = sweep.execute(pool).await?.rows_affected();
+                removed += batch;
+                if i64::try_from(batch).is_ok_and(|batch| batch < SWEPT_AT_ONCE) {
+                    break;
+                }
+            }
+        }
+        Ok(removed)
     }
 
     /// How long the oldest due job that nobody works on waits past its time; zero without one.

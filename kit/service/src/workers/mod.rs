@@ -3,8 +3,8 @@
 //! ```text
 //! Core::start makes Workers -> the service registers its loops and queues -> service::serve awaits their end
 //! every.rs   a step, again and again                    queue.rs   claims, works on and settles jobs
-//! ladder.rs  when a failed job is tried again           jobs.rs    the SQL of a table of jobs: claim, settle, oldest
-//! places.rs  which jobs run beside each other
+//! ladder.rs  when a failed job is tried again           jobs.rs    the SQL of a table of jobs: claim, settle, sweep, oldest
+//! places.rs  which jobs run beside each other              together.rs  settles those that are done several at a time
 //! ```
 //!
 //! Workers have a pool of their own, so neither they nor the requests wait for the other's connections. A stop ends a
@@ -19,6 +19,7 @@ mod ladder;
 mod meter;
 mod places;
 mod queue;
+mod together;
 
 use sqlx::PgPool;
 use telemetry::Metrics;
@@ -29,9 +30,9 @@ use crate::config::DatabaseConfig;
 use crate::db::PoolGauges;
 
 pub use every::{Next, Pace, Step};
-pub use jobs::{Ask, Claimed, JobTable, Lease, Leased};
+pub use jobs::{Ask, Claimed, JobTable, Kept, Lease, Leased};
 pub use ladder::{Ladder, MAX_ATTEMPTS};
-pub use queue::{Broken, Ended, Queue, QueueConfig, Settlement, Verdict, Wake, Worked};
+pub use queue::{Attempted, Broken, Ended, Queue, QueueConfig, Settlement, Verdict, Wake, Worked};
 
 use meter::Meter;
 

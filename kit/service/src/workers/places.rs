@@ -1,20 +1,27 @@
 //! Which jobs a queue's worker may start. A job works for a moment and then waits for its receiver, which costs a connection
 //! and little else: so it keeps its place for that moment only, and receivers that hang, however many, hold up no other
-//! job. Keys that were slow before wait from the start, and may hold half of the room for waiting. Pure: time is a parameter.
+//! job. Keys that were slow before wait from the start, and may hold half of the room for waiting; those that hung before,
+//! a quarter, with one job at a time each. Where the rest gets short, jobs of keys that nothing was known of are cut off as
+//! soon as they hang: their next attempt has its whole time among those that hang. Pure: time is a parameter.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::task::Id;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 /// How long a job keeps its place.
 pub(super) const WORKS_FOR: Duration = Duration::from_millis(500);
+/// A job that waits longer than this hangs.
+pub(super) const HANGS_AFTER: Duration = Duration::from_secs(2);
 /// Jobs that wait, beside each place: as many receivers can hang for a lease.
-const WAITING_PER_PLACE: usize = 32;
-/// Slow keys that are remembered; past this all are forgotten, and found again.
-const MAX_SLOW_KEYS: usize = 10_000;
+const WAITING_PER_PLACE: usize = 128;
+/// Most jobs that wait, whatever the places: each holds a socket.
+const MAX_WAITING: usize = 4_096;
+/// Keys that are remembered as slow; past this all are forgotten, and found again.
+const MAX_KEYS: usize = 20_000;
 
 /// The running jobs of one queue.
 pub(super) struct Places {
@@ -22,50 +29,76 @@ pub(super) struct Places {
     per_key: usize,
     running: HashMap<Id, Running>,
     /// Keys whose last job waited for its receiver.
-    slow: HashSet<Uuid>,
+    slow: HashMap<Uuid, Slowness>,
+}
+
+/// How long the last job of a key waited. A key that is not slow is quick, or nothing is known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Slowness {
+    /// A moment.
+    Waits,
+    /// So long that nobody may wait for it.
+    Hangs,
 }
 
 struct Running {
     key: Uuid,
     since: Instant,
-    /// Its key was slow when it started.
-    was_slow: bool,
+    /// What its key was when it started.
+    was: Option<Slowness>,
+    /// Ends its attempt before its time; `None`: it has no other attempt.
+    cut: Option<CancellationToken>,
 }
 
 impl Running {
     fn waits(&self, now: Instant) -> bool {
-        self.was_slow || self.has_waited(now)
+        self.was.is_some() || self.lasts(now) >= WORKS_FOR
     }
 
-    fn has_waited(&self, now: Instant) -> bool {
-        now.saturating_duration_since(self.since) >= WORKS_FOR
+    fn lasts(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.since)
+    }
+
+    /// What its key is by this job.
+    fn shows(&self, now: Instant) -> Option<Slowness> {
+        match self.lasts(now) {
+            lasts if lasts >= HANGS_AFTER => Some(Slowness::Hangs),
+            lasts if lasts >= WORKS_FOR => Some(Slowness::Waits),
+            _ => None,
+        }
+    }
+
+    fn may_be_cut(&self) -> bool {
+        self.was.is_none() && self.cut.as_ref().is_some_and(|cut| !cut.is_cancelled())
     }
 }
 
 impl Places {
     pub(super) fn new(most: usize, per_key: usize) -> Self {
-        Self { most, per_key, running: HashMap::new(), slow: HashSet::new() }
+        Self { most, per_key, running: HashMap::new(), slow: HashMap::new() }
     }
 
     pub(super) fn running(&self) -> usize {
         self.running.len()
     }
 
-    pub(super) fn start(&mut self, id: Id, key: Uuid, since: Instant) {
-        self.running.insert(id, Running { key, since, was_slow: self.slow.contains(&key) });
+    /// `cut` ends the attempt before its time, where the job has another one.
+    pub(super) fn start(&mut self, id: Id, key: Uuid, since: Instant, cut: Option<CancellationToken>) {
+        let was = self.slow.get(&key).copied();
+        self.running.insert(id, Running { key, since, was, cut });
     }
 
     /// Frees what a job held; true when another job may have waited for it.
     pub(super) fn end(&mut self, id: Id, now: Instant) -> bool {
-        let was_full = self.room(now) == 0 || self.slow_are_held_back(now);
+        let was_full = self.room(now) == 0 || self.slow_are_held_back(now) || self.hanging_are_held_back();
         let Some(ended) = self.running.remove(&id) else { return was_full };
-        if ended.has_waited(now) {
-            self.remember(ended.key);
-        } else {
-            self.slow.remove(&ended.key);
+        let was = self.slow.get(&ended.key).copied();
+        match ended.shows(now) {
+            Some(slowness) => self.remember(ended.key, slowness),
+            None => drop(self.slow.remove(&ended.key)),
         }
         let same = self.running.values().filter(|other| other.key == ended.key).count();
-        was_full || same + 1 >= self.per_key
+        was_full || was == Some(Slowness::Hangs) || same + 1 >= self.per_key
     }
 
     /// How many jobs may be started.
@@ -78,18 +111,25 @@ impl Places {
 
     /// The keys that have running jobs with their numbers, and slow ones as full while there is no room for them.
     pub(super) fn busy(&mut self, now: Instant) -> (Vec<Uuid>, Vec<i64>) {
-        let found: Vec<Uuid> =
-            self.running.values().filter(|job| job.has_waited(now)).map(|job| job.key).collect();
-        for key in found {
-            self.remember(key);
+        let found: Vec<_> =
+            self.running.values().filter_map(|job| Some((job.key, job.shows(now)?))).collect();
+        for (key, slowness) in found {
+            self.remember(key, self.slow.get(&key).map_or(slowness, |known| slowness.max(*known)));
         }
         let mut busy: HashMap<Uuid, i64> = HashMap::new();
         for job in self.running.values() {
             *busy.entry(job.key).or_default() += 1;
         }
-        if self.slow_are_held_back(now) {
-            let full = i64::try_from(self.per_key).unwrap_or(i64::MAX);
-            busy.extend(self.slow.iter().map(|key| (*key, full)));
+        let full = i64::try_from(self.per_key).unwrap_or(i64::MAX);
+        for (key, jobs) in &mut busy {
+            if self.slow.get(key) == Some(&Slowness::Hangs) {
+                *jobs = full;
+            }
+        }
+        let (slow, hanging) = (self.slow_are_held_back(now), self.hanging_are_held_back());
+        if slow || hanging {
+            let held = self.slow.iter().filter(|(_, slowness)| slow || **slowness == Slowness::Hangs);
+            busy.extend(held.map(|(key, _)| (*key, full)));
         }
         busy.into_iter().unzip()
     }
@@ -100,12 +140,27 @@ impl Places {
         working.map(|job| (job.since + WORKS_FOR).saturating_duration_since(now)).min()
     }
 
+    /// Cuts off jobs that hang while less than a quarter of the room for waiting is left, the longest first; tells how long
+    /// until the next one hangs, where there is too little room.
+    pub(super) fn cut(&self, now: Instant) -> Option<Duration> {
+        let short = self.waiting(now).checked_sub(self.room_for_waiting() * 3 / 4)?;
+        let mut known: Vec<_> = self.running.values().filter(|job| job.may_be_cut()).collect();
+        known.sort_unstable_by_key(|job| job.since);
+        let hang = known.partition_point(|job| job.lasts(now) >= HANGS_AFTER);
+        for job in known.iter().take(hang.min(short)) {
+            if let Some(cut) = &job.cut {
+                cut.cancel();
+            }
+        }
+        known.get(hang).map(|job| HANGS_AFTER.saturating_sub(job.lasts(now)))
+    }
+
     fn waiting(&self, now: Instant) -> usize {
         self.running.values().filter(|job| job.waits(now)).count()
     }
 
-    const fn room_for_waiting(&self) -> usize {
-        self.most.saturating_mul(WAITING_PER_PLACE)
+    fn room_for_waiting(&self) -> usize {
+        self.most.saturating_mul(WAITING_PER_PLACE).min(MAX_WAITING)
     }
 
     /// The other half is for keys that nothing is known of yet.
@@ -113,11 +168,16 @@ impl Places {
         self.waiting(now) >= self.room_for_waiting() / 2
     }
 
-    fn remember(&mut self, key: Uuid) {
-        if self.slow.len() >= MAX_SLOW_KEYS {
+    fn hanging_are_held_back(&self) -> bool {
+        let hanging = self.running.values().filter(|job| job.was == Some(Slowness::Hangs)).count();
+        hanging >= self.room_for_waiting() / 4
+    }
+
+    fn remember(&mut self, key: Uuid, slowness: Slowness) {
+        if self.slow.len() >= MAX_KEYS {
             self.slow.clear();
         }
-        self.slow.insert(key);
+        self.slow.insert(key, slowness);
     }
 }
 
@@ -141,11 +201,15 @@ mod tests {
 
     const MOMENT: Duration = Duration::from_millis(499);
 
+    fn full((keys, jobs): (Vec<Uuid>, Vec<i64>), per_key: i64) -> usize {
+        keys.iter().zip(jobs).filter(|(_, jobs)| *jobs == per_key).count()
+    }
+
     #[tokio::test]
     async fn a_job_keeps_its_place_for_a_moment_and_then_waits_beside() {
         let (mut places, start, ids) = (Places::new(4, 4), Instant::now(), ids(4).await);
         for id in &ids {
-            places.start(*id, key(1), start);
+            places.start(*id, key(1), start, None);
         }
         assert_eq!((places.room(start + MOMENT), places.next_room(start)), (0, Some(WORKS_FOR)));
         assert_eq!((places.room(start + WORKS_FOR), places.next_room(start + WORKS_FOR)), (4, None));
@@ -157,44 +221,86 @@ mod tests {
     #[tokio::test]
     async fn jobs_of_a_key_that_was_slow_wait_from_the_start_until_one_is_quick() {
         let (mut places, start, ids) = (Places::new(1, 2), Instant::now(), ids(4).await);
-        places.start(ids[0], key(1), start);
+        places.start(ids[0], key(1), start, None);
         places.end(ids[0], start + WORKS_FOR);
-        places.start(ids[1], key(1), start);
+        places.start(ids[1], key(1), start, None);
         assert_eq!(places.room(start), 1, "it takes no place");
         places.end(ids[1], start + MOMENT);
-        places.start(ids[2], key(1), start);
+        places.start(ids[2], key(1), start, None);
         assert_eq!(places.room(start), 0, "it was quick");
-        places.start(ids[3], key(2), start);
+        places.start(ids[3], key(2), start, None);
         assert!(places.end(ids[3], start));
     }
 
     #[tokio::test]
     async fn slow_keys_hold_half_of_the_room_for_waiting_and_unknown_ones_the_rest() {
-        let (mut places, start, ids) = (Places::new(1, 2), Instant::now(), ids(33).await);
+        let (mut places, start, ids) = (Places::new(1, 2), Instant::now(), ids(129).await);
         let later = start + WORKS_FOR;
-        for (number, id) in (0_u128..).zip(&ids[..15]) {
-            places.start(*id, key(number), start);
+        for (number, id) in (0_u128..).zip(&ids[..63]) {
+            places.start(*id, key(number), start, None);
         }
-        let full = |(keys, jobs): (Vec<Uuid>, Vec<i64>)| {
-            keys.iter().zip(jobs).filter(|(_, jobs)| *jobs == 2).count()
-        };
-        assert_eq!(full(places.busy(later)), 0, "there is room for the sixteenth");
-        places.start(ids[15], key(15), start);
-        assert_eq!(full(places.busy(later)), 16, "the slow ones are held back");
-        assert!(places.end(ids[15], later), "one of them may go on");
-        for (number, id) in (15_u128..).zip(&ids[15..32]) {
-            places.start(*id, key(number), start);
+        assert_eq!(full(places.busy(later), 2), 0, "there is room for one more");
+        places.start(ids[63], key(63), start, None);
+        assert_eq!(full(places.busy(later), 2), 64, "the slow ones are held back");
+        assert!(places.end(ids[63], later), "one of them may go on");
+        for (number, id) in (63_u128..).zip(&ids[63..128]) {
+            places.start(*id, key(number), start, None);
         }
-        assert_eq!(places.room(later), 1, "thirty-two wait beside one place");
-        places.start(ids[32], key(32), start);
+        assert_eq!(places.room(later), 1, "so many wait beside one place");
+        places.start(ids[128], key(128), start, None);
         assert_eq!(places.room(later), 0, "the next one that waits holds it");
+    }
+
+    #[tokio::test]
+    async fn a_key_that_hung_has_one_job_at_a_time_and_all_of_them_a_quarter_of_the_room() {
+        let (mut places, start, ids) = (Places::new(1, 4), Instant::now(), ids(32).await);
+        for number in 0..40 {
+            places.remember(key(number), Slowness::Hangs);
+        }
+        places.start(ids[0], key(0), start, None);
+        assert_eq!(
+            places.busy(start),
+            (vec![key(0)], vec![4]),
+            "one is enough to see whether it hangs still"
+        );
+        assert_eq!(places.room(start), 1, "and takes no place");
+        for (number, id) in (1_u128..).zip(&ids[1..]) {
+            places.start(*id, key(number), start, None);
+        }
+        assert_eq!(full(places.busy(start), 4), 40, "there is room for no other one that hung");
+        assert!(places.end(ids[0], start + MOMENT), "until one ends");
+        assert_eq!(full(places.busy(start + MOMENT), 4), 31);
+        assert!(!places.slow.contains_key(&key(0)), "this one hangs no more");
+    }
+
+    #[tokio::test]
+    async fn jobs_of_unknown_keys_that_hang_are_cut_off_where_room_gets_short_and_there_is_another_attempt() {
+        let (mut places, start, ids) = (Places::new(1, 1), Instant::now(), ids(100).await);
+        let cuts: Vec<_> = ids.iter().map(|_| CancellationToken::new()).collect();
+        let cut = |at: usize| cuts[at].is_cancelled();
+        places.remember(key(2), Slowness::Hangs);
+        for (at, id) in ids.iter().enumerate().take(98) {
+            let since = start + Duration::from_millis(u64::try_from(at).expect("small"));
+            let may = (at != 1).then(|| cuts[at].clone());
+            places.start(*id, key(u128::try_from(at).expect("small")), since, may);
+        }
+        let hang = start + HANGS_AFTER + Duration::from_millis(4);
+        assert_eq!(places.cut(start + WORKS_FOR), None, "it is a quarter that is left");
+        assert_eq!(places.cut(hang), Some(Duration::from_millis(1)), "the next one hangs soon");
+        assert!(cut(0) && cut(3) && !cut(1) && !cut(2) && !cut(4), "two too many, the longest first");
+        places.end(ids[0], hang);
+        places.end(ids[3], hang);
+        assert_eq!((places.cut(hang), cut(4)), (Some(Duration::from_millis(1)), false), "there is room now");
+        let (keys, jobs) = places.busy(hang);
+        let running = keys.iter().position(|busy| *busy == key(4)).map(|at| jobs[at]);
+        assert_eq!(running, Some(1), "what hangs is known to hang");
     }
 
     #[tokio::test]
     async fn a_bounded_number_of_slow_keys_is_remembered() {
         let mut places = Places::new(1, 1);
-        for number in 0..=u128::try_from(MAX_SLOW_KEYS).expect("small") {
-            places.remember(key(number));
+        for number in 0..=u128::try_from(MAX_KEYS).expect("small") {
+            places.remember(key(number), Slowness::Waits);
         }
         assert_eq!(places.slow.len(), 1);
     }

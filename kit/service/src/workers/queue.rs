@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::meter::QueueMeter;
 use super::places::Places;
+use super::together::Together;
 use super::{Ask, Claimed, Ladder, Lease, Leased, Pace, Workers};
 use crate::panics::caught;
 
@@ -22,13 +23,17 @@ use crate::panics::caught;
 const AGE_INTERVAL: Duration = Duration::from_secs(15);
 /// Claims in a row that look at keys without filling the places; the next poll goes on where they ended.
 const MAX_CLAIMS: usize = 16;
+/// Keys that a claim looks at. Where it finds too little, the next one looks at four times as many, once a poll: ten thousand
+/// keys whose receivers hang do not keep a job from being found.
+const FIRST_LOOK: i64 = 64;
+const WIDEST_LOOK: i64 = 1_024;
 /// How long a claim waits for more places where few are free: it costs much the same for one job as for many.
 const GATHER: Duration = Duration::from_millis(5);
 /// Pause before a settlement that failed is tried again; doubled up to [`LAST_SETTLE_RETRY`].
 const FIRST_SETTLE_RETRY: Duration = Duration::from_millis(100);
 const LAST_SETTLE_RETRY: Duration = Duration::from_secs(2);
 
-pub(super) const OUTCOMES: [&str; 3] = ["done", "retry", "dead"];
+pub(super) const OUTCOMES: [&str; 4] = ["done", "retry", "postponed", "dead"];
 pub(super) const CAUSES: [&str; 3] =
     [Broken::Panic.as_str(), Broken::Timeout.as_str(), Broken::LeaseLost.as_str()];
 
@@ -54,7 +59,7 @@ pub trait Queue: Send + Sync + 'static {
     /// What [`Self::work`] needs to know of a job.
     type Job: Send + Sync + 'static;
     /// What one attempt leaves behind besides its verdict.
-    type Report: Send + Sync;
+    type Report: Send + Sync + 'static;
     /// Why a settlement could not be stored.
     type Error: Display + Send;
 
@@ -71,6 +76,15 @@ pub trait Queue: Send + Sync + 'static {
         job: &Leased<Self::Job>,
         ended: &Ended<Self::Report>,
     ) -> impl Future<Output = Result<bool, Self::Error>> + Send;
+
+    /// Stores that several jobs are done, in one transaction; gives the ids of those whose lease stood, for the others nothing
+    /// was stored. An error, or `None` from a queue that has no such statement: each is settled by itself.
+    fn settle_done(
+        &self,
+        _done: &[Arc<Attempted<Self::Job, Self::Report>>],
+    ) -> impl Future<Output = Result<Option<Vec<Uuid>>, Self::Error>> + Send {
+        std::future::ready(Ok(None))
+    }
 
     /// How long the oldest due job waits past its time; [`super::JobTable::oldest`] has the statement.
     fn oldest(&self) -> impl Future<Output = sqlx::Result<Duration>> + Send;
@@ -95,6 +109,11 @@ pub enum Verdict {
         /// The receiver's wish.
         asked: Option<Duration>,
     },
+    /// It was not tried, and is due again after this wait. That is no attempt.
+    Later {
+        /// From the database's present moment.
+        after: Duration,
+    },
     /// It failed for good.
     Dead,
 }
@@ -109,6 +128,11 @@ pub enum Settlement {
         /// From the database's present moment.
         after: Duration,
     },
+    /// The same, without an attempt.
+    Postponed {
+        /// From the database's present moment.
+        after: Duration,
+    },
     /// It is given up.
     Dead,
 }
@@ -118,6 +142,7 @@ impl Settlement {
         match self {
             Self::Done => "done",
             Self::Again { .. } => "retry",
+            Self::Postponed { .. } => "postponed",
             Self::Dead => "dead",
         }
     }
@@ -132,12 +157,21 @@ pub struct Ended<R> {
     pub report: Result<R, Broken>,
 }
 
+/// A job and how its attempt ended.
+#[derive(Clone, Debug)]
+pub struct Attempted<J, R> {
+    /// The job.
+    pub job: Leased<J>,
+    /// The end of its attempt.
+    pub ended: Ended<R>,
+}
+
 /// Why an attempt has no report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Broken {
     /// It panicked.
     Panic,
-    /// It took longer than its lease allows.
+    /// It took longer than its lease allows, or hung while others waited for its room.
     Timeout,
     /// The last attempt that the job had ended with its worker.
     LeaseLost,
@@ -174,12 +208,19 @@ impl Workers {
         self.observe(&config, Arc::clone(&queue), meter.clone());
         let places = Places::new(config.places, config.places_per_key);
         let worker = QueueWorker {
-            common: Arc::new(Common { service: self.service, config, queue, meter }),
+            common: Arc::new(Common {
+                service: self.service,
+                config,
+                queue,
+                meter,
+                together: Together::new(),
+            }),
             stop: self.stop.clone(),
             wake: Arc::clone(&wake),
             jobs: JoinSet::new(),
             places,
             after: None,
+            looked_wide: None,
             is_failing: false,
         };
         // Not by `spawn`, which would drop the jobs without waiting for their end.
@@ -195,14 +236,15 @@ impl Workers {
     }
 }
 
-struct Common<Q> {
+struct Common<Q: Queue> {
     service: &'static str,
     config: QueueConfig,
     queue: Arc<Q>,
     meter: QueueMeter,
+    together: Together<Q>,
 }
 
-struct QueueWorker<Q> {
+struct QueueWorker<Q: Queue> {
     common: Arc<Common<Q>>,
     stop: CancellationToken,
     wake: Arc<Notify>,
@@ -210,6 +252,8 @@ struct QueueWorker<Q> {
     places: Places,
     /// The key after which the next claim goes on.
     after: Option<Uuid>,
+    /// When claims last looked at more keys than usual.
+    looked_wide: Option<Instant>,
     /// The last claim failed.
     is_failing: bool,
 }
@@ -252,11 +296,13 @@ impl<Q: Queue> QueueWorker<Q> {
         is_wanted
     }
 
-    /// Until the next look for due jobs: a place that is taken may be free before the poll.
+    /// Until the next look for due jobs: a place that is taken may be free before the poll, and so may the room of a job that
+    /// hangs.
     fn pause(&self) -> Duration {
         let (poll, now) = (self.common.config.poll, Instant::now());
         let is_full = self.places.room(now) == 0;
-        self.places.next_room(now).filter(|_| is_full).map_or(poll, |next| next.min(poll))
+        let hang = self.places.cut(now);
+        [self.places.next_room(now).filter(|_| is_full), hang].into_iter().flatten().fold(poll, Duration::min)
     }
 
     /// Waits a moment while less than a quarter of the places is free.
@@ -274,8 +320,9 @@ impl<Q: Queue> QueueWorker<Q> {
 
     /// Claims until the places are full or nothing more is due.
     async fn fill(&mut self) {
+        let mut look = FIRST_LOOK;
         for _ in 0..MAX_CLAIMS {
-            let ask = self.ask();
+            let ask = self.ask(look);
             if ask.room == 0 {
                 return;
             }
@@ -286,10 +333,17 @@ impl<Q: Queue> QueueWorker<Q> {
                     self.after = claimed.after;
                     self.common.meter.claimed(claimed.jobs.len().try_into().unwrap_or(u64::MAX));
                     let is_full = i64::try_from(claimed.jobs.len()).is_ok_and(|taken| taken >= ask.room);
-                    let has_more = claimed.is_partial || is_full;
+                    let (is_partial, is_empty) = (claimed.is_partial, claimed.jobs.is_empty());
                     claimed.jobs.into_iter().for_each(|job| self.start(job, claimed_at));
-                    if !has_more {
+                    if is_full {
+                        continue;
+                    }
+                    let is_wide = look > FIRST_LOOK;
+                    if !is_partial || (is_empty && !is_wide && !self.may_look_wide(claimed_at)) {
                         return;
+                    }
+                    if is_empty || is_wide {
+                        look = (look * 4).min(WIDEST_LOOK);
                     }
                 }
                 Err(error) => return self.failed(&error),
@@ -297,13 +351,24 @@ impl<Q: Queue> QueueWorker<Q> {
         }
     }
 
-    fn ask(&mut self) -> Ask {
+    /// Whether claims that found nothing may go on to more keys: once a poll, whatever ends meanwhile.
+    fn may_look_wide(&mut self, now: Instant) -> bool {
+        let poll = self.common.config.poll;
+        let may = self.looked_wide.is_none_or(|last| now.duration_since(last) >= poll);
+        if may {
+            self.looked_wide = Some(now);
+        }
+        may
+    }
+
+    fn ask(&mut self, look: i64) -> Ask {
         let now = Instant::now();
         let (keys, running) = self.places.busy(now);
         let config = &self.common.config;
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         Ask {
             room: number(self.places.room(now)),
+            look,
             per_key: number(config.places_per_key),
             keys,
             running,
@@ -314,9 +379,11 @@ impl<Q: Queue> QueueWorker<Q> {
     }
 
     fn start(&mut self, job: Leased<Q::Job>, claimed_at: Instant) {
-        let (common, key) = (Arc::clone(&self.common), job.lease.key);
-        let task = self.jobs.spawn(async move { common.see_through(job, claimed_at).await });
-        self.places.start(task.id(), key, claimed_at);
+        let (common, key, cut) = (Arc::clone(&self.common), job.lease.key, CancellationToken::new());
+        let has_another = job.lease.attempt < common.config.ladder.attempts();
+        let may_cut = has_another.then(|| cut.clone());
+        let task = self.jobs.spawn(async move { common.see_through(job, claimed_at, &cut).await });
+        self.places.start(task.id(), key, claimed_at, may_cut);
         self.common.meter.running(self.places.running());
     }
 
@@ -341,35 +408,43 @@ fn id_of(ended: &Result<(Id, ()), tokio::task::JoinError>) -> Id {
 
 impl<Q: Queue> Common<Q> {
     /// One attempt and its settlement.
-    async fn see_through(&self, job: Leased<Q::Job>, claimed_at: Instant) {
-        let ended = self.attempt(&job, claimed_at).await;
+    async fn see_through(&self, job: Leased<Q::Job>, claimed_at: Instant, cut: &CancellationToken) {
+        let ended = self.attempt(&job, claimed_at, cut).await;
         if let Err(broken) = ended.report {
             self.meter.broken(broken.as_str());
         }
         let (service, queue, id) = (self.service, self.config.name, job.lease.id);
-        let settled = timeout_at(claimed_at + self.config.lease, self.settle(&job, &ended)).await;
-        if matches!(settled, Ok(true)) {
-            return self.meter.settled(ended.settlement.outcome());
+        let outcome = ended.settlement.outcome();
+        let settled = self.store(Arc::new(Attempted { job, ended }));
+        if matches!(timeout_at(claimed_at + self.config.lease, settled).await, Ok(true)) {
+            return self.meter.settled(outcome);
         }
         tracing::warn!(service, queue, %id, "an attempt was not settled within its lease");
         self.meter.late();
     }
 
-    async fn attempt(&self, job: &Leased<Q::Job>, claimed_at: Instant) -> Ended<Q::Report> {
+    async fn attempt(
+        &self,
+        job: &Leased<Q::Job>,
+        claimed_at: Instant,
+        cut: &CancellationToken,
+    ) -> Ended<Q::Report> {
         let (service, queue, id) = (self.service, self.config.name, job.lease.id);
         if job.lease.is_spent {
             tracing::warn!(service, queue, %id, "the last attempt ended with its worker; the job is given up");
             return Ended { settlement: Settlement::Dead, report: Err(Broken::LeaseLost) };
         }
         let deadline = claimed_at + self.config.lease.saturating_mul(3) / 4;
-        let (verdict, report) = match timeout_at(deadline, caught(self.queue.work(job))).await {
-            Ok(Ok(Worked { verdict, report })) => (verdict, Ok(report)),
-            Ok(Err(panic)) => {
+        let work = cut.run_until_cancelled(caught(self.queue.work(job)));
+        let (verdict, report) = match timeout_at(deadline, work).await {
+            Ok(Some(Ok(Worked { verdict, report }))) => (verdict, Ok(report)),
+            Ok(Some(Err(panic))) => {
                 tracing::error!(service, queue, %id, panic, "a job panicked");
                 (Verdict::Retry { asked: None }, Err(Broken::Panic))
             }
-            Err(_) => {
-                tracing::warn!(service, queue, %id, "a job took longer than its lease allows");
+            ended => {
+                let was_cut = matches!(ended, Ok(None));
+                tracing::warn!(service, queue, %id, was_cut, "a job took too long");
                 (Verdict::Retry { asked: None }, Err(Broken::Timeout))
             }
         };
@@ -380,11 +455,23 @@ impl<Q: Queue> Common<Q> {
         match verdict {
             Verdict::Done => Settlement::Done,
             Verdict::Dead => Settlement::Dead,
+            Verdict::Later { after } => Settlement::Postponed { after },
             Verdict::Retry { asked } => {
                 let wait = self.config.ladder.after(lease.attempt, asked, random_of(lease));
                 wait.map_or(Settlement::Dead, |after| Settlement::Again { after })
             }
         }
+    }
+
+    /// With others that are done at this moment, or by itself.
+    async fn store(&self, attempted: Arc<Attempted<Q::Job, Q::Report>>) -> bool {
+        if attempted.ended.settlement == Settlement::Done {
+            let stored = self.together.settle(&*self.queue, Arc::clone(&attempted)).await;
+            if let Some(stored) = stored {
+                return stored;
+            }
+        }
+        self.settle(&attempted.job, &attempted.ended).await
     }
 
     /// Until it is stored: a database that is away for a moment costs no second attempt.

@@ -1,13 +1,13 @@
 //! Queues: leases, retries, fairness between keys, the end of a service. The table of jobs is the test's own.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use service::workers::{
-    Ask, Broken, Claimed, Ended, JobTable, Ladder, Lease, Leased, Queue, QueueConfig, Settlement, Verdict,
-    Worked,
+    Ask, Attempted, Broken, Claimed, Ended, JobTable, Kept, Ladder, Lease, Leased, Queue, QueueConfig,
+    Settlement, Verdict, Worked,
 };
 use sqlx::{AssertSqlSafe, FromRow, PgPool};
 use testkit::TestDatabase;
@@ -82,6 +82,7 @@ struct Doing {
     release: Arc<Semaphore>,
     running: Arc<AtomicUsize>,
     most: Arc<AtomicUsize>,
+    together: Arc<Together>,
     reports: mpsc::UnboundedSender<(Uuid, Result<&'static str, Broken>)>,
 }
 
@@ -101,6 +102,7 @@ impl Queue for Doing {
             "done" => Verdict::Done,
             "third" if job.lease.attempt == 3 => Verdict::Done,
             "dead" => Verdict::Dead,
+            "later" => Verdict::Later { after: Duration::from_hours(1) },
             "panic" => panic!("a job that always panics"),
             "endless" => std::future::pending().await,
             "hang" => {
@@ -122,9 +124,38 @@ impl Queue for Doing {
         Ok(stored)
     }
 
+    async fn settle_done(
+        &self,
+        done: &[Arc<Attempted<Job, &'static str>>],
+    ) -> sqlx::Result<Option<Vec<Uuid>>> {
+        let Some(gate) = self.together.gate.get() else { return Ok(None) };
+        self.together.batches.lock().expect("no panic").push(done.len());
+        gate.acquire().await.expect("open").forget();
+        if self.together.breaks.swap(false, Ordering::SeqCst) {
+            return Err(sqlx::Error::WorkerCrashed);
+        }
+        let mut stored = Vec::new();
+        let mut conn = self.pool.acquire().await?;
+        for one in done {
+            if JOBS.settle(&mut conn, &one.job.lease, Settlement::Done).await? {
+                stored.push(one.job.lease.id);
+            }
+        }
+        Ok(Some(stored))
+    }
+
     async fn oldest(&self) -> sqlx::Result<Duration> {
         JOBS.oldest(&self.pool, GROUP).await
     }
+}
+
+/// How a test's queue settles several jobs at once: without a gate it does not.
+#[derive(Default)]
+struct Together {
+    /// Each settlement waits for one.
+    gate: OnceLock<Semaphore>,
+    breaks: AtomicBool,
+    batches: Mutex<Vec<usize>>,
 }
 
 type Reports = mpsc::UnboundedReceiver<(Uuid, Result<&'static str, Broken>)>;
@@ -149,6 +180,7 @@ impl World {
             release: Arc::new(Semaphore::new(0)),
             running: Arc::default(),
             most: Arc::default(),
+            together: Arc::default(),
             reports,
         };
         Self { service, owner, doing, begun: begun_here, reports: reports_here }
@@ -166,7 +198,16 @@ fn config(places: usize, places_per_key: usize, lease: Duration) -> QueueConfig 
 }
 
 fn ask(room: i64, per_key: i64) -> Ask {
-    Ask { room, per_key, keys: Vec::new(), running: Vec::new(), after: None, lease: LEASE, attempts: 3 }
+    Ask {
+        room,
+        look: 64,
+        per_key,
+        keys: Vec::new(),
+        running: Vec::new(),
+        after: None,
+        lease: LEASE,
+        attempts: 3,
+    }
 }
 
 async fn claim(pool: &PgPool, ask: &Ask) -> Claimed<Job> {
@@ -517,4 +558,82 @@ async fn a_database_that_is_away_for_a_moment_costs_no_second_attempt() {
     assert_eq!((works.load(Ordering::SeqCst), settlements.load(Ordering::SeqCst)), (1, 3));
     assert_eq!(value(&metrics, "platform_queue_settled_total", "outcome=\"done\",queue=\"jobs\""), 1);
     assert_eq!(value(&metrics, "platform_queue_oldest_due_seconds", "queue=\"jobs\""), 7);
+}
+
+#[tokio::test]
+async fn jobs_that_are_done_while_another_is_settled_are_settled_together() {
+    let mut world = World::make().await;
+    world.doing.together.gate.set(Semaphore::new(0)).expect("once");
+    let mut ids = Vec::new();
+    for number in 0..6 {
+        ids.push(add(&world.owner, Uuid::from_u128(number), "done", "0 s").await);
+    }
+    world.service.core.workers.queue(config(6, 1, LEASE), world.doing.clone());
+    for _ in &ids {
+        soon(world.begun.recv()).await.expect("all six are worked on");
+    }
+    let stolen = "UPDATE org.jobs SET lease_token = gen_random_uuid() WHERE id = $1";
+    sqlx::query(stolen).bind(ids[5]).execute(&world.owner).await.expect("as another claim would");
+    let gate = world.doing.together.gate.get().expect("set");
+    gate.add_permits(6);
+    for id in &ids[..5] {
+        until(&world.owner, *id, "done 1").await;
+    }
+    let batches = || world.doing.together.batches.lock().expect("no panic").clone();
+    let all = async {
+        let mut pace = tokio::time::interval(Duration::from_millis(5));
+        while batches().iter().sum::<usize>() < 6 {
+            pace.tick().await;
+        }
+    };
+    soon(all).await;
+    let told = batches();
+    assert!(told.len() < 6, "those that waited went together: {told:?}");
+    assert_eq!(state(&world.owner, ids[5]).await, "pending 1", "another has its lease");
+    world.service.end().await;
+}
+
+#[tokio::test]
+async fn a_settlement_of_several_jobs_that_breaks_leaves_each_to_itself() {
+    let mut world = World::make().await;
+    world.doing.together.gate.set(Semaphore::new(100)).expect("once");
+    world.doing.together.breaks.store(true, Ordering::SeqCst);
+    let id = add(&world.owner, Uuid::from_u128(1), "done", "0 s").await;
+    world.service.core.workers.queue(config(2, 2, LEASE), world.doing.clone());
+    until(&world.owner, id, "done 1").await;
+    assert_eq!(soon(world.reports.recv()).await, Some((id, Ok("worked"))), "by itself");
+    world.service.end().await;
+}
+
+#[tokio::test]
+async fn a_job_that_is_put_off_keeps_its_attempt() {
+    let mut world = World::make().await;
+    let id = add(&world.owner, Uuid::from_u128(1), "later", "0 s").await;
+    world.service.core.workers.queue(config(2, 2, LEASE), world.doing.clone());
+    soon(world.reports.recv()).await.expect("settled");
+    until(&world.owner, id, "pending 0").await;
+    let wait = "SELECT next_attempt_at > now() + interval '59 min' FROM org.jobs WHERE id = $1";
+    assert!(sqlx::query_scalar::<_, bool>(wait).bind(id).fetch_one(&world.owner).await.expect("the job"));
+    world.service.end().await;
+}
+
+#[tokio::test]
+async fn settled_jobs_whose_time_is_over_are_removed_and_no_others() {
+    let world = World::make().await;
+    let fill = "INSERT INTO org.jobs(id, tenant, what, state, settled_at)
+                SELECT gen_random_uuid(), gen_random_uuid(), state || ' ' || days, state,
+                  CASE state WHEN 'pending' THEN NULL ELSE now() - days * interval '1 day' END
+                FROM unnest(ARRAY['pending', 'done', 'dead']) state, generate_series(1, 12) days";
+    sqlx::query(fill).execute(&world.owner).await.expect("jobs");
+    sqlx::query("GRANT DELETE ON org.jobs TO platform_org").execute(&world.owner).await.expect("granted");
+    let many = "INSERT INTO org.jobs(id, tenant, what, state, settled_at)
+                SELECT gen_random_uuid(), gen_random_uuid(), 'old', 'done', now() - interval '1 year' FROM generate_series(1, 1001)";
+    sqlx::query(many).execute(&world.owner).await.expect("more than one statement removes");
+    let kept = Kept { done_days: 5, dead_days: 10 };
+    let removed = JOBS.sweep(&world.doing.pool, kept).await.expect("swept");
+    assert_eq!(removed, 1_001 + 8 + 3, "on the day itself its time is over by the moments since");
+    let left = "SELECT state || ' ' || count(*) FROM org.jobs GROUP BY state ORDER BY 1";
+    let left: Vec<String> = sqlx::query_scalar(left).fetch_all(&world.owner).await.expect("counts");
+    assert_eq!(left, ["dead 9", "done 4", "pending 12"]);
+    world.service.end().await;
 }

@@ -8,8 +8,8 @@ use contract::{CorrelationId, Subject};
 use serde_json::json;
 use service::clients::notification::{Event, NotificationClient, Posted};
 use service::workers::{
-    Ask, Broken, Claimed, Ended, JobTable, Ladder, Leased, Queue, QueueConfig, Settlement, Verdict, Wake,
-    Worked,
+    Ask, Broken, Claimed, Ended, JobTable, Kept, Ladder, Leased, Queue, QueueConfig, Settlement, Verdict,
+    Wake, Worked,
 };
 use service::{ApiError, Core, SystemPermit};
 use uuid::Uuid;
@@ -32,6 +32,8 @@ const LEASE: Duration = Duration::from_secs(20);
 const POLL: Duration = Duration::from_secs(2);
 /// How often settled notices whose time is over are removed.
 const SWEEP_EVERY: Duration = Duration::from_hours(1);
+/// Their time.
+const KEPT: Kept = Kept { done_days: 7, dead_days: 30 };
 /// Seconds before each attempt: about a day; a later notice is of no use.
 const LADDER_SECONDS: [u64; 9] = [0, 2, 10, 60, 300, 1_800, 7_200, 21_600, 43_200];
 
@@ -40,7 +42,7 @@ pub(crate) fn start(core: &Core, client: &NotificationClient) -> Wake {
     let pool = core.workers.pool().clone();
     core.workers.every("notices_retention", SWEEP_EVERY, move || {
         let pool = pool.clone();
-        async move { store::sweep(&pool).await.map(drop) }
+        async move { TABLE.sweep(&pool, KEPT).await.map(drop) }
     });
     let config = QueueConfig {
         name: "notices",

@@ -4,8 +4,9 @@ use axum::extract::State;
 use contract::page::Page;
 use service::{ApiError, Data, Permit, Query};
 
+use super::list::{self, Filter};
 use super::rules::{Delivery, DeliveryShown, State as DeliveryState};
-use super::store::{self, Filter};
+use super::store;
 use crate::App;
 
 pub(crate) async fn list(
@@ -16,7 +17,7 @@ pub(crate) async fn list(
     let state = query.optional_word("state", DeliveryState::WORDS);
     let (state, channel) = service::query::both(state, query.optional_id("channelId"))?;
     let page = query.page()?;
-    Ok(Data(store::list(&app.core.pool, &permit, Filter { state, channel }, page).await?))
+    Ok(Data(list::list(&app.core.pool, &permit, Filter { state, channel }, page).await?))
 }
 
 pub(crate) async fn show(State(app): State<App>, permit: Permit) -> Result<Data<DeliveryShown>, ApiError> {

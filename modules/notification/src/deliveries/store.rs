@@ -1,8 +1,7 @@
 //! `notification.delivery_jobs` and `delivery_attempts` as administrators see them, and replays.
 
 use contract::id::CompanyId;
-use contract::page::{Page, PageRequest};
-use service::{ApiError, CompanyTx, Permit, page};
+use service::{ApiError, CompanyTx, Permit};
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -12,25 +11,25 @@ use crate::app::Outbox;
 use crate::channels::rules::ChannelId;
 use crate::delivery::DeliveryId;
 
-struct Row {
-    id: Uuid,
-    message_id: Uuid,
-    channel_id: Uuid,
-    kind: String,
-    target: String,
-    state: String,
-    attempt_count: i32,
-    next_attempt_at: OffsetDateTime,
-    last_status: Option<i32>,
-    error_class: Option<String>,
-    replay_of: Option<Uuid>,
-    created_at: OffsetDateTime,
-    settled_at: Option<OffsetDateTime>,
-    total: i64,
+pub(super) struct Row {
+    pub(super) id: Uuid,
+    pub(super) message_id: Uuid,
+    pub(super) channel_id: Uuid,
+    pub(super) kind: String,
+    pub(super) target: String,
+    pub(super) state: String,
+    pub(super) attempt_count: i32,
+    pub(super) next_attempt_at: OffsetDateTime,
+    pub(super) last_status: Option<i32>,
+    pub(super) error_class: Option<String>,
+    pub(super) replay_of: Option<Uuid>,
+    pub(super) created_at: OffsetDateTime,
+    pub(super) settled_at: Option<OffsetDateTime>,
+    pub(super) total: i64,
 }
 
 impl Row {
-    fn delivery(self, company: CompanyId) -> Result<Delivery, ApiError> {
+    pub(super) fn delivery(self, company: CompanyId) -> Result<Delivery, ApiError> {
         let state = State::of_word(&self.state)?;
         let next_attempt_at = (state == State::Pending).then(|| self.next_attempt_at.into());
         Ok(Delivery {
@@ -50,39 +49,6 @@ impl Row {
             settled_at: self.settled_at.map(Into::into),
         })
     }
-}
-
-/// Which deliveries a list holds.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Filter {
-    pub(super) state: Option<State>,
-    pub(super) channel: Option<ChannelId>,
-}
-
-/// One page, youngest first.
-pub(super) async fn list(
-    pool: &PgPool,
-    permit: &Permit,
-    filter: Filter,
-    page: PageRequest,
-) -> Result<Page<Delivery>, ApiError> {
-    let rows = |limit: i64, offset: i64| {
-        sqlx::query_as!(
-            Row,
-            r#"SELECT id, message_id, channel_id, kind, target, state, attempt_count, next_attempt_at, last_status,
-                      error_class, replay_of, created_at, settled_at, count(*) OVER () AS "total!"
-               FROM notification.delivery_jobs
-               WHERE company_id = $1 AND ($2::text IS NULL OR state = $2) AND ($3::uuid IS NULL OR channel_id = $3)
-               ORDER BY created_at DESC, id LIMIT $4 OFFSET $5"#,
-            permit.company.as_uuid(),
-            filter.state.map(State::word),
-            filter.channel.map(ChannelId::as_uuid),
-            limit,
-            offset
-        )
-        .fetch_all(pool)
-    };
-    page::load(page, rows, |row| row.total, |row| row.delivery(permit.company)).await
 }
 
 /// One delivery of the company.

@@ -3,6 +3,7 @@
 //! ```text
 //! queue.rs     claim -> attempt by kind -> settle: job, attempt row, health, audit    (store.rs)
 //! webhook.rs   signs by the Standard Webhooks specification, sends through service::outbound
+//! recipient.rs whether a mail still has somebody to go to
 //! mail.rs      SMTP by lettre                      outcome.rs  what an answer means: done, again or dead
 //! ```
 
@@ -11,7 +12,7 @@ pub mod mail;
 mod meter;
 pub mod outcome;
 mod queue;
-mod retention;
+mod recipient;
 mod store;
 pub mod webhook;
 
@@ -20,7 +21,7 @@ use std::time::Duration;
 use service::ServeError;
 use service::module::Parts;
 use service::outbound::OutboundClient;
-use service::workers::{QueueConfig, Wake};
+use service::workers::{Kept, QueueConfig, Wake};
 
 pub use meter::Meter;
 
@@ -45,6 +46,8 @@ const LEASE: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_secs(1);
 /// How often settled jobs whose time is over are removed.
 const SWEEP_EVERY: Duration = Duration::from_hours(1);
+/// Their time. Messages are kept.
+const KEPT: Kept = Kept { done_days: 30, dead_days: 90 };
 
 /// Starts the worker, the recount and the sweep.
 pub(crate) fn start(
@@ -65,12 +68,13 @@ pub(crate) fn start(
     let pool = workers.pool().clone();
     workers.every("delivery_retention", SWEEP_EVERY, move || {
         let pool = pool.clone();
-        async move { retention::sweep(&pool).await.map(drop) }
+        async move { queue::TABLE.sweep(&pool, KEPT).await.map(drop) }
     });
     let mailer = settings.mail.as_ref().map(|mail| mail::Mailer::new(mail, &settings.domain)).transpose();
     let mailer = mailer.map_err(|error| ServeError::Unfit(format!("the mail transport: {error}")))?;
     let queue = queue::Deliveries {
         core: parts.core.for_workers(),
+        org: parts.org.clone(),
         outbox: outbox.clone(),
         outbound: outbound.clone(),
         sealer: sealer.clone(),

@@ -33,6 +33,12 @@ impl Outcome {
         Self { verdict: Verdict::Retry { asked: None }, status, class: Some(class) }
     }
 
+    /// It is not tried now, and that is no attempt.
+    #[must_use]
+    pub const fn later(after: Duration, class: &'static str) -> Self {
+        Self { verdict: Verdict::Later { after }, status: None, class: Some(class) }
+    }
+
     /// It never will.
     #[must_use]
     pub const fn dead(status: Option<u16>, class: &'static str) -> Self {
@@ -40,6 +46,14 @@ impl Outcome {
     }
 }
 
+/// Its channel is deleted, and takes its jobs with it.
+pub const CHANNEL_DELETED: &str = "channel_deleted";
+/// Its channel is disabled: what waits is delivered when the channel is enabled again.
+pub const CHANNEL_DISABLED: &str = "channel_disabled";
+/// The members who subscribed with this address have left the company.
+pub const MEMBER_LEFT: &str = "member_left";
+/// org cannot say whether they have.
+pub const ORG_UNAVAILABLE: &str = "org_unavailable";
 /// The receiver is gone for good: its channel is disabled.
 pub const GONE: &str = "gone";
 /// Something of the platform's own went wrong.
@@ -59,8 +73,16 @@ pub const SMTP_TIMEOUT: &str = "smtp_timeout";
 #[must_use]
 pub fn is_the_platforms(class: &str) -> bool {
     const BROKEN: [&str; 2] = [Broken::Panic.as_str(), Broken::LeaseLost.as_str()];
-    const OWN: [&str; 6] =
-        [INTERNAL, SECRET_UNAVAILABLE, SMTP_NOT_CONFIGURED, SMTP_LOGIN, SMTP_CONNECTION, SMTP_TIMEOUT];
+    const OWN: [&str; 8] = [
+        INTERNAL,
+        MEMBER_LEFT,
+        ORG_UNAVAILABLE,
+        SECRET_UNAVAILABLE,
+        SMTP_NOT_CONFIGURED,
+        SMTP_LOGIN,
+        SMTP_CONNECTION,
+        SMTP_TIMEOUT,
+    ];
     BROKEN.contains(&class) || OWN.contains(&class)
 }
 
@@ -138,7 +160,7 @@ mod tests {
     fn only_429_and_503_say_when_to_come_back() {
         let asked = |status, value| match outcome(status, Some(value)).verdict {
             Verdict::Retry { asked } => asked,
-            other @ (Verdict::Done | Verdict::Dead) => panic!("{other:?}"),
+            other @ (Verdict::Done | Verdict::Later { .. } | Verdict::Dead) => panic!("{other:?}"),
         };
         assert_eq!(asked(429, "3600"), Some(Duration::from_hours(1)));
         assert_eq!(asked(503, " 7 "), Some(Duration::from_secs(7)));

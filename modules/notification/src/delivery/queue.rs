@@ -1,11 +1,16 @@
 //! The outbox as a queue: what one attempt of a job does, and what its settlement writes.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use contract::id::CompanyId;
 use serde_json::json;
+use service::clients::org::OrgClient;
 use service::outbound::OutboundClient;
-use service::workers::{Ask, Broken, Claimed, Ended, JobTable, Lease, Leased, Queue, Settlement, Worked};
+use service::workers::{
+    Ask, Attempted, Broken, Claimed, Ended, JobTable, Lease, Leased, Queue, Settlement, Worked,
+};
 use service::{ApiError, CompanyTx, Core};
 use time::OffsetDateTime;
 use tokio::time::Instant;
@@ -14,7 +19,8 @@ use uuid::Uuid;
 use super::DeliveryId;
 use super::mail::Mailer;
 use super::meter::Meter;
-use super::outcome::{self, Outcome};
+use super::outcome::{self, CHANNEL_DELETED, CHANNEL_DISABLED, MEMBER_LEFT, Outcome};
+use super::recipient;
 use super::store::{self, AttemptRow};
 use super::webhook::Attempt;
 use crate::app::{Outbox, system};
@@ -22,15 +28,19 @@ use crate::channels::rules::ChannelId;
 use crate::health;
 use crate::messages::rules::MailPayload;
 use crate::secrets::rules::Sealer;
-use crate::secrets::store::{Kept, for_attempt};
+use crate::secrets::store::{ForAttempt, Kept, for_attempts};
 
-/// A channel that is gone takes its jobs with it.
-const CHANNEL_DELETED: &str = "channel_deleted";
-const TABLE: JobTable = JobTable { table: "notification.delivery_jobs", key: "channel_id" };
+pub(super) const TABLE: JobTable = JobTable { table: "notification.delivery_jobs", key: "channel_id" };
+
+/// How long a job of a disabled channel waits before its channel is looked at again; enabling it makes the job due at once.
+const DISABLED_PAUSE: Duration = Duration::from_hours(1);
+/// The outcome of an attempt that arrived.
+const SUCCESS: &str = "success";
 
 /// The queue.
 pub(super) struct Deliveries {
     pub(super) core: Core,
+    pub(super) org: OrgClient,
     pub(super) outbox: Outbox,
     pub(super) outbound: OutboundClient,
     pub(super) sealer: Sealer,
@@ -45,6 +55,9 @@ pub(super) struct Job {
     kind: String,
     target: String,
     payload: String,
+    /// Read after the claim. `None`: it could not be.
+    #[sqlx(skip)]
+    channel: Option<ForAttempt>,
 }
 
 impl Job {
@@ -71,7 +84,9 @@ impl Queue for Deliveries {
     type Error = ApiError;
 
     async fn claim(&self, ask: &Ask) -> sqlx::Result<Claimed<Job>> {
-        TABLE.claim(&self.core.pool, &self.outbox.group, ask).await
+        let mut claimed: Claimed<Job> = TABLE.claim(&self.core.pool, &self.outbox.group, ask).await?;
+        self.look_up(&mut claimed.jobs).await;
+        Ok(claimed)
     }
 
     async fn work(&self, job: &Leased<Job>) -> Worked<Report> {
@@ -84,7 +99,7 @@ impl Queue for Deliveries {
     async fn settle(&self, job: &Leased<Job>, ended: &Ended<Report>) -> Result<bool, ApiError> {
         let channel = ChannelId::from(job.lease.key);
         let mut tx = system(job.job.company()).begin(&self.core).await?;
-        let is_again = matches!(ended.settlement, Settlement::Again { .. });
+        let is_again = matches!(ended.settlement, Settlement::Again { .. } | Settlement::Postponed { .. });
         let is_deleted = is_again && store::is_deleted(&mut tx, channel).await?;
         let stored = if is_deleted { Settlement::Dead } else { ended.settlement };
         if !TABLE.settle(tx.conn(), &job.lease, stored).await? {
@@ -99,32 +114,61 @@ impl Queue for Deliveries {
         Ok(true)
     }
 
+    async fn settle_done(&self, done: &[Arc<Attempted<Job, Report>>]) -> Result<Option<Vec<Uuid>>, ApiError> {
+        let now = self.core.clock.now();
+        let rows: Vec<_> =
+            done.iter().map(|one| (one.job.lease, row(&one.job.lease, &one.ended, now))).collect();
+        let stored = store::settle_done(&self.core.pool, &rows).await?;
+        for one in done.iter().filter(|one| stored.contains(&one.job.lease.id)) {
+            self.meter.settled(&one.job.job.kind, SUCCESS);
+        }
+        Ok(Some(stored))
+    }
+
     async fn oldest(&self) -> sqlx::Result<Duration> {
         TABLE.oldest(&self.core.pool, &self.outbox.group).await
     }
 }
 
 impl Deliveries {
-    async fn attempt(&self, lease: &Lease, job: &Job) -> Outcome {
-        let channel = ChannelId::from(lease.key);
-        let kept = match for_attempt(&self.core.pool, job.company(), channel).await {
-            Ok(Some((false, kept))) => kept,
-            Ok(_) => return Outcome::dead(None, CHANNEL_DELETED),
+    /// Reads the channels of jobs that were claimed. What cannot be read now is tried again later.
+    async fn look_up(&self, jobs: &mut [Leased<Job>]) {
+        let mut ids: Vec<Uuid> = jobs.iter().map(|job| job.lease.key).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        if ids.is_empty() {
+            return;
+        }
+        let channels: HashMap<_, _> = match for_attempts(&self.core.pool, &ids).await {
+            Ok(channels) => channels.into_iter().collect(),
             Err(error) => {
-                tracing::warn!(id = %lease.id, %error, "a delivery's channel cannot be read");
-                return Outcome::again(None, outcome::INTERNAL);
+                tracing::warn!(%error, "the channels of deliveries cannot be read");
+                return;
             }
         };
-        if job.is_webhook() { self.webhook(lease, job, kept).await } else { self.mail(lease, job).await }
+        for job in jobs {
+            job.job.channel = channels.get(&ChannelId::from(job.lease.key)).cloned();
+        }
     }
 
-    async fn webhook(&self, lease: &Lease, job: &Job, kept: Kept) -> Outcome {
+    async fn attempt(&self, lease: &Lease, job: &Job) -> Outcome {
+        match &job.channel {
+            None => Outcome::again(None, outcome::INTERNAL),
+            Some(channel) if channel.is_deleted => Outcome::dead(None, CHANNEL_DELETED),
+            Some(channel) if channel.is_disabled => Outcome::later(DISABLED_PAUSE, CHANNEL_DISABLED),
+            Some(channel) if job.is_webhook() => self.webhook(lease, job, &channel.kept).await,
+            Some(_) => self.mail(lease, job).await,
+        }
+    }
+
+    async fn webhook(&self, lease: &Lease, job: &Job, kept: &Kept) -> Outcome {
         let now = self.core.clock.now();
-        let present = kept.previous.filter(|_| kept.previous_expires_at.is_some_and(|until| until > now));
+        let is_present = kept.previous_expires_at.is_some_and(|until| until > now);
+        let present = kept.previous.as_ref().filter(|_| is_present);
         let channel = ChannelId::from(lease.key);
         let mut secrets = Vec::new();
-        for sealed in kept.secret.into_iter().chain(present) {
-            match self.sealer.open(job.company(), channel, &sealed) {
+        for sealed in kept.secret.iter().chain(present) {
+            match self.sealer.open(job.company(), channel, sealed) {
                 Ok(secret) => secrets.push(secret),
                 Err(error) => {
                     tracing::error!(%channel, %error, "a signing secret cannot be opened; its deliveries wait");
@@ -151,6 +195,16 @@ impl Deliveries {
     }
 
     async fn mail(&self, lease: &Lease, job: &Job) -> Outcome {
+        match recipient::has_left(&self.core.pool, &self.org, job.company(), lease.key.into(), &job.target)
+            .await
+        {
+            Ok(false) => {}
+            Ok(true) => return Outcome::dead(None, MEMBER_LEFT),
+            Err(error) => {
+                tracing::warn!(id = %lease.id, ?error, "whether a subscriber has left cannot be found out");
+                return Outcome::again(None, outcome::ORG_UNAVAILABLE);
+            }
+        }
         let Some(mailer) = &self.mailer else { return Outcome::again(None, outcome::SMTP_NOT_CONFIGURED) };
         match serde_json::from_str::<MailPayload>(&job.payload) {
             Ok(payload) => mailer.send(DeliveryId::from(lease.id), &job.target, &payload).await,
@@ -171,15 +225,16 @@ impl Deliveries {
     ) -> Result<Option<&'static str>, ApiError> {
         let (lease, channel) = (&job.lease, ChannelId::from(job.lease.key));
         let row = row(lease, ended, self.core.clock.now());
+        let class = if is_deleted { Some(CHANNEL_DELETED) } else { row.class };
         // Without an attempt there is no row and nothing to count.
-        let was_tried = row.class != Some(CHANNEL_DELETED);
+        let untried = [CHANNEL_DELETED, CHANNEL_DISABLED, MEMBER_LEFT];
+        let was_tried = row.class.is_none_or(|class| !untried.contains(&class));
         if was_tried {
             store::keep_attempt(tx, &row).await?;
         }
-        if is_deleted || !was_tried {
-            store::explain(tx, lease.id, CHANNEL_DELETED).await?;
+        if let Some(class) = class.filter(|_| is_deleted || !was_tried) {
+            store::explain(tx, lease.id, class).await?;
         }
-        let class = if is_deleted { Some(CHANNEL_DELETED) } else { row.class };
         if is_deleted || ended.settlement == Settlement::Dead {
             let told = json!({ "reason": class, "status": row.status, "channelId": channel });
             tx.record("delivery.dead", format!("delivery:{}", lease.id), told).await?;
@@ -187,7 +242,7 @@ impl Deliveries {
         match ended.settlement {
             Settlement::Done => health::store::succeeded(tx, channel).await?,
             Settlement::Dead if was_tried => self.note_death(tx, channel, row.class).await?,
-            Settlement::Dead | Settlement::Again { .. } => {}
+            Settlement::Dead | Settlement::Again { .. } | Settlement::Postponed { .. } => {}
         }
         Ok(was_tried.then_some(row.outcome))
     }
@@ -216,8 +271,9 @@ impl Deliveries {
 /// The attempt as it is kept. One that has no report ended with its worker, by a panic, or by its lease's time.
 fn row(lease: &Lease, ended: &Ended<Report>, now: OffsetDateTime) -> AttemptRow {
     let outcome = match ended.settlement {
-        Settlement::Done => "success",
-        Settlement::Again { .. } => "retry",
+        Settlement::Done => SUCCESS,
+        // One that is postponed is not kept.
+        Settlement::Again { .. } | Settlement::Postponed { .. } => "retry",
         Settlement::Dead => "dead",
     };
     let (status, class, started_at, took) = match &ended.report {

@@ -1,6 +1,7 @@
 //! Statements over the outbox beside those of the queue.
 
-use contract::id::CompanyId;
+use contract::id::{CompanyId, MemberId};
+use service::workers::Lease;
 use service::{ApiError, CompanyTx};
 use sqlx::PgExecutor;
 use time::OffsetDateTime;
@@ -13,16 +14,18 @@ use crate::channels::rules::ChannelId;
 pub(super) struct Count {
     pub(super) state: String,
     pub(super) jobs: i64,
-    /// How long the oldest waits past its time.
+    /// How long the oldest pending one waits past its time; zero for the others.
     pub(super) overdue_seconds: f64,
 }
 
-/// The jobs of a claim group by state; a state without jobs has no row.
+/// The jobs of a claim group by state; a state without jobs has no row. Read from indexes alone: the rows are wide.
 pub(super) async fn count(db: impl PgExecutor<'_>, group: &str) -> sqlx::Result<Vec<Count>> {
     sqlx::query_as!(
         Count,
         r#"SELECT state AS "state!", count(*) AS "jobs!",
-                  GREATEST(EXTRACT(EPOCH FROM now() - min(next_attempt_at)), 0)::float8 AS "overdue_seconds!"
+                  GREATEST(EXTRACT(EPOCH FROM now() - CASE WHEN state = 'pending' THEN
+                    (SELECT min(next_attempt_at) FROM notification.delivery_jobs WHERE claim_group = $1 AND state = 'pending')
+                  END), 0)::float8 AS "overdue_seconds!"
              FROM notification.delivery_jobs WHERE claim_group = $1 GROUP BY state"#,
         group
     )
@@ -63,12 +66,84 @@ pub(super) async fn keep_attempt(tx: &mut CompanyTx, attempt: &AttemptRow) -> Re
     Ok(())
 }
 
+/// Stores that these attempts arrived: the jobs, the attempts, and that their channels work, in one statement and so in one
+/// transaction, with the rules of `JobTable::settle`, [`keep_attempt`] and `health::store::succeeded`. Gives the jobs whose
+/// lease stood; of the others nothing is stored. It writes no audit row, as no delivery that arrives does.
+pub(super) async fn settle_done(
+    db: impl PgExecutor<'_>,
+    done: &[(Lease, AttemptRow)],
+) -> Result<Vec<Uuid>, ApiError> {
+    let column = |of: fn(&(Lease, AttemptRow)) -> Uuid| done.iter().map(of).collect::<Vec<_>>();
+    let numbers: Vec<i32> = done.iter().map(|(_, row)| row.number).collect();
+    // None is 0 here: an array of the driver's holds no null.
+    let statuses: Vec<i32> = done.iter().map(|(_, row)| row.status.unwrap_or_default()).collect();
+    let starts: Vec<OffsetDateTime> = done.iter().map(|(_, row)| row.started_at).collect();
+    let durations: Vec<i32> = done.iter().map(|(_, row)| row.duration_ms).collect();
+    let stored = sqlx::query_scalar!(
+        r#"WITH ended AS (
+             SELECT id, token, number, NULLIF(status, 0) AS status, started_at, duration_ms
+               FROM unnest($1::uuid[], $2::uuid[], $3::int[], $4::int[], $5::timestamptz[], $6::int[])
+               AS ended(id, token, number, status, started_at, duration_ms)
+           ), settled AS (
+             UPDATE notification.delivery_jobs j
+                SET state = 'done', settled_at = now(), lease_token = NULL, leased_until = NULL,
+                    last_status = ended.status, error_class = NULL
+               FROM ended WHERE j.id = ended.id AND j.lease_token = ended.token AND j.state = 'pending'
+             RETURNING j.id, j.channel_id
+           ), kept AS (
+             INSERT INTO notification.delivery_attempts(job_id, attempt_no, outcome, status_code, started_at, duration_ms)
+             SELECT id, ended.number, 'success', ended.status, ended.started_at, ended.duration_ms
+               FROM ended JOIN settled USING (id)
+             ON CONFLICT (job_id, attempt_no) DO NOTHING
+           ), lively AS (
+             INSERT INTO notification.channel_health(channel_id, last_success_at)
+             SELECT DISTINCT settled.channel_id, now() FROM settled WHERE NOT EXISTS (
+               SELECT FROM notification.channel_health h
+                WHERE h.channel_id = settled.channel_id AND h.consecutive_dead = 0
+                  AND h.last_success_at > now() - interval '1 second')
+              ORDER BY settled.channel_id
+             ON CONFLICT (channel_id) DO UPDATE SET consecutive_dead = 0, dead_since = NULL, last_success_at = now()
+           )
+           SELECT id FROM settled"#,
+        &column(|(lease, _)| lease.id),
+        &column(|(lease, _)| lease.token),
+        &numbers,
+        &statuses,
+        &starts,
+        &durations
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(stored)
+}
+
 /// Says with a job why it was given up without an attempt.
 pub(super) async fn explain(tx: &mut CompanyTx, job: Uuid, class: &str) -> Result<(), ApiError> {
     sqlx::query!("UPDATE notification.delivery_jobs SET error_class = $2 WHERE id = $1", job, class)
         .execute(tx.conn())
         .await?;
     Ok(())
+}
+
+/// The members who subscribe to a channel with this address, unless it is the channel's own: as many as org tells of at once.
+pub(super) async fn subscribers_at(
+    db: impl PgExecutor<'_>,
+    company: CompanyId,
+    channel: ChannelId,
+    address: &str,
+) -> sqlx::Result<Vec<MemberId>> {
+    let found = sqlx::query_scalar!(
+        "SELECT member_id FROM notification.subscriptions
+         WHERE company_id = $1 AND channel_id = $2 AND lower(email) = $3 AND NOT EXISTS (
+           SELECT FROM notification.channels WHERE id = $2 AND lower(target) = $3)
+         ORDER BY member_id LIMIT 200",
+        company.as_uuid(),
+        channel.as_uuid(),
+        address
+    )
+    .fetch_all(db)
+    .await?;
+    Ok(found.into_iter().map(Into::into).collect())
 }
 
 /// Whether a channel is deleted.

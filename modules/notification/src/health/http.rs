@@ -15,12 +15,13 @@ pub(crate) async fn show(State(app): State<App>, permit: Permit) -> Result<Data<
     found.map(Data).ok_or_else(unknown)
 }
 
-/// What waits is delivered when it is due.
+/// What waited for it is delivered now, everything else when it is due.
 pub(crate) async fn enable(State(app): State<App>, permit: Permit) -> Result<Data<Health>, ApiError> {
     let id: ChannelId = permit.path.id("channelId")?;
     let mut tx = permit.begin(&app.core).await?;
     if store::enable(&mut tx, id).await?.ok_or_else(unknown)? {
         tx.commit("channel.enabled", subject(id), json!({})).await?;
+        app.wake();
     } else {
         tx.unchanged().await?;
     }

@@ -99,5 +99,14 @@ pub(super) async fn enable(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<b
     )
     .execute(tx.conn())
     .await?;
+    // What waited only for this is due now.
+    sqlx::query!(
+        "UPDATE notification.delivery_jobs SET next_attempt_at = LEAST(next_attempt_at, now()), error_class = NULL
+         WHERE channel_id = $1 AND state = 'pending' AND error_class = 'channel_disabled'
+           AND (leased_until IS NULL OR leased_until < now())",
+        id.as_uuid()
+    )
+    .execute(tx.conn())
+    .await?;
     Ok(Some(true))
 }

@@ -8,6 +8,7 @@ use service::idempotency::{self, Done, Key, Once};
 use service::refusal::{broken, not_yours};
 use service::{ApiError, Data, Permit, Query, RawBody};
 
+use super::list;
 use super::publish::publish;
 use super::rules::{Message, MessageBody, MessageId, Sees, subject};
 use super::store;
@@ -24,7 +25,7 @@ pub(crate) async fn list(
 ) -> Result<Data<Page<Message>>, ApiError> {
     let page = query.page()?;
     let sees = sees(&app, &permit).await?;
-    Ok(Data(store::list(&app.core.pool, &permit, sees, page).await?))
+    Ok(Data(list::list(&app.core.pool, &permit, sees, page).await?))
 }
 
 /// What the caller sees: a second decision, and without its yes the caller's subscriptions.

@@ -1,8 +1,7 @@
 //! `notification.messages`, `notification.message_reads`, and the jobs of a new message.
 
 use contract::id::CompanyId;
-use contract::page::{Page, PageRequest};
-use service::{ApiError, CompanyTx, Permit, page};
+use service::{ApiError, CompanyTx, Permit};
 use sqlx::PgPool;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -12,18 +11,18 @@ use super::rules::{Content, Message, MessageId, Sees};
 use crate::app::Outbox;
 use crate::channels::rules::{ChannelId, Kind};
 
-struct Row {
-    id: Uuid,
-    channel_id: Uuid,
-    subject_line: String,
-    body: String,
-    created_by: String,
-    created_at: OffsetDateTime,
-    read_at: Option<OffsetDateTime>,
+pub(super) struct Row {
+    pub(super) id: Uuid,
+    pub(super) channel_id: Uuid,
+    pub(super) subject_line: String,
+    pub(super) body: String,
+    pub(super) created_by: String,
+    pub(super) created_at: OffsetDateTime,
+    pub(super) read_at: Option<OffsetDateTime>,
 }
 
 impl Row {
-    fn message(self, company: CompanyId) -> Message {
+    pub(super) fn message(self, company: CompanyId) -> Message {
         Message {
             id: self.id.into(),
             company_id: company,
@@ -35,57 +34,6 @@ impl Row {
             read_at: self.read_at.map(Into::into),
         }
     }
-}
-
-/// One page of the messages that the caller sees, youngest first.
-pub(super) async fn list(
-    pool: &PgPool,
-    permit: &Permit,
-    sees: Sees,
-    page: PageRequest,
-) -> Result<Page<Message>, ApiError> {
-    let rows = |limit: i64, offset: i64| {
-        sqlx::query!(
-            r#"SELECT p.id AS "id!", p.channel_id AS "channel_id!", p.subject_line AS "subject_line!", p.body AS "body!",
-                      p.created_by AS "created_by!", p.created_at AS "created_at!", p.total AS "total!",
-                      (SELECT read_at FROM notification.message_reads r WHERE r.message_id = p.id AND r.kc_sub = $4) AS read_at
-           FROM (
-             SELECT m.id, m.channel_id, m.subject_line, m.body, m.created_by, m.created_at, count(*) OVER () AS total
-             FROM notification.messages m
-             WHERE m.company_id = $1 AND ($2::bool OR m.channel_id IN (
-               SELECT c.id FROM notification.channels c WHERE c.company_id = $1 AND c.kind = 'in_app'
-               UNION ALL
-               SELECT s.channel_id FROM notification.subscriptions s
-               WHERE s.company_id = $1 AND s.member_id = $3 AND s.email IS NOT NULL))
-             ORDER BY m.created_at DESC, m.id LIMIT $5 OFFSET $6) AS p
-           ORDER BY p.created_at DESC, p.id"#,
-            permit.company.as_uuid(),
-            sees.is_all(),
-            sees.member(),
-            permit.subject.as_str(),
-            limit,
-            offset
-        )
-        .fetch_all(pool)
-    };
-    let found = page::load(
-        page,
-        rows,
-        |row| row.total,
-        |row| {
-            let row = Row {
-                id: row.id,
-                channel_id: row.channel_id,
-                subject_line: row.subject_line,
-                body: row.body,
-                created_by: row.created_by,
-                created_at: row.created_at,
-                read_at: row.read_at,
-            };
-            Ok(row.message(permit.company))
-        },
-    );
-    found.await
 }
 
 /// A message of the company as the caller sees it, and the kind of its channel.

@@ -1,14 +1,14 @@
 //! `notification.channel_secrets`: sealed texts.
 
-use contract::id::CompanyId;
 use service::{ApiError, CompanyTx};
 use sqlx::PgExecutor;
 use time::OffsetDateTime;
+use uuid::Uuid;
 
 use crate::channels::rules::{ChannelId, Kind};
 
 /// A channel's secrets as they are kept.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Kept {
     /// Sealed; only webhooks have one.
     pub(crate) secret: Option<Vec<u8>>,
@@ -67,25 +67,32 @@ pub(super) async fn rotate(
     Ok(())
 }
 
-/// The secrets of a channel for one attempt, and whether the channel is deleted.
-pub(crate) async fn for_attempt(
+/// What an attempt needs to know of a channel.
+#[derive(Clone, Debug)]
+pub(crate) struct ForAttempt {
+    pub(crate) is_deleted: bool,
+    pub(crate) is_disabled: bool,
+    pub(crate) kept: Kept,
+}
+
+/// The same of these channels, in any order.
+pub(crate) async fn for_attempts(
     db: impl PgExecutor<'_>,
-    company: CompanyId,
-    id: ChannelId,
-) -> sqlx::Result<Option<(bool, Kept)>> {
-    let row = sqlx::query!(
-        r#"SELECT c.deleted_at IS NOT NULL AS "is_deleted!", s.secret AS "secret?", s.previous_secret AS "previous?",
-                  s.previous_expires_at
+    channels: &[Uuid],
+) -> sqlx::Result<Vec<(ChannelId, ForAttempt)>> {
+    let rows = sqlx::query!(
+        r#"SELECT c.id AS "id!", c.deleted_at IS NOT NULL AS "is_deleted!", c.disabled_reason IS NOT NULL AS "is_disabled!",
+                  s.secret AS "secret?", s.previous_secret AS "previous?", s.previous_expires_at
            FROM notification.channels c LEFT JOIN notification.channel_secrets s ON s.channel_id = c.id
-           WHERE c.company_id = $1 AND c.id = $2"#,
-        company.as_uuid(),
-        id.as_uuid()
+           WHERE c.id = ANY($1)"#,
+        channels
     )
-    .fetch_optional(db)
+    .fetch_all(db)
     .await?;
-    Ok(row.map(|row| {
+    let of_row = rows.into_iter().map(|row| {
         let kept =
             Kept { secret: row.secret, previous: row.previous, previous_expires_at: row.previous_expires_at };
-        (row.is_deleted, kept)
-    }))
+        (row.id.into(), ForAttempt { is_deleted: row.is_deleted, is_disabled: row.is_disabled, kept })
+    });
+    Ok(of_row.collect())
 }

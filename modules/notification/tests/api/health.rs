@@ -5,7 +5,9 @@ use testkit::{ModuleApi, Stub};
 use uuid::Uuid;
 
 use crate::start_with;
-use crate::support::{actions, channel, jobs, message, settled, start_with_receiver, webhook};
+use crate::support::{
+    actions, attempts, channel, jobs, message, received, settled, start_with_receiver, until, webhook,
+};
 
 async fn health(module: &ModuleApi, channel: &str) -> Value {
     let reply = module.ask("GET", &format!("/channels/{channel}/health"), None).await;
@@ -94,4 +96,39 @@ async fn a_channel_that_is_enabled_again_delivers_what_comes_and_forgets_what_di
             404
         );
     }
+}
+
+#[tokio::test]
+async fn what_waits_for_a_disabled_channel_is_not_tried_and_is_delivered_when_it_is_enabled() {
+    let (module, receiver) = start_with_receiver().await;
+    receiver.answer("POST", "/hook", 200, Value::Null);
+    let hook = webhook(&module, "hook", &receiver, "/hook").await;
+    let disable = "UPDATE notification.channels SET disabled_reason = 'failing'";
+    // Published while the channel was enabled; the worker comes to it when it no longer is.
+    module
+        .execute(format!(
+            "WITH off AS ({disable}), made AS (
+               INSERT INTO notification.messages(id, company_id, channel_id, subject_line, body, created_by)
+               VALUES (gen_random_uuid(), '{0}', '{hook}', 's', 'b', 'x') RETURNING id)
+             INSERT INTO notification.delivery_jobs(id, company_id, message_id, channel_id, kind, target, payload)
+             SELECT gen_random_uuid(), '{0}', id, '{hook}', 'webhook', '{1}/hook', '{{}}' FROM made",
+            module.company,
+            receiver.url()
+        ))
+        .await;
+    let waits = until(&module, |jobs| jobs.iter().all(|job| job["class"] == "channel_disabled")).await;
+    assert_eq!(
+        (&waits[0]["state"], &waits[0]["attempts"]),
+        (&json!("pending"), &json!(0)),
+        "it is no attempt"
+    );
+    assert!(attempts(&module).await.is_empty() && receiver.requests().is_empty());
+    let reply = module.ask("POST", &format!("/channels/{hook}/enable"), None).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    let done = settled(&module).await;
+    assert_eq!(
+        (&done[0]["state"], &done[0]["attempts"], &done[0]["class"]),
+        (&json!("done"), &json!(1), &Value::Null)
+    );
+    assert_eq!(received(&receiver, 1).await.len(), 1);
 }

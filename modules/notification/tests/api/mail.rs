@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use testkit::{Mail, ModuleApi, SmtpReceiver, Step, TestAuthority};
 
 use crate::serve;
-use crate::support::{attempted, attempts, be_member, channel, counted, dispatch, id, jobs, settled};
+use crate::support::{
+    attempted, attempts, be_member, channel, counted, dispatch, id, jobs, leave_company, settled,
+};
 
 /// The usual settings with this mail server.
 async fn start(url: String, ca: Option<String>) -> ModuleApi {
@@ -188,4 +190,54 @@ async fn without_a_mail_server_mail_waits() {
     let found = attempted(&module, 1).await;
     assert_eq!((&found[0]["state"], &found[0]["class"]), (&json!("pending"), &json!("smtp_not_configured")));
     assert_eq!(jobs(&module).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_member_who_left_the_company_gets_no_mail_of_a_subscription_any_more() {
+    let (module, server) = start_plain().await;
+    let team = channel(&module, "team", "email", Some("team@example.com")).await;
+    let app = channel(&module, "app", "in_app", None).await;
+    let mut members = Vec::new();
+    for (channel, email) in [
+        (&app, "inactive@example.com"),
+        (&app, "unknown@example.com"),
+        (&app, "Shared@example.com"),
+        (&app, "shared@example.com"),
+        (&team, "team@example.com"),
+    ] {
+        members.push(be_member(&module));
+        let tail = format!("/channels/{channel}/subscription");
+        assert_eq!(module.ask("PUT", &tail, Some(json!({ "email": email }))).await.status, 200);
+    }
+    // One who shares an address stays, and the channel's own address is nobody's subscription.
+    let left = vec![members[0], members[1], members[2], members[4]];
+    leave_company(&module, left);
+    publish(&module, &app, "s", "b").await;
+    publish(&module, &team, "s", "b").await;
+    let ends = settled(&module).await;
+    let end = |target: &str| {
+        let job = ends.iter().find(|job| job["target"] == target).expect("its job");
+        json!([job["state"], job["class"]])
+    };
+    assert_eq!(end("inactive@example.com"), json!(["dead", "member_left"]));
+    assert_eq!(end("unknown@example.com"), json!(["dead", "member_left"]));
+    assert_eq!(end("shared@example.com"), json!(["done", null]));
+    assert_eq!(end("team@example.com"), json!(["done", null]));
+    assert_eq!(server.mails().len(), 2);
+    assert_eq!(counted(&module, "email", "dead").await, 0, "nothing was tried");
+    module.org.close("POST", &format!("/internal/org/companies/{}/lookup", module.company));
+    publish(&module, &app, "s", "b").await;
+    let waits = attempted_again(&module).await;
+    assert!(
+        waits.iter().all(|job| job["class"] == "org_unavailable"),
+        "without org's answer it waits: {waits:?}"
+    );
+}
+
+/// The jobs that wait for another attempt, once each has had its first.
+async fn attempted_again(module: &ModuleApi) -> Vec<Value> {
+    let all = crate::support::until(module, |jobs| {
+        jobs.iter().all(|job| job["state"] != "pending" || (job["attempts"] == 1 && job["leased"] == false))
+    });
+    all.await.into_iter().filter(|job| job["state"] == "pending").collect()
 }

@@ -16,6 +16,7 @@ mod gates;
 mod health;
 mod isolation;
 mod ladder;
+mod lists;
 mod mail;
 mod messages;
 mod read;

@@ -155,5 +155,21 @@ pub(crate) async fn actions(module: &ModuleApi) -> Vec<String> {
 pub(crate) fn be_member(module: &ModuleApi) -> Uuid {
     let member = Uuid::now_v7();
     module.member(member, &[], &[]);
+    leave_company(module, Vec::new());
     member
+}
+
+/// From now on org knows everybody as an active member but these, of whom it knows the first as inactive and the others not
+/// at all.
+pub(crate) fn leave_company(module: &ModuleApi, left: Vec<Uuid>) {
+    let path = format!("/internal/org/companies/{}/lookup", module.company);
+    module.org.answer_with("POST", &path, move |request| {
+        let asked = request.body["memberIds"].as_array().cloned().unwrap_or_default();
+        let known = asked.into_iter().filter(|id| left.iter().skip(1).all(|gone| *id != json!(gone)));
+        let shown = known.map(|id| {
+            let is_active = left.first().is_none_or(|gone| id != json!(gone));
+            json!({ "id": id, "displayName": "x", "email": null, "isActive": is_active, "kcSub": null })
+        });
+        (200, json!({ "data": { "members": shown.collect::<Vec<_>>(), "positions": [], "groups": [] } }))
+    });
 }

@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use contract::page::Page;
-use service::{ApiError, Body, Created, Data, Permit, Query, changes};
+use service::{ApiError, Body, CompanyTx, Created, Data, Permit, Query, changes};
 
 use super::rules::{Project, ProjectBody, ProjectId};
 use super::store;
@@ -38,12 +38,7 @@ pub(crate) async fn update(
     let found = store::lock(&mut tx, permit.path.id("projectId")?).await?;
     let before = found.ok_or(ApiError::NotFound("project".into()))?;
     let after = Project { content: body.replacing(&before.content), ..before.clone() };
-    let changed = changes(Some(&before.content), &after.content)?;
-    if changed.is_empty() {
-        tx.unchanged().await?;
-    } else {
-        store::save(&mut tx, &after).await?;
-        tx.commit("project.updated", after.subject(), changed).await?;
-    }
+    let save = async |tx: &mut CompanyTx| store::save(tx, &after).await;
+    tx.commit_change(&before.content, &after.content, save, "project.updated", after.subject()).await?;
     Ok(Data(after))
 }

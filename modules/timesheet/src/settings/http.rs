@@ -1,7 +1,7 @@
 //! Reads and changes a company's rules.
 
 use axum::extract::State;
-use service::{ApiError, Body, Data, Permit, changes};
+use service::{ApiError, Body, CompanyTx, Data, Permit};
 
 use super::rules::{Change, Settings};
 use super::store;
@@ -20,12 +20,8 @@ pub(crate) async fn update(
     let mut tx = permit.begin(&app.core).await?;
     let before = store::lock(&mut tx).await?;
     let rules = change.apply(before);
-    let changed = changes(Some(&before), &rules)?;
-    if changed.is_empty() {
-        tx.unchanged().await?;
-    } else {
-        store::save(&mut tx, rules).await?;
-        tx.commit("settings.updated", format!("settings:{}", permit.company), changed).await?;
-    }
+    let save = async |tx: &mut CompanyTx| store::save(tx, rules).await;
+    tx.commit_change(&before, &rules, save, "settings.updated", format!("settings:{}", permit.company))
+        .await?;
     Ok(Data(Settings { company_id: permit.company, rules }))
 }

@@ -1,0 +1,32 @@
+//! Whether a mail still has somebody to go to. A subscription is a member's, and ends with the membership: org is asked when
+//! the mail is sent, not when it was published, because retries of a mail go on for days.
+
+use contract::CorrelationId;
+use contract::id::CompanyId;
+use service::ApiError;
+use service::clients::org::{OrgClient, Wanted};
+use sqlx::PgPool;
+
+use super::store;
+use crate::channels::rules::ChannelId;
+
+/// Whether the address is only that of subscribers who are no active members any more. The channel's own address, and one
+/// that nobody subscribes with, are told apart from it.
+///
+/// # Errors
+/// 503 when the database or org cannot answer.
+pub(super) async fn has_left(
+    pool: &PgPool,
+    org: &OrgClient,
+    company: CompanyId,
+    channel: ChannelId,
+    address: &str,
+) -> Result<bool, ApiError> {
+    let members = store::subscribers_at(pool, company, channel, address).await?;
+    if members.is_empty() {
+        return Ok(false);
+    }
+    let wanted = Wanted { member_ids: members.clone(), ..Wanted::default() };
+    let found = org.lookup(company, &wanted, &CorrelationId::generate()).await?;
+    Ok(!members.into_iter().any(|member| found.is_active_member(member)))
+}
