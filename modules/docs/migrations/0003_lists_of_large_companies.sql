@@ -26,6 +26,9 @@ CREATE INDEX documents_listed ON docs.documents(company_id, state, updated_at DE
 CREATE INDEX documents_of_folder ON docs.documents(company_id, folder_id, state, general_access, id)
   INCLUDE (updated_at, owner_kc_sub) WHERE folder_id IS NOT NULL;
 CREATE INDEX documents_templates ON docs.documents(company_id, state, updated_at DESC, id) WHERE is_template;
+-- What a search asks of each document that its caller may see.
+CREATE INDEX documents_searched ON docs.documents(company_id, id)
+  INCLUDE (title, state, owner_kc_sub, updated_at, folder_id, is_template);
 
 -- What is shared with somebody is read from the index alone.
 DROP INDEX docs.shares_by_member;

@@ -35,7 +35,10 @@ async fn what_is_revoked_stays_so_and_nothing_is_lost_by_kill_9_at_any_step() {
             println!("{kills} kills in {:.0?}", begun.elapsed());
         }
     }
-    println!("{kills} kills in {:.1?}: nobody reads what was revoked, every document is there", begun.elapsed());
+    println!(
+        "{kills} kills in {:.1?}: nobody reads what was revoked, every document is there",
+        begun.elapsed()
+    );
 }
 
 /// A request, and how it is answered when an earlier one or the sweep did its work already.
@@ -47,7 +50,12 @@ struct Request {
 }
 
 impl Request {
-    fn new(method: &'static str, tail: String, body: Option<Value>, done_before: (u16, &'static str)) -> Self {
+    fn new(
+        method: &'static str,
+        tail: String,
+        body: Option<Value>,
+        done_before: (u16, &'static str),
+    ) -> Self {
         Self { method, tail, body, done_before }
     }
 }
@@ -112,11 +120,17 @@ impl World {
         let body = json!({ "memberId": self.scene.alice_member, "role": "editor" });
         let steps = ["LOCK TABLE docs.shares IN EXCLUSIVE MODE", TUPLES, AUDIT];
         for step in steps {
-            let share = Request::new("POST", format!("{}/shares", self.target()), Some(body.clone()), (409, "SHARE_EXISTS"));
+            let share = Request::new(
+                "POST",
+                format!("{}/shares", self.target()),
+                Some(body.clone()),
+                (409, "SHARE_EXISTS"),
+            );
             self.killed(step, &share).await;
             assert_eq!(self.read("alice").await, 200, "shared, {step}");
             let share = self.share_of_alice().await;
-            let revoke = Request::new("DELETE", format!("{}/shares/{share}", self.target()), None, (404, "NOT_FOUND"));
+            let revoke =
+                Request::new("DELETE", format!("{}/shares/{share}", self.target()), None, (404, "NOT_FOUND"));
             self.killed(step, &revoke).await;
             assert_eq!(self.read("alice").await, 403, "the revocation was answered, {step}");
         }
@@ -124,7 +138,11 @@ impl World {
     }
 
     async fn share_of_alice(&self) -> String {
-        self.text("SELECT id::text FROM docs.shares WHERE document_id = $1::text::uuid AND kc_sub = $2", &self.alice).await
+        self.text(
+            "SELECT id::text FROM docs.shares WHERE document_id = $1::text::uuid AND kc_sub = $2",
+            &self.alice,
+        )
+        .await
     }
 
     async fn moves(&mut self) -> usize {
@@ -169,8 +187,12 @@ impl World {
         let count = steps.len();
         for (step, member) in steps {
             let body = json!({ "memberId": member });
-            let request =
-                Request::new("POST", format!("{}/transfer", self.target()), Some(body), (422, "PRINCIPAL_IS_OWNER"));
+            let request = Request::new(
+                "POST",
+                format!("{}/transfer", self.target()),
+                Some(body),
+                (422, "PRINCIPAL_IS_OWNER"),
+            );
             self.killed(&step, &request).await;
             let owner = "SELECT string_agg(subject_id, ' ') FROM authz.tuple WHERE object_id = $1 AND relation = 'owner' AND $2 <> ''";
             let expected = if *member == to_alice { &self.alice } else { &self.admin };
@@ -190,7 +212,12 @@ impl World {
             let trash = Request::new("DELETE", self.target(), None, (409, "DOCUMENT_TRASHED"));
             self.killed(step, &trash).await;
             assert_eq!(self.read("admin").await, 409, "in the trash, {step}");
-            let restore = Request::new("POST", format!("{}/restore", self.target()), None, (409, "DOCUMENT_NOT_TRASHED"));
+            let restore = Request::new(
+                "POST",
+                format!("{}/restore", self.target()),
+                None,
+                (409, "DOCUMENT_NOT_TRASHED"),
+            );
             self.killed(step, &restore).await;
         }
         for step in ["LOCK TABLE docs.folders IN EXCLUSIVE MODE", TUPLES, AUDIT] {
@@ -215,8 +242,10 @@ impl World {
         eventually(&shown, PATIENCE, || async {
             let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'
                 AND datname = current_database() AND usename IN ('platform_docs', 'platform_authz')";
-            let waiting: i64 =
-                sqlx::query_scalar(waiting).fetch_one(&self.database).await.map_err(|error| error.to_string())?;
+            let waiting: i64 = sqlx::query_scalar(waiting)
+                .fetch_one(&self.database)
+                .await
+                .map_err(|error| error.to_string())?;
             if waiting > 0 { Ok(()) } else { Err("nothing waits".to_owned()) }
         })
         .await;
@@ -242,7 +271,8 @@ impl World {
     /// The request, until the module has its keys again and the dead process's lock is gone.
     async fn done(&self, request: &Request) -> Reply {
         let (api, path, body) = self.prepared("admin", request).await;
-        let (last, method) = (std::sync::Mutex::new(None), request.method.parse::<Method>().expect("a method"));
+        let (last, method) =
+            (std::sync::Mutex::new(None), request.method.parse::<Method>().expect("a method"));
         eventually(&format!("{} {}", request.method, request.tail), PATIENCE, || async {
             let reply = api.send(method.clone(), &path, body.clone()).await;
             let (status, word) = (reply.status.as_u16(), said(&reply));

@@ -81,10 +81,13 @@ async fn rows(
     let mut tx = pool.begin().await?;
     let is_filtered = selection.search.is_some() || selection.folder.is_some() || selection.templates;
     // Most statements name the order of their steps, so one plan is right for any values, and planning takes longer than
-    // they do. What a manager filters decides which index is the right one.
-    let plan = if selection.view.is_managers() && is_filtered { "force_custom_plan" } else { "force_generic_plan" };
+    // they do; compiling one, or beginning other processes for it, takes a hundred times as long. What a manager filters
+    // decides which index is the right one.
+    let plan =
+        if selection.view.is_managers() && is_filtered { "force_custom_plan" } else { "force_generic_plan" };
     sqlx::query!(
-        "SELECT set_config('plan_cache_mode', $1, true) AS planned, set_config('enable_seqscan', 'off', true) AS scanned",
+        "SELECT set_config('plan_cache_mode', $1, true) AS planned, set_config('enable_seqscan', 'off', true) AS scanned,
+           set_config('jit', 'off', true) AS compiled, set_config('max_parallel_workers_per_gather', '0', true) AS shared",
         plan
     )
     .fetch_one(&mut *tx)
@@ -102,10 +105,10 @@ async fn rows(
 
 /// A statement whose head makes the tables `page(id, updated_at)` and `length(total)`; `$1` is the company.
 macro_rules! listed {
-    ($head:literal, $($value:expr),*) => {
+    ($($head:literal)+; $($value:expr),*) => {
         sqlx::query_as!(
             Row,
-            $head + r#"
+            $($head +)+ r#"
              SELECT d.id AS "id!", d.title AS "title!", d.current_version AS "current_version!",
                d.owner_kc_sub AS "owner_kc_sub!", d.owner_member_id AS "owner_member_id!", d.owner_label,
                d.general_access AS "general_access!", d.editors_can_share AS "editors_can_share!",
@@ -116,6 +119,34 @@ macro_rules! listed {
              FROM page p CROSS JOIN LATERAL (
                SELECT * FROM docs.documents o WHERE o.company_id = $1 AND o.id = p.id OFFSET 0) d
              ORDER BY p.updated_at DESC, p.id"#,
+            $($value),*
+        )
+    };
+}
+
+/// The same for what the caller reaches: the head goes on from `opened(document_id, folder_id)`, what is shared with the
+/// caller, and `within(folder_id)`, the folders that are reached. `$2` to `$6` are the subject, its member, positions and
+/// groups, and whether what is shared counts.
+macro_rules! reachable {
+    ($head:literal; $($value:expr),*) => {
+        listed!(
+            r#"WITH opened AS MATERIALIZED (
+                 SELECT document_id, folder_id FROM docs.shares
+                 WHERE $6::bool AND company_id = $1 AND member_id = $3::uuid AND kc_sub = $2 AND state <> 'pending'
+                 UNION ALL SELECT s.document_id, s.folder_id FROM unnest($4::uuid[]) AS held(id) CROSS JOIN LATERAL (
+                   SELECT document_id, folder_id FROM docs.shares
+                   WHERE company_id = $1 AND position_id = held.id AND state <> 'pending' OFFSET 0) s WHERE $6
+                 UNION ALL SELECT s.document_id, s.folder_id FROM unnest($5::uuid[]) AS joined(id) CROSS JOIN LATERAL (
+                   SELECT document_id, folder_id FROM docs.shares
+                   WHERE company_id = $1 AND group_id = joined.id AND state <> 'pending' OFFSET 0) s WHERE $6),
+               within AS MATERIALIZED (
+                 SELECT DISTINCT a.folder_id FROM (
+                   SELECT folder_id FROM opened WHERE folder_id IS NOT NULL
+                   UNION ALL SELECT id FROM docs.folders
+                     WHERE $6 AND company_id = $1 AND owner_kc_sub = $2 AND state <> 'pending') f
+                 CROSS JOIN LATERAL (
+                   SELECT folder_id FROM docs.folder_ancestors WHERE ancestor_id = f.folder_id OFFSET 0) a),"#
+            $head;
             $($value),*
         )
     };
@@ -134,7 +165,7 @@ async fn own(
              ORDER BY updated_at DESC, id LIMIT $4 OFFSET $5),
            length AS MATERIALIZED (
              SELECT count(*) AS total FROM docs.documents
-             WHERE company_id = $1 AND owner_kc_sub = $2 AND state = $3)"#,
+             WHERE company_id = $1 AND owner_kc_sub = $2 AND state = $3)"#;
         permit.company.as_uuid(),
         permit.subject.as_str(),
         selection.view.state().word(),
@@ -154,35 +185,19 @@ async fn visible(
     (limit, offset): (i64, i64),
 ) -> sqlx::Result<Vec<Row>> {
     let (member, positions, groups) = MemberContext::columns(selection.looker.member);
-    let found = listed!(
-        r#"WITH opened AS MATERIALIZED (
-             SELECT document_id, folder_id FROM docs.shares
-             WHERE company_id = $1 AND member_id = $4::uuid AND kc_sub = $3 AND state <> 'pending'
-             UNION ALL SELECT s.document_id, s.folder_id FROM unnest($5::uuid[]) AS position(id) CROSS JOIN LATERAL (
-               SELECT document_id, folder_id FROM docs.shares
-               WHERE company_id = $1 AND position_id = position.id AND state <> 'pending' OFFSET 0) s
-             UNION ALL SELECT s.document_id, s.folder_id FROM unnest($6::uuid[]) AS of_group(id) CROSS JOIN LATERAL (
-               SELECT document_id, folder_id FROM docs.shares
-               WHERE company_id = $1 AND group_id = of_group.id AND state <> 'pending' OFFSET 0) s),
-           within AS MATERIALIZED (
-             SELECT DISTINCT a.folder_id FROM (
-               SELECT folder_id FROM opened WHERE folder_id IS NOT NULL
-               UNION ALL SELECT id FROM docs.folders
-                 WHERE company_id = $1 AND owner_kc_sub = $3 AND state <> 'pending') f
-             CROSS JOIN LATERAL (
-               SELECT folder_id FROM docs.folder_ancestors WHERE ancestor_id = f.folder_id OFFSET 0) a),
-           restricted AS MATERIALIZED (
+    let found = reachable!(
+        r#"restricted AS MATERIALIZED (
              SELECT d.id, d.updated_at
              FROM (SELECT DISTINCT document_id AS id FROM opened WHERE document_id IS NOT NULL) o CROSS JOIN LATERAL (
                SELECT id, updated_at FROM docs.documents
                WHERE company_id = $1 AND id = o.id AND state = 'active' AND general_access = 'restricted'
-                 AND ($2::bool OR owner_kc_sub <> $3) OFFSET 0) d
+                 AND ($7::bool OR owner_kc_sub <> $2) OFFSET 0) d
              UNION SELECT d.id, d.updated_at FROM within w CROSS JOIN LATERAL (
                SELECT id, updated_at FROM docs.documents
                WHERE company_id = $1 AND folder_id = w.folder_id AND state = 'active' AND general_access = 'restricted'
-                 AND ($2 OR owner_kc_sub <> $3) OFFSET 0) d
+                 AND ($7 OR owner_kc_sub <> $2) OFFSET 0) d
              UNION SELECT id, updated_at FROM docs.documents
-               WHERE $2 AND company_id = $1 AND owner_kc_sub = $3 AND state = 'active'
+               WHERE $7 AND company_id = $1 AND owner_kc_sub = $2 AND state = 'active'
                  AND general_access = 'restricted'),
            page AS MATERIALIZED (
              SELECT id, updated_at FROM (
@@ -190,21 +205,22 @@ async fn visible(
                UNION ALL (
                  SELECT id, updated_at FROM docs.documents
                  WHERE company_id = $1 AND general_access <> 'restricted' AND state = 'active'
-                   AND ($2 OR owner_kc_sub <> $3)
-                 ORDER BY updated_at DESC, id LIMIT $7::bigint + $8::bigint)) each
-             ORDER BY updated_at DESC, id LIMIT $7 OFFSET $8),
+                   AND ($7 OR owner_kc_sub <> $2)
+                 ORDER BY updated_at DESC, id LIMIT $8::bigint + $9::bigint)) each
+             ORDER BY updated_at DESC, id LIMIT $8 OFFSET $9),
            length AS MATERIALIZED (
              SELECT (SELECT count(*) FROM restricted)
                + coalesce((SELECT open FROM docs.document_counts WHERE company_id = $1), 0)
                - (SELECT count(*) FROM docs.documents
-                  WHERE NOT $2 AND company_id = $1 AND owner_kc_sub = $3 AND state = 'active'
-                    AND general_access <> 'restricted') AS total)"#,
+                  WHERE NOT $7 AND company_id = $1 AND owner_kc_sub = $2 AND state = 'active'
+                    AND general_access <> 'restricted') AS total)"#;
         permit.company.as_uuid(),
-        selection.view.has_own(),
         permit.subject.as_str(),
         member,
         &positions,
         &groups,
+        true,
+        selection.view.has_own(),
         limit,
         offset
     );
@@ -212,7 +228,8 @@ async fn visible(
 }
 
 /// Of the same documents, and the caller's own in the trash, those that a filter lets through. Words that are in few texts of
-/// the company lead to those; words in many are looked for in each text that the caller may see.
+/// the company lead to those; words in many, by a sample or by count, are looked for in each text that the caller may see,
+/// and so are all where those are few.
 async fn some_of_visible(
     conn: &mut PgConnection,
     permit: &Permit,
@@ -221,33 +238,17 @@ async fn some_of_visible(
 ) -> sqlx::Result<Vec<Row>> {
     let view = selection.view;
     let (member, positions, groups) = MemberContext::columns(selection.looker.member);
-    let found = listed!(
-        r#"WITH opened AS MATERIALIZED (
-             SELECT document_id, folder_id FROM docs.shares
-             WHERE $4::bool AND company_id = $1 AND member_id = $6::uuid AND kc_sub = $5 AND state <> 'pending'
-             UNION ALL SELECT s.document_id, s.folder_id FROM unnest($7::uuid[]) AS position(id) CROSS JOIN LATERAL (
-               SELECT document_id, folder_id FROM docs.shares
-               WHERE company_id = $1 AND position_id = position.id AND state <> 'pending' OFFSET 0) s WHERE $4
-             UNION ALL SELECT s.document_id, s.folder_id FROM unnest($8::uuid[]) AS of_group(id) CROSS JOIN LATERAL (
-               SELECT document_id, folder_id FROM docs.shares
-               WHERE company_id = $1 AND group_id = of_group.id AND state <> 'pending' OFFSET 0) s WHERE $4),
-           within AS MATERIALIZED (
-             SELECT DISTINCT a.folder_id FROM (
-               SELECT folder_id FROM opened WHERE folder_id IS NOT NULL
-               UNION ALL SELECT id FROM docs.folders
-                 WHERE $4 AND company_id = $1 AND owner_kc_sub = $5 AND state <> 'pending') f
-             CROSS JOIN LATERAL (
-               SELECT folder_id FROM docs.folder_ancestors WHERE ancestor_id = f.folder_id OFFSET 0) a),
-           reached AS (
+    let found = reachable!(
+        r#"reached AS (
              SELECT document_id AS id FROM opened WHERE document_id IS NOT NULL
              UNION SELECT d.id FROM within w CROSS JOIN LATERAL (
                SELECT id FROM docs.documents WHERE company_id = $1 AND folder_id = w.folder_id OFFSET 0) d
              UNION SELECT id FROM docs.documents
-               WHERE $4 AND company_id = $1 AND general_access <> 'restricted' AND state = 'active'
+               WHERE $6 AND company_id = $1 AND general_access <> 'restricted' AND state = 'active'
              UNION SELECT id FROM docs.documents
-               WHERE $3::bool AND company_id = $1 AND owner_kc_sub = $5 AND state = $2),
+               WHERE $7::bool AND company_id = $1 AND owner_kc_sub = $2 AND state = $8),
            is_common AS MATERIALIZED (
-             SELECT count(*) FILTER (WHERE c.is_hit) * 4 > count(*) AS value
+             SELECT (SELECT count(*) <= 500 FROM reached) OR count(*) FILTER (WHERE c.is_hit) * 4 > count(*) AS value
              FROM (SELECT id FROM reached WHERE $9::text IS NOT NULL LIMIT 64) r CROSS JOIN LATERAL (
                SELECT search @@ (SELECT websearch_to_tsquery('simple', $9)) AS is_hit FROM docs.contents
                WHERE document_id = r.id OFFSET 0) c),
@@ -267,21 +268,21 @@ async fn some_of_visible(
            wanted AS MATERIALIZED (
              SELECT d.id, d.updated_at FROM candidates r CROSS JOIN LATERAL (
                SELECT id, updated_at FROM docs.documents
-               WHERE company_id = $1 AND id = r.id AND state = $2 AND ($3 OR owner_kc_sub <> $5)
+               WHERE company_id = $1 AND id = r.id AND state = $8 AND ($7 OR owner_kc_sub <> $2)
                  AND ($10::uuid IS NULL OR folder_id = $10) AND (NOT $11::bool OR is_template)
                  AND ($9 IS NULL OR (SELECT is_read FROM each) OR strpos(lower(title), (SELECT lower($9))) > 0
                    OR id IN (SELECT document_id FROM few)) OFFSET 0) d),
            page AS MATERIALIZED (
              SELECT id, updated_at FROM wanted ORDER BY updated_at DESC, id LIMIT $12 OFFSET $13),
-           length AS MATERIALIZED (SELECT count(*) AS total FROM wanted)"#,
+           length AS MATERIALIZED (SELECT count(*) AS total FROM wanted)"#;
         permit.company.as_uuid(),
-        view.state().word(),
-        view.has_own(),
-        view.has_shared(),
         permit.subject.as_str(),
         member,
         &positions,
         &groups,
+        view.has_shared(),
+        view.has_own(),
+        view.state().word(),
         selection.search,
         selection.folder.map(FolderId::as_uuid),
         selection.templates,
@@ -310,7 +311,7 @@ async fn all(
              (SELECT id, updated_at FROM docs.documents
               WHERE company_id = $1 AND state = $2 AND (SELECT $4 * 2 > total FROM length)
               ORDER BY updated_at, id DESC LIMIT (SELECT greatest(least($3, total - $4), 0) FROM length)
-              OFFSET (SELECT greatest(total - $4 - $3, 0) FROM length)))"#,
+              OFFSET (SELECT greatest(total - $4 - $3, 0) FROM length)))"#;
         permit.company.as_uuid(),
         selection.view.state().word(),
         limit,
@@ -333,7 +334,7 @@ async fn some_of_all(
                AND (NOT $5::bool OR is_template) AND ($3::text IS NULL OR strpos(lower(title), lower($3)) > 0)),
            page AS MATERIALIZED (
              SELECT id, updated_at FROM wanted ORDER BY updated_at DESC, id LIMIT $6 OFFSET $7),
-           length AS MATERIALIZED (SELECT count(*) AS total FROM wanted)"#,
+           length AS MATERIALIZED (SELECT count(*) AS total FROM wanted)"#;
         permit.company.as_uuid(),
         selection.view.state().word(),
         selection.search,

@@ -100,11 +100,8 @@ pub(crate) async fn find_of(
     target: Target,
     id: ShareId,
 ) -> Result<Option<Share>, ApiError> {
-    let row = rows!(
-        "WHERE company_id = $1 AND id = $2 AND state <> 'pending'",
-        company.as_uuid(),
-        id.as_uuid()
-    );
+    let row =
+        rows!("WHERE company_id = $1 AND id = $2 AND state <> 'pending'", company.as_uuid(), id.as_uuid());
     let found = row.fetch_optional(executor).await?.map(Row::share).transpose()?;
     Ok(found.filter(|share| share.target == target))
 }

@@ -28,13 +28,23 @@ async fn put(module: &ModuleApi, row: &Row<'_>) -> Uuid {
                '2026-11-22 09:00:00+00', '2026-11-22 10:{:02}:00+00', 'somebody'); \
              INSERT INTO docs.versions(document_id, version, title, body, author) \
              VALUES ('{id}', 3, '{}', 'BODY-OF-A-DOCUMENT', 'somebody'); \
+             INSERT INTO docs.contents(document_id, company_id, title, body) \
+             VALUES ('{id}', '{}', '{}', 'BODY-OF-A-DOCUMENT'); \
              INSERT INTO docs.document_counts(company_id, active, open, trashed) \
                SELECT company_id, count(*) FILTER (WHERE state = 'active'), \
                  count(*) FILTER (WHERE state = 'active' AND general_access <> 'restricted'), \
                  count(*) FILTER (WHERE state = 'trashed') FROM docs.documents GROUP BY company_id \
                ON CONFLICT (company_id) DO UPDATE \
                  SET active = excluded.active, open = excluded.open, trashed = excluded.trashed",
-            row.company, row.title, row.owner, row.access, row.state, row.minute, row.title
+            row.company,
+            row.title,
+            row.owner,
+            row.access,
+            row.state,
+            row.minute,
+            row.title,
+            row.company,
+            row.title
         ))
         .await;
     id
