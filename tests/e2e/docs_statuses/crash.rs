@@ -325,7 +325,7 @@ impl World {
     async fn is_settled(&self, when: &str) {
         let unsettled = "SELECT ((SELECT count(*) FROM docs.shares WHERE state <> 'active')
             + (SELECT count(*) FROM docs.placements WHERE state <> 'active')
-            + (SELECT count(*) FROM docs.ownerships) + (SELECT count(*) FROM docs.folders WHERE state <> 'active')
+            + (SELECT count(*) FROM docs.ownerships WHERE state <> 'active') + (SELECT count(*) FROM docs.folders WHERE state <> 'active')
             + (SELECT count(*) FROM docs.documents WHERE transfer_to IS NOT NULL))::text WHERE $1 <> $2";
         assert_eq!(self.text(unsettled, "-").await, "0", "{when}");
         let shares = "SELECT ((SELECT count(*) FROM docs.shares WHERE document_id = $1::text::uuid)
