@@ -2,9 +2,11 @@
 //! here, through the edge over TLS and against PostgreSQL, none that it does not name, and each answer fits its schema.
 //! Every refusal that the file shows as an example comes too. The table is printed.
 //!
-//! `documents.rs`, `sharing.rs` and `folders.rs` are what each operation answers by its own rules; the rest is
+//! `documents.rs`, `sharing.rs` and `folders.rs` are what each operation answers by its own rules; `crash.rs` is what only
+//! the whole platform can show; the rest is
 //! `module_scene`.
 
+mod crash;
 mod documents;
 mod folders;
 mod isolation;

@@ -103,12 +103,16 @@ pub(super) async fn make_folder(scene: &mut Scene, name: &str, parent: Option<&s
     id(&scene.expect(Who::Admin, 201, "POST /folders", call).await)
 }
 
-/// Puts a document into the trash, or takes it out.
+/// Puts a document that is not open to the company into the trash, or takes it out.
 pub(super) async fn set_trashed(scene: &Scene, document: &str, trashed: bool) {
-    let (state, at) = if trashed { ("trashed", "now()") } else { ("active", "NULL") };
+    let (state, at, by) = if trashed { ("trashed", "now()", 1) } else { ("active", "NULL", -1) };
     scene
         .execute(format!(
-            "UPDATE docs.documents SET state = '{state}', trashed_at = {at} WHERE id = '{document}'"
+            "WITH moved AS (
+               UPDATE docs.documents SET state = '{state}', trashed_at = {at}
+               WHERE id = '{document}' AND state <> '{state}' RETURNING company_id)
+             UPDATE docs.document_counts c SET active = active - ({by}), trashed = trashed + ({by})
+             FROM moved WHERE c.company_id = moved.company_id"
         ))
         .await;
 }

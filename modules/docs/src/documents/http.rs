@@ -139,7 +139,7 @@ async fn move_to(app: &App, admitted: &Admitted, to: Stored) -> Result<Data<Docu
         (Stored::Trashed, _) => "document.restored",
         _ => return Err(conflict("DOCUMENT_NOT_TRASHED", "the document is not in the trash", Value::Null)),
     };
-    store::set_trashed(&mut tx, document.id, to == Stored::Trashed).await?;
+    store::set_trashed(&mut tx, &document, to == Stored::Trashed).await?;
     tx.commit(action, document.audit_subject(), managed(admitted, Map::new())).await?;
     summary(app, admitted).await
 }
@@ -186,7 +186,7 @@ pub(crate) async fn set_access(
     if changed.is_empty() {
         tx.unchanged().await?;
     } else {
-        store::set_access(&mut tx, document.id, access, can_share).await?;
+        store::set_access(&mut tx, &document, access, can_share).await?;
         tx.commit("access.changed", document.audit_subject(), managed(&admitted, changed)).await?;
     }
     summary(&app, &admitted).await

@@ -4,7 +4,7 @@ use contract::id::MemberId;
 use contract::page::{Page, PageRequest};
 use service::clients::org::MemberContext;
 use service::{ApiError, Permit, page};
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -42,7 +42,6 @@ struct Row {
     created_at: OffsetDateTime,
     updated_at: OffsetDateTime,
     updated_by: String,
-    rank: i32,
     share_count: i64,
     total: i64,
 }
@@ -57,19 +56,8 @@ pub(super) async fn page(
     selection: &Selection<'_>,
     request: PageRequest,
 ) -> Result<Page<Listed>, ApiError> {
-    let state = selection.view.state();
-    let looker = &selection.looker;
-    if !selection.view.is_managers() {
-        let rows = |limit, offset| reached(pool, permit, selection, limit, offset);
-        let item = |row: Row| {
-            let rank = row.rank;
-            let document = document(permit, state, row)?;
-            let role = Role::of(&document, looker, rank);
-            Ok((document, role))
-        };
-        return page::load(request, rows, |row| row.total, item).await;
-    }
-    let rows = |limit, offset| all(pool, permit, selection, limit, offset);
+    let (state, looker) = (selection.view.state(), &selection.looker);
+    let rows = |limit, offset| rows(pool, permit, selection, limit, offset);
     let found = page::load(request, rows, |row| row.total, |row| document(permit, state, row)).await?;
     let ids: Vec<DocumentId> = found.items.iter().map(|document| document.id).collect();
     let ranks = visibility::ranks(pool, permit, looker, &ids).await?;
@@ -82,99 +70,271 @@ pub(super) async fn page(
     Ok(Page::new(request, found.items.into_iter().map(role).collect(), total))
 }
 
-/// Documents that the caller owns or that a share, a folder or general access opens, each with the rank of that.
-async fn reached(
+async fn rows(
     pool: &PgPool,
     permit: &Permit,
     selection: &Selection<'_>,
     limit: i64,
     offset: i64,
 ) -> sqlx::Result<Vec<Row>> {
-    let view = selection.view;
-    let (member, positions, groups) = MemberContext::columns(selection.looker.member);
-    sqlx::query_as!(
-        Row,
-        r#"WITH opened AS MATERIALIZED (
-             SELECT s.document_id, s.folder_id,
-               CASE s.role WHEN 'editor' THEN 3 WHEN 'commenter' THEN 2 ELSE 1 END AS rank
-             FROM docs.shares s
-             WHERE $4::bool AND s.company_id = $1 AND s.state <> 'pending'
-               AND ((s.member_id = $6::uuid AND s.kc_sub = $5) OR s.position_id = ANY($7::uuid[])
-                 OR s.group_id = ANY($8::uuid[]))),
-           within AS MATERIALIZED (
-             SELECT a.folder_id, max(o.rank) AS rank
-             FROM (SELECT folder_id, rank FROM opened WHERE folder_id IS NOT NULL
-                   UNION ALL SELECT f.id, 3 FROM docs.folders f
-                   WHERE $4 AND f.company_id = $1 AND f.owner_kc_sub = $5 AND f.state <> 'pending') o
-             JOIN docs.folder_ancestors a ON a.ancestor_id = o.folder_id GROUP BY a.folder_id),
-           reached AS (
-             SELECT id, max(rank) AS rank FROM (
-               SELECT document_id AS id, rank FROM opened WHERE document_id IS NOT NULL
-               UNION ALL SELECT d.id, w.rank FROM within w
-                 JOIN docs.documents d ON d.company_id = $1 AND d.folder_id = w.folder_id
-               UNION ALL SELECT d.id, CASE d.general_access WHEN 'company_edit' THEN 3 ELSE 1 END
-                 FROM docs.documents d
-                 WHERE $4 AND d.company_id = $1 AND d.general_access <> 'restricted' AND d.state = 'active'
-               UNION ALL SELECT d.id, 3 FROM docs.documents d
-                 WHERE $3::bool AND d.company_id = $1 AND d.owner_kc_sub = $5) each GROUP BY id),
-           wanted AS (
-             SELECT d.*, r.rank FROM reached r JOIN docs.documents d ON d.id = r.id
-             WHERE d.company_id = $1 AND d.state = $2 AND ($3 OR d.owner_kc_sub <> $5)
-               AND ($10::uuid IS NULL OR d.folder_id = $10) AND (NOT $11::bool OR d.is_template)
-               AND ($9::text IS NULL OR strpos(lower(d.title), lower($9)) > 0 OR d.id IN (
-                 SELECT c.document_id FROM docs.contents c
-                 WHERE c.company_id = $1 AND c.search @@ websearch_to_tsquery('simple', $9)))),
-           page AS (SELECT * FROM wanted ORDER BY updated_at DESC, id LIMIT $12 OFFSET $13)
-           SELECT d.id AS "id!", d.title AS "title!", d.current_version AS "current_version!",
-             d.owner_kc_sub AS "owner_kc_sub!", d.owner_member_id AS "owner_member_id!", d.owner_label,
-             d.general_access AS "general_access!", d.editors_can_share AS "editors_can_share!",
-             d.is_template AS "is_template!", d.folder_id, d.trashed_at, d.created_at AS "created_at!",
-             d.updated_at AS "updated_at!", d.updated_by AS "updated_by!", d.rank AS "rank!",
-             (SELECT count(*) FROM docs.shares s WHERE s.document_id = d.id AND s.state <> 'pending') AS "share_count!",
-             (SELECT count(*) FROM wanted) AS "total!"
-           FROM page d ORDER BY d.updated_at DESC, d.id"#,
+    let window = (limit, offset);
+    let mut tx = pool.begin().await?;
+    let is_filtered = selection.search.is_some() || selection.folder.is_some() || selection.templates;
+    // Most statements name the order of their steps, so one plan is right for any values, and planning takes longer than
+    // they do; compiling one, or beginning other processes for it, takes a hundred times as long. What a manager filters
+    // decides which index is the right one.
+    let plan =
+        if selection.view.is_managers() && is_filtered { "force_custom_plan" } else { "force_generic_plan" };
+    sqlx::query!(
+        "SELECT set_config('plan_cache_mode', $1, true) AS planned, set_config('enable_seqscan', 'off', true) AS scanned,
+           set_config('jit', 'off', true) AS compiled, set_config('max_parallel_workers_per_gather', '0', true) AS shared",
+        plan
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    let found = match (selection.view, is_filtered) {
+        (View::All | View::TrashAll, false) => all(&mut tx, permit, selection, window).await?,
+        (View::All | View::TrashAll, true) => some_of_all(&mut tx, permit, selection, window).await?,
+        (View::Mine | View::Trash, false) => own(&mut tx, permit, selection, window).await?,
+        (View::Shared | View::Visible, false) => visible(&mut tx, permit, selection, window).await?,
+        (_, true) => some_of_visible(&mut tx, permit, selection, window).await?,
+    };
+    tx.commit().await?;
+    Ok(found)
+}
+
+/// A statement whose head makes the tables `page(id, updated_at)` and `length(total)`; `$1` is the company.
+macro_rules! listed {
+    ($($head:literal)+; $($value:expr),*) => {
+        sqlx::query_as!(
+            Row,
+            $($head +)+ r#"
+             SELECT d.id AS "id!", d.title AS "title!", d.current_version AS "current_version!",
+               d.owner_kc_sub AS "owner_kc_sub!", d.owner_member_id AS "owner_member_id!", d.owner_label,
+               d.general_access AS "general_access!", d.editors_can_share AS "editors_can_share!",
+               d.is_template AS "is_template!", d.folder_id, d.trashed_at, d.created_at AS "created_at!",
+               d.updated_at AS "updated_at!", d.updated_by AS "updated_by!",
+               (SELECT count(*) FROM docs.shares s WHERE s.document_id = d.id AND s.state <> 'pending') AS "share_count!",
+               (SELECT total FROM length) AS "total!"
+             FROM page p CROSS JOIN LATERAL (
+               SELECT * FROM docs.documents o WHERE o.company_id = $1 AND o.id = p.id OFFSET 0) d
+             ORDER BY p.updated_at DESC, p.id"#,
+            $($value),*
+        )
+    };
+}
+
+/// The same for what the caller reaches: the head goes on from `opened(document_id, folder_id)`, what is shared with the
+/// caller, and `within(folder_id)`, the folders that are reached. `$2` to `$6` are the subject, its member, positions and
+/// groups, and whether what is shared counts.
+macro_rules! reachable {
+    ($head:literal; $($value:expr),*) => {
+        listed!(
+            r#"WITH opened AS MATERIALIZED (
+                 SELECT document_id, folder_id FROM docs.shares
+                 WHERE $6::bool AND company_id = $1 AND member_id = $3::uuid AND kc_sub = $2 AND state <> 'pending'
+                 UNION ALL SELECT s.document_id, s.folder_id FROM unnest($4::uuid[]) AS held(id) CROSS JOIN LATERAL (
+                   SELECT document_id, folder_id FROM docs.shares
+                   WHERE company_id = $1 AND position_id = held.id AND state <> 'pending' OFFSET 0) s WHERE $6
+                 UNION ALL SELECT s.document_id, s.folder_id FROM unnest($5::uuid[]) AS joined(id) CROSS JOIN LATERAL (
+                   SELECT document_id, folder_id FROM docs.shares
+                   WHERE company_id = $1 AND group_id = joined.id AND state <> 'pending' OFFSET 0) s WHERE $6),
+               within AS MATERIALIZED (
+                 SELECT DISTINCT a.folder_id FROM (
+                   SELECT folder_id FROM opened WHERE folder_id IS NOT NULL
+                   UNION ALL SELECT id FROM docs.folders
+                     WHERE $6 AND company_id = $1 AND owner_kc_sub = $2 AND state <> 'pending') f
+                 CROSS JOIN LATERAL (
+                   SELECT folder_id FROM docs.folder_ancestors WHERE ancestor_id = f.folder_id OFFSET 0) a),"#
+            $head;
+            $($value),*
+        )
+    };
+}
+
+/// Documents of the caller's own.
+async fn own(
+    conn: &mut PgConnection,
+    permit: &Permit,
+    selection: &Selection<'_>,
+    (limit, offset): (i64, i64),
+) -> sqlx::Result<Vec<Row>> {
+    let found = listed!(
+        r#"WITH page AS MATERIALIZED (
+             SELECT id, updated_at FROM docs.documents WHERE company_id = $1 AND owner_kc_sub = $2 AND state = $3
+             ORDER BY updated_at DESC, id LIMIT $4 OFFSET $5),
+           length AS MATERIALIZED (
+             SELECT count(*) AS total FROM docs.documents
+             WHERE company_id = $1 AND owner_kc_sub = $2 AND state = $3)"#;
         permit.company.as_uuid(),
-        view.state().word(),
-        view.has_own(),
-        view.has_shared(),
+        permit.subject.as_str(),
+        selection.view.state().word(),
+        limit,
+        offset
+    );
+    found.fetch_all(conn).await
+}
+
+/// Documents that a share, a folder, general access or, as the view says, ownership opens to the caller. What is shared is few
+/// enough to look into each; what general access opens may be most of the company's documents, so it is read in the
+/// list's order, and its number is kept.
+async fn visible(
+    conn: &mut PgConnection,
+    permit: &Permit,
+    selection: &Selection<'_>,
+    (limit, offset): (i64, i64),
+) -> sqlx::Result<Vec<Row>> {
+    let (member, positions, groups) = MemberContext::columns(selection.looker.member);
+    let found = reachable!(
+        r#"restricted AS MATERIALIZED (
+             SELECT d.id, d.updated_at
+             FROM (SELECT DISTINCT document_id AS id FROM opened WHERE document_id IS NOT NULL) o CROSS JOIN LATERAL (
+               SELECT id, updated_at FROM docs.documents
+               WHERE company_id = $1 AND id = o.id AND state = 'active' AND general_access = 'restricted'
+                 AND ($7::bool OR owner_kc_sub <> $2) OFFSET 0) d
+             UNION SELECT d.id, d.updated_at FROM within w CROSS JOIN LATERAL (
+               SELECT id, updated_at FROM docs.documents
+               WHERE company_id = $1 AND folder_id = w.folder_id AND state = 'active' AND general_access = 'restricted'
+                 AND ($7 OR owner_kc_sub <> $2) OFFSET 0) d
+             UNION SELECT id, updated_at FROM docs.documents
+               WHERE $7 AND company_id = $1 AND owner_kc_sub = $2 AND state = 'active'
+                 AND general_access = 'restricted'),
+           page AS MATERIALIZED (
+             SELECT id, updated_at FROM (
+               SELECT id, updated_at FROM restricted
+               UNION ALL (
+                 SELECT id, updated_at FROM docs.documents
+                 WHERE company_id = $1 AND general_access <> 'restricted' AND state = 'active'
+                   AND ($7 OR owner_kc_sub <> $2)
+                 ORDER BY updated_at DESC, id LIMIT $8::bigint + $9::bigint)) each
+             ORDER BY updated_at DESC, id LIMIT $8 OFFSET $9),
+           length AS MATERIALIZED (
+             SELECT (SELECT count(*) FROM restricted)
+               + coalesce((SELECT open FROM docs.document_counts WHERE company_id = $1), 0)
+               - (SELECT count(*) FROM docs.documents
+                  WHERE NOT $7 AND company_id = $1 AND owner_kc_sub = $2 AND state = 'active'
+                    AND general_access <> 'restricted') AS total)"#;
+        permit.company.as_uuid(),
         permit.subject.as_str(),
         member,
         &positions,
         &groups,
+        true,
+        selection.view.has_own(),
+        limit,
+        offset
+    );
+    found.fetch_all(conn).await
+}
+
+/// Of the same documents, and the caller's own in the trash, those that a filter lets through. Words that are in few texts of
+/// the company lead to those; words in many, by a sample or by count, are looked for in each text that the caller may see,
+/// and so are all where those are few.
+async fn some_of_visible(
+    conn: &mut PgConnection,
+    permit: &Permit,
+    selection: &Selection<'_>,
+    (limit, offset): (i64, i64),
+) -> sqlx::Result<Vec<Row>> {
+    let view = selection.view;
+    let (member, positions, groups) = MemberContext::columns(selection.looker.member);
+    let found = reachable!(
+        r#"reached AS (
+             SELECT document_id AS id FROM opened WHERE document_id IS NOT NULL
+             UNION SELECT d.id FROM within w CROSS JOIN LATERAL (
+               SELECT id FROM docs.documents WHERE company_id = $1 AND folder_id = w.folder_id OFFSET 0) d
+             UNION SELECT id FROM docs.documents
+               WHERE $6 AND company_id = $1 AND general_access <> 'restricted' AND state = 'active'
+             UNION SELECT id FROM docs.documents
+               WHERE $7::bool AND company_id = $1 AND owner_kc_sub = $2 AND state = $8),
+           is_common AS MATERIALIZED (
+             SELECT (SELECT count(*) <= 500 FROM reached) OR count(*) FILTER (WHERE c.is_hit) * 4 > count(*) AS value
+             FROM (SELECT id FROM reached WHERE $9::text IS NOT NULL LIMIT 64) r CROSS JOIN LATERAL (
+               SELECT search @@ (SELECT websearch_to_tsquery('simple', $9)) AS is_hit FROM docs.contents
+               WHERE document_id = r.id OFFSET 0) c),
+           few AS MATERIALIZED (
+             SELECT document_id FROM docs.contents
+             WHERE NOT (SELECT value FROM is_common) AND company_id = $1
+               AND search @@ (SELECT websearch_to_tsquery('simple', $9))
+             LIMIT 1001),
+           each AS MATERIALIZED (
+             SELECT $9 IS NOT NULL AND (value OR (SELECT count(*) > 1000 FROM few)) AS is_read FROM is_common),
+           candidates AS (
+             SELECT id FROM reached WHERE NOT (SELECT is_read FROM each)
+             UNION ALL SELECT r.id FROM reached r CROSS JOIN LATERAL (
+               SELECT FROM docs.contents
+               WHERE document_id = r.id AND (strpos(lower(title), (SELECT lower($9))) > 0
+                 OR search @@ (SELECT websearch_to_tsquery('simple', $9))) OFFSET 0) c WHERE (SELECT is_read FROM each)),
+           wanted AS MATERIALIZED (
+             SELECT d.id, d.updated_at FROM candidates r CROSS JOIN LATERAL (
+               SELECT id, updated_at FROM docs.documents
+               WHERE company_id = $1 AND id = r.id AND state = $8 AND ($7 OR owner_kc_sub <> $2)
+                 AND ($10::uuid IS NULL OR folder_id = $10) AND (NOT $11::bool OR is_template)
+                 AND ($9 IS NULL OR (SELECT is_read FROM each) OR strpos(lower(title), (SELECT lower($9))) > 0
+                   OR id IN (SELECT document_id FROM few)) OFFSET 0) d),
+           page AS MATERIALIZED (
+             SELECT id, updated_at FROM wanted ORDER BY updated_at DESC, id LIMIT $12 OFFSET $13),
+           length AS MATERIALIZED (SELECT count(*) AS total FROM wanted)"#;
+        permit.company.as_uuid(),
+        permit.subject.as_str(),
+        member,
+        &positions,
+        &groups,
+        view.has_shared(),
+        view.has_own(),
+        view.state().word(),
         selection.search,
         selection.folder.map(FolderId::as_uuid),
         selection.templates,
         limit,
         offset
-    )
-    .fetch_all(pool)
-    .await
+    );
+    found.fetch_all(conn).await
 }
 
-/// Every document of the company; counted without its shares, which are read for the page alone.
+/// Every document of the company; their number is kept. Pages of the second half are read from the end.
 async fn all(
-    pool: &PgPool,
+    conn: &mut PgConnection,
     permit: &Permit,
     selection: &Selection<'_>,
-    limit: i64,
-    offset: i64,
+    (limit, offset): (i64, i64),
 ) -> sqlx::Result<Vec<Row>> {
-    sqlx::query_as!(
-        Row,
-        r#"WITH wanted AS NOT MATERIALIZED (
-             SELECT d.* FROM docs.documents d
-             WHERE d.company_id = $1 AND d.state = $2
-               AND ($4::uuid IS NULL OR d.folder_id = $4) AND (NOT $5::bool OR d.is_template)
-               AND ($3::text IS NULL OR strpos(lower(d.title), lower($3)) > 0)),
-           page AS (SELECT * FROM wanted ORDER BY updated_at DESC, id LIMIT $6 OFFSET $7)
-           SELECT d.id AS "id!", d.title AS "title!", d.current_version AS "current_version!",
-             d.owner_kc_sub AS "owner_kc_sub!", d.owner_member_id AS "owner_member_id!", d.owner_label,
-             d.general_access AS "general_access!", d.editors_can_share AS "editors_can_share!",
-             d.is_template AS "is_template!", d.folder_id, d.trashed_at, d.created_at AS "created_at!",
-             d.updated_at AS "updated_at!", d.updated_by AS "updated_by!", 0 AS "rank!",
-             (SELECT count(*) FROM docs.shares s WHERE s.document_id = d.id AND s.state <> 'pending') AS "share_count!",
-             (SELECT count(*) FROM wanted) AS "total!"
-           FROM page d ORDER BY d.updated_at DESC, d.id"#,
+    let found = listed!(
+        r#"WITH length AS MATERIALIZED (
+             SELECT coalesce((SELECT CASE $2 WHEN 'trashed' THEN trashed ELSE active END
+               FROM docs.document_counts WHERE company_id = $1), 0) AS total),
+           page AS MATERIALIZED (
+             (SELECT id, updated_at FROM docs.documents
+              WHERE company_id = $1 AND state = $2 AND (SELECT $4::bigint * 2 <= total FROM length)
+              ORDER BY updated_at DESC, id LIMIT $3::bigint OFFSET $4)
+             UNION ALL
+             (SELECT id, updated_at FROM docs.documents
+              WHERE company_id = $1 AND state = $2 AND (SELECT $4 * 2 > total FROM length)
+              ORDER BY updated_at, id DESC LIMIT (SELECT greatest(least($3, total - $4), 0) FROM length)
+              OFFSET (SELECT greatest(total - $4 - $3, 0) FROM length)))"#;
+        permit.company.as_uuid(),
+        selection.view.state().word(),
+        limit,
+        offset
+    );
+    found.fetch_all(conn).await
+}
+
+/// Of all documents of the company, those that a filter lets through.
+async fn some_of_all(
+    conn: &mut PgConnection,
+    permit: &Permit,
+    selection: &Selection<'_>,
+    (limit, offset): (i64, i64),
+) -> sqlx::Result<Vec<Row>> {
+    let found = listed!(
+        r#"WITH wanted AS MATERIALIZED (
+             SELECT id, updated_at FROM docs.documents
+             WHERE company_id = $1 AND state = $2 AND ($4::uuid IS NULL OR folder_id = $4)
+               AND (NOT $5::bool OR is_template) AND ($3::text IS NULL OR strpos(lower(title), lower($3)) > 0)),
+           page AS MATERIALIZED (
+             SELECT id, updated_at FROM wanted ORDER BY updated_at DESC, id LIMIT $6 OFFSET $7),
+           length AS MATERIALIZED (SELECT count(*) AS total FROM wanted)"#;
         permit.company.as_uuid(),
         selection.view.state().word(),
         selection.search,
@@ -182,9 +342,8 @@ async fn all(
         selection.templates,
         limit,
         offset
-    )
-    .fetch_all(pool)
-    .await
+    );
+    found.fetch_all(conn).await
 }
 
 fn document(permit: &Permit, state: State, row: Row) -> Result<StoredDocument, ApiError> {

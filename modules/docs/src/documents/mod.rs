@@ -1,6 +1,7 @@
 //! Plain texts with versions. Every document has one owner, any number of shares, and a general access for the company.
 
 pub(crate) mod answer;
+mod counts;
 pub(crate) mod http;
 mod list;
 pub mod new;

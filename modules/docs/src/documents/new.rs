@@ -12,7 +12,7 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::rules::{Content, Detail, DocumentId, Role, StoredDocument, size};
-use super::store;
+use super::{counts, store};
 use crate::folders::rules::FolderId;
 use crate::operations::{DOCUMENT, FOLDER};
 use crate::{KEY, placements};
@@ -110,6 +110,7 @@ impl TupleRow for MadeDocument {
 
     async fn granted(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
         let document = &self.document;
+        counts::add(tx.conn(), document.company).await?;
         let mut told = Map::new();
         let mut tell =
             |name: &str, to: Value| told.insert(name.to_owned(), json!({ "from": null, "to": to }));

@@ -6,6 +6,7 @@ use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use super::counts;
 use super::rules::{Content, DocumentId, GeneralAccess, State, StoredDocument, unknown};
 use crate::admission::Admitted;
 use crate::folders::rules::FolderId;
@@ -204,26 +205,31 @@ pub(super) async fn set_template(tx: &mut CompanyTx, id: DocumentId, flag: bool)
 }
 
 /// Puts a document that [`lock`] holds into the trash, or takes it out.
-pub(super) async fn set_trashed(tx: &mut CompanyTx, id: DocumentId, trashed: bool) -> Result<(), ApiError> {
+pub(super) async fn set_trashed(
+    tx: &mut CompanyTx,
+    document: &StoredDocument,
+    trashed: bool,
+) -> Result<(), ApiError> {
     let (company, actor) = (tx.company().as_uuid(), tx.actor().to_owned());
     sqlx::query!(
         "UPDATE docs.documents SET state = CASE WHEN $3 THEN 'trashed' ELSE 'active' END,
            trashed_at = CASE WHEN $3 THEN now() END, trashed_by = CASE WHEN $3 THEN $4 END
          WHERE company_id = $1 AND id = $2",
         company,
-        id.as_uuid(),
+        document.id.as_uuid(),
         trashed,
         actor
     )
     .execute(tx.conn())
     .await?;
-    Ok(())
+    let to = if trashed { State::Trashed } else { State::Active };
+    counts::change(tx.conn(), document, to, document.general_access).await
 }
 
 /// Writes general access and the flag of a document that [`lock`] holds.
 pub(super) async fn set_access(
     tx: &mut CompanyTx,
-    id: DocumentId,
+    document: &StoredDocument,
     general_access: GeneralAccess,
     editors_can_share: bool,
 ) -> Result<(), ApiError> {
@@ -231,11 +237,11 @@ pub(super) async fn set_access(
     sqlx::query!(
         "UPDATE docs.documents SET general_access = $3, editors_can_share = $4 WHERE company_id = $1 AND id = $2",
         company,
-        id.as_uuid(),
+        document.id.as_uuid(),
         general_access.word(),
         editors_can_share
     )
     .execute(tx.conn())
     .await?;
-    Ok(())
+    counts::change(tx.conn(), document, document.state, general_access).await
 }

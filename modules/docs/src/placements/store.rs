@@ -41,19 +41,25 @@ impl Row {
     }
 }
 
+/// Rows of placements, whatever their state; the tail says which.
+macro_rules! rows {
+    ($tail:literal, $($value:expr),*) => {
+        sqlx::query_as!(
+            Row,
+            "SELECT id, company_id, document_id, folder_id, parent_id, next_parent_id, state FROM docs.placements "
+                + $tail,
+            $($value),*
+        )
+    };
+}
+
 /// A placement, whatever its state.
 pub(super) async fn find(
     executor: impl PgExecutor<'_>,
     company: CompanyId,
     id: Uuid,
 ) -> Result<Option<Placement>, ApiError> {
-    let row = sqlx::query_as!(
-        Row,
-        "SELECT id, company_id, document_id, folder_id, parent_id, next_parent_id, state FROM docs.placements
-         WHERE company_id = $1 AND id = $2",
-        company.as_uuid(),
-        id
-    );
+    let row = rows!("WHERE company_id = $1 AND id = $2", company.as_uuid(), id);
     row.fetch_optional(executor).await?.map(Row::placement).transpose()
 }
 
@@ -63,10 +69,8 @@ pub(crate) async fn of_child(
     company: CompanyId,
     child: Child,
 ) -> Result<Option<Placement>, ApiError> {
-    let row = sqlx::query_as!(
-        Row,
-        "SELECT id, company_id, document_id, folder_id, parent_id, next_parent_id, state FROM docs.placements
-         WHERE company_id = $1 AND (document_id = $2 OR folder_id = $3)",
+    let row = rows!(
+        "WHERE company_id = $1 AND (document_id = $2 OR folder_id = $3)",
         company.as_uuid(),
         child.document().map(DocumentId::as_uuid),
         child.folder().map(FolderId::as_uuid)
@@ -238,15 +242,16 @@ pub(crate) async fn site(
     moved: Option<FolderId>,
 ) -> Result<Site, ApiError> {
     let around = sqlx::query!(
-        r#"WITH RECURSIVE edges AS (
-             SELECT id AS child, parent_id AS parent FROM docs.folders WHERE company_id = $1 AND parent_id IS NOT NULL
-             UNION SELECT folder_id, parent_id FROM docs.placements WHERE company_id = $1 AND folder_id IS NOT NULL
-               AND state <> 'active'
-             UNION SELECT folder_id, next_parent_id FROM docs.placements
-               WHERE company_id = $1 AND folder_id IS NOT NULL AND next_parent_id IS NOT NULL),
-           around AS (
+        r#"WITH RECURSIVE around AS (
              SELECT $2::uuid AS id, 1 AS depth
-             UNION SELECT e.parent, a.depth + 1 FROM around a JOIN edges e ON e.child = a.id WHERE a.depth < $4)
+             UNION SELECT e.parent, a.depth + 1 FROM around a CROSS JOIN LATERAL (
+               SELECT parent_id AS parent FROM docs.folders
+                 WHERE company_id = $1 AND id = a.id AND parent_id IS NOT NULL
+               UNION ALL SELECT parent_id FROM docs.placements
+                 WHERE company_id = $1 AND folder_id = a.id AND state <> 'active'
+               UNION ALL SELECT next_parent_id FROM docs.placements
+                 WHERE company_id = $1 AND folder_id = a.id AND next_parent_id IS NOT NULL) e
+             WHERE a.depth < $4)
            SELECT max(depth) AS "depth!", bool_or(id = $3::uuid) AS is_within FROM around"#,
         company.as_uuid(),
         to.as_uuid(),
@@ -265,15 +270,15 @@ pub(crate) async fn site(
 /// How many levels a folder has, itself counted.
 async fn height(conn: &mut PgConnection, company: CompanyId, folder: FolderId) -> Result<i32, ApiError> {
     Ok(sqlx::query_scalar!(
-        r#"WITH RECURSIVE edges AS (
-             SELECT id AS child, parent_id AS parent FROM docs.folders WHERE company_id = $1 AND parent_id IS NOT NULL
-             UNION SELECT folder_id, parent_id FROM docs.placements WHERE company_id = $1 AND folder_id IS NOT NULL
-               AND state <> 'active'
-             UNION SELECT folder_id, next_parent_id FROM docs.placements
-               WHERE company_id = $1 AND folder_id IS NOT NULL AND next_parent_id IS NOT NULL),
-           within AS (
+        r#"WITH RECURSIVE within AS (
              SELECT $2::uuid AS id, 1 AS level
-             UNION SELECT e.child, w.level + 1 FROM within w JOIN edges e ON e.parent = w.id WHERE w.level < $3)
+             UNION SELECT e.child, w.level + 1 FROM within w CROSS JOIN LATERAL (
+               SELECT id AS child FROM docs.folders WHERE company_id = $1 AND parent_id = w.id
+               UNION ALL SELECT folder_id FROM docs.placements
+                 WHERE company_id = $1 AND parent_id = w.id AND folder_id IS NOT NULL AND state <> 'active'
+               UNION ALL SELECT folder_id FROM docs.placements
+                 WHERE company_id = $1 AND next_parent_id = w.id AND folder_id IS NOT NULL) e
+             WHERE w.level < $3)
            SELECT max(level) AS "height!" FROM within"#,
         company.as_uuid(),
         folder.as_uuid(),

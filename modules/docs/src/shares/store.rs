@@ -55,27 +55,32 @@ impl Row {
     }
 }
 
+/// Rows of shares; the tail says which.
+macro_rules! rows {
+    ($tail:literal, $($value:expr),*) => {
+        sqlx::query_as!(
+            Row,
+            "SELECT id, company_id, document_id, folder_id, member_id, position_id, group_id, kc_sub, label, role,
+               next_role, granted_by, created_at FROM docs.shares "
+                + $tail,
+            $($value),*
+        )
+    };
+}
+
 /// The shares that are confirmed, in the order in which they were given.
 pub(crate) async fn list(
     executor: impl PgExecutor<'_>,
     company: CompanyId,
     target: Target,
 ) -> Result<Vec<Share>, ApiError> {
-    let rows = sqlx::query_as!(
-        Row,
-        "SELECT id, company_id, document_id, folder_id, member_id, position_id, group_id, kc_sub, label, role, next_role,
-           granted_by, created_at
-         FROM docs.shares
-         WHERE company_id = $1 AND ($2::uuid IS NULL OR document_id = $2) AND ($3::uuid IS NULL OR folder_id = $3)
-           AND state <> 'pending'
-         ORDER BY created_at, id",
+    let rows = rows!(
+        "WHERE company_id = $1 AND (document_id = $2 OR folder_id = $3) AND state <> 'pending' ORDER BY created_at, id",
         company.as_uuid(),
         target.document().map(DocumentId::as_uuid),
         target.folder().map(FolderId::as_uuid)
-    )
-    .fetch_all(executor)
-    .await?;
-    rows.into_iter().map(Row::share).collect()
+    );
+    rows.fetch_all(executor).await?.into_iter().map(Row::share).collect()
 }
 
 /// A share, whatever its state.
@@ -84,14 +89,7 @@ pub(crate) async fn find(
     company: CompanyId,
     id: ShareId,
 ) -> Result<Option<Share>, ApiError> {
-    let row = sqlx::query_as!(
-        Row,
-        "SELECT id, company_id, document_id, folder_id, member_id, position_id, group_id, kc_sub, label, role, next_role,
-           granted_by, created_at
-         FROM docs.shares WHERE company_id = $1 AND id = $2",
-        company.as_uuid(),
-        id.as_uuid()
-    );
+    let row = rows!("WHERE company_id = $1 AND id = $2", company.as_uuid(), id.as_uuid());
     row.fetch_optional(executor).await?.map(Row::share).transpose()
 }
 
@@ -102,14 +100,8 @@ pub(crate) async fn find_of(
     target: Target,
     id: ShareId,
 ) -> Result<Option<Share>, ApiError> {
-    let row = sqlx::query_as!(
-        Row,
-        "SELECT id, company_id, document_id, folder_id, member_id, position_id, group_id, kc_sub, label, role, next_role,
-           granted_by, created_at
-         FROM docs.shares WHERE company_id = $1 AND id = $2 AND state <> 'pending'",
-        company.as_uuid(),
-        id.as_uuid()
-    );
+    let row =
+        rows!("WHERE company_id = $1 AND id = $2 AND state <> 'pending'", company.as_uuid(), id.as_uuid());
     let found = row.fetch_optional(executor).await?.map(Row::share).transpose()?;
     Ok(found.filter(|share| share.target == target))
 }
@@ -123,7 +115,7 @@ pub(super) async fn of_principal(
 ) -> Result<Option<(Share, String)>, ApiError> {
     let found = sqlx::query!(
         "SELECT id, state FROM docs.shares
-         WHERE company_id = $1 AND ($2::uuid IS NULL OR document_id = $2) AND ($3::uuid IS NULL OR folder_id = $3)
+         WHERE company_id = $1 AND (document_id = $2 OR folder_id = $3)
            AND (member_id = $4 OR position_id = $5 OR group_id = $6)",
         company.as_uuid(),
         target.document().map(DocumentId::as_uuid),
@@ -146,7 +138,7 @@ pub(super) async fn count(
 ) -> Result<i64, ApiError> {
     Ok(sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!" FROM docs.shares
-           WHERE company_id = $1 AND ($2::uuid IS NULL OR document_id = $2) AND ($3::uuid IS NULL OR folder_id = $3)"#,
+           WHERE company_id = $1 AND (document_id = $2 OR folder_id = $3)"#,
         company.as_uuid(),
         target.document().map(DocumentId::as_uuid),
         target.folder().map(FolderId::as_uuid)

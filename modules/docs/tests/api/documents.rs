@@ -228,3 +228,40 @@ async fn a_document_is_made_only_in_a_folder_that_the_caller_may_change() {
     assert!(world.facts().tuples.contains(&parent));
     assert_eq!(world.listed(1, &format!("view=mine&folderId={folder}")).await, ["In: owner"]);
 }
+
+#[tokio::test]
+async fn the_kept_counts_are_those_of_the_rows_however_documents_change_at_once() {
+    let world = World::of(3).await;
+    let mut made = Vec::new();
+    for at in 0..4 {
+        made.push(world.document(1, &format!("Plan {at}")).await);
+    }
+    let access = |word: &str| Some(json!({ "generalAccess": word }));
+    for round in 0..testkit::races() {
+        let calls = made.iter().flat_map(|document| {
+            let on = format!("/documents/{document}");
+            [
+                ("DELETE", on.clone(), None),
+                ("POST", format!("{on}/restore"), None),
+                ("PUT", format!("{on}/access"), access("company_edit")),
+                ("PUT", format!("{on}/access"), access("restricted")),
+                ("POST", "/documents".to_owned(), Some(json!({ "title": "Another" }))),
+            ]
+        });
+        let asked = calls.map(async |(method, tail, body)| world.ask(1, method, &tail, body).await.status);
+        for status in futures_util::future::join_all(asked).await {
+            assert!(matches!(status, 200 | 201 | 409), "round {round}: {status}");
+        }
+        let wrong = "SELECT count(*) FROM docs.document_counts c WHERE (active, open, trashed) <> (
+            SELECT count(*) FILTER (WHERE state = 'active'),
+              count(*) FILTER (WHERE state = 'active' AND general_access <> 'restricted'),
+              count(*) FILTER (WHERE state = 'trashed') FROM docs.documents d WHERE d.company_id = c.company_id)";
+        assert_eq!(world.count(wrong).await, 0, "round {round}");
+        let rows = world.count("SELECT count(*) FROM docs.documents WHERE state = 'active'").await;
+        for query in ["view=all", "view=all&q=a", "view=mine", "view=visible"] {
+            let who = usize::from(!query.contains("all"));
+            let listed = world.ask(who, "GET", &format!("/documents?{query}"), None).await;
+            assert_eq!(listed.data()["total"], rows, "round {round}, {query}");
+        }
+    }
+}

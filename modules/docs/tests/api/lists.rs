@@ -27,8 +27,24 @@ async fn put(module: &ModuleApi, row: &Row<'_>) -> Uuid {
              VALUES ('{id}', '{}', '{}', 3, '{}', '{OWNER_MEMBER}', '{}', '{}', {trashed}, \
                '2026-11-22 09:00:00+00', '2026-11-22 10:{:02}:00+00', 'somebody'); \
              INSERT INTO docs.versions(document_id, version, title, body, author) \
-             VALUES ('{id}', 3, '{}', 'BODY-OF-A-DOCUMENT', 'somebody')",
-            row.company, row.title, row.owner, row.access, row.state, row.minute, row.title
+             VALUES ('{id}', 3, '{}', 'BODY-OF-A-DOCUMENT', 'somebody'); \
+             INSERT INTO docs.contents(document_id, company_id, title, body) \
+             VALUES ('{id}', '{}', '{}', 'BODY-OF-A-DOCUMENT'); \
+             INSERT INTO docs.document_counts(company_id, active, open, trashed) \
+               SELECT company_id, count(*) FILTER (WHERE state = 'active'), \
+                 count(*) FILTER (WHERE state = 'active' AND general_access <> 'restricted'), \
+                 count(*) FILTER (WHERE state = 'trashed') FROM docs.documents GROUP BY company_id \
+               ON CONFLICT (company_id) DO UPDATE \
+                 SET active = excluded.active, open = excluded.open, trashed = excluded.trashed",
+            row.company,
+            row.title,
+            row.owner,
+            row.access,
+            row.state,
+            row.minute,
+            row.title,
+            row.company,
+            row.title
         ))
         .await;
     id
@@ -268,16 +284,20 @@ async fn a_search_finds_a_part_of_the_title_in_any_case_and_takes_no_pattern() {
 #[tokio::test]
 async fn pages_put_together_are_the_whole_list() {
     let company = company().await;
-    let whole = company.module.ask("GET", "/documents?view=all", None).await;
-    for size in [1, 2, 4, 9] {
-        let mut seen = Vec::new();
-        for page in 1..=10 {
-            let tail = format!("/documents?view=all&page={page}&pageSize={size}");
-            let reply = company.module.ask("GET", &tail, None).await;
-            assert_eq!((&reply.data()["total"], &reply.data()["page"]), (&json!(9), &json!(page)));
-            seen.extend(listed(reply.data()));
+    for view in ["mine", "shared", "visible", "trash", "all", "trash_all", "visible&q=o", "all&q=o"] {
+        let whole = company.module.ask("GET", &format!("/documents?view={view}"), None).await;
+        let total = &whole.data()["total"];
+        assert_eq!(total, listed(whole.data()).len(), "{view}");
+        for size in [1, 2, 4, 9] {
+            let mut seen = Vec::new();
+            for page in 1..=10 {
+                let tail = format!("/documents?view={view}&page={page}&pageSize={size}");
+                let reply = company.module.ask("GET", &tail, None).await;
+                assert_eq!((&reply.data()["total"], &reply.data()["page"]), (total, &json!(page)), "{view}");
+                seen.extend(listed(reply.data()));
+            }
+            assert_eq!(seen, listed(whole.data()), "{view}, pageSize {size}");
         }
-        assert_eq!(seen, listed(whole.data()), "pageSize {size}");
     }
 }
 

@@ -70,3 +70,44 @@ async fn the_first_two_hundred_thousand_characters_are_searched() {
     }
     assert_eq!(found(&world, 1, "q=needle").await, ["Within"]);
 }
+
+#[tokio::test]
+async fn a_search_finds_the_same_by_every_way_that_it_looks() {
+    let world = World::of(4).await;
+    let (one, other) = (&world.people[1], &world.people[2]);
+    // Of 6,000 documents of one person's the other is shared every third with.
+    let company = world.module.company;
+    let made = "INSERT INTO docs.documents(id, company_id, title, current_version, owner_kc_sub, owner_member_id, state, updated_by)";
+    world
+        .module
+        .execute(format!(
+            "{made} SELECT md5('d' || g)::uuid, '{company}', 'Plan ' || g, 1, '{}', '{}', 'active', 'x'
+               FROM generate_series(1, 6000) g;
+             INSERT INTO docs.contents(document_id, company_id, title, body)
+               SELECT md5('d' || g)::uuid, '{company}', 'Plan ' || g, 'all ' || CASE WHEN g % 5 = 0 THEN 'fifth ' ELSE '' END
+                 || CASE WHEN g % 100 = 0 THEN 'rare' ELSE '' END FROM generate_series(1, 6000) g;
+             INSERT INTO docs.document_counts VALUES ('{company}', 6000, 0, 0);
+             INSERT INTO docs.shares(id, company_id, document_id, principal_kind, member_id, kc_sub, role, state, granted_by)
+               SELECT gen_random_uuid(), '{company}', md5('d' || g)::uuid, 'member', '{}', '{}', 'viewer', 'active', 'x'
+               FROM generate_series(3, 6000, 3) g",
+            one.subject, one.member, other.member, other.subject
+        ))
+        .await;
+    for (q, own, shared) in [
+        ("rare", 60, 20),
+        ("fifth", 1_200, 400),
+        ("all", 6_000, 2_000),
+        ("fifth%20-rare", 1_140, 380),
+        ("all%20fifth", 1_200, 400),
+        ("an%20599", 11, 3),
+        ("Plan", 6_000, 2_000),
+        ("nothing", 0, 0),
+    ] {
+        for (who, view, expected) in
+            [(1, "mine", own), (1, "visible", own), (2, "shared", shared), (3, "visible", 0)]
+        {
+            let reply = world.ask(who, "GET", &format!("/documents?view={view}&q={q}"), None).await;
+            assert_eq!(reply.data()["total"], expected, "{view} {q}");
+        }
+    }
+}
