@@ -30,16 +30,20 @@ CREATE INDEX documents_templates ON docs.documents(company_id, state, updated_at
 CREATE INDEX documents_searched ON docs.documents(company_id, id)
   INCLUDE (title, state, owner_kc_sub, updated_at, folder_id, is_template);
 
--- What is shared with somebody is read from the index alone.
+-- What is shared with somebody is read from the index alone. Only shares whose tuple surely stands: of those that change, the
+-- ones that come to give more.
 DROP INDEX docs.shares_by_member;
 DROP INDEX docs.shares_by_position;
 DROP INDEX docs.shares_by_group;
 CREATE INDEX shares_with_member ON docs.shares(company_id, member_id, kc_sub) INCLUDE (document_id, folder_id)
-  WHERE member_id IS NOT NULL AND state <> 'pending';
+  WHERE member_id IS NOT NULL AND state IN ('active', 'exchanging')
+    AND (next_role IS NULL OR role = 'viewer' OR next_role = 'editor');
 CREATE INDEX shares_with_position ON docs.shares(company_id, position_id) INCLUDE (document_id, folder_id)
-  WHERE position_id IS NOT NULL AND state <> 'pending';
+  WHERE position_id IS NOT NULL AND state IN ('active', 'exchanging')
+    AND (next_role IS NULL OR role = 'viewer' OR next_role = 'editor');
 CREATE INDEX shares_with_group ON docs.shares(company_id, group_id) INCLUDE (document_id, folder_id)
-  WHERE group_id IS NOT NULL AND state <> 'pending';
+  WHERE group_id IS NOT NULL AND state IN ('active', 'exchanging')
+    AND (next_role IS NULL OR role = 'viewer' OR next_role = 'editor');
 
 -- Folders that are on their way into a folder, among many documents that lie in it.
 CREATE INDEX placements_folders_unsettled ON docs.placements(parent_id) WHERE folder_id IS NOT NULL AND state <> 'active';

@@ -11,6 +11,7 @@ use sqlx::PgPool;
 use crate::App;
 use crate::documents::rules::{DocumentId, GeneralAccess, State, document_of, trashed, unknown};
 use crate::operations::MANAGER;
+use crate::ownership::unfinished;
 
 /// What a decision depends on.
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub(crate) struct Gist {
     state: State,
     general_access: GeneralAccess,
     pub(crate) editors_can_share: bool,
+    /// A transfer broke off: the caller's own tuple of ownership, or anybody's since a while, is still to be taken.
+    is_unfinished: bool,
 }
 
 /// authz's answer: about the document, or, where its general access is enough, about the company's members.
@@ -110,6 +113,29 @@ pub(crate) async fn admit_trashed(app: &App, call: CompanyCall) -> Result<Admitt
         Some(proof) => Ok(admitted(proof, gist, own.relation == MANAGER)),
         None => Ok(admitted(ask(app, &call, &gist, &otherwise).await?, gist, otherwise.relation == MANAGER)),
     }
+}
+
+/// Admits a call that gives the document away. What an earlier transfer left is still there, so that the former owner may
+/// repeat it: the caller finishes it, and asks with [`admit_again`] for anything else.
+///
+/// # Errors
+/// As [`admit`].
+pub(crate) async fn admit_transfer(app: &App, call: CompanyCall) -> Result<Admitted, ApiError> {
+    let gist = gist(&app.core.pool, &call, document_of(&call)?).await?.ok_or_else(unknown)?;
+    let manager = managing(&call);
+    if gist.state == State::Trashed {
+        probe(app, &call, &gist, &manager).await?.ok_or_else(unknown)?;
+        return Err(trashed());
+    }
+    Ok(admitted(ask(app, &call, &gist, &manager).await?, gist, true))
+}
+
+/// Asks once more whether the caller manages the document.
+///
+/// # Errors
+/// 403 and 503 as authz decides.
+pub(crate) async fn admit_again(app: &App, admitted: &Admitted) -> Result<(), ApiError> {
+    ask(app, admitted, &admitted.gist, &managing(admitted)).await.map(drop)
 }
 
 /// Admits a call that shares the document: its editors may where they are let, its managers always.
@@ -206,17 +232,30 @@ async fn probe(
     Ok(app.permits.probe_object(call, feature, gist.id).await?.map(Proof::Object))
 }
 
+/// A transfer that broke off is finished here, so that no decision is made by what it left.
 async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
-    gist(&app.core.pool, call, document_of(call)?).await?.ok_or_else(unknown)
+    let found = gist(&app.core.pool, call, document_of(call)?).await?.ok_or_else(unknown)?;
+    if found.is_unfinished {
+        // Fail closed: nothing is decided before. What others keep changing is there in a moment.
+        unfinished::finish(app, call, found.id).await.map_err(|error| match error {
+            ApiError::Conflict { .. } => ApiError::unavailable("postgres"),
+            error => error,
+        })?;
+    }
+    Ok(found)
 }
 
 /// The one statement that runs before a decision: what it reads is shown to nobody.
 async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Option<Gist>, ApiError> {
     let row = sqlx::query!(
-        "SELECT owner_kc_sub, state, general_access, editors_can_share FROM docs.documents
-         WHERE company_id = $1 AND id = $2 AND state <> 'provisioning'",
+        r#"SELECT owner_kc_sub, state, general_access, editors_can_share,
+             EXISTS (SELECT FROM docs.ownerships o
+               WHERE o.document_id = d.id AND o.state <> 'pending' AND o.kc_sub <> d.owner_kc_sub
+                 AND (o.kc_sub = $3 OR o.attempted_at < now() - interval '10 seconds')) AS "is_unfinished!"
+           FROM docs.documents d WHERE company_id = $1 AND id = $2 AND state <> 'provisioning'"#,
         call.company.as_uuid(),
-        id.as_uuid()
+        id.as_uuid(),
+        call.subject.as_str()
     )
     .fetch_optional(pool)
     .await?;
@@ -227,5 +266,6 @@ async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Optio
         state: State::of_word(&row.state)?,
         general_access: GeneralAccess::of_word(&row.general_access)?,
         editors_can_share: row.editors_can_share,
+        is_unfinished: row.is_unfinished,
     }))
 }

@@ -1,7 +1,8 @@
 //! What shares, folders and general access give to one who looks, from the module's own index. The tuples in authz are
-//! the authority for opening a document; this is what lists are made of. A share or placement that is not confirmed yet does
-//! not count, one that is being taken back does, until authz has confirmed it: a list never claims less access than
-//! there is.
+//! the authority for opening a document; this is what lists are made of. A list never shows what does not open: a share
+//! counts while its tuple surely stands, so one that is not confirmed yet or being taken back does not, and one that
+//! changes does where it comes to give more, because its new tuple is given before the old one is taken. What is being
+//! moved lies nowhere meanwhile.
 
 use std::collections::HashMap;
 
@@ -29,11 +30,13 @@ pub(crate) async fn ranks(
         r#"SELECT d.id, greatest(
              CASE d.general_access WHEN 'company_edit' THEN 3 WHEN 'company_view' THEN 1 ELSE 0 END,
              (SELECT max(CASE s.role WHEN 'editor' THEN 3 WHEN 'commenter' THEN 2 ELSE 1 END) FROM docs.shares s
-              WHERE s.document_id = d.id AND s.state <> 'pending'
+              WHERE s.document_id = d.id AND s.state IN ('active', 'exchanging')
+                AND (s.next_role IS NULL OR s.role = 'viewer' OR s.next_role = 'editor')
                 AND ((s.member_id = $4 AND s.kc_sub = $3) OR s.position_id = ANY($5) OR s.group_id = ANY($6))),
              (SELECT max(CASE s.role WHEN 'editor' THEN 3 WHEN 'commenter' THEN 2 ELSE 1 END)
               FROM docs.folder_ancestors a JOIN docs.shares s ON s.folder_id = a.ancestor_id
-              WHERE a.folder_id = d.folder_id AND s.state <> 'pending'
+              WHERE a.folder_id = d.folder_id AND s.state IN ('active', 'exchanging')
+                AND (s.next_role IS NULL OR s.role = 'viewer' OR s.next_role = 'editor')
                 AND ((s.member_id = $4 AND s.kc_sub = $3) OR s.position_id = ANY($5) OR s.group_id = ANY($6))),
              (SELECT max(3) FROM docs.folder_ancestors a JOIN docs.folders f ON f.id = a.ancestor_id
               WHERE a.folder_id = d.folder_id AND f.owner_kc_sub = $3 AND f.state <> 'pending')) AS "rank!"

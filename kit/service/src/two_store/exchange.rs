@@ -21,7 +21,8 @@ impl TwoStore {
     /// Makes an `active` row stand for other tuples, and gives it as it is then.
     ///
     /// # Errors
-    /// 404 for a row that is not there or `pending`; 409 `CONFLICT` while it is being removed or changed otherwise; as
+    /// 404 for a row that is not there or `pending`; 409 `CONFLICT` while it is being removed or changed otherwise, or others
+    /// change it for longer than the lock timeout; as
     /// [`Exchange::begin`]; 403 and 422 as authz refused; 503 when authz gives no answer: then the same request resumes.
     pub async fn exchange<E: Exchange>(
         &self,
@@ -33,11 +34,11 @@ impl TwoStore {
             if let Begun::Done(row) = self.begin_exchange(call, id, change).await? {
                 return Ok(row);
             }
-            if let Some(row) = retried(|| Box::pin(self.swap::<E::Row>(call, id))).await? {
+            if let Some(row) = retried(|| Box::pin(self.swap(call, id, change))).await? {
                 return Ok(row);
             }
         }
-        Err(ApiError::unavailable("postgres"))
+        Err(changes())
     }
 
     /// `active` becomes `exchanging`, once; a row that is on its way to the same is resumed.
@@ -70,23 +71,31 @@ impl TwoStore {
         }
     }
 
-    /// The tuples, then the row. `None`: another request settled it.
-    async fn swap<R: TupleRow>(&self, call: &CompanyCall, id: Uuid) -> Result<Option<R>, ApiError> {
-        let mut locked = Locked::take::<R>(&self.core, call.company, id).await?;
-        let (row, state) = match locked.read::<R>().await? {
+    /// The tuples, then the row. `None`: another request settled it, or began something else with it.
+    async fn swap<E: Exchange>(
+        &self,
+        call: &CompanyCall,
+        id: Uuid,
+        change: &E,
+    ) -> Result<Option<E::Row>, ApiError> {
+        let mut locked = Locked::take_for_exchange::<E::Row>(&self.core, call.company, id).await?;
+        let (row, state) = match locked.read::<E::Row>().await? {
             Some((row, state @ RowState::Exchanging { .. })) => (row, state),
             Some((_, RowState::Active)) => return Ok(None),
             Some((_, RowState::Revoking { .. })) => return Err(changes()),
-            Some((_, RowState::Pending { .. })) | None => return Err(not_found::<R>()),
+            Some((_, RowState::Pending { .. })) | None => return Err(not_found::<E::Row>()),
         };
+        if !change.is_under_way(&row) {
+            return Ok(None);
+        }
         let next = row.next().ok_or_else(|| ApiError::internal("an exchange for nothing"))?;
-        locked.count_attempt::<R>().await?;
+        locked.count_attempt::<E::Row>().await?;
         let [(first, one), (second, other)] = steps(&row, next);
         match ask(&mut locked, self, call, first, &one).await {
             Ok(()) => {}
             Err(GrantRefused::Refused(why)) if state.is_untried() => {
                 let mut tx = locked.begin(&self.core, call).await?;
-                lock::activate::<R>(&mut tx, call.company, id, R::STATES.exchanging).await?;
+                lock::activate::<E::Row>(&mut tx, call.company, id, E::Row::STATES.exchanging).await?;
                 row.not_exchanged(&mut tx).await?;
                 tx.commit_phase().await?;
                 return Err(why);
@@ -95,9 +104,9 @@ impl TwoStore {
         }
         ask(&mut locked, self, call, second, &other).await?;
         let mut tx = locked.begin(&self.core, call).await?;
-        lock::activate::<R>(&mut tx, call.company, id, R::STATES.exchanging).await?;
+        lock::activate::<E::Row>(&mut tx, call.company, id, E::Row::STATES.exchanging).await?;
         let event = row.exchanged(&mut tx).await?;
-        let settled = R::find(tx.conn(), call.company, id).await?.ok_or_else(not_found::<R>)?;
+        let settled = E::Row::find(tx.conn(), call.company, id).await?.ok_or_else(not_found::<E::Row>)?;
         tx.commit(&event).await?;
         Ok(Some(settled))
     }

@@ -61,7 +61,26 @@ impl Locked {
         company: CompanyId,
         id: Uuid,
     ) -> Result<Self, ApiError> {
-        let (hold, mut conn) = closing(core).await?;
+        let (hold, conn) = closing(core).await?;
+        Self::wait::<R>(hold, conn, company, id).await.map_err(ApiError::from)
+    }
+
+    /// The same for an exchange: 409 when the lock is not had in time, because others change the row.
+    pub(super) async fn take_for_exchange<R: TupleRow>(
+        core: &Core,
+        company: CompanyId,
+        id: Uuid,
+    ) -> Result<Self, ApiError> {
+        let (hold, conn) = closing(core).await?;
+        Self::wait::<R>(hold, conn, company, id).await.map_err(waited_in_vain)
+    }
+
+    async fn wait<R: TupleRow>(
+        hold: OwnedSemaphorePermit,
+        mut conn: PoolConnection<Postgres>,
+        company: CompanyId,
+        id: Uuid,
+    ) -> sqlx::Result<Self> {
         sqlx::query("SELECT pg_catalog.pg_advisory_lock(pg_catalog.hashtextextended($1, 0))")
             .bind(name::<R>(id))
             .execute(&mut *conn)
@@ -88,8 +107,10 @@ impl Locked {
     pub(super) async fn read<R: TupleRow>(&mut self) -> Result<Option<(R, RowState)>, ApiError> {
         let (company, id) = (self.company, self.id);
         let conn = self.conn()?;
-        let row = R::find(&mut *conn, company, id).await?;
-        let state = state::<R>(conn, company, id).await?;
+        // The state first: an `active` row leaves that state without the lock, and a row that was read before would not say
+        // for what.
+        let state = state::<R>(&mut *conn, company, id).await?;
+        let row = R::find(conn, company, id).await?;
         Ok(row.zip(state))
     }
 
@@ -145,6 +166,22 @@ impl Locked {
         one(counted.rows_affected())
     }
 
+    /// Whether the last attempt is at least this old.
+    pub(super) async fn is_stale<R: TupleRow>(&mut self, age: Duration) -> Result<bool, ApiError> {
+        let (company, id) = (self.company, self.id);
+        let sql = format!(
+            "SELECT attempted_at <= now() - make_interval(secs => $3) FROM {} WHERE company_id = $1 AND id = $2",
+            R::TABLE
+        );
+        let found: Option<bool> = sqlx::query_scalar(text(sql))
+            .bind(company.as_uuid())
+            .bind(id)
+            .bind(age.as_secs_f64())
+            .fetch_optional(self.conn()?)
+            .await?;
+        Ok(found.unwrap_or_default())
+    }
+
     fn conn(&mut self) -> Result<&mut PgConnection, ApiError> {
         self.conn.as_deref_mut().ok_or_else(lost)
     }
@@ -171,6 +208,12 @@ async fn closing(core: &Core) -> Result<(OwnedSemaphorePermit, PoolConnection<Po
     let mut conn = core.pool.acquire().await?;
     conn.close_on_drop();
     Ok((hold, conn))
+}
+
+/// 409 when the lock was not had in time.
+fn waited_in_vain(error: sqlx::Error) -> ApiError {
+    let state = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    if state.as_deref() == Some("55P03") { super::changes() } else { error.into() }
 }
 
 fn name<R: TupleRow>(id: Uuid) -> String {

@@ -26,7 +26,7 @@
 //! CREATE INDEX … ON <table>(id) WHERE state <> 'active';                        -- for the sweep
 //! ```
 //!
-//! `pending` rows are nobody's yet: lists leave them out. `revoking` ones are listed, because their tuples still stand.
+//! `pending` rows are nobody's yet, and the tuples of `revoking` ones may be gone: what claims access leaves both out.
 //! `exchanging` ([`Exchange`]) is a state of tables whose rows come to stand for other tuples: a share whose role changes.
 
 mod exchange;
@@ -48,7 +48,7 @@ use crate::contention::retried;
 use crate::idempotency::{self, Attempt, Claim, Once, Replay};
 use crate::{ApiError, AuditEvent, AuditedTx, CompanyCall, Core, Created};
 
-pub use sweep::{STALE_AFTER, SWEEP_BATCH, SWEEP_EVERY, Swept};
+pub use sweep::{REVOKED_AFTER, STALE_AFTER, SWEEP_BATCH, SWEEP_EVERY, Swept};
 
 /// How often an operation starts over because another one settled its row first; each time the row's state says more.
 const ROUNDS: usize = 3;
@@ -104,6 +104,10 @@ pub trait TupleRow: Sized + Send + Sync {
     fn next(&self) -> Option<Next> {
         None
     }
+
+    /// Whether a removal that a crash broke off may be given up: the sweep makes a row `active` again whose tuples still
+    /// stand. A row that must go all the same says false; it stays `revoking` until a request finishes it.
+    const REMOVAL_MAY_BE_GIVEN_UP: bool = true;
 
     /// What its making answers.
     fn shown(&self) -> Self::Shown;

@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | `pending` | `active`, with its audit row | deleted |
 //! | `pending`, authz never asked | | deleted, without asking |
-//! | `revoking` | `active` again | deleted, with its audit row |
+//! | `revoking` | `active` again, or left where it must go ([`TupleRow::REMOVAL_MAY_BE_GIVEN_UP`]) | deleted, with its audit row, as soon as [`REVOKED_AFTER`] |
 //! | `exchanging` | the new ones, and of the old ones none or those that the new ones cover: `active` for the new ones; only the old ones: `active` as it was | deleted, with its audit row |
 //!
 //! Where only some of a row's tuples stand somebody else changed them; the row is left to its request's repetition.
@@ -25,6 +25,10 @@ use crate::{ApiError, idempotency};
 /// Age of an attempt before its row is swept: twice a bearer's lifetime (300 s), so authz no longer takes a grant that a
 /// stopped process still has to send.
 pub const STALE_AFTER: Duration = Duration::from_mins(10);
+/// Age of an attempt to revoke before a row whose tuples are gone is deleted. Sooner than [`STALE_AFTER`], since an attempt
+/// that a stopped process still has to send changes nothing any more; longer than authz works on one, so that no request
+/// finds its row deleted beneath it.
+pub const REVOKED_AFTER: Duration = Duration::from_secs(30);
 /// Pause between two sweeps: a row waits at most this long beyond [`STALE_AFTER`], and each sweep reads one partial index.
 pub const SWEEP_EVERY: Duration = Duration::from_mins(1);
 /// Rows that are read at a time.
@@ -69,7 +73,7 @@ impl TwoStore {
         loop {
             let rows = self.stale::<R>(stale_after, after).await?;
             for (company, id) in &rows {
-                match self.settle::<R>(*company, *id).await {
+                match self.settle::<R>(*company, *id, stale_after).await {
                     Ok(Verdict::Keep | Verdict::Exchange) => swept.kept += 1,
                     Ok(Verdict::Remove) => swept.removed += 1,
                     Ok(Verdict::Leave) => swept.left += 1,
@@ -96,22 +100,30 @@ impl TwoStore {
         // As in `lock::text`. Not `IN ($1, $2)`: the words must be read as those of the table's partial index.
         let sql = format!(
             "SELECT company_id, id FROM {} WHERE state IN ('{}', '{}', '{}') \
-               AND attempted_at <= now() - make_interval(secs => $1) AND id > $2 ORDER BY id LIMIT $3",
+               AND attempted_at <= now() - make_interval(secs => CASE state WHEN '{}' THEN $4 ELSE $1 END) \
+               AND id > $2 ORDER BY id LIMIT $3",
             R::TABLE,
             R::STATES.pending,
             R::STATES.revoking,
-            R::STATES.exchanging
+            R::STATES.exchanging,
+            R::STATES.revoking
         );
         let found: Vec<(Uuid, Uuid)> = sqlx::query_as(AssertSqlSafe(sql))
             .bind(stale_after.as_secs_f64())
             .bind(after)
             .bind(SWEEP_BATCH)
+            .bind(stale_after.min(REVOKED_AFTER).as_secs_f64())
             .fetch_all(&self.core.pool)
             .await?;
         Ok(found.into_iter().map(|(company, id)| (CompanyId::from(company), id)).collect())
     }
 
-    async fn settle<R: TupleRow>(&self, company: CompanyId, id: Uuid) -> Result<Verdict, ApiError> {
+    async fn settle<R: TupleRow>(
+        &self,
+        company: CompanyId,
+        id: Uuid,
+        stale_after: Duration,
+    ) -> Result<Verdict, ApiError> {
         let Some(mut locked) = Locked::try_take::<R>(&self.core, company, id).await? else {
             return Ok(Verdict::Leave);
         };
@@ -123,6 +135,11 @@ impl TwoStore {
             RowState::Exchanging { .. } => R::STATES.exchanging,
         };
         let verdict = self.verdict(&row, state).await?;
+        if matches!((&verdict, state), (Verdict::Keep, RowState::Revoking { .. }))
+            && (!R::REMOVAL_MAY_BE_GIVEN_UP || !locked.is_stale::<R>(stale_after).await?)
+        {
+            return Ok(Verdict::Leave);
+        }
         if matches!(verdict, Verdict::Leave) {
             tracing::warn!(table = R::TABLE, %id, "only some of a row's tuples stand; it is left as it is");
             return Ok(verdict);

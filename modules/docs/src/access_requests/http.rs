@@ -8,13 +8,15 @@ use service::query::both;
 use service::refusal::conflict;
 use service::{ApiError, CompanyCall, Created, Data, Query, UnreadBody};
 
-use super::rules::{AccessRequest, AccessRequestId, RequestBody, Status};
+use super::met::{Given, Raised};
+use super::rules::{AccessRequest, AccessRequestId, RequestBody, Status, decided};
 use super::store;
 use crate::admission::{self, Admitted};
 use crate::documents::answer::uncached;
 use crate::documents::http::managed;
 use crate::documents::rules::{Looker, Role, subject_of};
 use crate::documents::store as documents;
+use crate::shares::row::ChangeRole;
 use crate::shares::rules::{Level, Share, ShareRole, Target};
 use crate::{App, names, shares, visibility};
 
@@ -97,11 +99,16 @@ async fn meet<const AS_MANAGER: bool>(
             decide(app, admitted, request.id, Status::Accepted, "access_request.accepted").await
         }
         Some(share) => {
-            shares::http::change::<AS_MANAGER>(app, admitted, share, request.role, level).await.map(drop)
+            level.check(share.role)?;
+            level.check(request.role)?;
+            let raised = Raised { request, change: ChangeRole::<AS_MANAGER>(request.role) };
+            app.two_store().exchange(admitted, share.id.as_uuid(), &raised).await.map(drop)
         }
-        None => shares::http::give::<AS_MANAGER>(app, admitted, target, principal, request.role, level)
-            .await
-            .map(drop),
+        None => {
+            let share = shares::http::proposed::<AS_MANAGER>;
+            let share = share(app, admitted, target, principal, request.role, level).await?;
+            app.two_store().create(admitted, None, &Given { request, share }).await.map(drop)
+        }
     }
 }
 
@@ -123,6 +130,10 @@ async fn decide(
     action: &'static str,
 ) -> Result<(), ApiError> {
     let mut tx = admitted.begin(&app.core).await?;
+    documents::lock(&mut tx, admitted.gist.id).await?;
+    if status == Status::Declined && store::is_being_met(&mut tx, id).await? {
+        return Err(decided());
+    }
     if !store::decide(&mut tx, admitted.gist.id, id, status).await? {
         return Err(decided());
     }
@@ -149,9 +160,4 @@ async fn shown(app: &App, admitted: &Admitted, id: AccessRequestId) -> Result<Da
 /// 404.
 fn unknown() -> ApiError {
     ApiError::NotFound("access request".into())
-}
-
-/// 409.
-fn decided() -> ApiError {
-    conflict("ACCESS_REQUEST_DECIDED", "the request is decided", Value::Null)
 }

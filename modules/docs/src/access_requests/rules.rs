@@ -4,6 +4,9 @@ use contract::Timestamp;
 use contract::fields::{Fields, FromBody, Text};
 use contract::id::MemberId;
 use serde::Serialize;
+use serde_json::Value;
+use service::ApiError;
+use service::refusal::conflict;
 
 use crate::documents::rules::DocumentId;
 use crate::shares::rules::ShareRole;
@@ -66,4 +69,9 @@ impl FromBody for RequestBody {
         let note = fields.optional_text("note", Text::prose(0, MAX_NOTE));
         Some(Self { role: role?, note: note?.unwrap_or_default() })
     }
+}
+
+/// 409.
+pub(crate) fn decided() -> ApiError {
+    conflict("ACCESS_REQUEST_DECIDED", "the request is decided", Value::Null)
 }

@@ -146,6 +146,21 @@ pub(super) async fn decide(
     Ok(decided.rows_affected() == 1)
 }
 
+/// Whether a share that meets the request is on its way. The caller holds the document.
+pub(super) async fn is_being_met(tx: &mut CompanyTx, id: AccessRequestId) -> Result<bool, ApiError> {
+    let company = tx.company().as_uuid();
+    let found = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM docs.access_requests r
+             JOIN docs.shares s ON s.document_id = r.document_id AND s.member_id = r.member_id
+             WHERE r.company_id = $1 AND r.id = $2 AND s.state IN ('pending', 'exchanging')
+               AND CASE coalesce(s.next_role, s.role) WHEN 'editor' THEN 3 WHEN 'commenter' THEN 2 ELSE 1 END
+                 >= CASE r.role WHEN 'editor' THEN 3 WHEN 'commenter' THEN 2 ELSE 1 END) AS "found!""#,
+        company,
+        id.as_uuid()
+    );
+    Ok(found.fetch_one(tx.conn()).await?)
+}
+
 /// Accepts the open requests that a share of this role meets, each with an audit row.
 pub(crate) async fn meet(tx: &mut AuditedTx, share: &Share, role: ShareRole) -> Result<(), ApiError> {
     let (Some(document), Some(member)) = (share.target.document(), share.principal.member()) else {

@@ -60,14 +60,15 @@ pub(super) async fn list(
             Row,
             r#"WITH opened AS (
                  SELECT s.folder_id FROM docs.shares s
-                 WHERE s.company_id = $1 AND s.folder_id IS NOT NULL AND s.state <> 'pending'
+                 WHERE s.company_id = $1 AND s.folder_id IS NOT NULL AND s.state IN ('active', 'exchanging')
+                   AND (s.next_role IS NULL OR s.role = 'viewer' OR s.next_role = 'editor')
                    AND ((s.member_id = $5::uuid AND s.kc_sub = $4) OR s.position_id = ANY($6::uuid[])
                      OR s.group_id = ANY($7::uuid[]))
                  UNION SELECT f.id FROM docs.folders f WHERE f.company_id = $1 AND f.owner_kc_sub = $4)
                SELECT f.id, f.company_id, f.name, f.parent_id, f.owner_kc_sub, f.owner_member_id, f.owner_label,
                  f.created_at, f.updated_at, count(*) OVER () AS "total!"
                FROM docs.folders f
-               WHERE f.company_id = $1 AND f.state <> 'pending' AND ($3::uuid IS NULL OR f.parent_id = $3)
+               WHERE f.company_id = $1 AND f.state = 'active' AND ($3::uuid IS NULL OR f.parent_id = $3)
                  AND ($2::bool OR f.id IN (
                    SELECT a.folder_id FROM opened o JOIN docs.folder_ancestors a ON a.ancestor_id = o.folder_id))
                ORDER BY f.name, f.id LIMIT $8 OFFSET $9"#,
@@ -188,7 +189,8 @@ pub(super) async fn roles(
             r#"SELECT a.folder_id, max(r.rank) AS "rank!" FROM docs.folder_ancestors a
                JOIN LATERAL (
                  SELECT CASE s.role WHEN 'editor' THEN 3 WHEN 'commenter' THEN 2 ELSE 1 END AS rank FROM docs.shares s
-                 WHERE s.folder_id = a.ancestor_id AND s.state <> 'pending'
+                 WHERE s.folder_id = a.ancestor_id AND s.state IN ('active', 'exchanging')
+                   AND (s.next_role IS NULL OR s.role = 'viewer' OR s.next_role = 'editor')
                    AND ((s.member_id = $4 AND s.kc_sub = $3) OR s.position_id = ANY($5) OR s.group_id = ANY($6))
                  UNION ALL SELECT 3 FROM docs.folders f WHERE f.id = a.ancestor_id AND f.owner_kc_sub = $3) r ON true
                WHERE a.company_id = $1 AND a.folder_id = ANY($2) GROUP BY a.folder_id"#,

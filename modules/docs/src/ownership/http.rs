@@ -6,12 +6,12 @@ use contract::fields::{Fields, FromBody};
 use contract::id::MemberId;
 use service::{ApiError, CompanyCall, Data, UnreadBody};
 
-use super::row::{self, NewOwner, Ownership};
+use super::row::NewOwner;
+use super::unfinished;
 use crate::App;
-use crate::admission::{self, Admitted};
+use crate::admission;
 use crate::documents::http::summary;
 use crate::documents::rules::Document;
-use crate::shares::row::Swept as ShareRow;
 use crate::shares::rules::{is_owner, not_linked, unknown_principal};
 
 struct TransferBody(MemberId);
@@ -22,17 +22,22 @@ impl FromBody for TransferBody {
     }
 }
 
-/// A transfer that a crash broke off is finished first; the same transfer again is then done.
+/// A transfer that broke off is finished first; the same transfer again is then done. Whoever asks as the former owner of
+/// such a one has been admitted by the tuple that is taken: for anything else than that transfer it is decided again.
 pub(crate) async fn transfer(
     State(app): State<App>,
     call: CompanyCall,
     body: UnreadBody,
 ) -> Result<Data<Document>, ApiError> {
-    let admitted = admission::admit(&app, call).await?;
+    let admitted = admission::admit_transfer(&app, call).await?;
     let TransferBody(member) = body.read().await?.parse()?;
-    let resumed = take_leftovers(&app, &admitted).await?;
+    let was_owner = unfinished::is_of_caller(&app, &admitted, admitted.gist.id).await?;
+    let resumed = unfinished::finish(&app, &admitted, admitted.gist.id).await?;
     let found = app.org.resolve(&admitted, Principal::Member(member)).await?.ok_or_else(unknown_principal)?;
     let subject = found.kc_sub.ok_or_else(not_linked)?;
+    if was_owner && subject != admitted.gist.owner {
+        admission::admit_again(&app, &admitted).await?;
+    }
     if subject == admitted.gist.owner {
         return if resumed { summary(&app, &admitted).await } else { Err(is_owner()) };
     }
@@ -45,26 +50,6 @@ pub(crate) async fn transfer(
         as_manager: admitted.as_manager,
     };
     app.two_store().create(&admitted, None, &new).await?;
-    take_leftovers(&app, &admitted).await?;
+    unfinished::finish(&app, &admitted, admitted.gist.id).await?;
     summary(&app, &admitted).await
-}
-
-/// Takes what transfers have left; tells whether there was anything.
-async fn take_leftovers(app: &App, admitted: &Admitted) -> Result<bool, ApiError> {
-    let (ownerships, shares) = row::leftovers(&app.core.pool, admitted.company, admitted.gist.id).await?;
-    for id in &ownerships {
-        gone(app.two_store().remove::<Ownership>(admitted, *id).await)?;
-    }
-    for id in &shares {
-        gone(app.two_store().remove::<ShareRow>(admitted, *id).await)?;
-    }
-    Ok(!ownerships.is_empty() || !shares.is_empty())
-}
-
-/// What another request took meanwhile is gone as it should be.
-fn gone<T>(removed: Result<T, ApiError>) -> Result<(), ApiError> {
-    match removed {
-        Ok(_) | Err(ApiError::NotFound(_)) => Ok(()),
-        Err(error) => Err(error),
-    }
 }

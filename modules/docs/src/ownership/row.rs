@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use service::refusal::conflict;
 use service::two_store::{NewRow, TupleRow};
 use service::{ApiError, AuditEvent, AuditedTx};
-use sqlx::{PgConnection, PgPool};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::documents::new::object;
@@ -54,12 +54,11 @@ impl NewRow for NewOwner {
         if found.owner == self.subject.as_str() {
             return Err(is_owner());
         }
+        if is_unfinished(tx, company, document).await? {
+            return Err(in_progress());
+        }
         if found.transfer_to.as_deref().is_some_and(|to| to != self.subject.as_str()) {
-            return Err(conflict(
-                "TRANSFER_IN_PROGRESS",
-                "ownership is on its way to another member",
-                Value::Null,
-            ));
+            return Err(in_progress());
         }
         sqlx::query!(
             "UPDATE docs.documents SET transfer_to = $3 WHERE company_id = $1 AND id = $2",
@@ -89,6 +88,8 @@ impl NewRow for NewOwner {
 impl TupleRow for Ownership {
     const TABLE: &'static str = "docs.ownerships";
     const NOUN: &'static str = "transfer";
+    /// A former owner's tuple goes, whenever that is.
+    const REMOVAL_MAY_BE_GIVEN_UP: bool = false;
     type Shown = ();
 
     async fn find(conn: &mut PgConnection, company: CompanyId, id: Uuid) -> Result<Option<Self>, ApiError> {
@@ -149,6 +150,11 @@ impl TupleRow for Ownership {
         .execute(tx.conn())
         .await?;
         Ok(None)
+    }
+
+    /// What transfers have left is never the owner's.
+    async fn revoking(&self, _tx: &mut AuditedTx) -> Result<(), ApiError> {
+        if self.subject == self.owner { Err(in_progress()) } else { Ok(()) }
     }
 
     async fn revoked(&self, _tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
@@ -218,24 +224,24 @@ async fn hand_over(tx: &mut AuditedTx, new: &Ownership) -> Result<MemberId, ApiE
     Ok(former.owner_member_id.into())
 }
 
-/// What transfers have left to be taken: ownerships of others than the owner, and shares of the owner's.
-pub(super) async fn leftovers(
-    pool: &PgPool,
+/// Whether a share of the owner's or an ownership of another one's is still to be taken. The caller holds the document.
+async fn is_unfinished(
+    tx: &mut AuditedTx,
     company: CompanyId,
     document: DocumentId,
-) -> Result<(Vec<Uuid>, Vec<Uuid>), ApiError> {
-    let ownerships = sqlx::query_scalar!(
-        "SELECT o.id FROM docs.ownerships o JOIN docs.documents d ON d.id = o.document_id
-         WHERE o.company_id = $1 AND o.document_id = $2 AND o.state <> 'pending' AND o.kc_sub <> d.owner_kc_sub",
+) -> Result<bool, ApiError> {
+    let found = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM docs.shares s WHERE s.document_id = d.id AND s.kc_sub = d.owner_kc_sub)
+             OR EXISTS (SELECT FROM docs.ownerships o
+               WHERE o.document_id = d.id AND o.state <> 'pending' AND o.kc_sub <> d.owner_kc_sub) AS "found!"
+           FROM docs.documents d WHERE d.company_id = $1 AND d.id = $2"#,
         company.as_uuid(),
         document.as_uuid()
     );
-    let shares = sqlx::query_scalar!(
-        "SELECT s.id FROM docs.shares s JOIN docs.documents d ON d.id = s.document_id
-         WHERE s.company_id = $1 AND s.document_id = $2 AND s.state IN ('active', 'revoking')
-           AND s.kc_sub = d.owner_kc_sub",
-        company.as_uuid(),
-        document.as_uuid()
-    );
-    Ok((ownerships.fetch_all(pool).await?, shares.fetch_all(pool).await?))
+    Ok(found.fetch_one(tx.conn()).await?)
+}
+
+/// 409.
+fn in_progress() -> ApiError {
+    conflict("TRANSFER_IN_PROGRESS", "ownership is on its way to another member", Value::Null)
 }

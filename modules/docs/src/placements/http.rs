@@ -45,11 +45,13 @@ async fn move_to(
     if let Some(folder) = to {
         folders::admission::check_editor(app, call, folder).await?;
     }
-    if as_manager {
+    let settled = if as_manager {
         settle::<true>(app, call, child, to).await
     } else {
         settle::<false>(app, call, child, to).await
-    }
+    };
+    // The placement that was found is another request's by now; what is moved, and where to, was looked up before.
+    settled.map_err(|error| if matches!(error, ApiError::NotFound(_)) { moves() } else { error })
 }
 
 /// Brings a placement from where it stands to where it is to be; a move that a crash broke off is finished before.

@@ -81,6 +81,15 @@ impl<const AS_MANAGER: bool> TupleRow for Moved<AS_MANAGER> {
         Ok(self.event(None, Some(self.0.parent)))
     }
 
+    /// Lists leave it out of its folder before its tuple goes.
+    async fn revoking(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        store::follow(tx.conn(), self.0.company, self.0.child, None).await
+    }
+
+    async fn not_revoked(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        store::follow(tx.conn(), self.0.company, self.0.child, Some(self.0.parent)).await
+    }
+
     async fn revoked(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
         store::follow(tx.conn(), self.0.company, self.0.child, None).await?;
         Ok(self.event(Some(self.0.parent), None))
@@ -94,7 +103,8 @@ impl<const AS_MANAGER: bool> TupleRow for Moved<AS_MANAGER> {
     }
 
     async fn not_exchanged(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
-        store::set_next(tx.conn(), &self.0, None).await
+        store::set_next(tx.conn(), &self.0, None).await?;
+        store::follow(tx.conn(), self.0.company, self.0.child, Some(self.0.parent)).await
     }
 }
 
@@ -135,6 +145,8 @@ impl<const AS_MANAGER: bool> Exchange for ChangeParent<AS_MANAGER> {
         }
         check(tx, row.0.company, row.0.child, self.0).await?;
         store::set_next(tx.conn(), &row.0, Some(self.0)).await?;
+        // As in `revoking`.
+        store::follow(tx.conn(), row.0.company, row.0.child, None).await?;
         Ok(true)
     }
 

@@ -72,6 +72,19 @@ pub(crate) async fn give<const AS_MANAGER: bool>(
     role: ShareRole,
     level: Level,
 ) -> Result<Once<Shown>, ApiError> {
+    let new = proposed::<AS_MANAGER>(app, call, target, principal, role, level).await?;
+    app.two_store().create(call, None, &new).await
+}
+
+/// A share that a principal may be given.
+pub(crate) async fn proposed<const AS_MANAGER: bool>(
+    app: &App,
+    call: &CompanyCall,
+    target: Target,
+    principal: Principal,
+    role: ShareRole,
+    level: Level,
+) -> Result<NewShare<AS_MANAGER>, ApiError> {
     level.check(role)?;
     let FoundPrincipal { title, kc_sub, .. } =
         app.org.resolve(call, principal).await?.ok_or_else(unknown_principal)?;
@@ -90,7 +103,7 @@ pub(crate) async fn give<const AS_MANAGER: bool>(
         granted_by: call.subject.to_string(),
         created_at: now(app),
     };
-    app.two_store().create(call, None, &NewShare::<AS_MANAGER> { share, level }).await
+    Ok(NewShare { share, level })
 }
 
 /// The database's own clock writes the row; this is what the value holds until it is read back.

@@ -1,7 +1,7 @@
 //! Shares: a role on one document or folder for a member, the holder of a position, or the members of a group.
 
 pub(crate) mod http;
-mod new;
+pub(crate) mod new;
 pub mod row;
 pub mod rules;
 pub(crate) mod store;

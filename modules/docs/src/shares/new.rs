@@ -13,8 +13,8 @@ use super::store;
 use crate::documents::rules::{State, trashed};
 use crate::{documents, folders};
 
-pub(super) struct NewShare<const AS_MANAGER: bool> {
-    pub(super) share: Share,
+pub(crate) struct NewShare<const AS_MANAGER: bool> {
+    pub(crate) share: Share,
     pub(super) level: Level,
 }
 

@@ -83,3 +83,45 @@ async fn a_declined_request_may_be_made_again() {
     world.on(1, "DELETE", &document, "", None).await;
     assert_eq!(request(&world, 3, &document, "viewer").await.status, 404, "in the trash it is not there");
 }
+
+#[tokio::test]
+async fn a_request_is_not_declined_while_a_share_that_meets_it_is_under_way() {
+    for held in [None, Some("viewer")] {
+        for fault in [Fault::LostBefore, Fault::LostAfter] {
+            let world = World::of(5).await;
+            let document = world.document(1, "Plan").await;
+            if let Some(role) = held {
+                id(&world.share(1, &document, 2, role).await);
+            }
+            let wanted = id(&request(&world, 2, &document, "editor").await);
+            world.fail(&[fault]);
+            assert_eq!(decide(&world, 1, &document, &wanted, "accept").await.status, 503);
+            let declined = decide(&world, 0, &document, &wanted, "decline").await;
+            assert_eq!((declined.status, declined.code()), (409, "ACCESS_REQUEST_DECIDED"), "{fault:?}");
+            let accepted = decide(&world, 1, &document, &wanted, "accept").await;
+            assert_eq!((accepted.status, &accepted.data()["status"]), (200, &json!("accepted")), "{fault:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_accepted_and_declined_at_once_is_decided_once() {
+    let world = World::of(5).await;
+    for round in 0..testkit::races() {
+        let document = world.document(1, "Plan").await;
+        if round % 2 == 1 {
+            id(&world.share(1, &document, 2, "viewer").await);
+        }
+        let wanted = id(&request(&world, 2, &document, "editor").await);
+        let (accepted, declined) = tokio::join!(
+            decide(&world, 1, &document, &wanted, "accept"),
+            decide(&world, 0, &document, &wanted, "decline")
+        );
+        let list = world.on(1, "GET", &document, "/access-requests", None).await;
+        let status = list.data()["items"][0]["status"].clone();
+        let expected = if status == "accepted" { (200, 409) } else { (409, 200) };
+        assert_eq!((accepted.status, declined.status), expected, "{round} {status}: {}", accepted.text);
+        let edits = format!("docs_document:{document}#editor@user:subject-2");
+        assert_eq!(world.facts().tuples.contains(&edits), status == "accepted", "round {round}");
+    }
+}

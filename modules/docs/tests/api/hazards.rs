@@ -208,3 +208,59 @@ async fn hazard_a_folder_is_deleted_while_something_comes_into_it() {
         assert_eq!(out.status, 200, "{}", out.text);
     }
 }
+
+#[tokio::test]
+async fn hazard_many_change_the_role_of_one_share() {
+    let world = World::of(4).await;
+    let document = world.document(1, "Plan").await;
+    let tail = format!("/shares/{}", id(&world.share(1, &document, 2, "viewer").await));
+    for round in 0..testkit::races() {
+        let roles = ["viewer", "commenter", "editor", "viewer", "commenter", "editor"];
+        let change = async |role: &str| {
+            let reply = world.on(1, "PUT", &document, &tail, Some(json!({ "role": role }))).await;
+            assert!(matches!(reply.status, 200 | 409), "round {round}: {}", reply.text);
+            assert!(reply.status != 200 || reply.data()["role"] == role, "round {round}: {}", reply.text);
+        };
+        join_all(roles.map(change)).await;
+        let settled = world.on(1, "PUT", &document, &tail, Some(json!({ "role": "viewer" }))).await;
+        assert_eq!(settled.status, 200, "round {round}: {}", settled.text);
+        let held: Vec<String> =
+            world.facts().tuples.iter().filter(|tuple| tuple.contains("@user:subject-2")).cloned().collect();
+        assert_eq!(held, [format!("docs_document:{document}#viewer@user:subject-2")], "round {round}");
+    }
+}
+
+#[tokio::test]
+async fn hazard_many_move_one_folder() {
+    let world = World::of(3).await;
+    let folder = world.folder(1, "Moved", None).await;
+    let places = [world.folder(1, "Here", None).await, world.folder(1, "There", None).await];
+    let tail = format!("/folders/{folder}/move");
+    for round in 0..testkit::races() {
+        let to = [Some(&places[0]), None, Some(&places[1]), None, Some(&places[0])];
+        let replies =
+            join_all(to.map(|to| world.ask(1, "POST", &tail, Some(json!({ "parentId": to }))))).await;
+        for reply in &replies {
+            assert!(matches!(reply.status, 200 | 409), "round {round}: {}", reply.text);
+        }
+        let settled = world.ask(1, "POST", &tail, Some(json!({ "parentId": null }))).await;
+        assert_eq!(settled.status, 200, "round {round}: {}", settled.text);
+    }
+}
+
+#[tokio::test]
+async fn hazard_ownership_goes_to_and_fro() {
+    let world = World::of(5).await;
+    let document = world.document(1, "Plan").await;
+    for round in 0..testkit::races() {
+        let to = async |who: usize| {
+            let body = json!({ "memberId": world.people[who].member });
+            let reply = world.on(0, "POST", &document, "/transfer", Some(body)).await;
+            assert!(matches!(reply.status, 200 | 409 | 422), "round {round}: {}", reply.text);
+        };
+        tokio::join!(to(1), to(2), to(3), to(1), to(2));
+        let owners = format!("docs_document:{document}#owner@");
+        let held = world.facts().tuples.iter().filter(|tuple| tuple.starts_with(&owners)).count();
+        assert_eq!(held, 1, "round {round}");
+    }
+}

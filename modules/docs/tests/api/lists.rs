@@ -89,7 +89,7 @@ async fn company() -> Company {
     share(&module, to_me, ("member", me), "viewer", "active").await;
     share(&module, to_me, ("member", other), "editor", "active").await;
     let to_position = put_one(8, "to my position", "bob", "restricted", "active").await;
-    share(&module, to_position, ("position", position), "editor", "revoking").await;
+    share(&module, to_position, ("position", position), "editor", "active").await;
     let to_group = put_one(9, "to my group", "bob", "company_view", "active").await;
     share(&module, to_group, ("group", group), "editor", "active").await;
     share(&module, to_group, ("member", me), "viewer", "active").await;

@@ -1,8 +1,10 @@
 //! Shares: given, changed and taken, with their tuples, their refusals, and what is left when authz does not answer.
 
 use serde_json::{Value, json};
+use service::two_store::STALE_AFTER;
 use uuid::Uuid;
 
+use crate::properties::sweep_after;
 use crate::world::{Fault, World, id, reason};
 
 fn tuple(document: &str, role: &str, subject: &str) -> String {
@@ -207,4 +209,67 @@ async fn two_hundred_shares_are_the_most() {
         world.on(1, "GET", &document, "/shares", None).await.data().as_array().map(Vec::len),
         Some(200)
     );
+}
+
+/// What a person's lists and searches hold, and whether the document opens.
+async fn seen(world: &World, who: usize, document: &str) -> (bool, Vec<usize>) {
+    let mut lists = Vec::new();
+    for query in ["view=shared", "view=visible", "view=visible&q=plan"] {
+        lists.push(world.listed(who, query).await.len());
+    }
+    let folders = world.ask(who, "GET", "/folders", None).await;
+    lists.push(folders.data()["items"].as_array().expect("a page").len());
+    (world.may_read(who, document).await, lists)
+}
+
+#[tokio::test]
+async fn lists_and_searches_leave_out_what_a_broken_off_change_has_closed() {
+    let hidden = (false, vec![0, 0, 0, 0]);
+    for (step, change) in
+        ["revoke", "lower", "revoke of a folder", "move", "move out"].into_iter().enumerate()
+    {
+        let world = World::of(5).await;
+        let there = world.folder(1, "There", None).await;
+        let folder = world.folder(1, "Here", None).await;
+        let in_folder = step >= 2;
+        let body = json!({ "title": "Plan", "folderId": in_folder.then_some(&folder) });
+        let document = id(&world.ask(1, "POST", "/documents", Some(body)).await);
+        let on = if in_folder { format!("/folders/{folder}") } else { format!("/documents/{document}") };
+        let body = json!({ "memberId": world.people[2].member, "role": "commenter" });
+        let share = id(&world.ask(1, "POST", &format!("{on}/shares"), Some(body)).await);
+        let open = (true, vec![1, 1, 1, usize::from(in_folder)]);
+        assert_eq!(seen(&world, 2, &document).await, open, "control: {change}");
+        let share = format!("{on}/shares/{share}");
+        let to = format!("/documents/{document}/move");
+        let (method, tail, body) = match change {
+            "lower" => ("PUT", share, Some(json!({ "role": "viewer" }))),
+            "move" => ("POST", to, Some(json!({ "folderId": there }))),
+            "move out" => ("POST", to, Some(json!({ "folderId": null }))),
+            _ => ("DELETE", share, None),
+        };
+        world.fail(&[Fault::LostAfter]);
+        assert_eq!(world.ask(1, method, &tail, body.clone()).await.status, 503, "{change}");
+        let expected = if change.starts_with("move") { (false, vec![0, 0, 0, 1]) } else { hidden.clone() };
+        assert_eq!(seen(&world, 2, &document).await, expected, "{change}");
+        assert_eq!(world.ask(1, method, &tail, body).await.status, 200, "{change}");
+        let (opens, lists) = seen(&world, 2, &document).await;
+        assert_eq!((opens, lists[0]), (change == "lower", usize::from(change == "lower")), "{change}");
+    }
+}
+
+#[tokio::test]
+async fn a_revoke_that_broke_off_after_the_tuple_is_finished_by_the_next_sweep() {
+    let world = World::of(5).await;
+    let document = world.document(1, "Plan").await;
+    let share = id(&world.share(1, &document, 2, "viewer").await);
+    world.fail(&[Fault::LostAfter]);
+    assert_eq!(world.on(1, "DELETE", &document, &format!("/shares/{share}"), None).await.status, 503);
+    let rows = "SELECT count(*) FROM docs.shares";
+    assert_eq!(world.count(rows).await, 1);
+    world
+        .module
+        .execute("UPDATE docs.shares SET attempted_at = now() - interval '1 minute'".to_owned())
+        .await;
+    sweep_after(&world, STALE_AFTER).await;
+    assert_eq!(world.count(rows).await, 0);
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::properties::sweep;
 use crate::world::{Fault, World, reason};
 
 async fn transfer(world: &World, who: usize, document: &str, to: usize) -> testkit::Reply {
@@ -36,7 +37,7 @@ async fn the_new_owner_has_everything_and_the_former_one_an_editors_share() {
     assert_eq!(world.listed(1, "view=shared").await, ["Plan: editor"]);
     assert_eq!(world.on(1, "DELETE", &document, "", None).await.status, 403);
     let expected =
-        ["document.created", "share.created", "ownership.transferred", "ownership.ended", "share.deleted"];
+        ["document.created", "share.created", "ownership.transferred", "share.deleted", "ownership.ended"];
     assert_eq!(world.actions(&format!("document:{document}")).await, expected);
     let back = transfer(&world, 0, &document, 1).await;
     assert_eq!(back.status, 200, "{}", back.text);
@@ -105,4 +106,85 @@ async fn a_transfer_that_authz_refuses_changes_nothing() {
     world.fail(&[Fault::Refused]);
     assert_eq!(transfer(&world, 1, &document, 2).await.status, 403);
     assert_eq!(world.module.contents().await, before);
+}
+
+/// What a document is to its former and its new owner, and to whom authz gives ownership.
+async fn standing(world: &World, document: &str) -> (Vec<String>, [u16; 2], [u16; 2]) {
+    let restricted = || Some(json!({ "generalAccess": "restricted" }));
+    let mut manages = [0; 2];
+    let mut reads = [0; 2];
+    for who in [1, 2] {
+        reads[who - 1] = world.on(who, "GET", document, "", None).await.status;
+        manages[who - 1] = world.on(who, "PUT", document, "/access", restricted()).await.status;
+    }
+    (owners(world, document), manages, reads)
+}
+
+#[tokio::test]
+async fn a_transfer_that_breaks_off_anywhere_leaves_one_owner() {
+    let before = (vec!["subject-1".to_owned()], [200, 403], [200, 403]);
+    let after = (vec!["subject-2".to_owned()], [403, 200], [200, 200]);
+    let whole = World::of(5).await;
+    let document = whole.document(1, "Plan").await;
+    assert_eq!(standing(&whole, &document).await, before);
+    assert_eq!(transfer(&whole, 1, &document, 2).await.status, 200);
+    assert_eq!(standing(&whole, &document).await, after);
+    for fault in [Fault::LostBefore, Fault::LostAfter] {
+        for nth in 0..2 {
+            for sweeps in 0..3 {
+                let world = World::of(5).await;
+                let document = world.document(1, "Plan").await;
+                world.fail(&[vec![Fault::None; nth], vec![fault]].concat());
+                let broken = transfer(&world, 1, &document, 2).await;
+                assert_eq!(broken.status, 503, "{nth}: {}", broken.text);
+                for _ in 0..sweeps {
+                    sweep(&world).await;
+                }
+                let found = standing(&world, &document).await;
+                let case = format!("change {nth} {fault:?}, {sweeps} sweeps");
+                match (nth, sweeps) {
+                    // Both pass as the owner until the transfer is done.
+                    (0, 0) => continue,
+                    (0, _) if fault == Fault::LostBefore => assert_eq!(found, before, "{case}"),
+                    _ => assert_eq!(found, after, "{case}"),
+                }
+                if found == after {
+                    the_former_owner_has_no_more_than_the_share(&world, &document, &case).await;
+                }
+            }
+        }
+    }
+}
+
+async fn the_former_owner_has_no_more_than_the_share(world: &World, document: &str, case: &str) {
+    let shares = world.on(2, "GET", document, "/shares", None).await;
+    let shares = shares.data().as_array().expect("a list").clone();
+    assert_eq!(shares.len(), 1, "{case}");
+    assert_eq!(shares[0]["memberId"], json!(world.people[1].member), "{case}");
+    let tail = format!("/shares/{}", shares[0]["id"].as_str().expect("an id"));
+    assert_eq!(world.on(2, "DELETE", document, &tail, None).await.status, 200, "{case}");
+    assert!(!world.may_read(1, document).await, "{case}");
+    let body = json!({ "body": "defaced", "baseVersion": 1 });
+    assert_eq!(world.on(1, "PUT", document, "", Some(body)).await.status, 403, "{case}");
+    assert_eq!(world.on(1, "DELETE", document, "", None).await.status, 403, "{case}");
+}
+
+#[tokio::test]
+async fn a_former_owner_whose_transfer_broke_off_does_not_take_the_document_back() {
+    for to in [1, 3] {
+        let world = World::of(5).await;
+        let document = world.document(1, "Plan").await;
+        world.fail(&[Fault::None, Fault::LostBefore]);
+        assert_eq!(transfer(&world, 1, &document, 2).await.status, 503);
+        let taken = transfer(&world, 1, &document, to).await;
+        assert_eq!((taken.status, taken.code()), (403, "AUTHORIZATION_DENIED"), "{to}: {}", taken.text);
+        assert_eq!(owners(&world, &document), ["subject-2"], "{to}");
+    }
+    let world = World::of(5).await;
+    let document = world.document(1, "Plan").await;
+    world.fail(&[Fault::None, Fault::LostBefore]);
+    assert_eq!(transfer(&world, 1, &document, 2).await.status, 503);
+    let again = transfer(&world, 1, &document, 2).await;
+    assert_eq!((again.status, &again.data()["myRole"]), (200, &json!("editor")), "{}", again.text);
+    assert_eq!(owners(&world, &document), ["subject-2"]);
 }

@@ -4,3 +4,5 @@
 mod crashes;
 mod histories;
 mod model;
+
+pub(crate) use crashes::{sweep, sweep_after};

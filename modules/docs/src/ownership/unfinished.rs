@@ -1,0 +1,72 @@
+//! Finishes transfers that broke off: takes the former owner's tuple and the new owner's share. The bearer of any member of
+//! the company will do, for authz takes a change from it and docs only takes what has no owner any more.
+
+use contract::id::CompanyId;
+use service::{ApiError, CompanyCall};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use super::row::Ownership;
+use crate::App;
+use crate::documents::rules::DocumentId;
+use crate::shares::row::Swept as ShareRow;
+
+/// Takes what transfers have left; tells whether there was anything. The tuple of the former owner goes last, so that
+/// everything is gone once it is.
+pub(crate) async fn finish(app: &App, call: &CompanyCall, document: DocumentId) -> Result<bool, ApiError> {
+    let (ownerships, shares) = leftovers(&app.core.pool, call.company, document).await?;
+    for id in &shares {
+        gone(app.two_store().remove::<ShareRow>(call, *id).await)?;
+    }
+    for id in &ownerships {
+        gone(app.two_store().remove::<Ownership>(call, *id).await)?;
+    }
+    Ok(!ownerships.is_empty() || !shares.is_empty())
+}
+
+/// Whether the caller is the former owner whose tuple is still to be taken.
+pub(crate) async fn is_of_caller(
+    app: &App,
+    call: &CompanyCall,
+    document: DocumentId,
+) -> Result<bool, ApiError> {
+    let found = sqlx::query_scalar!(
+        r#"SELECT EXISTS (SELECT FROM docs.ownerships o JOIN docs.documents d ON d.id = o.document_id
+             WHERE o.company_id = $1 AND o.document_id = $2 AND o.kc_sub = $3 AND o.state <> 'pending'
+               AND o.kc_sub <> d.owner_kc_sub) AS "found!""#,
+        call.company.as_uuid(),
+        document.as_uuid(),
+        call.subject.as_str()
+    );
+    Ok(found.fetch_one(&app.core.pool).await?)
+}
+
+/// What another request took meanwhile is gone as it should be.
+fn gone<T>(removed: Result<T, ApiError>) -> Result<(), ApiError> {
+    match removed {
+        Ok(_) | Err(ApiError::NotFound(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// What is still to be taken: ownerships of others than the owner, and shares of the owner's.
+async fn leftovers(
+    pool: &PgPool,
+    company: CompanyId,
+    document: DocumentId,
+) -> Result<(Vec<Uuid>, Vec<Uuid>), ApiError> {
+    let ownerships = sqlx::query_scalar!(
+        "SELECT o.id FROM docs.ownerships o JOIN docs.documents d ON d.id = o.document_id
+         WHERE o.company_id = $1 AND o.document_id = $2 AND o.state <> 'pending' AND o.kc_sub <> d.owner_kc_sub",
+        company.as_uuid(),
+        document.as_uuid()
+    );
+    let shares = sqlx::query_scalar!(
+        "SELECT s.id FROM docs.shares s JOIN docs.documents d ON d.id = s.document_id
+         WHERE s.company_id = $1 AND s.document_id = $2 AND s.state IN ('active', 'revoking')
+           AND s.kc_sub = d.owner_kc_sub",
+        company.as_uuid(),
+        document.as_uuid()
+    );
+    Ok((ownerships.fetch_all(pool).await?, shares.fetch_all(pool).await?))
+}
