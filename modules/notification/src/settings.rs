@@ -66,7 +66,7 @@ const CONCURRENCY: Variable = Variable::new(
     "PLATFORM_NOTIFICATION_CONCURRENCY",
     Kind::Integer,
     Some("16"),
-    "Deliveries that one process works on at a time, 1 to 1024; one whose receiver takes longer than half a second to answer leaves its place to another; four at most to one channel",
+    "Deliveries that one process works on at a time, 1 to 1024; one whose receiver takes longer than 25 ms to answer leaves its place to another and waits beside; four at most to one channel",
 );
 const SECRET_KEY: Variable = Variable::new(
     "PLATFORM_NOTIFICATION_SECRET_KEY",

@@ -42,7 +42,7 @@ pub(super) const CAUSES: [&str; 3] =
 pub struct QueueConfig {
     /// Labels its log lines and metrics.
     pub name: &'static str,
-    /// Most jobs that this process works on at once. One that takes longer than half a second gives its place to another.
+    /// Most jobs that this process works on at once. One that takes longer than 25 ms gives its place to another.
     pub places: usize,
     /// Most jobs that have the same key, however long they take.
     pub places_per_key: usize,
