@@ -216,12 +216,12 @@ async fn hazard_many_change_the_role_of_one_share() {
     let tail = format!("/shares/{}", id(&world.share(1, &document, 2, "viewer").await));
     for round in 0..testkit::races() {
         let roles = ["viewer", "commenter", "editor", "viewer", "commenter", "editor"];
-        let change = async |role: &str| {
-            let reply = world.on(1, "PUT", &document, &tail, Some(json!({ "role": role }))).await;
+        let change = |role| world.on(1, "PUT", &document, &tail, Some(json!({ "role": role })));
+        let replies = join_all(roles.map(change)).await;
+        for (role, reply) in roles.iter().zip(&replies) {
             assert!(matches!(reply.status, 200 | 409), "round {round}: {}", reply.text);
-            assert!(reply.status != 200 || reply.data()["role"] == role, "round {round}: {}", reply.text);
-        };
-        join_all(roles.map(change)).await;
+            assert!(reply.status != 200 || reply.data()["role"] == *role, "round {round}: {}", reply.text);
+        }
         let settled = world.on(1, "PUT", &document, &tail, Some(json!({ "role": "viewer" }))).await;
         assert_eq!(settled.status, 200, "round {round}: {}", settled.text);
         let held: Vec<String> =
