@@ -16,6 +16,7 @@ pub(super) const FUNCTIONS: &[&str] = &[
     "array_remove",
     "array_replace",
     "array_to_string",
+    "array_to_tsvector",
     "array_upper",
     "avg",
     "bit_length",
@@ -237,6 +238,9 @@ pub(super) const TYPES: &[&str] = &[
 
 /// Collations that every server has.
 pub(super) const COLLATIONS: &[&str] = &["C", "POSIX", "default", "ucs_basic", "und-x-icu"];
+
+/// Options of indexes: how pages are filled and when entries are sorted in, never what is found.
+pub(super) const INDEX_OPTIONS: &[&str] = &["fastupdate", "fillfactor"];
 
 /// Access methods of indexes.
 pub(super) const INDEX_METHODS: &[&str] = &["btree", "hash", "gin", "gist", "spgist", "brin"];

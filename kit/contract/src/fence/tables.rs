@@ -3,12 +3,12 @@
 
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use sqlparser::ast::{
-    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnDef, ColumnOption, CreateIndex, CreateTable,
-    CreateTableOptions, CreateView, ExcludeConstraintOperator, ForeignKeyConstraint, IndexColumn, IndexType,
-    ObjectName, RenameTableNameKind, TableConstraint,
+    AlterColumnOperation, AlterTable, AlterTableOperation, BinaryOperator, ColumnDef, ColumnOption,
+    CreateIndex, CreateTable, CreateTableOptions, CreateView, ExcludeConstraintOperator, Expr,
+    ForeignKeyConstraint, IndexColumn, IndexType, ObjectName, RenameTableNameKind, TableConstraint,
 };
 
-use super::allowed::INDEX_METHODS;
+use super::allowed::{INDEX_METHODS, INDEX_OPTIONS};
 use super::forms::{plain, plain_name, refusals};
 use super::names::{Fence, Inside, append_only, built_in, fold};
 use super::{Refusal, Rule, types};
@@ -160,12 +160,21 @@ pub(super) fn create_index(_fence: &Fence, index: &CreateIndex) -> Vec<Refusal> 
     if *concurrently {
         found.push((Rule::Concurrently, "CONCURRENTLY does not run in a transaction".to_owned()));
     }
-    let options = with.is_empty() && index_options.is_empty() && alter_options.is_empty() && !r#async;
+    let options =
+        with.iter().all(is_index_option) && index_options.is_empty() && alter_options.is_empty() && !r#async;
     found.extend(plain(options, "index options").err());
     found.extend(name.as_ref().and_then(|name| plain_name(name).err()));
     found.extend(known_method(method_of(using.as_ref()).as_deref()).err());
     found.extend(columns.iter().filter_map(|column| index_column(column).err()));
     found
+}
+
+/// `fastupdate = off` and its like.
+fn is_index_option(option: &Expr) -> bool {
+    let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = option else { return false };
+    let Expr::Identifier(name) = left.as_ref() else { return false };
+    let is_plain = matches!(right.as_ref(), Expr::Identifier(_) | Expr::Value(_));
+    is_plain && INDEX_OPTIONS.contains(&name.value.to_ascii_lowercase().as_str())
 }
 
 fn method_of(using: Option<&IndexType>) -> Option<String> {

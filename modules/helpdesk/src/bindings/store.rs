@@ -43,12 +43,22 @@ impl Row {
     }
 }
 
+/// Rows of bindings; the tail begins with the condition.
+macro_rules! bindings {
+    ($tail:literal, $($value:expr),+ $(,)?) => {
+        sqlx::query_as!(
+            Row,
+            "SELECT id, company_id, member_id, position_id, group_id, kc_sub, label, tier, granted_by, created_at
+             FROM helpdesk.bindings " + $tail,
+            $($value),+
+        )
+    };
+}
+
 /// The bindings whose tuples stand, or may stand; one more than a list may have, when there are more.
 pub(super) async fn list(pool: &PgPool, permit: &Permit) -> Result<Vec<StoredBinding>, ApiError> {
-    let rows = sqlx::query_as!(
-        Row,
-        "SELECT id, company_id, member_id, position_id, group_id, kc_sub, label, tier, granted_by, created_at
-         FROM helpdesk.bindings WHERE company_id = $1 AND state <> 'pending' ORDER BY created_at, id LIMIT $2",
+    let rows = bindings!(
+        "WHERE company_id = $1 AND state <> 'pending' ORDER BY created_at, id LIMIT $2",
         permit.company.as_uuid(),
         i64::try_from(MAX_BINDINGS).map_err(ApiError::internal)? + 1
     )
@@ -63,13 +73,7 @@ pub(super) async fn find(
     company: CompanyId,
     id: Uuid,
 ) -> Result<Option<StoredBinding>, ApiError> {
-    let row = sqlx::query_as!(
-        Row,
-        "SELECT id, company_id, member_id, position_id, group_id, kc_sub, label, tier, granted_by, created_at
-         FROM helpdesk.bindings WHERE company_id = $1 AND id = $2",
-        company.as_uuid(),
-        id
-    );
+    let row = bindings!("WHERE company_id = $1 AND id = $2", company.as_uuid(), id);
     row.fetch_optional(conn).await?.map(Row::binding).transpose()
 }
 
@@ -155,10 +159,8 @@ pub(super) async fn other_administrators(
     company: CompanyId,
     beside: Uuid,
 ) -> Result<Vec<StoredBinding>, ApiError> {
-    let rows = sqlx::query_as!(
-        Row,
-        "SELECT id, company_id, member_id, position_id, group_id, kc_sub, label, tier, granted_by, created_at
-         FROM helpdesk.bindings WHERE company_id = $1 AND tier = 'admin' AND state = 'active' AND id <> $2
+    let rows = bindings!(
+        "WHERE company_id = $1 AND tier = 'admin' AND state = 'active' AND id <> $2
          ORDER BY created_at, id LIMIT $3",
         company.as_uuid(),
         beside,

@@ -9,3 +9,4 @@ pub mod rules;
 pub(crate) mod search;
 pub(crate) mod store;
 pub(crate) mod viewer;
+mod words;

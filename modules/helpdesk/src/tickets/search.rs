@@ -1,5 +1,9 @@
 //! Searches tickets: words of title and description, and filters. Visible are the same tickets as in lists: an agent's all,
-//! others' own. At most the newest [`MAX_ROWS`](super::rules::MAX_ROWS) of what is found.
+//! others' own. At most the newest [`MAX_ROWS`](super::rules::MAX_ROWS) of what is found, last change first.
+//!
+//! A search looks at a bounded number of tickets, however common its words and however wide its filters. Words are looked
+//! up from the newest ticket on ([`super::words`]). Where they are in more than [`FEW`] tickets, and the filters leave more
+//! than that too, the newest [`MANY`] are looked at and the answer says that there may be more.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -7,7 +11,7 @@ use contract::id::parse_uuid;
 use contract::page::{Page, PageRequest};
 use service::clients::org::MemberContext;
 use service::query::both;
-use service::{ApiError, Permit, Query, page};
+use service::{ApiError, Permit, Query};
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
 
@@ -15,13 +19,19 @@ use super::list::answer;
 use super::rules::{MAX_ROWS, Priority, Status};
 use super::store;
 use super::viewer::Viewer;
+use super::words::{self, Hit, WordQuery, Words};
 use crate::App;
 
 /// Longest search.
 const MAX_QUERY: usize = 200;
-/// Tickets that are looked up one by one because a word is in them: about as many look-ups as finding the newest
-/// [`MAX_ROWS`] of a word that is in twice as many of 200,000 tickets takes.
-const MAX_AMONG: i64 = 10_000;
+/// Tickets that are looked at one by one on either side, of the words or of the filters, without a second thought: a few
+/// milliseconds.
+const FEW: i64 = 2_000;
+/// Tickets that are looked at where both sides have more than [`FEW`].
+const MANY: i64 = 5_000;
+/// Words are dense where they are in every fifth ticket or more: then the newest [`MANY`] tickets of the filters hold as
+/// many as a search shows.
+const DENSE: i64 = 5;
 
 /// Whose tickets are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +45,7 @@ enum Assignee {
 }
 
 struct Filters {
-    /// For `to_tsquery`.
-    words: Option<String>,
+    words: Option<Words>,
     status: Option<Status>,
     priority: Option<Priority>,
     assignee: Assignee,
@@ -51,10 +60,10 @@ pub(crate) async fn search(
     let mut viewer = Viewer::of(&app, &permit).await?;
     let sees_all = viewer.is_agent().await?;
     let scope = Scope { sees_all, caller: viewer.place.as_ref() };
-    let (found, is_truncated) = find(&app.core.pool, &permit, &filters, &scope, page).await?;
-    let tickets = store::of_ids(&app.core.pool, &permit, &found.items).await?;
+    let found = find(&app.core.pool, &permit, &filters, &scope).await?;
+    let tickets = store::of_ids(&app.core.pool, &permit, found.page(page)?).await?;
     let items = viewer.all_shown(tickets).await?;
-    Ok(answer(Page::new(page, items, found.total), is_truncated))
+    Ok(answer(Page::new(page, items, found.total()?), found.is_truncated()))
 }
 
 fn filters(query: &Query) -> Result<Filters, ApiError> {
@@ -62,7 +71,7 @@ fn filters(query: &Query) -> Result<Filters, ApiError> {
         both(query.text("q", MAX_QUERY), query.optional_word("status", Status::WORDS)),
         both(query.optional_word("priority", Priority::WORDS), assignee(query.get("assignee"))),
     )?;
-    Ok(Filters { words: text.and_then(words), status, priority, assignee })
+    Ok(Filters { words: text.and_then(Words::of), status, priority, assignee })
 }
 
 fn assignee(text: Option<&str>) -> Result<Assignee, ApiError> {
@@ -75,48 +84,40 @@ fn assignee(text: Option<&str>) -> Result<Assignee, ApiError> {
     }
 }
 
-/// Every word has to be in a ticket; a word that is not a number may be the beginning of a longer one. `None`: no word.
-fn words(text: &str) -> Option<String> {
-    let word = |word: &str| {
-        let is_number = word.trim_start_matches('#').bytes().all(|byte| byte.is_ascii_digit());
-        let quoted = word.replace('\\', "\\\\").replace('\'', "''");
-        if is_number { format!("'{quoted}'") } else { format!("'{quoted}':*") }
-    };
-    let words: Vec<String> = text.split_whitespace().map(word).collect();
-    (!words.is_empty()).then(|| words.join(" & "))
-}
-
 /// What the caller sees.
 struct Scope<'a> {
     sees_all: bool,
     caller: Option<&'a MemberContext>,
 }
 
-struct Hit {
-    id: Uuid,
-    total: i64,
+/// What a search found, last change first: at most one more than it may show.
+struct Found {
+    ids: Vec<Uuid>,
+    /// Older tickets were not looked at.
+    is_cut: bool,
 }
 
-/// One page of the ids that are found, and whether more are found than are counted.
-async fn find(
-    pool: &PgPool,
-    permit: &Permit,
-    filters: &Filters,
-    scope: &Scope<'_>,
-    page: PageRequest,
-) -> Result<(Page<Uuid>, bool), ApiError> {
-    let counted = i64::try_from(MAX_ROWS).map_err(ApiError::internal)?;
-    let rows =
-        |limit: i64, offset: i64| hits(pool, permit, filters, scope, (limit.min(counted - offset), offset));
-    let mut found = page::load(page, rows, |hit| hit.total, |hit| Ok(hit.id)).await?;
-    let is_truncated = found.total > counted;
-    if is_truncated {
-        found = Page::new(page, found.items, counted);
+impl Found {
+    fn shown(&self) -> &[Uuid] {
+        self.ids.get(..MAX_ROWS).unwrap_or(&self.ids)
     }
-    Ok((found, is_truncated))
+
+    fn total(&self) -> Result<i64, ApiError> {
+        i64::try_from(self.shown().len()).map_err(ApiError::internal)
+    }
+
+    fn page(&self, page: PageRequest) -> Result<&[Uuid], ApiError> {
+        let [offset, limit] = [page.offset(), page.limit()].map(usize::try_from);
+        let rest = self.shown().get(offset.map_err(ApiError::internal)?..).unwrap_or_default();
+        Ok(rest.get(..limit.map_err(ApiError::internal)?).unwrap_or(rest))
+    }
+
+    fn is_truncated(&self) -> bool {
+        self.is_cut || self.ids.len() > MAX_ROWS
+    }
 }
 
-/// What one statement asks.
+/// What the statements ask.
 struct Ask<'a> {
     company: Uuid,
     filters: &'a Filters,
@@ -125,28 +126,104 @@ struct Ask<'a> {
     positions: Vec<Uuid>,
     groups: Vec<Uuid>,
     of: Option<Uuid>,
-    counted: i64,
-    limit: i64,
-    offset: i64,
 }
 
-/// Rows of hits; the head names the tables and begins the condition, `$14` is its own.
-macro_rules! hits {
-    ($head:literal, $ask:expr, $own:expr) => {
-        sqlx::query_as!(
-            Hit,
-            r#"WITH found AS MATERIALIZED (SELECT t.id, t.updated_at "# + $head + r#"
-                 t.company_id = $1 AND ($2::text IS NULL OR t.status = $2) AND ($3::text IS NULL OR t.priority = $3)
-                 AND ($4::bool OR t.reporter_member_id = $5::uuid OR t.assignee_member_id = $5
-                   OR t.assignee_position_id = ANY($6::uuid[]) OR t.assignee_group_id = ANY($7::uuid[]))
-                 AND (NOT $8::bool OR t.assignee_member_id = $5 OR t.assignee_position_id = ANY($6)
-                   OR t.assignee_group_id = ANY($7))
-                 AND (NOT $9::bool OR t.assignee_kind IS NULL)
-                 AND ($10::uuid IS NULL OR t.assignee_member_id = $10 OR t.assignee_position_id = $10
-                   OR t.assignee_group_id = $10)
-                 ORDER BY t.updated_at DESC, t.id LIMIT $11::bigint + 1)
-               SELECT found.id, (SELECT count(*) FROM found) AS "total!"
-               FROM found ORDER BY found.updated_at DESC, found.id LIMIT GREATEST($12::bigint, 0) OFFSET $13::bigint"#,
+impl<'a> Ask<'a> {
+    fn new(permit: &Permit, filters: &'a Filters, scope: &Scope<'_>) -> Self {
+        let (member, positions, groups) = MemberContext::columns(scope.caller);
+        let of = if let Assignee::Of(id) = filters.assignee { Some(id) } else { None };
+        let (company, sees_all) = (permit.company.as_uuid(), scope.sees_all);
+        Self { company, filters, sees_all, member, positions, groups, of }
+    }
+
+    /// Whether every ticket of the company passes.
+    fn is_wide(&self) -> bool {
+        let Filters { status, priority, assignee, .. } = self.filters;
+        self.sees_all && status.is_none() && priority.is_none() && *assignee == Assignee::Any
+    }
+}
+
+/// Planned anew for these values each time: which index is the right one depends on which filters are there. No table is
+/// read whole.
+async fn find(
+    pool: &PgPool,
+    permit: &Permit,
+    filters: &Filters,
+    scope: &Scope<'_>,
+) -> Result<Found, ApiError> {
+    let mut tx = pool.begin().await?;
+    sqlx::query!(
+        "SELECT set_config('plan_cache_mode', 'force_custom_plan', true) AS planned,
+           set_config('enable_seqscan', 'off', true) AS scanned, set_config('jit', 'off', true) AS compiled"
+    )
+    .fetch_one(&mut *tx)
+    .await?;
+    let ask = Ask::new(permit, filters, scope);
+    let found = match &filters.words {
+        None => Found { ids: newest(&mut tx, &ask, one_more()?).await?, is_cut: false },
+        Some(words) => match words::query(&mut tx, words).await? {
+            Some(query) => with_words(&mut tx, &ask, &query).await?,
+            None => Found { ids: Vec::new(), is_cut: false },
+        },
+    };
+    tx.commit().await?;
+    Ok(found)
+}
+
+/// One more than a search may show.
+fn one_more() -> Result<i64, ApiError> {
+    Ok(i64::try_from(MAX_ROWS).map_err(ApiError::internal)? + 1)
+}
+
+async fn with_words(conn: &mut PgConnection, ask: &Ask<'_>, query: &WordQuery) -> Result<Found, ApiError> {
+    if ask.is_wide() {
+        let hits = words::newest(conn, ask.company, query, one_more()?).await?;
+        return Ok(Found { ids: among(conn, ask, &hits).await?, is_cut: false });
+    }
+    let hits = words::newest(conn, ask.company, query, FEW + 1).await?;
+    if !is_over(hits.len(), FEW) {
+        return Ok(Found { ids: among(conn, ask, &hits).await?, is_cut: false });
+    }
+    let passing = newest(conn, ask, FEW + 1).await?;
+    if !is_over(passing.len(), FEW) {
+        let ids = words::within(conn, ask.company, query, &passing, one_more()?).await?;
+        return Ok(Found { ids, is_cut: false });
+    }
+    if are_dense(&hits) {
+        let passing = newest(conn, ask, MANY + 1).await?;
+        let ids = words::within(conn, ask.company, query, &passing, one_more()?).await?;
+        return Ok(Found { ids, is_cut: is_over(passing.len(), MANY) });
+    }
+    let hits = words::newest(conn, ask.company, query, MANY + 1).await?;
+    Ok(Found { ids: among(conn, ask, &hits).await?, is_cut: is_over(hits.len(), MANY) })
+}
+
+fn is_over(found: usize, limit: i64) -> bool {
+    i64::try_from(found).is_ok_and(|found| found > limit)
+}
+
+/// Whether hits, the newest first, lie close together.
+fn are_dense(hits: &[Hit]) -> bool {
+    let ends = hits.first().zip(hits.last());
+    let hits = i64::try_from(hits.len()).unwrap_or(i64::MAX);
+    ends.is_some_and(|(newest, oldest)| newest.number - oldest.number < hits.saturating_mul(DENSE))
+}
+
+/// Ids of tickets that pass the filters and that the caller may see, last change first; the head names the tables and
+/// begins the condition.
+macro_rules! passing {
+    ($head:literal, $ask:expr, $limit:expr $(, $own:expr)?) => {
+        sqlx::query_scalar!(
+            "SELECT t.id " + $head + "
+             t.company_id = $1 AND ($2::text IS NULL OR t.status = $2) AND ($3::text IS NULL OR t.priority = $3)
+               AND ($4::bool OR t.reporter_member_id = $5::uuid OR t.assignee_member_id = $5
+                 OR t.assignee_position_id = ANY($6::uuid[]) OR t.assignee_group_id = ANY($7::uuid[]))
+               AND (NOT $8::bool OR t.assignee_member_id = $5 OR t.assignee_position_id = ANY($6)
+                 OR t.assignee_group_id = ANY($7))
+               AND (NOT $9::bool OR t.assignee_kind IS NULL)
+               AND ($10::uuid IS NULL OR t.assignee_member_id = $10 OR t.assignee_position_id = $10
+                 OR t.assignee_group_id = $10)
+             ORDER BY t.updated_at DESC, t.id LIMIT $11",
             $ask.company,
             $ask.filters.status.map(Status::word),
             $ask.filters.priority.map(Priority::word),
@@ -157,109 +234,29 @@ macro_rules! hits {
             $ask.filters.assignee == Assignee::Me,
             $ask.filters.assignee == Assignee::Unassigned,
             $ask.of,
-            $ask.counted,
-            $ask.limit,
-            $ask.offset,
-            $own
+            $limit
+            $(, $own)?
         )
     };
 }
 
-/// Planned anew for these values each time: which index is the right one depends on which filters are there. No table is
-/// read whole, however common a word is: words in few tickets lead to those, words in many are looked for in the newest
-/// tickets first. Others' own tickets are few enough to look into each.
-async fn hits(
-    pool: &PgPool,
-    permit: &Permit,
-    filters: &Filters,
-    scope: &Scope<'_>,
-    (limit, offset): (i64, i64),
-) -> sqlx::Result<Vec<Hit>> {
-    let mut tx = pool.begin().await?;
-    sqlx::query!(
-        "SELECT set_config('plan_cache_mode', 'force_custom_plan', true) AS planned,
-           set_config('enable_seqscan', 'off', true) AS scanned"
-    )
-    .fetch_one(&mut *tx)
-    .await?;
-    let (member, positions, groups) = MemberContext::columns(scope.caller);
-    let of = if let Assignee::Of(id) = filters.assignee { Some(id) } else { None };
-    let ask = Ask {
-        company: permit.company.as_uuid(),
-        filters,
-        sees_all: scope.sees_all,
-        member,
-        positions,
-        groups,
-        of,
-        counted: i64::try_from(MAX_ROWS).unwrap_or(i64::MAX),
-        limit,
-        offset,
-    };
-    let few = match &filters.words {
-        Some(words) if scope.sees_all => with_words(&mut tx, permit, words).await?,
-        Some(_) | None => None,
-    };
-    let found = match few {
-        Some(few) => among(&mut tx, &ask, &few).await?,
-        None => newest(&mut tx, &ask).await?,
-    };
-    tx.commit().await?;
-    Ok(found)
+/// Of all tickets.
+async fn newest(conn: &mut PgConnection, ask: &Ask<'_>, limit: i64) -> sqlx::Result<Vec<Uuid>> {
+    passing!("FROM helpdesk.tickets t WHERE", ask, limit).fetch_all(conn).await
 }
 
-/// Of these tickets.
-async fn among(conn: &mut PgConnection, ask: &Ask<'_>, few: &[Uuid]) -> sqlx::Result<Vec<Hit>> {
-    let found = hits!(
-        "FROM unnest($14::uuid[]) AS hit(id)
+/// Of these tickets; at most one more than a search may show.
+async fn among(conn: &mut PgConnection, ask: &Ask<'_>, hits: &[Hit]) -> Result<Vec<Uuid>, ApiError> {
+    let ids: Vec<Uuid> = hits.iter().map(|hit| hit.ticket).collect();
+    let found = passing!(
+        "FROM unnest($12::uuid[]) AS hit(id)
            CROSS JOIN LATERAL (SELECT id, company_id, status, priority, updated_at, reporter_member_id, assignee_kind,
              assignee_member_id, assignee_position_id, assignee_group_id
              FROM helpdesk.tickets WHERE company_id = $1 AND id = hit.id OFFSET 0) AS t
          WHERE",
         ask,
-        few
+        one_more()?,
+        &ids
     );
-    found.fetch_all(conn).await
-}
-
-/// Of all tickets that the caller may see, from the newest on.
-async fn newest(conn: &mut PgConnection, ask: &Ask<'_>) -> sqlx::Result<Vec<Hit>> {
-    let found = hits!(
-        "FROM helpdesk.tickets t WHERE ($14::text IS NULL OR (SELECT w.words @@ to_tsquery('simple', $14)
-           FROM helpdesk.ticket_words w WHERE w.ticket_id = t.id)) AND",
-        ask,
-        ask.filters.words.as_deref()
-    );
-    found.fetch_all(conn).await
-}
-
-/// The tickets of the company with these words; `None`: they are in more than [`MAX_AMONG`].
-async fn with_words(
-    conn: &mut PgConnection,
-    permit: &Permit,
-    words: &str,
-) -> sqlx::Result<Option<Vec<Uuid>>> {
-    let found = sqlx::query_scalar!(
-        "SELECT ticket_id FROM helpdesk.ticket_words
-         WHERE words @@ to_tsquery('simple', $2) AND company_id = $1 LIMIT $3",
-        permit.company.as_uuid(),
-        words,
-        MAX_AMONG + 1
-    );
-    let found = found.fetch_all(conn).await?;
-    let is_common = i64::try_from(found.len()).is_ok_and(|found| found > MAX_AMONG);
-    Ok((!is_common).then_some(found))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_word_is_quoted_and_begins_another_unless_it_is_a_number() {
-        assert_eq!(words("  "), None);
-        assert_eq!(words("printer  fire").as_deref(), Some("'printer':* & 'fire':*"));
-        assert_eq!(words("#12 it's a\\b").as_deref(), Some("'#12' & 'it''s':* & 'a\\\\b':*"));
-        assert_eq!(words("& | ! <->").as_deref(), Some("'&':* & '|':* & '!':* & '<->':*"));
-    }
+    Ok(found.fetch_all(conn).await?)
 }

@@ -1,4 +1,4 @@
-//! `helpdesk.tickets`, its counter and its words. Lists read one row more than they may show.
+//! `helpdesk.tickets` and its counter. Lists read one row more than they may show.
 
 use contract::id::MemberId;
 use contract::principal::Named;
@@ -10,6 +10,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::rules::{MAX_ROWS, Priority, Status, StoredTicket, TicketBody, TicketId};
+use super::words;
 
 pub(super) struct Row {
     id: Uuid,
@@ -78,7 +79,8 @@ pub(super) async fn list_all(
 }
 
 /// The newest tickets that the caller reported or is assigned to. Each way in which a ticket can be the caller's is read
-/// by its own index in the list's order, so a long list of one costs no more than its beginning.
+/// by its own index in the list's order, so a long list of one costs no more than its beginning. `OFFSET 0` keeps the
+/// rows from being joined by reading the whole table.
 pub(super) async fn list_own(
     pool: &PgPool,
     permit: &Permit,
@@ -107,7 +109,8 @@ pub(super) async fn list_own(
                  WHERE company_id = $1 AND assignee_group_id = joined.id AND ($2::text IS NULL OR status = $2)
                  ORDER BY updated_at DESC, id LIMIT $6) AS of_group)
            ) AS own ORDER BY own.updated_at DESC, own.id LIMIT $6) AS newest
-         JOIN helpdesk.tickets t ON t.company_id = $1 AND t.id = newest.id ORDER BY t.updated_at DESC, t.id",
+         CROSS JOIN LATERAL (SELECT * FROM helpdesk.tickets WHERE company_id = $1 AND id = newest.id OFFSET 0) AS t
+         ORDER BY t.updated_at DESC, t.id",
         permit.company.as_uuid(),
         status.map(Status::word),
         member,
@@ -188,17 +191,7 @@ pub(super) async fn insert(
     )
     .fetch_one(tx.conn())
     .await?;
-    sqlx::query!(
-        "INSERT INTO helpdesk.ticket_words(ticket_id, company_id, words)
-         VALUES ($1, $2, to_tsvector('simple', $3::bigint || ' ' || $4::text || ' ' || $5::text))",
-        id.as_uuid(),
-        company.as_uuid(),
-        made.number,
-        title,
-        description
-    )
-    .execute(tx.conn())
-    .await?;
+    words::insert(tx, id, made.number, (&title, &description)).await?;
     Ok(StoredTicket {
         id,
         company,

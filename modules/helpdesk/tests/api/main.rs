@@ -18,6 +18,7 @@ mod hazards;
 mod isolation;
 mod moves;
 mod notices;
+mod plans;
 mod properties;
 mod search;
 mod settings;

@@ -95,21 +95,86 @@ async fn a_search_finds_what_a_list_shows_and_nothing_more() {
     assert!(work.clone().count() > 0 && work.clone().all(|question| question["probe"] == true), "no denial");
 }
 
+/// Tickets of ALICE's with these numbers, whose last changes follow each other. Every one holds the word `ticket`, every
+/// sixth the word `sixth`, the first 6,000 the word `early`; every fifth is urgent, every hundredth of low priority.
+pub(crate) async fn fill(world: &World, from: u32, to: u32) {
+    let (company, alice) = (world.module.company, world.people[ALICE].member);
+    let rows = format!(
+        "INSERT INTO helpdesk.tickets(id, company_id, number, title, description, priority, reporter_member_id,
+           reporter_kc_sub, updated_at)
+         SELECT md5(n::text)::uuid, '{company}', n, 'Ticket ' || n, CASE WHEN n % 6 = 0 THEN 'sixth' ELSE '' END
+             || CASE WHEN n <= 6000 THEN ' early' ELSE '' END,
+           CASE WHEN n % 100 = 0 THEN 'low' WHEN n % 5 = 0 THEN 'urgent' ELSE 'normal' END, '{alice}', 's',
+           '2026-01-01'::timestamptz + make_interval(secs => n) FROM generate_series({from}, {to}) n"
+    );
+    let words = format!(
+        "INSERT INTO helpdesk.ticket_words(ticket_id, company_id, number, words)
+         SELECT t.id, t.company_id, t.number, array_to_tsvector(ARRAY(
+             SELECT right(t.company_id::text, 8) || '.' || to_hex(t.number / 4096) || '.' || lexeme
+               FROM unnest(to_tsvector('simple', t.number || ' ' || t.title || ' ' || t.description))))
+           FROM helpdesk.tickets t WHERE t.number BETWEEN {from} AND {to}"
+    );
+    let count = format!(
+        "INSERT INTO helpdesk.ticket_counters VALUES ('{company}', {to})
+         ON CONFLICT (company_id) DO UPDATE SET last_number = {to}"
+    );
+    for sql in [rows, words, count] {
+        world.module.execute(sql).await;
+    }
+}
+
+#[tokio::test]
+async fn a_word_is_found_wherever_it_stands_among_many_tickets() {
+    let world = World::start().await;
+    fill(&world, 1, 13_000).await;
+    // Who asks, what for, how many are found, and the newest and the oldest of them.
+    for (who, query, total, newest, oldest) in [
+        (AGENT, "q=ticket", 1_000, 13_000, 12_001),
+        (AGENT, "q=sixth", 1_000, 12_996, 7_002),
+        (AGENT, "q=ticket%20sixth%2012996", 1, 12_996, 12_996),
+        (AGENT, "q=1", 1, 1, 1),
+        (AGENT, "q=4096", 1, 4_096, 4_096),
+        // Few pass the filter.
+        (AGENT, "q=ticket&priority=low", 130, 13_000, 100),
+        (AGENT, "q=sixth&priority=low", 43, 12_900, 300),
+        // Many pass, and the word is in many: dense, and in every sixth.
+        (AGENT, "q=ticket&priority=urgent", 1_000, 12_995, 7_740),
+        (AGENT, "q=sixth&priority=urgent", 390, 12_990, 30),
+        (ALICE, "q=ticket", 1_000, 13_000, 12_001),
+        (ALICE, "q=sixth", 1_000, 12_996, 7_002),
+        (BOB, "q=ticket", 0, 0, 0),
+    ] {
+        let page = async |page: i64| {
+            world.ask(who, "GET", &format!("/tickets/search?{query}&pageSize=10&page={page}"), None).await
+        };
+        let first = page(1).await;
+        assert_eq!(first.data()["total"], total, "{query}");
+        assert_eq!(first.header("x-result-truncated"), if total == 1_000 { "true" } else { "" }, "{query}");
+        let last = page(first.data()["totalPages"].as_i64().expect("a number").max(1)).await;
+        let ends = (titles(&first).first().cloned(), titles(&last).last().cloned());
+        let expected = [newest, oldest].map(|number| (total > 0).then(|| format!("Ticket {number}")));
+        assert_eq!(ends, expected.into(), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_search_that_does_not_look_at_every_ticket_says_so() {
+    let world = World::start().await;
+    fill(&world, 1, 12_000).await;
+    // 6,000 tickets have the word and 9,600 pass the filter; 201 of the 5,000 newest of these, and one, have it.
+    let reply = world.ask(AGENT, "GET", "/tickets/search?q=early&priority=normal", None).await;
+    assert_eq!((&reply.data()["total"], reply.header("x-result-truncated")), (&json!(201), "true"));
+    assert_eq!(titles(&reply).first().map(String::as_str), Some("Ticket 5999"));
+    // Without the filter none is left out.
+    let reply = world.ask(AGENT, "GET", "/tickets/search?q=early", None).await;
+    assert_eq!(&reply.data()["total"], 1_000);
+    assert_eq!(titles(&reply).first().map(String::as_str), Some("Ticket 6000"));
+}
+
 #[tokio::test]
 async fn pages_hold_the_newest_thousand_and_say_when_there_are_more() {
     let world = World::start().await;
-    let fill = |from: u32, to: u32| {
-        format!(
-            "INSERT INTO helpdesk.tickets(id, company_id, number, title, description, reporter_member_id, reporter_kc_sub,
-               updated_at)
-             SELECT md5(n::text)::uuid, '{0}', n, 'Ticket ' || n, '', '{1}', 's', '2026-01-01'::timestamptz
-               + make_interval(secs => n) FROM generate_series({from}, {to}) n;
-             INSERT INTO helpdesk.ticket_words SELECT md5(n::text)::uuid, '{0}', to_tsvector('simple', 'Ticket ' || n)
-             FROM generate_series({from}, {to}) n",
-            world.module.company, world.people[ALICE].member
-        )
-    };
-    world.module.execute(fill(1, 1_000)).await;
+    fill(&world, 1, 1_000).await;
     for query in ["", "q=ticket&"] {
         let ask = async |page: u32| {
             world.ask(AGENT, "GET", &format!("/tickets/search?{query}pageSize=100&page={page}"), None).await
@@ -120,7 +185,7 @@ async fn pages_hold_the_newest_thousand_and_say_when_there_are_more() {
         let past = ask(11).await;
         assert_eq!((titles(&past).len(), &past.data()["total"]), (0, &json!(1_000)));
     }
-    world.module.execute(fill(1_001, 1_003)).await;
+    fill(&world, 1_001, 1_003).await;
     for query in ["", "q=ticket&"] {
         let tail = format!("/tickets/search?{query}pageSize=100&page=10");
         let cut = world.ask(AGENT, "GET", &tail, None).await;

@@ -1,0 +1,2 @@
+-- refused: clause
+CREATE INDEX i ON demo.t(a) WITH (deduplicate_items = off);
