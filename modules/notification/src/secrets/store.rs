@@ -33,19 +33,29 @@ pub(crate) async fn insert(tx: &mut CompanyTx, id: ChannelId, sealed: &[u8]) -> 
 /// Kind and secrets of a channel that is not deleted, locked until the transaction ends.
 pub(super) async fn lock(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<(Kind, Kept)>, ApiError> {
     let company = tx.company();
-    let row = sqlx::query!(
-        r#"SELECT c.kind, s.secret AS "secret?", s.previous_secret AS "previous?", s.previous_expires_at
-           FROM notification.channels c LEFT JOIN notification.channel_secrets s ON s.channel_id = c.id
-           WHERE c.company_id = $1 AND c.id = $2 AND c.deleted_at IS NULL FOR UPDATE OF c"#,
+    let kind = sqlx::query_scalar!(
+        "SELECT kind FROM notification.channels
+         WHERE company_id = $1 AND id = $2 AND deleted_at IS NULL FOR UPDATE",
         company.as_uuid(),
         id.as_uuid()
     )
     .fetch_optional(tx.conn())
     .await?;
-    let Some(row) = row else { return Ok(None) };
-    let kept =
-        Kept { secret: row.secret, previous: row.previous, previous_expires_at: row.previous_expires_at };
-    Ok(Some((Kind::of_word(&row.kind)?, kept)))
+    let Some(kind) = kind else { return Ok(None) };
+    // A statement of its own: one that waits for a lock reads other tables as they were before it waited.
+    let row = sqlx::query!(
+        r#"SELECT secret, previous_secret AS "previous", previous_expires_at
+           FROM notification.channel_secrets WHERE channel_id = $1"#,
+        id.as_uuid()
+    )
+    .fetch_optional(tx.conn())
+    .await?;
+    let kept = row.map_or(Kept { secret: None, previous: None, previous_expires_at: None }, |row| Kept {
+        secret: Some(row.secret),
+        previous: row.previous,
+        previous_expires_at: row.previous_expires_at,
+    });
+    Ok(Some((Kind::of_word(&kind)?, kept)))
 }
 
 /// Puts a new secret in the place of the one before, which signs on until then.

@@ -10,7 +10,10 @@ use ring::hmac;
 use serde_json::{Value, json};
 use testkit::{ModuleApi, Recorded, Reply, Stub};
 
-use crate::support::{LOCAL, actions, channel, header, message, reason, received, settled, webhook};
+use crate::support::{
+    LOCAL, actions, channel, header, message, reason, received, settled, start_with_receiver, together,
+    webhook,
+};
 use crate::{serve_by, start};
 
 /// What the Standard Webhooks specification asks of a receiver: the signature of one of these secrets is among those sent.
@@ -66,6 +69,25 @@ async fn only_webhooks_have_one_and_a_rotation_waits_for_the_end_of_the_last() {
     assert_eq!(module.ask("POST", &rotate, None).await.status, 200);
     let again = module.ask("POST", &rotate, None).await;
     assert_eq!((again.status, again.code()), (409, "ROTATION_IN_PROGRESS"));
+}
+
+#[tokio::test]
+async fn of_rotations_at_the_same_time_one_is_made_and_the_old_secret_signs_on() {
+    let (module, receiver) = start_with_receiver().await;
+    receiver.answer("POST", "/hook", 200, Value::Null);
+    let hook = webhook(&module, "hook", &receiver, "/hook").await;
+    let secret = format!("/channels/{hook}/signing-secret");
+    let old = secret_of(&module.ask("GET", &secret, None).await);
+    let asked: Vec<_> = (0..4).map(|_| (format!("{secret}/rotate"), None)).collect();
+    let replies = together(&module, &format!("notification.channels WHERE id = '{hook}'"), &asked).await;
+    let (made, refused): (Vec<_>, Vec<_>) = replies.iter().partition(|reply| reply.status == 200);
+    let refused: Vec<_> = refused.iter().map(|reply| (reply.status, reply.code())).collect();
+    assert_eq!((made.len(), refused), (1, vec![(409, "ROTATION_IN_PROGRESS"); 3]));
+    let new = secret_of(made[0]);
+    message(&module, &hook).await;
+    let sent = received(&receiver, 1).await.pop().expect("a request");
+    assert!(verifies(&sent, &old) && verifies(&sent, &new), "both sign for a day");
+    assert_eq!(actions(&module).await.iter().filter(|action| *action == "secret.rotated").count(), 1);
 }
 
 /// A module whose clock the test moves.

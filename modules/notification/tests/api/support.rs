@@ -173,3 +173,34 @@ pub(crate) fn leave_company(module: &ModuleApi, left: Vec<Uuid>) {
         (200, json!({ "data": { "members": shown.collect::<Vec<_>>(), "positions": [], "groups": [] } }))
     });
 }
+
+/// Waits until so many of the module's statements wait for a lock that the test holds.
+pub(crate) async fn waiting(module: &ModuleApi, count: i64) {
+    let waits = "SELECT to_jsonb(count(*)) FROM pg_stat_activity \
+                 WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let (start, mut turn) = (Instant::now(), tokio::time::interval(Duration::from_millis(20)));
+    loop {
+        turn.tick().await;
+        let found = module.database.rows(waits.to_owned()).await;
+        if found[0].as_i64() >= Some(count) {
+            return;
+        }
+        assert!(start.elapsed() < PATIENCE, "{found:?} of {count} wait");
+    }
+}
+
+/// Asks all of these while this row's lock is held, and lets go when each waits for it: they go on together.
+pub(crate) async fn together(module: &ModuleApi, row: &str, asked: &[(String, Option<Value>)]) -> Vec<Reply> {
+    let pool = module.database.owner_pool();
+    let mut held = pool.begin().await.expect("a transaction");
+    sqlx::query(sqlx::AssertSqlSafe(format!("SELECT FROM {row} FOR UPDATE")))
+        .execute(&mut *held)
+        .await
+        .expect("the row's lock");
+    let asks = asked.iter().map(|(tail, body)| module.ask("POST", tail, body.clone()));
+    let release = async {
+        waiting(module, i64::try_from(asked.len()).expect("a few")).await;
+        held.rollback().await.expect("the lock is let go");
+    };
+    futures_util::future::join(futures_util::future::join_all(asks), release).await.0
+}
