@@ -16,7 +16,9 @@ use crate::delivery::DeliveryId;
 pub(crate) async fn one(State(app): State<App>, permit: Permit) -> Result<Created<Delivery>, ApiError> {
     let id: DeliveryId = permit.path.id("deliveryId")?;
     let mut tx = permit.begin(&app.core).await?;
-    let found = store::lock(&mut tx, id).await?.ok_or_else(unknown)?;
+    let channel = store::channel_of(&mut tx, id).await?.ok_or_else(unknown)?;
+    let (is_deleted, is_disabled) = store::channel(&mut tx, channel).await?.ok_or_else(unknown)?;
+    let found = store::standing(&mut tx, id).await?.ok_or_else(unknown)?;
     if found.state != "dead" {
         let details = json!({ "state": found.state });
         return Err(conflict("DELIVERY_NOT_DEAD", "only a dead delivery can be replayed", details));
@@ -25,7 +27,7 @@ pub(crate) async fn one(State(app): State<App>, permit: Permit) -> Result<Create
         let details = json!({ "replayId": replay });
         return Err(conflict("DELIVERY_REPLAYED", "the delivery was replayed before", details));
     }
-    check_channel(found.is_deleted, found.is_disabled)?;
+    check_channel(is_deleted, is_disabled)?;
     let made = store::replay(&mut tx, &app.outbox, id).await?;
     let told = json!({ "replayOf": id, "channelId": made.channel_id });
     tx.commit("delivery.replayed", format!("delivery:{}", made.id), told).await?;

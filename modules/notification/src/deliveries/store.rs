@@ -90,24 +90,34 @@ pub(super) async fn attempts(pool: &PgPool, id: DeliveryId) -> Result<Vec<Attemp
     Ok(shown.collect())
 }
 
-/// What decides whether a delivery may be replayed; its row is locked.
+/// What decides whether a delivery may be replayed.
 #[derive(Debug)]
 pub(super) struct Standing {
     pub(super) state: String,
-    pub(super) is_deleted: bool,
-    pub(super) is_disabled: bool,
     pub(super) replay: Option<Uuid>,
 }
 
-/// Locks a delivery of the company.
-pub(super) async fn lock(tx: &mut CompanyTx, id: DeliveryId) -> Result<Option<Standing>, ApiError> {
+/// The channel of a delivery of the company.
+pub(super) async fn channel_of(tx: &mut CompanyTx, id: DeliveryId) -> Result<Option<ChannelId>, ApiError> {
+    let company = tx.company();
+    let found = sqlx::query_scalar!(
+        "SELECT channel_id FROM notification.delivery_jobs WHERE company_id = $1 AND id = $2",
+        company.as_uuid(),
+        id.as_uuid()
+    )
+    .fetch_optional(tx.conn())
+    .await?;
+    Ok(found.map(Into::into))
+}
+
+/// How a delivery of the company stands whose [`channel`] is locked, so that no other transaction replays it. Its row stays,
+/// and a worker that settles it is not waited for.
+pub(super) async fn standing(tx: &mut CompanyTx, id: DeliveryId) -> Result<Option<Standing>, ApiError> {
     let company = tx.company();
     let found = sqlx::query_as!(
         Standing,
-        r#"SELECT j.state, c.deleted_at IS NOT NULL AS "is_deleted!", c.disabled_reason IS NOT NULL AS "is_disabled!",
-                  (SELECT r.id FROM notification.delivery_jobs r WHERE r.replay_of = j.id) AS replay
-           FROM notification.delivery_jobs j JOIN notification.channels c ON c.id = j.channel_id
-           WHERE j.company_id = $1 AND j.id = $2 FOR UPDATE OF j FOR KEY SHARE OF c"#,
+        "SELECT j.state, (SELECT r.id FROM notification.delivery_jobs r WHERE r.replay_of = j.id) AS replay
+         FROM notification.delivery_jobs j WHERE j.company_id = $1 AND j.id = $2 FOR KEY SHARE OF j",
         company.as_uuid(),
         id.as_uuid()
     )
@@ -141,7 +151,8 @@ pub(super) async fn replay(
     row.delivery(company)
 }
 
-/// Deleted and disabled of a channel of the company; it stays so until the transaction ends.
+/// Deleted and disabled of a channel of the company; it stays so until the transaction ends, and whoever else replays
+/// something of the channel waits until then.
 pub(super) async fn channel(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<(bool, bool)>, ApiError> {
     let company = tx.company();
     let row = sqlx::query!(

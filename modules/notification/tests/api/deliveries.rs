@@ -6,7 +6,8 @@ use uuid::Uuid;
 
 use crate::start;
 use crate::support::{
-    actions, be_member, channel, header, id, jobs, message, received, settled, start_with_receiver, webhook,
+    actions, be_member, channel, header, id, jobs, message, received, settled, start_with_receiver, together,
+    webhook,
 };
 
 async fn list(module: &ModuleApi, query: &str) -> Vec<Value> {
@@ -70,6 +71,39 @@ async fn a_dead_delivery_is_replayed_once_with_an_id_of_its_own_and_the_same_byt
     assert_eq!((done.status, done.code()), (409, "DELIVERY_NOT_DEAD"));
     assert_eq!(module.ask("POST", &format!("/deliveries/{}/replay", Uuid::now_v7()), None).await.status, 404);
     assert!(actions(&module).await.contains(&"delivery.replayed".to_owned()));
+}
+
+#[tokio::test]
+async fn of_replays_of_one_delivery_at_the_same_time_one_is_made() {
+    let module = start().await;
+    let mail = channel(&module, "mail", "email", None).await;
+    let codes = async |asked: &[(String, Option<Value>)]| {
+        let row = format!("notification.channels WHERE id = '{mail}'");
+        let replies = together(&module, &row, asked).await;
+        let mut codes: Vec<_> = replies.iter().map(|reply| (reply.status, reply.code().to_owned())).collect();
+        codes.sort();
+        (codes, replies)
+    };
+    bury(&module, &mail, 1).await;
+    let dead = jobs(&module).await[0]["id"].as_str().expect("an id").to_owned();
+    let one = (format!("/deliveries/{dead}/replay"), None);
+    let (made, _) = codes(&vec![one.clone(); 4]).await;
+    let replayed = (409, "DELIVERY_REPLAYED".to_owned());
+    assert_eq!(made, [(201, String::new()), replayed.clone(), replayed.clone(), replayed.clone()]);
+
+    // Beside the replay of all that is dead in the channel.
+    bury(&module, &mail, 1).await;
+    let other =
+        jobs(&module).await.into_iter().find(|job| job["state"] == "dead" && job["id"] != json!(dead));
+    let other = other.expect("another dead one")["id"].as_str().expect("an id").to_owned();
+    let one = (format!("/deliveries/{other}/replay"), None);
+    let all = json!({ "channelId": mail, "since": "2000-01-01T00:00:00Z" });
+    let all = ("/deliveries/replay".to_owned(), Some(all));
+    let (mixed, replies) = codes(&[one.clone(), all.clone(), one, all]).await;
+    let made = replies.iter().filter(|reply| reply.status == 201).count();
+    let by_all: u64 = replies.iter().filter_map(|reply| reply.data()["replayed"].as_u64()).sum();
+    let fine = mixed.iter().all(|code| *code == replayed || code.0 < 300);
+    assert!(fine && made as u64 + by_all == 1, "{mixed:?}, {by_all}");
 }
 
 /// Puts dead deliveries of one message each into the log.
