@@ -175,9 +175,15 @@ impl Mailer {
             .raw_header(header("X-Platform-Delivery-Id", id.to_string()))
             .raw_header(header("Auto-Submitted", "auto-generated".to_owned()))
             .header(ContentType::TEXT_PLAIN)
-            .body(payload.body.clone())
+            .body(with_crlf(&payload.body))
             .ok()
     }
+}
+
+/// The text with CRLF for whatever ends a line in it: CR, LF or both. In a mail neither may stand alone (RFC 5321, section
+/// 2.3.8), and some relays take `<CR>.<CR>` for the end of one.
+fn with_crlf(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n").replace('\n', "\r\n")
 }
 
 fn tls(settings: &MailSettings) -> Result<TlsParameters, smtp::Error> {

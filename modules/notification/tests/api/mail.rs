@@ -74,6 +74,32 @@ async fn property_7_each_recipient_gets_a_mail_of_his_own_with_its_delivery_id()
 }
 
 #[tokio::test]
+async fn property_7_whatever_ends_a_line_of_the_text_a_mail_has_crlf_there_alone() {
+    let (module, server) = start_plain().await;
+    let team = channel(&module, "team", "email", Some("team@example.com")).await;
+    let long = "x".repeat(1_200);
+    for (body, expected) in [
+        ("x\n.\nMAIL FROM:<evil@example.com>", "x\r\n.\r\nMAIL FROM:<evil@example.com>"),
+        ("x\r.\rMAIL FROM:<evil@example.com>", "x\r\n.\r\nMAIL FROM:<evil@example.com>"),
+        ("a\r\nb\r\r\nc\n\rd\r", "a\r\nb\r\n\r\nc\r\n\r\nd\r\n"),
+    ] {
+        for (encoding, more) in [("7bit", ""), ("quoted-printable", long.as_str())] {
+            let count = server.mails().len();
+            publish(&module, &team, "s", &format!("{body}{more}")).await;
+            settled(&module).await;
+            let mails = server.mails();
+            assert_eq!(mails.len(), count + 1, "one message is one mail");
+            let mail = text(&mails[count]);
+            assert_eq!(line(&mail, "Content-Transfer-Encoding"), encoding);
+            let rest = mail.replace("\r\n", "");
+            assert!(!rest.contains(['\r', '\n']) && !mail.contains("=0D"), "{body:?}: {mail:?}");
+            let (_, sent) = mail.split_once("\r\n\r\n").expect("a head");
+            assert!(sent.starts_with(expected), "{body:?}: {sent:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn property_7_a_temporary_refusal_is_tried_again_with_the_same_message_id_and_date() {
     let (module, server) = start_plain().await;
     let team = channel(&module, "team", "email", Some("team@example.com")).await;
