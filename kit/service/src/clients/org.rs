@@ -140,7 +140,7 @@ pub struct FoundMember {
     pub kc_sub: Option<Subject>,
 }
 
-/// A position of the company.
+/// A position of the company. Where org does not say whether there is a login, there is none.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FoundPosition {
@@ -152,9 +152,12 @@ pub struct FoundPosition {
     pub holder_member_id: Option<MemberId>,
     /// The holder's name.
     pub holder_display_name: Option<String>,
+    /// Whether the holder is linked to a login.
+    #[serde(default)]
+    pub has_login: bool,
 }
 
-/// A group of the company.
+/// A group of the company; of its login as of a position's.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FoundGroup {
@@ -166,6 +169,9 @@ pub struct FoundGroup {
     pub is_active: bool,
     /// Active members in it.
     pub member_count: i64,
+    /// Whether one of these is linked to a login.
+    #[serde(default)]
+    pub has_login: bool,
 }
 
 /// A position that something can be assigned to, as the module contract shows it.

@@ -1,5 +1,6 @@
-//! Keeps an administrator who can act: a removal is refused unless one of the bindings that are left has somebody behind
-//! it now. Asked while the company's guard row is locked, so that two removals do not rest on each other's binding.
+//! Keeps an administrator who can act: a removal is refused unless one of the bindings that are left has somebody with a
+//! login behind it now. Asked while the company's guard row is locked, so that two removals do not rest on each other's
+//! binding.
 
 use std::time::Duration;
 
@@ -52,8 +53,8 @@ impl LastAdministrator<'_> {
     }
 }
 
-/// An active member who is still linked to the subject that the tuple names, a position with a holder, a group with a
-/// member.
+/// An active member who is still linked to the subject that the tuple names, a position whose holder has a login, a group
+/// with a member who has one.
 fn is_effective(binding: &StoredBinding, found: &Found) -> bool {
     match binding.principal {
         Principal::Member(id) => {
@@ -61,11 +62,9 @@ fn is_effective(binding: &StoredBinding, found: &Found) -> bool {
             let mut members = found.members.iter().filter(|member| member.id == id && member.is_active);
             members.any(|member| member.kc_sub.as_ref().is_some_and(subject))
         }
-        Principal::Position(id) => {
-            found.positions.iter().any(|found| found.id == id && found.holder_member_id.is_some())
-        }
+        Principal::Position(id) => found.positions.iter().any(|found| found.id == id && found.has_login),
         Principal::Group(id) => {
-            found.groups.iter().any(|group| group.id == id && group.is_active && group.member_count > 0)
+            found.groups.iter().any(|group| group.id == id && group.is_active && group.has_login)
         }
     }
 }

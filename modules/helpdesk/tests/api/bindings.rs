@@ -135,6 +135,36 @@ async fn property_5_the_last_administrator_who_can_act_stays() {
 }
 
 #[tokio::test]
+async fn property_5_whoever_has_no_login_is_no_administrator_who_can_act() {
+    for kind in ["member", "position", "group"] {
+        let world = World::start().await;
+        let (alice, bob) = (world.people[ALICE].member, world.people[BOB].member);
+        let left = match kind {
+            "member" => json!({ "memberId": bob }),
+            "position" => json!({ "positionId": world.position("Desk", Some(BOB)) }),
+            _ => json!({ "groupId": world.group("Line", &[BOB]) }),
+        };
+        for body in [json!({ "memberId": alice }), left] {
+            assert_eq!(world.bind(ADMIN, body).await.status, 201, "{kind}");
+        }
+        let login = |subject: Option<&str>| {
+            world.company().members.get_mut(&bob).expect("a member").subject = subject.map(str::to_owned);
+        };
+        login(None);
+        let (before, tuples) = (world.contents().await, world.tuples.all());
+        let last = world.unbind(ADMIN, "members", alice).await;
+        assert_eq!(
+            (last.status, last.code(), &last.body["error"]["details"]),
+            (409, "LAST_ADMINISTRATOR", &json!({ "remaining": "vacant" })),
+            "{kind}"
+        );
+        assert_eq!((world.contents().await, world.tuples.all()), (before, tuples), "{kind}");
+        login(Some(&world.people[BOB].subject));
+        assert_eq!(world.unbind(ADMIN, "members", alice).await.status, 200, "control: {kind} with a login");
+    }
+}
+
+#[tokio::test]
 async fn property_6_what_authz_refuses_or_does_not_answer_changes_nothing_and_can_be_repeated() {
     let world = World::start().await;
     let (first, second) = (world.people[ALICE].member, world.people[BOB].member);

@@ -331,14 +331,19 @@ impl Company {
             Some(json!({ "id": id, "displayName": found.name, "email": null, "isActive": found.active,
                 "kcSub": found.subject }))
         };
+        let has_login = |member: &Uuid| {
+            self.members.get(member).is_some_and(|member| member.active && member.subject.is_some())
+        };
         let position = |id: Uuid| {
             let (title, holder) = self.positions.get(&id)?;
             let name = holder.and_then(|holder| Some(self.members.get(&holder)?.name.clone()));
-            Some(json!({ "id": id, "title": title, "holderMemberId": holder, "holderDisplayName": name }))
+            Some(json!({ "id": id, "title": title, "holderMemberId": holder, "holderDisplayName": name,
+                "hasLogin": holder.is_some_and(|holder| has_login(&holder)) }))
         };
         let group = |id: Uuid| {
             let (title, active, members) = self.groups.get(&id)?;
-            Some(json!({ "id": id, "title": title, "isActive": active, "memberCount": members.len() }))
+            Some(json!({ "id": id, "title": title, "isActive": active, "memberCount": members.len(),
+                "hasLogin": members.iter().any(has_login) }))
         };
         json!({
             "members": ids("memberIds").into_iter().filter_map(member).collect::<Vec<_>>(),

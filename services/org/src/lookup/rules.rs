@@ -64,7 +64,7 @@ pub(super) struct FoundMember {
     pub(super) kc_sub: Option<Subject>,
 }
 
-/// A position and the active member who holds it now.
+/// A position and the active member who holds it now, and whether that one is linked to a login.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FoundPosition {
@@ -72,9 +72,10 @@ pub(super) struct FoundPosition {
     pub(super) title: String,
     pub(super) holder_member_id: Option<MemberId>,
     pub(super) holder_display_name: Option<String>,
+    pub(super) has_login: bool,
 }
 
-/// A group, active or not, with the number of its active members.
+/// A group, active or not, with the number of its active members, and whether one of them is linked to a login.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FoundGroup {
@@ -82,6 +83,7 @@ pub(super) struct FoundGroup {
     pub(super) title: String,
     pub(super) is_active: bool,
     pub(super) member_count: i64,
+    pub(super) has_login: bool,
 }
 
 /// A position as the module contract's assignable.

@@ -42,7 +42,7 @@ pub(super) async fn positions(
     ids: &[Uuid],
 ) -> sqlx::Result<Vec<FoundPosition>> {
     let rows = sqlx::query!(
-        r#"SELECT p.id, p.title, m.id AS "holder?", m.display_name AS "name?"
+        r#"SELECT p.id, p.title, m.id AS "holder?", m.display_name AS "name?", m.user_id IS NOT NULL AS "has_login!"
              FROM org.positions p
              LEFT JOIN org.assignments a ON a.position_id = p.id AND a.valid_to IS NULL
              LEFT JOIN org.members m ON m.id = a.member_id AND m.is_active
@@ -57,6 +57,7 @@ pub(super) async fn positions(
         title: row.title,
         holder_member_id: row.holder.map(MemberId::from),
         holder_display_name: row.name,
+        has_login: row.has_login,
     });
     Ok(found.collect())
 }
@@ -66,7 +67,9 @@ pub(super) async fn groups(pool: &PgPool, company: CompanyId, ids: &[Uuid]) -> s
     let rows = sqlx::query!(
         r#"SELECT g.id, g.name, g.is_active,
                   (SELECT count(*) FROM org.group_members gm JOIN org.members m ON m.id = gm.member_id AND m.is_active
-                    WHERE gm.group_id = g.id) AS "member_count!"
+                    WHERE gm.group_id = g.id) AS "member_count!",
+                  EXISTS (SELECT FROM org.group_members gm JOIN org.members m ON m.id = gm.member_id AND m.is_active
+                    WHERE gm.group_id = g.id AND m.user_id IS NOT NULL) AS "has_login!"
              FROM org.groups g WHERE g.company_id = $1 AND g.id = ANY($2) ORDER BY g.id"#,
         company.as_uuid(),
         ids,
@@ -78,6 +81,7 @@ pub(super) async fn groups(pool: &PgPool, company: CompanyId, ids: &[Uuid]) -> s
         title: row.name,
         is_active: row.is_active,
         member_count: row.member_count,
+        has_login: row.has_login,
     });
     Ok(found.collect())
 }

@@ -48,9 +48,10 @@ async fn a_lookup_tells_what_the_company_has_and_leaves_the_rest_out() {
             { "id": acme.bob, "displayName": "bob", "email": null, "isActive": true, "kcSub": null },
         ],
         "positions": [
-            { "id": acme.position, "title": "POS", "holderMemberId": acme.ann, "holderDisplayName": "ann" }
+            { "id": acme.position, "title": "POS", "holderMemberId": acme.ann, "holderDisplayName": "ann",
+                "hasLogin": true }
         ],
-        "groups": [{ "id": acme.group, "title": "GRP", "isActive": true, "memberCount": 2 }],
+        "groups": [{ "id": acme.group, "title": "GRP", "isActive": true, "memberCount": 2, "hasLogin": true }],
     });
     assert_eq!(lookup(&org, &acme.id, wanted.clone()).await, expected);
     let nothing = json!({ "members": [], "positions": [], "groups": [] });
@@ -73,6 +74,25 @@ async fn an_inactive_member_is_told_as_such_and_neither_holds_nor_counts() {
     let vacant = json!([{ "positionId": acme.position, "title": "POS", "holderMemberId": null,
         "holderDisplayName": null }]);
     assert_eq!(positions.data(), &vacant);
+}
+
+#[tokio::test]
+async fn whoever_has_no_login_holds_and_counts_and_is_told_as_such() {
+    let org = Org::start().await;
+    let acme = company(&org, "ACME").await;
+    let wanted = json!({ "positionIds": [acme.position], "groupIds": [acme.group] });
+    let logins = async || {
+        let found = lookup(&org, &acme.id, wanted.clone()).await;
+        assert_eq!(found["positions"][0]["holderMemberId"], acme.ann);
+        assert_eq!(found["groups"][0]["memberCount"], 2);
+        (found["positions"][0]["hasLogin"].clone(), found["groups"][0]["hasLogin"].clone())
+    };
+    assert_eq!(logins().await, (json!(true), json!(true)));
+    let unlink = format!("UPDATE org.members SET user_id = NULL WHERE id = '{}'", acme.ann);
+    sqlx::query(sqlx::AssertSqlSafe(unlink)).execute(&org.owner).await.expect("unlinked");
+    assert_eq!(logins().await, (json!(false), json!(false)));
+    org.link(&acme.bob, "bob-ACME").await;
+    assert_eq!(logins().await, (json!(false), json!(true)), "one of the group has a login");
 }
 
 #[tokio::test]
