@@ -12,7 +12,7 @@ use super::store;
 use crate::notices::rules::{Happened, Notice};
 use crate::settings::store as settings;
 use crate::tickets::list::answer;
-use crate::tickets::rules::{Status, StoredTicket, TicketId, not_party, subject, unknown};
+use crate::tickets::rules::{Status, StoredTicket, TicketId, subject, unknown};
 use crate::tickets::store as tickets;
 use crate::tickets::viewer::Viewer;
 use crate::{App, notices};
@@ -29,14 +29,6 @@ pub(crate) async fn list(State(app): State<App>, permit: Permit) -> Result<Respo
     Ok(answer(found, is_truncated))
 }
 
-/// What the row rule of an addition found, before it is known whether the addition was made before.
-struct Admission {
-    may_view: bool,
-    may_note: bool,
-    /// The reporter says something, and in time to reopen what is resolved.
-    may_reopen: bool,
-}
-
 pub(crate) async fn add(
     State(app): State<App>,
     permit: Permit,
@@ -49,17 +41,10 @@ pub(crate) async fn add(
     let ticket = id.to_string();
     let attempt =
         key.map(|key| key.attempt(permit.company, permit.operation.id, &[ticket.as_str()], &json!(body)));
-    let admission = admission(&app, &permit, id, &body, attempt.is_some()).await?;
+    let may_reopen = admitted(&app, &permit, id, body.visibility).await?;
     let tx = permit.begin(&app.core).await?;
     let answer = idempotency::once(tx, attempt.as_ref(), async |tx| {
-        let admission = admission.ok_or_else(unknown)?;
-        if !admission.may_view {
-            return Err(not_party());
-        }
-        if body.visibility == Visibility::Internal && !admission.may_note {
-            return Err(not_agent());
-        }
-        let comment = added(tx, &permit, id, body, &admission).await?;
+        let comment = added(tx, &permit, id, body, may_reopen).await?;
         let event = tx.event(ADDED, subject(id), told(&comment));
         Ok(Done { resource: Some(comment.id.as_uuid()), answer: comment, event })
     })
@@ -68,27 +53,20 @@ pub(crate) async fn add(
     Ok(answer)
 }
 
-/// `None`: there is no such ticket. Under a key the row rule refuses only what was not done before, so a no refuses
-/// nothing yet.
-async fn admission(
+/// The row rule of an addition, asked before a key's answer is given again too: who may not write a comment any more is not
+/// shown it. Whether the reporter says something, and in time to reopen what is resolved.
+async fn admitted(
     app: &App,
     permit: &Permit,
     id: TicketId,
-    body: &CommentBody,
-    has_key: bool,
-) -> Result<Option<Admission>, ApiError> {
+    visibility: Visibility,
+) -> Result<bool, ApiError> {
     let mut viewer = Viewer::of(app, permit).await?;
-    let Some(found) = tickets::find(&app.core.pool, permit, id).await? else { return Ok(None) };
-    let may_view = if has_key {
-        viewer.may_view(&found).await?
-    } else {
-        viewer.admit(&found).await?;
-        true
-    };
-    let may_note = body.visibility == Visibility::Internal && viewer.is_agent().await?;
-    let is_reporter = found.is_reported_by(viewer.place.as_ref());
-    let may_reopen = is_reporter && !is_late(app, permit, &found).await?;
-    Ok(Some(Admission { may_view, may_note, may_reopen }))
+    let ticket = viewer.ticket(id).await?;
+    if visibility == Visibility::Internal && !viewer.must_be_agent().await? {
+        return Err(not_agent());
+    }
+    Ok(ticket.is_reported_by(viewer.place.as_ref()) && !is_late(app, permit, &ticket).await?)
 }
 
 async fn is_late(app: &App, permit: &Permit, found: &StoredTicket) -> Result<bool, ApiError> {
@@ -104,7 +82,7 @@ async fn added(
     permit: &Permit,
     id: TicketId,
     body: CommentBody,
-    admission: &Admission,
+    may_reopen: bool,
 ) -> Result<Comment, ApiError> {
     let ticket = tickets::lock(tx, permit, id).await?.ok_or_else(unknown)?;
     ticket.check_open()?;
@@ -115,7 +93,7 @@ async fn added(
     tickets::touch(tx, id).await?;
     let notice = Notice { ticket: id, number: ticket.number, happened: Happened::Commented };
     notices::store::add(tx, permit, &notice).await?;
-    let is_answer = admission.may_reopen && ticket.status == Status::Resolved;
+    let is_answer = may_reopen && ticket.status == Status::Resolved;
     if is_answer && settings::of(tx).await?.reopen_on_reporter_comment {
         reopen(tx, permit, &ticket).await?;
     }

@@ -48,7 +48,7 @@ impl<'a> Viewer<'a> {
     }
 
     /// Whether the caller is an agent, where a no refuses the call.
-    async fn must_be_agent(&mut self) -> Result<bool, ApiError> {
+    pub(crate) async fn must_be_agent(&mut self) -> Result<bool, ApiError> {
         let known = match self.agent {
             Some(known) => known,
             None => self.app.permits.allows(self.permit, &operations::TICKETS_WORK).await?,
@@ -74,11 +74,6 @@ impl<'a> Viewer<'a> {
     pub(crate) async fn admit(&mut self, ticket: &StoredTicket) -> Result<(), ApiError> {
         let may = self.standing(ticket).is_party() || self.must_be_agent().await?;
         if may { Ok(()) } else { Err(not_party()) }
-    }
-
-    /// The same where another answer may come first, so that a no refuses nothing yet.
-    pub(crate) async fn may_view(&mut self, ticket: &StoredTicket) -> Result<bool, ApiError> {
-        Ok(self.standing(ticket).is_party() || self.is_agent().await?)
     }
 
     /// The standing by which a move is judged: whether the caller is an agent is asked where the verdict depends on it.

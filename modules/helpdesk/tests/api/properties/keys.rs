@@ -30,18 +30,47 @@ async fn property_9_one_key_is_one_ticket_and_one_comment_and_another_body_is_re
     let say = || Some(json!({ "body": "It burns." }));
     let said = world.ask_with(BOB, "POST", &comments, say(), Some("k")).await;
     assert_eq!(said.status, 201, "{}", said.text);
-    // Bob is no party any more, and the ticket is closed: what was done before is answered all the same.
-    world.assign(AGENT, &ticket, json!({})).await;
+    // The ticket is closed: what was done before is answered all the same.
     world.move_to(ALICE, &ticket, "closed").await;
     let before = world.contents().await;
     let again = world.ask_with(BOB, "POST", &comments, say(), Some("k")).await;
     assert_eq!((again.status, again.body), (201, said.body));
     assert_eq!(world.contents().await, before);
     let new = world.ask_with(BOB, "POST", &comments, say(), Some("l")).await;
-    assert_eq!(told(&new), (403, "NOT_TICKET_PARTY"), "a new one is judged");
+    assert_eq!(told(&new), (409, "TICKET_CLOSED"), "a new one is judged");
     let elsewhere = format!("/tickets/{}/comments", bobs.data()["id"].as_str().expect("an id"));
     let reused = world.ask_with(BOB, "POST", &elsewhere, say(), Some("k")).await;
     assert_eq!(told(&reused), (422, "IDEMPOTENCY_KEY_REUSED"), "the ticket is part of what is asked");
+}
+
+#[tokio::test]
+async fn a_comments_key_answers_only_those_who_may_still_write_it() {
+    let world = World::start().await;
+    let ticket = world.open(ALICE, "x").await;
+    let comments = format!("/tickets/{ticket}/comments");
+    let assign = async |who| world.assign(AGENT, &ticket, json!({ "assigneeMemberId": who })).await.status;
+    let (agent, bob) = (json!(world.people[AGENT].member), json!(world.people[BOB].member));
+    let say =
+        async |who, body: &Value| world.ask_with(who, "POST", &comments, Some(body.clone()), Some("k")).await;
+    let public = json!({ "body": "It burns." });
+    assert_eq!(assign(bob.clone()).await, 200);
+    let said = say(BOB, &public).await;
+    assert_eq!((said.status, say(BOB, &public).await.body), (201, said.body.clone()), "control");
+    assert_eq!(assign(agent).await, 200);
+    assert_eq!(told(&say(BOB, &public).await), (403, "NOT_TICKET_PARTY"));
+    let note = json!({ "body": "He is no friend.", "visibility": "internal" });
+    let noted = say(AGENT, &note).await;
+    assert_eq!((noted.status, say(AGENT, &note).await.body), (201, noted.body.clone()), "control");
+    // The assignee still, and no agent any more.
+    world.rights(AGENT, &[]);
+    assert_eq!(told(&say(AGENT, &note).await), (403, "NOT_AGENT"));
+    world.rights(BOB, &["editor"]);
+    let unassign = world.assign(BOB, &ticket, json!({})).await;
+    assert_eq!(unassign.status, 200, "{}", unassign.text);
+    assert_eq!(told(&say(AGENT, &note).await), (403, "NOT_TICKET_PARTY"));
+    assert_eq!(world.list(BOB, &comments).await.len(), 2, "nothing was written again");
+    world.rights(AGENT, &["editor"]);
+    assert_eq!(say(AGENT, &note).await.body, noted.body, "access is back, and with it the answer");
 }
 
 #[tokio::test]
