@@ -11,7 +11,7 @@ use super::rules::{ADDED, Comment, CommentBody, MAX_COMMENTS, Visibility, not_ag
 use super::store;
 use crate::notices::rules::{Happened, Notice};
 use crate::settings::store as settings;
-use crate::tickets::list::answer;
+use crate::tickets::list::{answer, cut_text};
 use crate::tickets::rules::{Status, StoredTicket, TicketId, subject, unknown};
 use crate::tickets::store as tickets;
 use crate::tickets::viewer::Viewer;
@@ -21,11 +21,9 @@ pub(crate) async fn list(State(app): State<App>, permit: Permit) -> Result<Respo
     let mut viewer = Viewer::of(&app, &permit).await?;
     let ticket = viewer.ticket(permit.path.id("ticketId")?).await?;
     let internal_too = viewer.is_agent().await?;
-    let mut found = store::list(&app.core.pool, &permit, ticket.id, internal_too).await?;
-    let is_truncated = found.len() > MAX_COMMENTS;
-    if is_truncated {
-        found.remove(0);
-    }
+    let found = store::list(&app.core.pool, &permit, ticket.id, internal_too).await?;
+    let (mut found, is_truncated) = cut_text(found, MAX_COMMENTS, |comment| comment.body.len());
+    found.reverse();
     Ok(answer(found, is_truncated))
 }
 

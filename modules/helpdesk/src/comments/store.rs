@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use super::rules::{Comment, CommentBody, CommentId, MAX_COMMENTS, Visibility};
-use crate::tickets::rules::TicketId;
+use crate::tickets::rules::{MAX_TEXT, TicketId};
 
 struct Row {
     id: Uuid,
@@ -17,8 +17,8 @@ struct Row {
     created_at: OffsetDateTime,
 }
 
-/// The latest comments of a ticket, the oldest of them first; one more than a list may have, when there are more, which is
-/// then the first. Internal ones only for those who work on tickets.
+/// The latest comments of a ticket, the latest first; one more than a list may have, in number or in bytes of text, when
+/// there are more. The length of a text is known without reading it. Internal ones only for those who work on tickets.
 pub(super) async fn list(
     pool: &PgPool,
     permit: &Permit,
@@ -29,17 +29,22 @@ pub(super) async fn list(
     let company: CompanyId = permit.company;
     let rows = sqlx::query_as!(
         Row,
-        "SELECT id, author_kc_sub, body, visibility, created_at FROM helpdesk.comments
-         WHERE company_id = $1 AND ticket_id = $2 AND ($3::bool OR visibility = 'public')
-         ORDER BY created_at DESC, id DESC LIMIT $4",
+        "SELECT id, author_kc_sub, body, visibility, created_at
+         FROM (SELECT found.*, sum(octet_length(found.body)) OVER (
+             ORDER BY found.created_at DESC, found.id DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+           FROM (SELECT * FROM helpdesk.comments
+             WHERE company_id = $1 AND ticket_id = $2 AND ($3::bool OR visibility = 'public')
+             ORDER BY created_at DESC, id DESC LIMIT $4) AS found) AS latest
+         WHERE COALESCE(before, 0) <= $5::bigint ORDER BY created_at DESC, id DESC",
         company.as_uuid(),
         ticket.as_uuid(),
         internal_too,
-        limit
+        limit,
+        i64::try_from(MAX_TEXT).map_err(ApiError::internal)?
     )
     .fetch_all(pool)
     .await?;
-    rows.into_iter().rev().map(|row| row.comment(ticket)).collect()
+    rows.into_iter().map(|row| row.comment(ticket)).collect()
 }
 
 /// Adds a comment to a ticket that the transaction has locked.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use service::query::both;
 use service::{ApiError, Data, Permit, Query};
 
-use super::rules::{MAX_ROWS, Status, View};
+use super::rules::{MAX_ROWS, MAX_TEXT, Status, View};
 use super::store;
 use super::viewer::Viewer;
 use crate::App;
@@ -30,7 +30,8 @@ pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -
             (viewer, found)
         }
     };
-    let (found, is_truncated) = cut(found, MAX_ROWS);
+    let (found, is_truncated) =
+        cut_text(found, MAX_ROWS, |ticket| ticket.title.len() + ticket.description.len());
     Ok(answer(viewer.all_shown(found).await?, is_truncated))
 }
 
@@ -41,6 +42,17 @@ pub(crate) fn cut<T>(mut rows: Vec<T>, max: usize) -> (Vec<T>, bool) {
     (rows, is_truncated)
 }
 
+/// The first rows that together have no more text than a list may have, at most so many, and whether there were more.
+pub(crate) fn cut_text<T>(rows: Vec<T>, max: usize, text: impl Fn(&T) -> usize) -> (Vec<T>, bool) {
+    let mut bytes: usize = 0;
+    let fitting = rows.iter().take(max).take_while(|row| {
+        bytes = bytes.saturating_add(text(row));
+        bytes <= MAX_TEXT
+    });
+    let fitting = fitting.count();
+    cut(rows, fitting)
+}
+
 /// A 200 that says when there was more to answer.
 pub(crate) fn answer<T: Serialize>(data: T, is_truncated: bool) -> Response {
     let mut response = Data(data).into_response();
@@ -48,4 +60,20 @@ pub(crate) fn answer<T: Serialize>(data: T, is_truncated: bool) -> Response {
         response.headers_mut().insert(TRUNCATED, HeaderValue::from_static("true"));
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_fit_up_to_the_last_byte_and_up_to_the_last_row() {
+        let cut = |rows: &[usize], max| cut_text(rows.to_vec(), max, |bytes| *bytes);
+        assert_eq!(cut(&[], 3), (vec![], false));
+        assert_eq!(cut(&[1, 2, 3], 3), (vec![1, 2, 3], false));
+        assert_eq!(cut(&[1, 2, 3, 4], 3), (vec![1, 2, 3], true));
+        assert_eq!(cut(&[MAX_TEXT - 1, 1], 3), (vec![MAX_TEXT - 1, 1], false));
+        assert_eq!(cut(&[MAX_TEXT - 1, 2], 3), (vec![MAX_TEXT - 1], true));
+        assert_eq!(cut(&[MAX_TEXT - 1, 2, 0], 3), (vec![MAX_TEXT - 1], true), "nothing is left out between");
+    }
 }

@@ -21,6 +21,9 @@ contract::typed_id!(
 
 /// Most tickets of one list or search; the module contract gives the list no pages.
 pub const MAX_ROWS: usize = 1_000;
+/// Most text of one list, in bytes of UTF-8: titles and descriptions of tickets, bodies of comments. Two thousand bytes for
+/// each of a thousand tickets; what is longer is cut to fewer tickets, never to parts of one.
+pub const MAX_TEXT: usize = 2 * 1_024 * 1_024;
 /// Longest title: one line of a list.
 const MAX_TITLE: usize = 200;
 /// Longest description: ten pages.

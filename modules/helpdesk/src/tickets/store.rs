@@ -9,7 +9,7 @@ use sqlx::{PgExecutor, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::rules::{MAX_ROWS, Priority, Status, StoredTicket, TicketBody, TicketId};
+use super::rules::{MAX_ROWS, MAX_TEXT, Priority, Status, StoredTicket, TicketBody, TicketId};
 use super::words;
 
 pub(super) struct Row {
@@ -43,9 +43,35 @@ macro_rules! tickets {
     };
 }
 
+/// Those of the rows `found`, in the order of a list, before which there is no more text than a list may have ($bound). The
+/// length of a text is known without reading it.
+macro_rules! bounded {
+    ($found:literal, $bound:literal, $($value:expr),+ $(,)?) => {
+        sqlx::query_as!(
+            Row,
+            "SELECT t.id, t.number, t.title, t.description, t.status, t.priority, t.reporter_member_id,
+               t.assignee_member_id, t.assignee_position_id, t.assignee_group_id, t.assignee_label, t.resolved_at,
+               t.created_at, t.updated_at
+             FROM (SELECT found.*, sum(octet_length(found.title) + octet_length(found.description)) OVER (
+                 ORDER BY found.updated_at DESC, found.id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+               FROM "
+                + $found
+                + ") AS t WHERE COALESCE(t.before, 0) <= "
+                + $bound
+                + "::bigint ORDER BY t.updated_at DESC, t.id",
+            $($value),+
+        )
+    };
+}
+
 /// One more than a list may have.
 fn limit() -> i64 {
     i64::try_from(MAX_ROWS).map_or(i64::MAX, |rows| rows + 1)
+}
+
+/// Most text of a list.
+fn max_text() -> i64 {
+    i64::try_from(MAX_TEXT).unwrap_or(i64::MAX)
 }
 
 /// The newest tickets of the company, of one status if one is named.
@@ -57,20 +83,24 @@ pub(super) async fn list_all(
     let company = permit.company.as_uuid();
     let rows = match status {
         None => {
-            let all = tickets!(
-                "FROM helpdesk.tickets t WHERE t.company_id = $1 ORDER BY t.updated_at DESC, t.id LIMIT $2",
+            let all = bounded!(
+                "(SELECT * FROM helpdesk.tickets WHERE company_id = $1 ORDER BY updated_at DESC, id LIMIT $2) AS found",
+                "$3",
                 company,
-                limit()
+                limit(),
+                max_text()
             );
             all.fetch_all(pool).await?
         }
         Some(status) => {
-            let of_status = tickets!(
-                "FROM helpdesk.tickets t WHERE t.company_id = $1 AND t.status = $2
-                 ORDER BY t.updated_at DESC, t.id LIMIT $3",
+            let of_status = bounded!(
+                "(SELECT * FROM helpdesk.tickets WHERE company_id = $1 AND status = $2
+                  ORDER BY updated_at DESC, id LIMIT $3) AS found",
+                "$4",
                 company,
                 status.word(),
-                limit()
+                limit(),
+                max_text()
             );
             of_status.fetch_all(pool).await?
         }
@@ -88,8 +118,8 @@ pub(super) async fn list_own(
     caller: Option<&MemberContext>,
 ) -> Result<Vec<StoredTicket>, ApiError> {
     let (member, positions, groups) = MemberContext::columns(caller);
-    let rows = tickets!(
-        "FROM (
+    let rows = bounded!(
+        "(
            SELECT own.id, own.updated_at FROM (
              (SELECT id, updated_at FROM helpdesk.tickets
                WHERE company_id = $1 AND reporter_member_id = $3 AND ($2::text IS NULL OR status = $2)
@@ -109,14 +139,15 @@ pub(super) async fn list_own(
                  WHERE company_id = $1 AND assignee_group_id = joined.id AND ($2::text IS NULL OR status = $2)
                  ORDER BY updated_at DESC, id LIMIT $6) AS of_group)
            ) AS own ORDER BY own.updated_at DESC, own.id LIMIT $6) AS newest
-         CROSS JOIN LATERAL (SELECT * FROM helpdesk.tickets WHERE company_id = $1 AND id = newest.id OFFSET 0) AS t
-         ORDER BY t.updated_at DESC, t.id",
+         CROSS JOIN LATERAL (SELECT * FROM helpdesk.tickets WHERE company_id = $1 AND id = newest.id OFFSET 0) AS found",
+        "$7",
         permit.company.as_uuid(),
         status.map(Status::word),
         member,
         &positions,
         &groups,
-        limit()
+        limit(),
+        max_text()
     );
     rows.fetch_all(pool).await?.into_iter().map(|row| row.ticket(permit)).collect()
 }

@@ -111,3 +111,30 @@ async fn a_list_has_the_latest_thousand_and_says_when_there_are_more() {
     );
     assert_eq!(cut.data().as_array().map(Vec::len), Some(1_000));
 }
+
+#[tokio::test]
+async fn a_list_holds_two_mebibytes_of_the_latest_text() {
+    let world = World::start().await;
+    let ticket = world.open(ALICE, "x").await;
+    // 40,000 bytes a comment: 52 of them fit.
+    let fill = |from: u32, to: u32| {
+        format!(
+            "INSERT INTO helpdesk.comments(id, company_id, ticket_id, author_kc_sub, body, created_at)
+             SELECT gen_random_uuid(), '{}', '{ticket}', 'author' || n, repeat('\u{1f525}', 10000), '2026-01-01'::timestamptz
+               + make_interval(secs => n) FROM generate_series({from}, {to}) n",
+            world.module.company
+        )
+    };
+    for (from, to, first, truncated) in [(1, 52, 1, ""), (53, 53, 2, "true"), (54, 200, 149, "true")] {
+        world.module.execute(fill(from, to)).await;
+        let reply = world.ask(ALICE, "GET", &format!("/tickets/{ticket}/comments"), None).await;
+        let items = reply.data().as_array().expect("a list");
+        assert_eq!((items.len(), reply.header("x-result-truncated")), (52, truncated));
+        assert_eq!(
+            items[0]["authorKcSub"],
+            format!("author{first}"),
+            "of a long list the latest, oldest first"
+        );
+        assert_eq!(items[51]["authorKcSub"], format!("author{to}"));
+    }
+}

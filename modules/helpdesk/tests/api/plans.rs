@@ -34,13 +34,13 @@ const WITHIN: &str = "WITH ORDINALITY AS asked(id, place)";
 
 /// `{c}` is the company, `{m}` a member of it; `{few}` are a hundred tickets, `{ids}` two thousand.
 const STATEMENTS: [Statement; 20] = [
-    kept("FROM helpdesk.tickets t WHERE t.company_id = $1 ORDER BY", "'{c}', 1001"),
-    kept("FROM helpdesk.tickets t WHERE t.company_id = $1 AND t.status = $2", "'{c}', 'open', 1001"),
-    kept("AS newest", "'{c}', NULL, '{m}', '{}', ARRAY[md5('group4')::uuid], 1001"),
-    kept("AS newest", "'{c}', 'open', '{m}', '{}', '{}', 1001"),
+    kept("FROM helpdesk.tickets WHERE company_id = $1 ORDER BY", "'{c}', 1001, 2097152"),
+    kept("FROM helpdesk.tickets WHERE company_id = $1 AND status = $2", "'{c}', 'open', 1001, 2097152"),
+    kept("AS newest", "'{c}', NULL, '{m}', '{}', ARRAY[md5('group4')::uuid], 1001, 2097152"),
+    kept("AS newest", "'{c}', 'open', '{m}', '{}', '{}', 1001, 2097152"),
     kept("t.company_id = $1 AND t.id = $2", "'{c}', md5('1')::uuid"),
     kept("t.id = ANY($2::uuid[])", "'{c}', {few}"),
-    kept("FROM helpdesk.comments", "'{c}', md5('1')::uuid, true, 1001"),
+    kept("FROM helpdesk.comments", "'{c}', md5('1')::uuid, true, 1001, 2097152"),
     kept("make_interval(days => s.auto_close_resolved_days)", "now(), 200"),
     search(PASSING, "'{c}', NULL, NULL, true, NULL, '{}', '{}', false, false, NULL, 1001"),
     search(PASSING, "'{c}', 'open', NULL, true, NULL, '{}', '{}', false, false, NULL, 2001"),

@@ -435,3 +435,50 @@ async fn property_12_limits_of_a_ticket_hold_at_and_one_past_and_characters_are_
     let broken = call.body(br#"{"title":"\ud800","description":""}"#.to_vec()).send().await;
     assert_eq!((broken.status, broken.code()), (400, "BAD_REQUEST"), "half a surrogate pair is no text");
 }
+
+#[tokio::test]
+async fn a_list_holds_two_mebibytes_of_text_and_says_when_there_is_more() {
+    let world = World::start().await;
+    let me = world.people[ALICE].member;
+    // A title of 4 bytes and a description of 80,000 a ticket: 26 of them fit, 27 do not.
+    let fill = |first: u32, last: u32| {
+        format!(
+            "INSERT INTO helpdesk.tickets(id, company_id, number, title, description, reporter_member_id, reporter_kc_sub, \
+               updated_at) \
+             SELECT gen_random_uuid(), '{}', n, '\u{1f525}', repeat('\u{1f525}', 20000), '{me}', 'somebody', \
+               '2026-01-01'::timestamptz - make_interval(secs => n) FROM generate_series({first}, {last}) n",
+            world.module.company
+        )
+    };
+    let lists = async || {
+        let mut seen = Vec::new();
+        for (who, query) in
+            [(ALICE, ""), (ALICE, "?status=open"), (AGENT, "?view=all"), (AGENT, "?view=all&status=open")]
+        {
+            let reply = world.ask(who, "GET", &format!("/tickets{query}"), None).await;
+            let items = reply.data().as_array().expect("a list");
+            assert!(
+                items.iter().all(|item| item["description"].as_str().map(str::len) == Some(80_000)),
+                "whole"
+            );
+            let numbers: Vec<_> =
+                items.iter().map(|item| item["number"].as_u64().expect("a number")).collect();
+            assert!(numbers.iter().copied().eq(1..=numbers.len() as u64), "the newest: {query} {numbers:?}");
+            seen.push((numbers.len(), reply.header("x-result-truncated").to_owned()));
+        }
+        seen
+    };
+    world.module.execute(fill(1, 26)).await;
+    assert_eq!(lists().await, vec![(26, String::new()); 4], "control");
+    world.module.execute(fill(27, 27)).await;
+    assert_eq!(lists().await, vec![(26, "true".to_owned()); 4]);
+    world.module.execute(fill(28, 200)).await;
+    assert_eq!(lists().await, vec![(26, "true".to_owned()); 4]);
+    let found = world.ask(AGENT, "GET", "/tickets/search?pageSize=10&page=20", None).await;
+    assert_eq!(
+        found.data()["items"].as_array().map(Vec::len),
+        Some(10),
+        "search comes to the rest: {}",
+        found.status
+    );
+}
