@@ -237,9 +237,8 @@ async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
     let found = gist(&app.core.pool, call, document_of(call)?).await?.ok_or_else(unknown)?;
     if found.is_unfinished {
         // Fail closed: nothing is decided before. What others keep changing is there in a moment.
-        unfinished::finish(app, call, found.id).await.map_err(|error| match error {
-            ApiError::Conflict { .. } => ApiError::unavailable("postgres"),
-            error => error,
+        unfinished::finish(app, call, found.id).await.map_err(|error| {
+            if matches!(error, ApiError::Conflict { .. }) { ApiError::unavailable("postgres") } else { error }
         })?;
     }
     Ok(found)

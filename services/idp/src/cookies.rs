@@ -21,9 +21,12 @@ pub(crate) fn set(realm: &str, name: &str, secret: &str) -> String {
     format!("{name}={secret}; Path=/realms/{realm}/; HttpOnly; Secure; SameSite=Lax")
 }
 
-/// `Set-Cookie` that removes a cookie.
-pub(crate) fn remove(realm: &str, name: &str) -> String {
-    format!("{name}=; Path=/realms/{realm}/; Max-Age=0; HttpOnly; Secure; SameSite=Lax")
+/// `Set-Cookie` of a cookie for each path that the edge serves the provider at; without a secret the cookie is removed.
+pub(crate) fn of_all_paths(realm: &str, name: &str, secret: Option<&str>) -> [String; 2] {
+    let (value, age) = secret.map_or(("", " Max-Age=0;"), |secret| (secret, ""));
+    ["", "/auth"].map(|prefix| {
+        format!("{name}={value}; Path={prefix}/realms/{realm}/;{age} HttpOnly; Secure; SameSite=Lax")
+    })
 }
 
 #[cfg(test)]

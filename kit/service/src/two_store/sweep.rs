@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use super::lock::{self, Locked, RowState};
 use super::{TupleRow, TwoStore, data_of, finish_refused};
-use crate::{ApiError, idempotency};
+use crate::{ApiError, AuditedTx, idempotency};
 
 /// Age of an attempt before its row is swept: twice a bearer's lifetime (300 s), so authz no longer takes a grant that a
 /// stopped process still has to send.
@@ -128,12 +128,9 @@ impl TwoStore {
             return Ok(Verdict::Leave);
         };
         let Some((row, state)) = locked.read::<R>().await? else { return Ok(Verdict::Leave) };
-        let from = match state {
-            RowState::Active => return Ok(Verdict::Leave),
-            RowState::Pending { .. } => R::STATES.pending,
-            RowState::Revoking { .. } => R::STATES.revoking,
-            RowState::Exchanging { .. } => R::STATES.exchanging,
-        };
+        if matches!(state, RowState::Active) {
+            return Ok(Verdict::Leave);
+        }
         let verdict = self.verdict(&row, state).await?;
         if matches!((&verdict, state), (Verdict::Keep, RowState::Revoking { .. }))
             && (!R::REMOVAL_MAY_BE_GIVEN_UP || !locked.is_stale::<R>(stale_after).await?)
@@ -144,39 +141,8 @@ impl TwoStore {
             tracing::warn!(table = R::TABLE, %id, "only some of a row's tuples stand; it is left as it is");
             return Ok(verdict);
         }
-        let mut tx = locked.begin_as(&self.core, ACTOR).await?;
-        match (&verdict, state) {
-            (Verdict::Exchange, _) => {
-                lock::activate::<R>(&mut tx, company, id, from).await?;
-                let event = row.exchanged(&mut tx).await?;
-                tx.commit(&event).await?;
-            }
-            (Verdict::Keep, RowState::Pending { .. }) => {
-                lock::activate::<R>(&mut tx, company, id, from).await?;
-                let event = row.granted(&mut tx).await?;
-                idempotency::store_for_row(&mut tx, company, id, data_of(&row)?).await?;
-                tx.commit(&event).await?;
-            }
-            (Verdict::Keep, RowState::Exchanging { .. }) => {
-                lock::activate::<R>(&mut tx, company, id, from).await?;
-                row.not_exchanged(&mut tx).await?;
-                tx.commit_phase().await?;
-            }
-            (Verdict::Keep, _) => {
-                lock::activate::<R>(&mut tx, company, id, from).await?;
-                row.not_revoked(&mut tx).await?;
-                tx.commit_phase().await?;
-            }
-            (_, RowState::Pending { .. }) => {
-                lock::delete::<R>(&mut tx, company, id, from).await?;
-                finish_refused(tx, &row).await?;
-            }
-            (_, _) => {
-                lock::delete::<R>(&mut tx, company, id, from).await?;
-                let event = row.revoked(&mut tx).await?;
-                tx.commit(&event).await?;
-            }
-        }
+        let tx = locked.begin_as(&self.core, ACTOR).await?;
+        carry_out(tx, &row, &verdict, state, (company, id)).await?;
         Ok(verdict)
     }
 
@@ -214,4 +180,53 @@ impl TwoStore {
             (false, true) => Standing::Some,
         })
     }
+}
+
+/// Makes the row what the verdict says, and commits.
+async fn carry_out<R: TupleRow>(
+    mut tx: AuditedTx,
+    row: &R,
+    verdict: &Verdict,
+    state: RowState,
+    (company, id): (CompanyId, Uuid),
+) -> Result<(), ApiError> {
+    let from = match state {
+        RowState::Active => return tx.unchanged().await,
+        RowState::Pending { .. } => R::STATES.pending,
+        RowState::Revoking { .. } => R::STATES.revoking,
+        RowState::Exchanging { .. } => R::STATES.exchanging,
+    };
+    match (verdict, state) {
+        (Verdict::Exchange, _) => {
+            lock::activate::<R>(&mut tx, company, id, from).await?;
+            let event = row.exchanged(&mut tx).await?;
+            tx.commit(&event).await?;
+        }
+        (Verdict::Keep, RowState::Pending { .. }) => {
+            lock::activate::<R>(&mut tx, company, id, from).await?;
+            let event = row.granted(&mut tx).await?;
+            idempotency::store_for_row(&mut tx, company, id, data_of(row)?).await?;
+            tx.commit(&event).await?;
+        }
+        (Verdict::Keep, RowState::Exchanging { .. }) => {
+            lock::activate::<R>(&mut tx, company, id, from).await?;
+            row.not_exchanged(&mut tx).await?;
+            tx.commit_phase().await?;
+        }
+        (Verdict::Keep, _) => {
+            lock::activate::<R>(&mut tx, company, id, from).await?;
+            row.not_revoked(&mut tx).await?;
+            tx.commit_phase().await?;
+        }
+        (_, RowState::Pending { .. }) => {
+            lock::delete::<R>(&mut tx, company, id, from).await?;
+            finish_refused(tx, row).await?;
+        }
+        (_, _) => {
+            lock::delete::<R>(&mut tx, company, id, from).await?;
+            let event = row.revoked(&mut tx).await?;
+            tx.commit(&event).await?;
+        }
+    }
+    Ok(())
 }

@@ -610,7 +610,8 @@ async fn a_job_that_is_put_off_keeps_its_attempt() {
     let mut world = World::make().await;
     let id = add(&world.owner, Uuid::from_u128(1), "later", "0 s").await;
     world.service.core.workers.queue(config(2, 2, LEASE), world.doing.clone());
-    soon(world.reports.recv()).await.expect("settled");
+    let (settled, _outcome) = soon(world.reports.recv()).await.expect("settled");
+    assert_eq!(settled, id);
     until(&world.owner, id, "pending 0").await;
     let wait = "SELECT next_attempt_at > now() + interval '59 min' FROM org.jobs WHERE id = $1";
     assert!(sqlx::query_scalar::<_, bool>(wait).bind(id).fetch_one(&world.owner).await.expect("the job"));

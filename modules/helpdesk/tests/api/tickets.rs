@@ -463,7 +463,7 @@ async fn a_list_holds_two_mebibytes_of_text_and_says_when_there_is_more() {
             );
             let numbers: Vec<_> =
                 items.iter().map(|item| item["number"].as_u64().expect("a number")).collect();
-            assert!(numbers.iter().copied().eq(1..=numbers.len() as u64), "the newest: {query} {numbers:?}");
+            assert!(numbers.iter().copied().eq((1..).take(numbers.len())), "the newest: {query} {numbers:?}");
             seen.push((numbers.len(), reply.header("x-result-truncated").to_owned()));
         }
         seen

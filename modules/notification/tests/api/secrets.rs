@@ -140,7 +140,7 @@ async fn property_3_both_secrets_sign_for_a_day_after_a_rotation_and_then_the_ne
 
 #[tokio::test]
 async fn property_12_neither_secret_nor_target_is_in_a_row_of_the_audit_or_the_log_of_deliveries() {
-    let (module, receiver) = crate::support::start_with_receiver().await;
+    let (module, receiver) = start_with_receiver().await;
     receiver.answer("POST", "/token-of-the-path", 404, json!("a secret of the receiver's"));
     let hook = webhook(&module, "hook", &receiver, "/token-of-the-path").await;
     message(&module, &hook).await;

@@ -4,17 +4,15 @@
 use axum::response::Response;
 use contract::CorrelationId;
 use http::HeaderMap;
-use http::header::SET_COOKIE;
 use serde_json::json;
 use service::{ApiError, AuditEvent, AuditedTx};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::http::{redirect, set_header};
+use super::http::{redirect, set_session_cookie};
 use super::rules::LoginRequest;
 use super::store;
 use crate::browser_sessions::{self, BrowserSession};
-use crate::cookies;
 use crate::keys::rules::{random_text, sha256};
 use crate::meter::Outcome;
 use crate::refusal::PageError;
@@ -41,8 +39,7 @@ pub(super) async fn to_login(
     }
     let mut response = grant(app, tx, request, &browser, "login.succeeded", now).await?;
     app.meter.login(Outcome::Succeeded);
-    let cookie = cookies::set(&app.realm.name, browser_sessions::COOKIE, &secret);
-    set_header(&mut response, SET_COOKIE, &cookie);
+    set_session_cookie(app, &mut response, Some(&secret));
     Ok(Some(response))
 }
 

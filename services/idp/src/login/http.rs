@@ -286,8 +286,18 @@ pub(crate) fn redirect(location: &str) -> Response {
     response
 }
 
+/// Adds the cookie of the browser's session for each of the provider's paths, or removes it without a secret.
+pub(crate) fn set_session_cookie(app: &App, response: &mut Response, secret: Option<&str>) {
+    for cookie in cookies::of_all_paths(&app.realm.name, browser_sessions::COOKIE, secret) {
+        match HeaderValue::try_from(cookie) {
+            Ok(cookie) => drop(response.headers_mut().append(SET_COOKIE, cookie)),
+            Err(error) => *response = PageError::from(ApiError::internal(error)).into_response(),
+        }
+    }
+}
+
 /// Sets a header whose text is encoded already; a text that is no header value is a bug and leaves no half answer.
-pub(crate) fn set_header(response: &mut Response, name: HeaderName, value: &str) {
+fn set_header(response: &mut Response, name: HeaderName, value: &str) {
     match HeaderValue::try_from(value) {
         Ok(value) => drop(response.headers_mut().insert(name, value)),
         Err(error) => *response = PageError::from(ApiError::internal(error)).into_response(),

@@ -4,7 +4,6 @@
 use axum::extract::{Request, State};
 use axum::response::{Html, IntoResponse, Response};
 use contract::CorrelationId;
-use http::header::SET_COOKIE;
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -14,10 +13,9 @@ use uuid::Uuid;
 use crate::browser_sessions::{self, BrowserSession};
 use crate::clients;
 use crate::clients::rules::{Client, MAX_CLIENT_ID_BYTES};
-use crate::cookies;
 use crate::form::Params;
 use crate::keys::rules::Purpose;
-use crate::login::http::{redirect, set_header};
+use crate::login::http::{redirect, set_session_cookie};
 use crate::login::page;
 use crate::logout::rules::{self, Hint, Unfit};
 use crate::refusal::{OauthError, PageError};
@@ -94,7 +92,7 @@ async fn by_browser(
     }
     let mut response = target.map_or_else(goodbye, |target| redirect(&target));
     if own.is_some() {
-        set_header(&mut response, SET_COOKIE, &cookies::remove(&app.realm.name, browser_sessions::COOKIE));
+        set_session_cookie(app, &mut response, None);
     }
     Ok(response)
 }
