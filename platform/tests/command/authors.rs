@@ -171,7 +171,7 @@ fn the_platform_itself_is_checked_as_json_too() {
 
 #[test]
 fn a_folder_that_is_not_there_is_a_problem_and_two_subjects_are_a_usage_error() {
-    Platform::new().run(&["check", "--module", "/nonexistent/module"]).refused(&["cannot be read"]);
+    Platform::new().run(&["check", "--module", "/nonexistent/module"]).refused(&["is not a folder"]);
     Platform::new().run(&["check", "--app", "/nonexistent/app.json"]).refused(&["cannot be read"]);
     assert_eq!(Platform::new().run(&["check", "--app", "a", "--module", "b"]).code, Some(2));
 }

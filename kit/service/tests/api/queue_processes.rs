@@ -198,10 +198,9 @@ async fn report(owner: &PgPool, jobs: i64, kills: i64, took: Duration, seed: u64
     assert!(kills > 0, "nobody was killed: more jobs are needed");
     assert_eq!((done, once, settled), (jobs, jobs, jobs), "seed {seed}");
     assert_eq!(at_once, 0, "seed {seed}");
-    assert!(
-        runs >= jobs && leases <= kills * i64::try_from(PLACES).expect("small"),
-        "seed {seed}: {runs} runs"
-    );
+    // A process holds the jobs of its places, and for each place 128 that have left theirs to wait.
+    let held = i64::try_from(PLACES * (1 + 128)).expect("small");
+    assert!(runs >= jobs && leases <= kills * held, "seed {seed}: {runs} runs, {leases} leases");
 }
 
 #[tokio::test]
