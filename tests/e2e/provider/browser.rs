@@ -56,6 +56,11 @@ impl Browser {
         Self { client, base_url: platform.base_url.clone(), realm }
     }
 
+    /// The same at the addresses that the documents name, to which a provider's cookies belong.
+    pub(super) fn at_documents(self) -> Self {
+        Self { realm: format!("{}/realms/platform", self.base_url), ..self }
+    }
+
     /// The redirect address of the suite.
     pub(super) fn callback(&self) -> String {
         format!("{}/callback", self.base_url)

@@ -109,7 +109,7 @@ pub(super) async fn refresh(suite: &Suite) {
 
 /// A browser that has signed in needs no form until it signs out; a login can be asked for, and its age limited.
 pub(super) async fn sessions(suite: &Suite) {
-    let browser = suite.browser();
+    let browser = suite.browser().at_documents();
     let unknown = browser.authorize(&[("prompt", "none")]).await;
     assert_eq!(parameter(unknown.redirect(), "error"), "login_required");
     let tokens = browser.login("carol").await;
@@ -127,7 +127,7 @@ pub(super) async fn sessions(suite: &Suite) {
     }
     let asked = browser.authorize(&[("prompt", "login")]).await;
     assert_eq!((asked.status, asked.location.as_deref()), (200, None), "{}", asked.text);
-    let other = suite.browser().authorize(&[]).await;
+    let other = suite.browser().at_documents().authorize(&[]).await;
     assert_eq!((other.status, other.location.as_deref()), (200, None), "another browser: {}", other.text);
 
     let hint = tokens["id_token"].as_str().expect("an ID token");

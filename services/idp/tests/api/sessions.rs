@@ -11,6 +11,8 @@ use crate::provider::{
 /// A browser that has signed in: its cookies, and the tokens of the login.
 struct SignedIn {
     cookies: String,
+    /// As the login set them.
+    set: Vec<String>,
     tokens: serde_json::Value,
 }
 
@@ -20,7 +22,9 @@ async fn sign_in(provider: &Provider, cookies: &str, user: &str) -> SignedIn {
     let reply = provider.submit_to(&action_of(&page), &form, user, user).await;
     let answer = answer_of(&reply, &format!("{CALLBACK}?"));
     let tokens = provider.redeem(&answer["code"], &[]).await.body;
-    SignedIn { cookies: cookie_of(&reply), tokens }
+    let set = reply.headers.get_all("set-cookie").iter();
+    let set = set.map(|value| value.to_str().expect("text").to_owned()).collect();
+    SignedIn { cookies: cookie_of(&reply), set, tokens }
 }
 
 async fn authorize(provider: &Provider, cookies: &str, changes: &[(&str, &str)]) -> Reply {
@@ -53,6 +57,11 @@ async fn a_browser_that_has_signed_in_needs_no_form() {
     let alice = sign_in(&provider, "", "alice").await;
     let (name, rest) = alice.cookies.split_once('=').expect("a cookie");
     assert_eq!((name, rest.len()), ("PLATFORM_SESSION", 43));
+    for path in ["/realms/platform/", "/auth/realms/platform/"] {
+        let found = alice.set.iter().find(|set| set.contains(&format!("; Path={path}; ")));
+        let set = found.unwrap_or_else(|| panic!("no cookie for {path}: {:?}", alice.set));
+        assert!(set.ends_with("; HttpOnly; Secure; SameSite=Lax") && set.contains(rest), "{set}");
+    }
 
     provider.clock.advance(Duration::from_mins(5));
     let reply = authorize(&provider, &alice.cookies, &[]).await;
