@@ -63,6 +63,11 @@ impl Operator {
         Self { kind, client: Client::new(), url, credentials }
     }
 
+    /// Whether a refresh token that was replaced just now gives its answer once more. Only the built-in provider's does.
+    pub(super) fn repeats_refreshes(&self) -> bool {
+        self.kind == Kind::BuiltIn
+    }
+
     /// What the suite runs at.
     pub(super) fn version(&self) -> String {
         match self.kind {
