@@ -1,7 +1,7 @@
 //! What the C library and the allocator are told before the program begins. Both read their settings only then, from the
 //! environment, so the program starts itself once more with them. Process, arguments, descriptors and the rest of the
-//! environment stay. And as many open files as the system lets the program have: a usual shell starts it with a thousand,
-//! which are fewer than its connections.
+//! environment stay. The limit of open files is raised as far as the system allows: a usual shell sets it to about a
+//! thousand, fewer than the connections that the program may have.
 
 use std::process::Command;
 
@@ -29,13 +29,16 @@ pub fn start_tuned() {
     }
 }
 
-/// Everything works with fewer, only not as many connections.
+/// Everything works with fewer, only not as many connections. Programs that this one starts inherit the limit, and some go
+/// through all descriptors up to it, so a system that allows a billion is not taken at its word.
 #[cfg(unix)]
 fn open_as_many_files_as_allowed() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    const MOST: u64 = 1 << 20;
     let allowed = getrlimit(Resource::Nofile);
-    if allowed.current != allowed.maximum {
-        let wanted = Rlimit { current: allowed.maximum, maximum: allowed.maximum };
+    let most = allowed.maximum.map_or(MOST, |maximum| maximum.min(MOST));
+    if allowed.current.is_some_and(|current| current < most) {
+        let wanted = Rlimit { current: Some(most), maximum: allowed.maximum };
         if let Err(error) = setrlimit(Resource::Nofile, wanted) {
             tracing::debug!(%error, "the number of open files stays as it was");
         }

@@ -19,8 +19,10 @@ pub(crate) async fn migrate(settings: &Settings) -> Result<(), Stop> {
     let mut reader = settings.reader();
     let tls = DatabaseTls::read(&mut reader);
     let owner = database::owner(url, &reader.finish(tls)?)?;
-    let Logins { all, given } = logins_from(settings, &owner).await?;
-    run(&owner, &all).await?;
+    let logins = logins_from(settings, &owner).await?;
+    run(&owner, &logins).await?;
+    let is_given = |login: &&Login| settings.raw(&password_variable(&login.key)).is_some();
+    let given: Vec<Login> = logins.iter().filter(is_given).cloned().collect();
     check_passwords(&owner, &given).await?;
     console::result("the database is up to date");
     Ok(())
@@ -62,22 +64,15 @@ fn fit_to_be_applied() -> Result<(), Stop> {
     if problems.is_empty() { Ok(()) } else { Err(Stop::Unfit(problems.join("\n"))) }
 }
 
-struct Logins {
-    all: Vec<Login>,
-    /// Those whose variables are set.
-    given: Vec<Login>,
-}
-
 /// A role that exists keeps its password; one that is to be made needs its variable.
-async fn logins_from(settings: &Settings, owner: &PgConnectOptions) -> Result<Logins, Stop> {
+async fn logins_from(settings: &Settings, owner: &PgConnectOptions) -> Result<Vec<Login>, Stop> {
     let existing = existing_roles(owner).await?;
-    let (mut all, mut given_ones) = (Vec::new(), Vec::new());
+    let mut logins = Vec::new();
     let mut missing = Vec::new();
     for part in catalog::parts() {
-        let variable = format!("PLATFORM_{}_DB_PASSWORD", env_name(part.name));
+        let variable = password_variable(part.name);
         let given = settings.raw(&variable).map(ToOwned::to_owned);
         let known = existing.contains(&format!("platform_{}", part.name));
-        let is_given = given.is_some();
         let password = match given {
             Some(password) => password,
             // Never used: the role is there, and its password is not changed.
@@ -90,12 +85,13 @@ async fn logins_from(settings: &Settings, owner: &PgConnectOptions) -> Result<Lo
                 continue;
             }
         };
-        let login = Login { key: part.name.to_owned(), password };
-        given_ones.extend(is_given.then(|| login.clone()));
-        all.push(login);
+        logins.push(Login { key: part.name.to_owned(), password });
     }
-    let logins = Logins { all, given: given_ones };
     if missing.is_empty() { Ok(logins) } else { Err(Stop::Unfit(missing.join("\n"))) }
+}
+
+fn password_variable(key: &str) -> String {
+    format!("PLATFORM_{}_DB_PASSWORD", env_name(key))
 }
 
 async fn existing_roles(owner: &PgConnectOptions) -> Result<Vec<String>, Stop> {

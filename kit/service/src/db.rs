@@ -189,13 +189,23 @@ pub fn is_outage(error: &sqlx::Error) -> bool {
     }
 }
 
+/// SQLSTATE of a lock that was not had in time.
+pub(crate) const LOCK_NOT_HAD: &str = "55P03";
+/// SQLSTATE of a login with another password than the role's.
+pub(crate) const WRONG_PASSWORD: &str = "28P01";
+
+/// Whether the server refused with this SQLSTATE.
+pub(crate) fn has_state(error: &sqlx::Error, state: &str) -> bool {
+    error.as_database_error().and_then(sqlx::error::DatabaseError::code).is_some_and(|found| found == state)
+}
+
 /// SQLSTATE classes of a server that is not able: connection (08), resources (53), operator intervention such as a
 /// shutdown or a cancelled statement (57), system (58), a lock not had in time (55P03), read-only after a fail-over
 /// (25006), idle-in-transaction time-out (25P03), no such database or role yet (3D000, 28000, 28P01).
 fn is_outage_state(state: &str) -> bool {
     let class = state.get(..2).unwrap_or_default();
     matches!(class, "08" | "53" | "57" | "58" | "28")
-        || matches!(state, "55P03" | "25006" | "25P03" | "3D000")
+        || matches!(state, LOCK_NOT_HAD | "25006" | "25P03" | "3D000")
 }
 
 /// Whether the server gave the transaction up in favour of another: a serialization failure or a deadlock. Nothing of it

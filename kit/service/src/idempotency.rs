@@ -24,6 +24,7 @@ use serde_json::Value;
 use sqlx::{AssertSqlSafe, PgPool};
 use uuid::Uuid;
 
+use crate::db::{LOCK_NOT_HAD, has_state};
 use crate::reply::render;
 use crate::{ApiError, AuditEvent, AuditedTx, CompanyTx, Created};
 
@@ -225,8 +226,7 @@ async fn insert(tx: &mut AuditedTx, attempt: &Attempt) -> Result<bool, ApiError>
 
 /// The lock was not had in time: the first request still works.
 fn still_running(error: sqlx::Error) -> ApiError {
-    let state = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
-    if state.as_deref() == Some("55P03") { ApiError::IdempotencyInProgress } else { error.into() }
+    if has_state(&error, LOCK_NOT_HAD) { ApiError::IdempotencyInProgress } else { error.into() }
 }
 
 #[derive(sqlx::FromRow)]

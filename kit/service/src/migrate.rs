@@ -12,6 +12,8 @@ use sqlx::migrate::{MigrateError as RunError, Migration, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 
+use crate::config::env_name;
+use crate::db::{LOCK_NOT_HAD, WRONG_PASSWORD, has_state};
 use crate::scram::{self, ScramError};
 
 /// The statements that make one login; `{key}` and `{password}` are filled in, the latter with a verifier.
@@ -90,7 +92,7 @@ pub enum MigrateError {
     /// A role that exists has another password.
     #[error(
         "the role platform_{0} has another password in this database: set PLATFORM_{name}_DB_PASSWORD to the role's, or the role's to it (ALTER ROLE platform_{0} PASSWORD …)",
-        name = .0.to_uppercase()
+        name = env_name(.0)
     )]
     OtherPassword(String),
     /// No salt for a password's verifier.
@@ -165,7 +167,7 @@ pub async fn check_passwords(owner: &PgConnectOptions, logins: &[Login]) -> Resu
         let role = owner.clone().username(&format!("platform_{}", login.key)).password(&login.password);
         match role.connect().await {
             Ok(connection) => connection.close().await.map_err(MigrateError::Connect)?,
-            Err(error) if is_wrong_password(&error) => {
+            Err(error) if has_state(&error, WRONG_PASSWORD) => {
                 return Err(MigrateError::OtherPassword(login.key.clone()));
             }
             Err(error) => tracing::debug!(%error, role = login.key, "a role was not let in from here"),
@@ -210,9 +212,9 @@ async fn connect(owner: &PgConnectOptions) -> Result<PgConnection, MigrateError>
     let mut connection = quiet.connect().await.map_err(MigrateError::Connect)?;
     let lock =
         sqlx::query("SELECT pg_catalog.pg_advisory_lock($1)").bind(LOCK).execute(&mut connection).await;
-    lock.map_err(
-        |error| if is_lock_timeout(&error) { MigrateError::Locked } else { MigrateError::Connect(error) },
-    )?;
+    lock.map_err(|error| {
+        if has_state(&error, LOCK_NOT_HAD) { MigrateError::Locked } else { MigrateError::Connect(error) }
+    })?;
     Ok(connection)
 }
 
@@ -243,14 +245,6 @@ fn check_key(key: &str) -> Result<(), MigrateError> {
     } else {
         Err(MigrateError::BadKey(key.to_owned()))
     }
-}
-
-fn is_wrong_password(error: &sqlx::Error) -> bool {
-    error.as_database_error().and_then(sqlx::error::DatabaseError::code).is_some_and(|state| state == "28P01")
-}
-
-fn is_lock_timeout(error: &sqlx::Error) -> bool {
-    error.as_database_error().and_then(sqlx::error::DatabaseError::code).is_some_and(|state| state == "55P03")
 }
 
 fn explain(key: &str, error: RunError) -> MigrateError {

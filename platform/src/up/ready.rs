@@ -66,7 +66,8 @@ fn ask_all(urls: &Urls, is_behind_proxy: bool) -> Result<JoinSet<Outcome>, Stop>
     }
     match (urls.edge.plain, is_behind_proxy) {
         (Some(plain), true) => drop(asking.spawn(ask_with_proxy_header(plain))),
-        // Its listener is open since the start, and the services were asked.
+        // Only a client with TLS and the header could ask. Its listener has been open since the start, and all that it needs
+        // is asked itself.
         (None, true) => drop(asking.spawn(async { Ok(GATEWAY) })),
         (Some(plain), false) => drop(asking.spawn(ask(client, GATEWAY, format!("http://{plain}/readyz")))),
         (None, false) => {

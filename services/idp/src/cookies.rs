@@ -16,13 +16,9 @@ pub(crate) fn secret(headers: &HeaderMap, name: &str) -> Option<String> {
     (value.len() == LENGTH && value.bytes().all(plain)).then(|| value.to_owned())
 }
 
-/// `Set-Cookie` of a cookie that lasts until the browser is closed.
-pub(crate) fn set(realm: &str, name: &str, secret: &str) -> String {
-    format!("{name}={secret}; Path=/realms/{realm}/; HttpOnly; Secure; SameSite=Lax")
-}
-
-/// `Set-Cookie` of a cookie for each path that the edge serves the provider at; without a secret the cookie is removed.
-pub(crate) fn of_all_paths(realm: &str, name: &str, secret: Option<&str>) -> [String; 2] {
+/// `Set-Cookie` for the paths below a realm as the provider names them, and as the edge serves them, too. A cookie lasts
+/// until the browser is closed; without a secret it is removed.
+pub(crate) fn set(realm: &str, name: &str, secret: Option<&str>) -> [String; 2] {
     let (value, age) = secret.map_or(("", " Max-Age=0;"), |secret| (secret, ""));
     ["", "/auth"].map(|prefix| {
         format!("{name}={value}; Path={prefix}/realms/{realm}/;{age} HttpOnly; Secure; SameSite=Lax")

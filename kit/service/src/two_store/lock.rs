@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::TupleRow;
 use crate::clients::authz::AuthzClient;
 use crate::clients::grants::{Changed, GRANTS_BUDGET, GrantRefused};
-use crate::db::ACQUIRE_TIMEOUT;
+use crate::db::{ACQUIRE_TIMEOUT, LOCK_NOT_HAD, has_state};
 use crate::layers::REQUEST_TIMEOUT;
 use crate::{ApiError, AuditedTx, CompanyCall, Core};
 
@@ -212,8 +212,7 @@ async fn closing(core: &Core) -> Result<(OwnedSemaphorePermit, PoolConnection<Po
 
 /// 409 when the lock was not had in time.
 fn waited_in_vain(error: sqlx::Error) -> ApiError {
-    let state = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
-    if state.as_deref() == Some("55P03") { super::changes() } else { error.into() }
+    if has_state(&error, LOCK_NOT_HAD) { super::changes() } else { error.into() }
 }
 
 fn name<R: TupleRow>(id: Uuid) -> String {

@@ -26,7 +26,8 @@
 //! CREATE INDEX … ON <table>(id) WHERE state <> 'active';                        -- for the sweep
 //! ```
 //!
-//! `pending` rows are nobody's yet, and the tuples of `revoking` ones may be gone: what claims access leaves both out.
+//! `pending` rows grant nothing yet, and the tuples of `revoking` rows may be gone already: lists of accessible
+//! objects leave both out.
 //! `exchanging` ([`Exchange`]) is a state of tables whose rows come to stand for other tuples: a share whose role changes.
 
 mod exchange;

@@ -21,7 +21,7 @@ const SLOW_AFTER: Duration = Duration::from_millis(500);
 pub(super) const HANGS_AFTER: Duration = Duration::from_secs(2);
 /// Jobs that wait, beside each place: as many receivers can hang for a lease.
 const WAITING_PER_PLACE: usize = 128;
-/// Most jobs that wait, whatever the places: each holds a socket.
+/// Most jobs that wait, however many places there are: each holds a socket.
 const MAX_WAITING: usize = 4_096;
 /// Keys that are remembered as slow; past this all are forgotten, and found again.
 const MAX_KEYS: usize = 20_000;
@@ -40,7 +40,7 @@ pub(super) struct Places {
 enum Slowness {
     /// A moment.
     Waits,
-    /// So long that nobody may wait for it.
+    /// Longer than other jobs should have to wait.
     Hangs,
 }
 

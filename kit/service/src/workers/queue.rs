@@ -351,7 +351,7 @@ impl<Q: Queue> QueueWorker<Q> {
         }
     }
 
-    /// Whether claims that found nothing may go on to more keys: once a poll, whatever ends meanwhile.
+    /// Whether claims that found nothing may go on to more keys: once per poll interval, however many jobs end in between.
     fn may_look_wide(&mut self, now: Instant) -> bool {
         let poll = self.common.config.poll;
         let may = self.looked_wide.is_none_or(|last| now.duration_since(last) >= poll);

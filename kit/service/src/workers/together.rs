@@ -1,5 +1,5 @@
 //! Settles jobs that are done several at a time. While one statement is on its way, the jobs that end meanwhile gather for
-//! the next: the busier a queue, the fewer commits a job costs, and a job that is alone waits for nobody.
+//! the next: the busier a queue, the fewer commits a job costs, and a single job is settled at once.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

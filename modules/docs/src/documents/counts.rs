@@ -27,7 +27,7 @@ impl Counted {
     }
 }
 
-/// Counts a document that has become active. It is open to nobody else yet.
+/// Counts a document that has become active. General access does not open it yet.
 pub(super) async fn add(conn: &mut PgConnection, company: CompanyId) -> Result<(), ApiError> {
     sqlx::query!(
         "INSERT INTO docs.document_counts AS c(company_id, active, open, trashed) VALUES ($1, 1, 0, 0)

@@ -22,8 +22,8 @@ impl FromBody for TransferBody {
     }
 }
 
-/// A transfer that broke off is finished first; the same transfer again is then done. Whoever asks as the former owner of
-/// such a one has been admitted by the tuple that is taken: for anything else than that transfer it is decided again.
+/// A transfer that broke off is finished first; repeating that transfer then succeeds. The former owner was admitted by the
+/// tuple that finishing removes, so a transfer to any other member is decided again.
 pub(crate) async fn transfer(
     State(app): State<App>,
     call: CompanyCall,

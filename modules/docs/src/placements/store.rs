@@ -41,7 +41,7 @@ impl Row {
     }
 }
 
-/// Rows of placements, whatever their state; the tail says which.
+/// Rows of placements in any state; the tail selects them.
 macro_rules! rows {
     ($tail:literal, $($value:expr),*) => {
         sqlx::query_as!(

@@ -108,7 +108,8 @@ async fn a_transfer_that_authz_refuses_changes_nothing() {
     assert_eq!(world.module.contents().await, before);
 }
 
-/// What a document is to its former and its new owner, and to whom authz gives ownership.
+/// The subjects that own the document according to authz, and the statuses that the former and the new owner get when they
+/// manage and when they read it.
 async fn standing(world: &World, document: &str) -> (Vec<String>, [u16; 2], [u16; 2]) {
     let restricted = || Some(json!({ "generalAccess": "restricted" }));
     let mut manages = [0; 2];

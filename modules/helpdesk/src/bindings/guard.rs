@@ -1,6 +1,6 @@
-//! Keeps an administrator who can act: a removal is refused unless one of the bindings that are left has somebody with a
-//! login behind it now. Asked while the company's guard row is locked, so that two removals do not rest on each other's
-//! binding.
+//! Keeps an administrator who can act: a removal is refused unless at least one remaining binding currently has a member
+//! with a login behind it. The check runs while the company's guard row is locked, so that two concurrent removals cannot
+//! each rely on the binding that the other removes.
 
 use std::time::Duration;
 

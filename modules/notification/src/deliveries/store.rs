@@ -151,8 +151,8 @@ pub(super) async fn replay(
     row.delivery(company)
 }
 
-/// Deleted and disabled of a channel of the company; it stays so until the transaction ends, and whoever else replays
-/// something of the channel waits until then.
+/// Whether a channel of the company is deleted, and whether it is disabled. Its row stays locked until the transaction ends,
+/// so that concurrent replays of the channel's deliveries wait for each other.
 pub(super) async fn channel(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<(bool, bool)>, ApiError> {
     let company = tx.company();
     let row = sqlx::query!(

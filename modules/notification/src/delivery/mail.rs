@@ -180,8 +180,8 @@ impl Mailer {
     }
 }
 
-/// The text with CRLF for whatever ends a line in it: CR, LF or both. In a mail neither may stand alone (RFC 5321, section
-/// 2.3.8), and some relays take `<CR>.<CR>` for the end of one.
+/// The text with every line end (CR, LF or CRLF) written as CRLF. Neither may stand alone in a mail (RFC 5321, section
+/// 2.3.8), and some relays take `<CR>.<CR>` for the end of the message.
 fn with_crlf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n").replace('\n', "\r\n")
 }

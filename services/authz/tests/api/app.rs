@@ -15,7 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) const CAN: &str = "/internal/authz/effective-access/can";
 pub(crate) const ROLES: &str = "/internal/authz/platform-roles";
-/// Between two looks at a service that starts: whoever asks without a pause takes from a busy machine what the start needs.
+/// Pause between two questions to a service that is starting, which announces nothing: asking without one would take the
+/// time that the start needs from a busy machine. The answer ends the wait, never the pause.
 pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// How long a service may take to start, on a machine that is busy with other tests.

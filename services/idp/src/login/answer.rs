@@ -9,7 +9,7 @@ use service::{ApiError, AuditEvent, AuditedTx};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::http::{redirect, set_session_cookie};
+use super::http::{redirect, set_cookie};
 use super::rules::LoginRequest;
 use super::store;
 use crate::browser_sessions::{self, BrowserSession};
@@ -39,7 +39,7 @@ pub(super) async fn to_login(
     }
     let mut response = grant(app, tx, request, &browser, "login.succeeded", now).await?;
     app.meter.login(Outcome::Succeeded);
-    set_session_cookie(app, &mut response, Some(&secret));
+    set_cookie(app, &mut response, browser_sessions::COOKIE, Some(&secret));
     Ok(Some(response))
 }
 

@@ -269,7 +269,7 @@ fn show_form(
     let form = Form { realm: &app.realm.name, action: &action, username, problem };
     let mut response = Html(page::login(&form)).into_response();
     page::protect(&mut response);
-    set_header(&mut response, SET_COOKIE, &cookies::set(&app.realm.name, BROWSER_COOKIE, browser.as_str()));
+    set_cookie(app, &mut response, BROWSER_COOKIE, Some(browser.as_str()));
     Ok(response)
 }
 
@@ -286,9 +286,9 @@ pub(crate) fn redirect(location: &str) -> Response {
     response
 }
 
-/// Adds the cookie of the browser's session for each of the provider's paths, or removes it without a secret.
-pub(crate) fn set_session_cookie(app: &App, response: &mut Response, secret: Option<&str>) {
-    for cookie in cookies::of_all_paths(&app.realm.name, browser_sessions::COOKIE, secret) {
+/// Sets a cookie, or removes it without a secret.
+pub(crate) fn set_cookie(app: &App, response: &mut Response, name: &str, secret: Option<&str>) {
+    for cookie in cookies::set(&app.realm.name, name, secret) {
         match HeaderValue::try_from(cookie) {
             Ok(cookie) => drop(response.headers_mut().append(SET_COOKIE, cookie)),
             Err(error) => *response = PageError::from(ApiError::internal(error)).into_response(),

@@ -15,7 +15,7 @@ use crate::clients;
 use crate::clients::rules::{Client, MAX_CLIENT_ID_BYTES};
 use crate::form::Params;
 use crate::keys::rules::Purpose;
-use crate::login::http::{redirect, set_session_cookie};
+use crate::login::http::{redirect, set_cookie};
 use crate::login::page;
 use crate::logout::rules::{self, Hint, Unfit};
 use crate::refusal::{OauthError, PageError};
@@ -92,7 +92,7 @@ async fn by_browser(
     }
     let mut response = target.map_or_else(goodbye, |target| redirect(&target));
     if own.is_some() {
-        set_session_cookie(app, &mut response, None);
+        set_cookie(app, &mut response, browser_sessions::COOKIE, None);
     }
     Ok(response)
 }
