@@ -12,6 +12,8 @@ use crate::App;
 use crate::documents::rules::{DocumentId, GeneralAccess, State, document_of, trashed, unknown};
 use crate::operations::MANAGER;
 use crate::ownership::unfinished;
+use crate::shares::relinked;
+use crate::shares::rules::Target;
 
 /// What a decision depends on.
 #[derive(Clone, Debug)]
@@ -232,7 +234,8 @@ async fn probe(
     Ok(app.permits.probe_object(call, feature, gist.id).await?.map(Proof::Object))
 }
 
-/// A transfer that broke off is finished here, so that no decision is made by what it left.
+/// A transfer that broke off is finished here, and a share of a link that is gone is taken, so that no decision is made by
+/// what they left.
 async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
     let found = gist(&app.core.pool, call, document_of(call)?).await?.ok_or_else(unknown)?;
     if found.is_unfinished {
@@ -241,6 +244,7 @@ async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
             if matches!(error, ApiError::Conflict { .. }) { ApiError::unavailable("postgres") } else { error }
         })?;
     }
+    relinked::settle_caller(app, call, Target::Document(found.id)).await?;
     Ok(found)
 }
 

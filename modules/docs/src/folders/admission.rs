@@ -10,6 +10,8 @@ use super::rules::{FolderId, unknown};
 use crate::App;
 use crate::operations::{FOLDERS_EDIT, MANAGER};
 use crate::placements::rules::unknown_folder;
+use crate::shares::relinked;
+use crate::shares::rules::Target;
 
 /// A call that may do what its operation does.
 #[derive(Debug)]
@@ -42,6 +44,7 @@ impl Admitted {
 pub(crate) async fn admit(app: &App, call: CompanyCall) -> Result<Admitted, ApiError> {
     let id: FolderId = call.path.id("folderId")?;
     let owner = owner(&app.core.pool, &call, id).await?.ok_or_else(unknown)?;
+    relinked::settle_caller(app, &call, Target::Folder(id)).await?;
     let (first, otherwise) = (call.feature, call.operation.otherwise);
     let Some(otherwise) = otherwise else {
         let permit = app.permits.ask_object(&call, &first, id).await?;
@@ -65,6 +68,7 @@ fn admitted(permit: ObjectPermit, id: FolderId, owner: &Subject, managed: bool) 
 /// 422 `FOLDER_UNKNOWN`; 403 and 503 as authz decides.
 pub(crate) async fn check_editor(app: &App, call: &CompanyCall, folder: FolderId) -> Result<(), ApiError> {
     owner(&app.core.pool, call, folder).await?.ok_or_else(unknown_folder)?;
+    relinked::settle_caller(app, call, Target::Folder(folder)).await?;
     app.permits.ask_object(call, &FOLDERS_EDIT, folder).await.map(drop)
 }
 

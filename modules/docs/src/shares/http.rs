@@ -14,7 +14,7 @@ use super::rules::{
     CreateBody, Level, RoleBody, Share, ShareId, ShareRole, Shown, Target, ambiguous, not_linked,
     unknown_principal,
 };
-use super::store;
+use super::{relinked, store};
 use crate::admission::{self, Admitted};
 use crate::documents::answer::uncached;
 use crate::{App, names};
@@ -35,6 +35,15 @@ pub(crate) async fn listed(app: &App, call: &CompanyCall, target: Target) -> Res
         group_ids: principals().filter_map(Principal::group).collect::<Vec<GroupId>>(),
     };
     let found = names::found(app, call, &wanted).await;
+    let mut shares = shares;
+    if let Some(found) = &found {
+        let (gone, kept): (Vec<Share>, Vec<Share>) =
+            shares.into_iter().partition(|share| relinked::is_of_another_login(share, found));
+        for share in gone {
+            relinked::take(app, call, share.id).await?;
+        }
+        shares = kept;
+    }
     let show = |share: Share| {
         let title = found.as_ref().and_then(|found| names::title_of(found, share.principal));
         let title = title.map(ToOwned::to_owned);
@@ -72,6 +81,7 @@ pub(crate) async fn give<const AS_MANAGER: bool>(
     role: ShareRole,
     level: Level,
 ) -> Result<Once<Shown>, ApiError> {
+    relinked::settle_principal(app, call, target, principal).await?;
     let new = proposed::<AS_MANAGER>(app, call, target, principal, role, level).await?;
     app.two_store().create(call, None, &new).await
 }
@@ -144,6 +154,7 @@ pub(crate) async fn change<const AS_MANAGER: bool>(
 ) -> Result<Share, ApiError> {
     level.check(share.role)?;
     level.check(role)?;
+    relinked::settle_principal(app, call, share.target, share.principal).await?;
     let changed = app.two_store().exchange(call, share.id.as_uuid(), &ChangeRole::<AS_MANAGER>(role)).await?;
     Ok(changed.0)
 }

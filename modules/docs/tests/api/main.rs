@@ -17,6 +17,7 @@ mod hazards;
 mod isolation;
 mod lists;
 mod properties;
+mod relinked;
 mod rights;
 mod search;
 mod shares;

@@ -271,6 +271,14 @@ impl World {
         self.facts().faults = faults.iter().copied().collect();
     }
 
+    /// Org links the member row of one person to the login of another; the first one's login gets a new row. Gives it.
+    pub(crate) fn relink(&self, row_of: Name, to: Name) -> Uuid {
+        let (mut facts, new) = (self.facts(), Uuid::now_v7());
+        facts.people[to].1 = facts.people[row_of].1;
+        facts.people[row_of].1 = new;
+        new
+    }
+
     /// A new position that this person holds.
     pub(crate) fn position(&self, holder: Option<Name>) -> Uuid {
         let id = Uuid::now_v7();

@@ -1,0 +1,127 @@
+//! Shares of a member row that org has linked to another login: they open nothing to the old one, and speak of the new one.
+
+use serde_json::{Value, json};
+
+use crate::world::{Fault, World, id};
+
+async fn shares(world: &World, document: &str) -> Vec<(Value, Value)> {
+    let listed = world.on(1, "GET", document, "/shares", None).await;
+    let shares = listed.data().as_array().expect("a list").clone();
+    shares.into_iter().map(|share| (share["title"].clone(), share["role"].clone())).collect()
+}
+
+fn tuples_of(world: &World, subject: &str) -> Vec<String> {
+    let facts = world.facts();
+    let of = facts.tuples.iter().filter(|tuple| tuple.ends_with(&format!("@user:{subject}")));
+    of.cloned().collect()
+}
+
+#[tokio::test]
+async fn the_old_login_of_a_row_opens_nothing_on_its_next_request_and_an_unchanged_row_does() {
+    let world = World::of(6).await;
+    let document = world.document(1, "Plan").await;
+    id(&world.share(1, &document, 2, "editor").await);
+    id(&world.share(1, &document, 4, "viewer").await);
+    world.relink(2, 3);
+    assert!(!world.may_read(2, &document).await, "the old login reads");
+    assert!(!world.may_read(3, &document).await, "nothing was given to the new one");
+    assert!(world.may_read(4, &document).await, "a row whose login is the same");
+    assert_eq!(tuples_of(&world, "subject-2"), [""; 0]);
+    let audit = world.module.audit().await;
+    let last = audit.last().expect("an audit row");
+    assert_eq!(
+        (&last["action"], &last["payload"]["reason"]),
+        (&json!("share.deleted"), &json!("MEMBER_RELINKED"))
+    );
+    let new = world.people[2].member;
+    let again =
+        world.on(1, "POST", &document, "/shares", Some(json!({ "memberId": new, "role": "viewer" }))).await;
+    assert_eq!(again.status, 201, "{}", again.text);
+    assert!(world.may_read(3, &document).await, "the row's new login is who it is shared with");
+    assert!(!world.may_read(2, &document).await);
+}
+
+#[tokio::test]
+async fn a_folder_shared_with_a_row_opens_to_its_old_login_no_more() {
+    let world = World::of(5).await;
+    let folder = world.folder(1, "Team", None).await;
+    let inner = world.folder(1, "Inner", Some(&folder)).await;
+    let body = json!({ "title": "Plan", "body": "text", "folderId": inner });
+    let document = id(&world.ask(1, "POST", "/documents", Some(body)).await);
+    let share = json!({ "memberId": world.people[2].member, "role": "editor" });
+    id(&world.ask(1, "POST", &format!("/folders/{folder}/shares"), Some(share)).await);
+    assert!(world.may_read(2, &document).await);
+    world.relink(2, 3);
+    let into = json!({ "title": "Mine", "folderId": inner });
+    world.fail(&[Fault::LostBefore, Fault::LostAfter]);
+    for _ in 0..2 {
+        let unanswered = world.on(2, "GET", &document, "", None).await;
+        assert_eq!(unanswered.status, 503, "nothing is decided before: {}", unanswered.text);
+    }
+    assert_eq!(world.ask(2, "POST", "/documents", Some(into)).await.status, 403);
+    assert!(!world.may_read(2, &document).await);
+    assert_eq!(tuples_of(&world, "subject-2"), [""; 0]);
+}
+
+#[tokio::test]
+async fn giving_raising_accepting_and_listing_speak_of_the_person_behind_the_row_now() {
+    let world = World::of(6).await;
+    let row = world.people[2].member;
+    let documents = [
+        world.document(1, "Given").await,
+        world.document(1, "Raised").await,
+        world.document(1, "Accepted").await,
+        world.document(1, "Listed").await,
+    ];
+    let mut first = Vec::new();
+    for document in &documents {
+        first.push(id(&world.share(1, document, 2, "viewer").await));
+    }
+    assert_eq!(shares(&world, &documents[3]).await, [(json!("Person 2"), json!("viewer"))]);
+    world.relink(2, 3);
+
+    let body = json!({ "memberId": row, "role": "editor" });
+    let given = world.on(1, "POST", &documents[0], "/shares", Some(body)).await;
+    assert_eq!(given.status, 201, "{}", given.text);
+    let raise = format!("/shares/{}", first[1]);
+    let raised = world.on(1, "PUT", &documents[1], &raise, Some(json!({ "role": "editor" }))).await;
+    assert_eq!(raised.status, 404, "that share has ended: {}", raised.text);
+    let wanted =
+        id(&world.on(3, "POST", &documents[2], "/access-requests", Some(json!({ "role": "editor" }))).await);
+    let accepted =
+        world.on(1, "POST", &documents[2], &format!("/access-requests/{wanted}/accept"), None).await;
+    assert_eq!(accepted.status, 200, "{}", accepted.text);
+
+    let new = (json!("Person 3"), json!("editor"));
+    let lists = [vec![new.clone()], vec![], vec![new], vec![]];
+    for (document, expected) in documents.iter().zip(lists) {
+        assert_eq!(shares(&world, document).await, expected);
+        assert_eq!(world.may_read(3, document).await, !expected.is_empty());
+        assert!(!world.may_read(2, document).await);
+    }
+    assert_eq!(tuples_of(&world, "subject-2"), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_login_that_has_a_share_by_its_new_row_keeps_it_when_the_old_rows_share_ends() {
+    let world = World::of(5).await;
+    let document = world.document(1, "Plan").await;
+    id(&world.share(1, &document, 2, "viewer").await);
+    let new = world.relink(2, 3);
+    let body = json!({ "memberId": new, "role": "viewer" });
+    id(&world.on(1, "POST", &document, "/shares", Some(body)).await);
+    assert!(world.may_read(2, &document).await);
+    assert_eq!(shares(&world, &document).await, [(json!("Person 2"), json!("viewer"))]);
+    assert_eq!(world.count("SELECT count(*) FROM docs.shares").await, 1);
+}
+
+#[tokio::test]
+async fn a_row_that_is_blocked_for_a_while_keeps_its_shares() {
+    let world = World::of(5).await;
+    let document = world.document(1, "Plan").await;
+    id(&world.share(1, &document, 2, "viewer").await);
+    world.facts().active[2] = false;
+    assert!(!world.may_read(2, &document).await);
+    world.facts().active[2] = true;
+    assert!(world.may_read(2, &document).await);
+}
