@@ -7,7 +7,7 @@ use std::path::Path;
 use sqlx::{AssertSqlSafe, PgPool, Row};
 
 use crate::search::fill;
-use crate::world::{ALICE, World};
+use crate::world::{AGENT, ALICE, World};
 
 const TICKETS: u32 = 20_000;
 
@@ -105,6 +105,43 @@ async fn the_keys_that_wait_for_a_row_are_found_by_the_row() {
     let plan = plan(&owner, text, "md5('company')::uuid, md5('1')::uuid", "generic", false).await;
     assert!(plan.contains("idempotency_keys_waiting"), "{plan}");
     assert!(examined(&plan) < 10, "{plan}");
+}
+
+/// The words of tickets as `0003_words_by_segments.sql` may have left them, all over the table, and the migration that
+/// writes them once more.
+#[tokio::test]
+async fn the_words_of_one_segment_lie_together_after_the_migration_that_orders_them() {
+    let world = World::start().await;
+    fill(&world, 1, 6_000).await;
+    world
+        .module
+        .execute(
+            "WITH moved AS (DELETE FROM helpdesk.ticket_words RETURNING ticket_id, company_id, number, words)
+             INSERT INTO helpdesk.ticket_words(ticket_id, company_id, number, words)
+               SELECT ticket_id, company_id, number, words FROM moved ORDER BY md5(number::text)"
+                .to_owned(),
+        )
+        .await;
+    let owner = world.module.database.owner_pool();
+    // Rows that lie before the one with the next smaller number.
+    let disorder = async || -> i64 {
+        let sql =
+            "SELECT count(*) FROM (SELECT ctid, lag(ctid) OVER (ORDER BY company_id, number) AS previous
+                     FROM helpdesk.ticket_words) AS row WHERE ctid < previous";
+        sqlx::query_scalar(sql).fetch_one(&owner).await.expect("a count")
+    };
+    let words = async || -> String {
+        let sql =
+            "SELECT md5(string_agg(ticket_id || ' ' || number || ' ' || words::text, ',' ORDER BY ticket_id))
+                     FROM helpdesk.ticket_words";
+        sqlx::query_scalar(sql).fetch_one(&owner).await.expect("the words")
+    };
+    let before = words().await;
+    assert!(disorder().await > 1_000, "the premise: rows in no order");
+    world.module.execute(include_str!("../../migrations/0004_words_in_order.sql").to_owned()).await;
+    assert_eq!((disorder().await, words().await), (0, before));
+    let found = world.list(AGENT, "/tickets?view=all&q=early%20sixth").await;
+    assert_eq!(found.len(), 1_000, "the search finds what it found, by the module's own role");
 }
 
 /// Most tickets are closed, every fourth is a group's, one in fifty is ALICE's.
