@@ -6,20 +6,45 @@ use http::header::COOKIE;
 
 /// Characters of [`random_text`](crate::keys::rules::random_text).
 const LENGTH: usize = 43;
+/// Characters of a sealed token in a cookie, at most.
+const SEALED_MAX: usize = 1_024;
 
 /// The secret in the cookie `name`, when the browser sent a well-formed one.
 pub(crate) fn secret(headers: &HeaderMap, name: &str) -> Option<String> {
-    let sent = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = sent.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let (_, value) = pairs.find(|(found, _)| *found == name)?;
+    let value = value(headers, name)?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     (value.len() == LENGTH && value.bytes().all(plain)).then(|| value.to_owned())
 }
 
-/// `Set-Cookie` for the paths below a realm as the provider names them, and as the edge serves them, too. A cookie lasts
-/// until the browser is closed; without a secret it is removed.
-pub(crate) fn set(realm: &str, name: &str, secret: Option<&str>) -> [String; 2] {
-    let (value, age) = secret.map_or(("", " Max-Age=0;"), |secret| (secret, ""));
+/// What the browser sent in the cookie `name`, if it is no longer than a sealed token is.
+pub(crate) fn sealed<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    value(headers, name).filter(|value| value.len() <= SEALED_MAX)
+}
+
+fn value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let sent = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = sent.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(found, _)| *found == name).map(|(_, value)| value)
+}
+
+/// How long a browser keeps a cookie.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Keep<'a> {
+    /// Until the browser is closed.
+    Session(&'a str),
+    /// For so many seconds.
+    For(&'a str, i64),
+    /// Not any more.
+    Remove,
+}
+
+/// `Set-Cookie` for the paths below a realm as the provider names them, and as the edge serves them, too.
+pub(crate) fn set(realm: &str, name: &str, keep: Keep<'_>) -> [String; 2] {
+    let (value, age) = match keep {
+        Keep::Session(value) => (value, String::new()),
+        Keep::For(value, seconds) => (value, format!(" Max-Age={seconds};")),
+        Keep::Remove => ("", " Max-Age=0;".to_owned()),
+    };
     ["", "/auth"].map(|prefix| {
         format!("{name}={value}; Path={prefix}/realms/{realm}/;{age} HttpOnly; Secure; SameSite=Lax")
     })

@@ -103,6 +103,7 @@ pub(crate) enum Purpose {
     ClientSecret,
     RefreshToken,
     LogoutCode,
+    Device,
 }
 
 impl Purpose {
@@ -112,6 +113,7 @@ impl Purpose {
             Self::ClientSecret => "client-secret",
             Self::RefreshToken => "refresh-token",
             Self::LogoutCode => "logout-code",
+            Self::Device => "device",
         }
     }
 }

@@ -9,10 +9,12 @@ use service::{ApiError, AuditEvent, AuditedTx};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use super::device::{self, Device};
 use super::http::{redirect, set_cookie};
 use super::rules::LoginRequest;
 use super::store;
 use crate::browser_sessions::{self, BrowserSession};
+use crate::cookies::Keep;
 use crate::keys::rules::{random_text, sha256};
 use crate::meter::Outcome;
 use crate::refusal::PageError;
@@ -39,7 +41,9 @@ pub(super) async fn to_login(
     }
     let mut response = grant(app, tx, request, &browser, "login.succeeded", now).await?;
     app.meter.login(Outcome::Succeeded);
-    set_cookie(app, &mut response, browser_sessions::COOKIE, Some(&secret));
+    set_cookie(app, &mut response, browser_sessions::COOKIE, Keep::Session(&secret));
+    let device = Device::cookie(&app.keys, headers, user, now.unix_timestamp()).map_err(ApiError::from)?;
+    set_cookie(app, &mut response, device::COOKIE, Keep::For(&device, device::KNOWN_SECONDS));
     Ok(Some(response))
 }
 

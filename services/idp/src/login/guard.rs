@@ -1,134 +1,247 @@
-//! Slows the guessing of one account's password, as Keycloak's brute-force detection does: after 30 failures in a row
-//! the account is closed for a minute, and longer with every further 30. Kept in memory, by account, and bounded. Who
-//! tries is told the same as for a wrong password, so a closed account looks like a wrong or an unknown name.
+//! Slows the guessing of passwords without closing an account for its owner. Failures count by account and by where the
+//! attempt comes from: a device that has signed in to the account before, or an address. After a few failures the same
+//! source waits before its next attempt, twice as long each time; other sources do not wait. While an account fails from
+//! many sources, an address has one attempt before it waits instead of [`FREE`], so that a guesser with many addresses
+//! gains little by each. Kept in memory and bounded. A delayed attempt gets the answer to a wrong password, so names
+//! cannot be tried out.
 
 use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use http::HeaderMap;
 use uuid::Uuid;
 
-/// Failures that close an account, and again every so many.
-const FAILURES: u32 = 30;
-/// For how long an account is closed, times how often the number was reached.
-const WAIT_SECONDS: i64 = 60;
+/// Attempts of one source before it waits.
+const FREE: u32 = 5;
+/// Failures of one account, from addresses, from which each address has one attempt before it waits.
+const MANY: u32 = 30;
+/// Wait after the last free attempt; it doubles with each further failure.
+const FIRST_WAIT_SECONDS: i64 = 2;
 const LONGEST_WAIT_SECONDS: i64 = 15 * 60;
 /// Failures are forgotten when the last is this old.
 const MEMORY_SECONDS: i64 = 12 * 60 * 60;
-/// Accounts that are kept in mind. Only accounts that exist are, so a stranger cannot fill it with invented names.
-const MAX_ACCOUNTS: usize = 10_000;
+/// Entries of each map. Only accounts that exist are kept, so a stranger cannot fill them with invented names.
+const MAX_ENTRIES: usize = 20_000;
+/// Bits of an IPv6 address that count: one site commonly has a /48.
+const IPV6_SITE_BITS: u32 = 48;
+
+/// Where an attempt comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Source {
+    /// A device that has signed in to the account before.
+    Device(Uuid),
+    /// An address, of IPv6 its site; `None` for a caller on the provider's own port.
+    Address(Option<IpAddr>),
+}
+
+impl Source {
+    /// The address that the edge names in `X-Forwarded-For`. The edge replaces what a client says and appends to what a
+    /// trusted proxy says, whose own address is then the last and its client's the last but one.
+    pub(super) fn address(headers: &HeaderMap) -> Self {
+        let lines = headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
+        let mut nearest_last: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
+        let proxy_or_client = nearest_last.pop();
+        let named = nearest_last.pop().or(proxy_or_client);
+        Self::Address(named.and_then(|text| text.parse().ok()).map(site))
+    }
+}
+
+fn site(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let mask = u128::MAX << (u128::BITS - IPV6_SITE_BITS);
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
+        }
+        address @ IpAddr::V4(_) => address,
+    }
+}
 
 /// The failures of every account. Clones are the same one.
 #[derive(Clone, Default)]
-pub(crate) struct Guard(Arc<Mutex<HashMap<Uuid, Failures>>>);
+pub(crate) struct Guard(Arc<Mutex<Counts>>);
+
+#[derive(Default)]
+struct Counts {
+    sources: HashMap<(Uuid, Source), Failures>,
+    /// By account, those from addresses.
+    accounts: HashMap<Uuid, Failures>,
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Failures {
     count: u32,
     last: i64,
-    closed_until: i64,
+    waits_until: i64,
 }
 
 impl Guard {
     /// Whether a password may be tried now. The attempt counts as failed until [`Self::succeeded`] says otherwise, so
     /// that attempts at the same moment, and those given up half way, are counted too.
-    pub(crate) fn admits(&self, account: Uuid, now: i64) -> bool {
-        let mut accounts = self.lock();
-        let mut failures = accounts.get(&account).copied().unwrap_or_default();
-        if now < failures.closed_until {
+    pub(super) fn admits(&self, account: Uuid, source: Source, now: i64) -> bool {
+        let mut counts = self.lock();
+        let mut failures = remembered(&counts.sources, &(account, source), now);
+        if now < failures.waits_until {
             return false;
         }
-        if failures.is_forgotten(now) {
-            failures = Failures::default();
+        let is_address = matches!(source, Source::Address(_));
+        let many = is_address && remembered(&counts.accounts, &account, now).count >= MANY;
+        let free = if many { 1 } else { FREE };
+        failures.fail(now);
+        if failures.count >= free {
+            failures.waits_until = now.saturating_add(wait(failures.count - free));
         }
-        failures.count = failures.count.saturating_add(1);
-        failures.last = now;
-        if failures.count.is_multiple_of(FAILURES) {
-            failures.closed_until = now.saturating_add(wait(failures.count / FAILURES));
+        keep(&mut counts.sources, (account, source), failures, now);
+        if is_address {
+            let mut failures = remembered(&counts.accounts, &account, now);
+            failures.fail(now);
+            keep(&mut counts.accounts, account, failures, now);
         }
-        make_room(&mut accounts, account, now);
-        accounts.insert(account, failures);
         true
     }
 
-    /// The attempt's password was right: everything is forgotten.
-    pub(crate) fn succeeded(&self, account: Uuid) {
-        self.lock().remove(&account);
+    /// The attempt's password was right: the source's failures are forgotten. Those of other sources are not, or the
+    /// owner's own logins would give a guesser new attempts.
+    pub(super) fn succeeded(&self, account: Uuid, source: Source) {
+        let mut counts = self.lock();
+        counts.sources.remove(&(account, source));
+        if matches!(source, Source::Address(_))
+            && let Some(failures) = counts.accounts.get_mut(&account)
+        {
+            failures.count = failures.count.saturating_sub(1);
+        }
     }
 
-    /// The map is whole whatever a holder did.
-    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Failures>> {
+    /// The maps are whole whatever a holder did.
+    fn lock(&self) -> MutexGuard<'_, Counts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Failures {
+    const fn fail(&mut self, now: i64) {
+        self.count = self.count.saturating_add(1);
+        self.last = now;
+    }
+
     const fn is_forgotten(&self, now: i64) -> bool {
         now.saturating_sub(self.last) >= MEMORY_SECONDS
     }
 }
 
-fn wait(times: u32) -> i64 {
-    i64::from(times).saturating_mul(WAIT_SECONDS).min(LONGEST_WAIT_SECONDS)
+fn remembered<K: Hash + Eq>(map: &HashMap<K, Failures>, key: &K, now: i64) -> Failures {
+    map.get(key).copied().filter(|failures| !failures.is_forgotten(now)).unwrap_or_default()
 }
 
-/// When it is full, what is forgotten goes; if nothing is, whoever failed least, so that a closed account stays closed.
-fn make_room(accounts: &mut HashMap<Uuid, Failures>, account: Uuid, now: i64) {
-    if accounts.len() < MAX_ACCOUNTS || accounts.contains_key(&account) {
-        return;
+/// Seconds to wait after `more` failures beyond the last free attempt.
+fn wait(more: u32) -> i64 {
+    let doubled = 1_i64.checked_shl(more.min(32)).unwrap_or(i64::MAX);
+    FIRST_WAIT_SECONDS.saturating_mul(doubled).min(LONGEST_WAIT_SECONDS)
+}
+
+/// When the map is full, what is forgotten goes; if nothing is, the entry that failed least, so that one that waits long
+/// goes on waiting.
+fn keep<K: Hash + Eq + Copy>(map: &mut HashMap<K, Failures>, key: K, failures: Failures, now: i64) {
+    if map.len() >= MAX_ENTRIES && !map.contains_key(&key) {
+        map.retain(|_, failures| !failures.is_forgotten(now));
+        let least = map.iter().min_by_key(|(_, failures)| (failures.count, failures.last));
+        if let Some(key) = least.map(|(key, _)| *key).filter(|_| map.len() >= MAX_ENTRIES) {
+            map.remove(&key);
+        }
     }
-    accounts.retain(|_, failures| !failures.is_forgotten(now));
-    if accounts.len() < MAX_ACCOUNTS {
-        return;
-    }
-    let least = accounts.iter().min_by_key(|(_, failures)| (failures.count, failures.last));
-    if let Some(id) = least.map(|(id, _)| *id) {
-        accounts.remove(&id);
-    }
+    map.insert(key, failures);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn fail(guard: &Guard, account: Uuid, times: u32, now: i64) {
-        for attempt in 0..times {
-            assert!(guard.admits(account, now), "attempt {attempt} at {now}");
+    const ALICE: Uuid = Uuid::from_u128(1);
+
+    fn from(number: u32) -> Source {
+        Source::Address(Some(IpAddr::from(number.to_be_bytes())))
+    }
+
+    fn named(lines: &[&'static str]) -> Source {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append("x-forwarded-for", http::HeaderValue::from_static(line));
         }
+        Source::address(&headers)
     }
 
     #[test]
-    fn an_account_closes_after_thirty_failures_and_for_longer_each_time() {
-        let (guard, alice, bob) = (Guard::default(), Uuid::from_u128(1), Uuid::from_u128(2));
-        let mut now = 0;
-        for round in 1..=20 {
-            fail(&guard, alice, FAILURES, now);
-            let closed_for = (60 * round).min(900);
-            assert!(!guard.admits(alice, now) && !guard.admits(alice, now + closed_for - 1), "round {round}");
-            assert!(guard.admits(bob, now), "only this account");
-            guard.succeeded(bob);
-            now += closed_for;
+    fn a_source_waits_twice_as_long_after_each_failure_and_no_other_does() {
+        let (guard, hostile, mut now) = (Guard::default(), from(1), 0);
+        for _ in 1..FREE {
+            assert!(guard.admits(ALICE, hostile, now));
         }
+        for waits in [2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900] {
+            assert!(guard.admits(ALICE, hostile, now), "at {now}");
+            assert!(!guard.admits(ALICE, hostile, now) && !guard.admits(ALICE, hostile, now + waits - 1));
+            assert!(guard.admits(Uuid::from_u128(2), from(2), now), "another account");
+            guard.succeeded(Uuid::from_u128(2), from(2));
+            now += waits;
+        }
+        assert!(guard.admits(ALICE, from(2), now - 1), "another address");
+        assert!(guard.admits(ALICE, hostile, now + MEMORY_SECONDS), "all is forgotten");
+        assert!(guard.admits(ALICE, hostile, now + MEMORY_SECONDS));
     }
 
     #[test]
-    fn a_success_and_time_forget_the_failures() {
-        let (guard, alice) = (Guard::default(), Uuid::from_u128(1));
-        fail(&guard, alice, FAILURES - 1, 0);
-        guard.succeeded(alice);
-        fail(&guard, alice, FAILURES - 1, 1);
-        fail(&guard, alice, FAILURES - 1, 1 + MEMORY_SECONDS);
-        fail(&guard, alice, 1, 2 + MEMORY_SECONDS);
-        assert!(!guard.admits(alice, 2 + MEMORY_SECONDS));
+    fn many_addresses_have_one_attempt_each_and_a_known_device_all_of_its_own() {
+        let (guard, device) = (Guard::default(), Source::Device(Uuid::from_u128(7)));
+        for number in 0..MANY {
+            assert!(guard.admits(ALICE, from(number), 0));
+        }
+        assert!(guard.admits(ALICE, from(1_000), 0), "a new address is heard at once");
+        assert!(!guard.admits(ALICE, from(1_000), 1), "and waits after one failure");
+        assert!(guard.admits(ALICE, from(1_000), 2));
+        for _ in 0..FREE {
+            assert!(guard.admits(ALICE, device, 0), "a known device does not wait for strangers");
+        }
+        assert!(!guard.admits(ALICE, device, 1), "only for its own failures");
+        guard.succeeded(ALICE, device);
+        assert!(guard.admits(ALICE, device, 1));
+        assert!(!guard.admits(ALICE, from(1_000), 3), "its success frees no stranger");
     }
 
     #[test]
-    fn memory_is_bounded_and_a_closed_account_stays_closed() {
-        let (guard, alice) = (Guard::default(), Uuid::from_u128(u128::MAX));
-        fail(&guard, alice, FAILURES, 0);
-        for number in 0..MAX_ACCOUNTS + 50 {
-            assert!(guard.admits(Uuid::from_u128(u128::try_from(number).expect("small")), 1));
+    fn right_passwords_are_no_failures() {
+        let guard = Guard::default();
+        for _ in 0..2 * MANY {
+            assert!(guard.admits(ALICE, from(1), 0));
+            guard.succeeded(ALICE, from(1));
         }
-        assert_eq!(guard.lock().len(), MAX_ACCOUNTS);
-        assert!(!guard.admits(alice, 2));
+        assert_eq!(guard.lock().accounts.get(&ALICE).map(|failures| failures.count), Some(0));
+        assert!(guard.lock().sources.is_empty());
+    }
+
+    #[test]
+    fn memory_is_bounded_and_a_source_that_waits_goes_on_waiting() {
+        let guard = Guard::default();
+        for _ in 0..FREE {
+            assert!(guard.admits(ALICE, from(0), 0));
+        }
+        for number in 0..MAX_ENTRIES + 50 {
+            let account = Uuid::from_u128(100 + u128::try_from(number).expect("small"));
+            assert!(guard.admits(account, from(1), 1));
+        }
+        assert_eq!(guard.lock().sources.len(), MAX_ENTRIES);
+        assert_eq!(guard.lock().accounts.len(), MAX_ENTRIES);
+        assert!(!guard.admits(ALICE, from(0), 1));
+    }
+
+    #[test]
+    fn the_address_is_the_one_that_the_edge_or_its_trusted_proxy_saw() {
+        let v4 = |text: &str| Source::Address(Some(text.parse().expect("an address")));
+        assert_eq!(named(&["198.51.100.7"]), v4("198.51.100.7"));
+        assert_eq!(named(&["::ffff:198.51.100.7"]), v4("198.51.100.7"));
+        assert_eq!(named(&["203.0.113.9, 192.0.2.1"]), v4("203.0.113.9"));
+        assert_eq!(named(&["6.6.6.6, 203.0.113.9", "192.0.2.1"]), v4("203.0.113.9"), "not an invented one");
+        assert_eq!(named(&["2001:db8:1:2:3::4"]), v4("2001:db8:1::"), "one site");
+        assert_eq!(named(&[]), Source::Address(None));
+        assert_eq!(named(&["unknown"]), Source::Address(None));
     }
 }

@@ -13,9 +13,11 @@ use uuid::Uuid;
 use crate::browser_sessions;
 use crate::clients;
 use crate::clients::rules::Client;
-use crate::cookies;
+use crate::cookies::{self, Keep};
 use crate::form::Params;
 use crate::login::answer;
+use crate::login::device::Device;
+use crate::login::guard::Source;
 use crate::login::page::{self, Form};
 use crate::login::rules::{self, Freshness, LoginRequest, Misaddressed, Refused, Target};
 use crate::login::ticket::{BROWSER_COOKIE, Browser, EXECUTION, Ticket};
@@ -98,7 +100,7 @@ pub(crate) async fn authenticate(
         return show_form(&app, ticket.request, &browser, username, Some(STALE));
     }
     let password = form.get("password").unwrap_or_default();
-    match check_credentials(&app, username, password).await? {
+    match check_credentials(&app, &headers, username, password).await? {
         Credentials::Good(user) => finish(&app, ticket.request, &browser, &headers, user, &correlation).await,
         Credentials::Bad { user, failure } => {
             record_failure(&app, &ticket.request, user, failure, &correlation).await?;
@@ -157,13 +159,13 @@ enum Credentials {
 #[derive(Clone, Copy)]
 enum Failure {
     Wrong,
-    /// Too many wrong ones before; the password was not looked at.
+    /// Too soon after wrong ones from the same device or address; the password was not looked at.
     Delayed,
     Disabled,
 }
 
 impl Failure {
-    /// Told alike for an unknown name, a wrong password and a closed account, so that names cannot be tried out.
+    /// Told alike for an unknown name, a wrong password and an attempt that came too soon, so that names cannot be tried out.
     const fn message(self) -> &'static str {
         match self {
             Self::Wrong | Self::Delayed => "Invalid username or password.",
@@ -183,7 +185,12 @@ impl Failure {
 
 /// The same work is done for every name, known or not; that an account is disabled is told only to who knows its
 /// password.
-async fn check_credentials(app: &App, name: &str, password: &str) -> Result<Credentials, PageError> {
+async fn check_credentials(
+    app: &App,
+    headers: &HeaderMap,
+    name: &str,
+    password: &str,
+) -> Result<Credentials, PageError> {
     let name = name.trim().to_lowercase();
     let login = if name.len() <= MAX_USERNAME_BYTES {
         users::store::find_login(&app.core.pool, &name).await?
@@ -192,11 +199,15 @@ async fn check_credentials(app: &App, name: &str, password: &str) -> Result<Cred
     };
     let (user, hash) = login.map_or((None, None), |login| (Some(login.user), login.password_hash));
     let now = app.core.clock.unix_seconds();
-    let admitted = user.as_ref().is_none_or(|user| app.guard.admits(user.id, now));
+    let attempt = user.as_ref().map(|user| (user.id, source(app, headers, user.id, now)));
+    let admitted = attempt.is_none_or(|(account, source)| app.guard.admits(account, source, now));
     let hash = hash.filter(|_| admitted);
     let fits = app.passwords.matches(password, hash).await.map_err(hashing_failed)?;
+    if let Some((account, source)) = attempt.filter(|_| fits) {
+        app.guard.succeeded(account, source);
+    }
     Ok(match user {
-        Some(user) if fits => known(app, user),
+        Some(user) if fits => known(user),
         other => {
             let failure = if admitted { Failure::Wrong } else { Failure::Delayed };
             Credentials::Bad { user: other.map(|user| user.id), failure }
@@ -204,8 +215,13 @@ async fn check_credentials(app: &App, name: &str, password: &str) -> Result<Cred
     })
 }
 
-fn known(app: &App, user: User) -> Credentials {
-    app.guard.succeeded(user.id);
+/// A device that signed in to this account before, else the address.
+fn source(app: &App, headers: &HeaderMap, account: Uuid, now: i64) -> Source {
+    let device = Device::of(&app.keys, headers, account, now);
+    device.map_or_else(|| Source::address(headers), Source::Device)
+}
+
+fn known(user: User) -> Credentials {
     if user.enabled {
         Credentials::Good(user)
     } else {
@@ -269,7 +285,7 @@ fn show_form(
     let form = Form { realm: &app.realm.name, action: &action, username, problem };
     let mut response = Html(page::login(&form)).into_response();
     page::protect(&mut response);
-    set_cookie(app, &mut response, BROWSER_COOKIE, Some(browser.as_str()));
+    set_cookie(app, &mut response, BROWSER_COOKIE, Keep::Session(browser.as_str()));
     Ok(response)
 }
 
@@ -286,9 +302,9 @@ pub(crate) fn redirect(location: &str) -> Response {
     response
 }
 
-/// Sets a cookie, or removes it without a secret.
-pub(crate) fn set_cookie(app: &App, response: &mut Response, name: &str, secret: Option<&str>) {
-    for cookie in cookies::set(&app.realm.name, name, secret) {
+/// Sets or removes a cookie.
+pub(crate) fn set_cookie(app: &App, response: &mut Response, name: &str, keep: Keep<'_>) {
+    for cookie in cookies::set(&app.realm.name, name, keep) {
         match HeaderValue::try_from(cookie) {
             Ok(cookie) => drop(response.headers_mut().append(SET_COOKIE, cookie)),
             Err(error) => *response = PageError::from(ApiError::internal(error)).into_response(),

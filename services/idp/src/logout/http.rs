@@ -13,6 +13,7 @@ use uuid::Uuid;
 use crate::browser_sessions::{self, BrowserSession};
 use crate::clients;
 use crate::clients::rules::{Client, MAX_CLIENT_ID_BYTES};
+use crate::cookies::Keep;
 use crate::form::Params;
 use crate::keys::rules::Purpose;
 use crate::login::http::{redirect, set_cookie};
@@ -92,7 +93,7 @@ async fn by_browser(
     }
     let mut response = target.map_or_else(goodbye, |target| redirect(&target));
     if own.is_some() {
-        set_cookie(app, &mut response, browser_sessions::COOKIE, None);
+        set_cookie(app, &mut response, browser_sessions::COOKIE, Keep::Remove);
     }
     Ok(response)
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use testkit::Reply;
+use testkit::{Call, Reply};
 
-use crate::provider::{Provider, action_of, cookie_of};
+use crate::provider::{Provider, action_of, cookie_of, with_form};
 
 /// The reason that the form shows.
 fn problem(reply: &Reply) -> String {
@@ -22,43 +22,116 @@ async fn reasons(provider: &Provider) -> Vec<String> {
     .expect("the audit table")
 }
 
+/// A login form in one browser, posted from chosen addresses.
+struct Browser<'a> {
+    provider: &'a Provider,
+    action: String,
+    cookies: String,
+}
+
+impl<'a> Browser<'a> {
+    async fn open(provider: &'a Provider) -> Self {
+        let page = provider.open(&[]).await;
+        Self { provider, action: action_of(&page), cookies: cookie_of(&page) }
+    }
+
+    async fn submit(&self, address: &str, name: &str, password: &str) -> Reply {
+        let form = [("username", name), ("password", password), ("credentialId", "")];
+        let call = |call: Call| call.header("cookie", &self.cookies).header("x-forwarded-for", address);
+        self.provider.send("POST", &self.action, |to| with_form(call(to), &form)).await
+    }
+
+    /// Keeps the device's cookie of a login, as a browser does.
+    fn keep_device(&mut self, reply: &Reply) {
+        let set = reply.headers.get_all("set-cookie").iter().filter_map(|value| value.to_str().ok());
+        let found = set
+            .filter_map(|line| line.split_once(';'))
+            .find(|(pair, _)| pair.starts_with("PLATFORM_DEVICE="));
+        let (pair, attributes) = found.expect("the device's cookie");
+        assert_eq!(attributes, " Path=/realms/platform/; Max-Age=15552000; HttpOnly; Secure; SameSite=Lax");
+        self.cookies = format!("{}; {pair}", self.cookies);
+    }
+}
+
+const HOSTILE: &str = "198.51.100.66";
+const HOME: &str = "203.0.113.9";
+
 #[tokio::test]
-async fn thirty_wrong_passwords_close_an_account_for_a_minute_without_saying_so() {
+async fn wrong_passwords_from_an_address_delay_that_address_and_no_other() {
     let provider = Provider::start().await;
-    let page = provider.open(&[]).await;
-    let (action, cookie) = (action_of(&page), cookie_of(&page));
-    let submit =
-        async |name: &str, password: &str| provider.submit_to(&action, &cookie, name, password).await;
+    let browser = Browser::open(&provider).await;
     for attempt in 0..30 {
         let name = if attempt % 2 == 0 { "alice" } else { "Alice@Example.test" };
-        problem(&submit(name, "wrong").await);
+        problem(&browser.submit(HOSTILE, name, "wrong").await);
     }
-    let closed = problem(&submit("alice", "alice").await);
-    assert_eq!(closed, problem(&submit("nobody", "alice").await), "as an unknown name is refused");
-    assert_eq!(submit("bob", "bob").await.status, 302, "others log in");
-    provider.clock.advance(Duration::from_secs(59));
-    assert_eq!(problem(&submit("alice@example.test", "alice").await), closed, "by no other name either");
+    let delayed = problem(&browser.submit(HOSTILE, "alice", "alice").await);
+    assert_eq!(
+        delayed,
+        problem(&browser.submit(HOSTILE, "nobody", "alice").await),
+        "as an unknown name is refused"
+    );
+    assert_eq!(browser.submit(HOSTILE, "bob", "bob").await.status, 302, "another account");
+    assert_eq!(browser.submit(HOME, "alice", "alice").await.status, 302, "the owner's address");
     provider.clock.advance(Duration::from_secs(1));
-    assert_eq!(submit("alice", "alice").await.status, 302);
+    problem(&browser.submit(HOSTILE, "alice@example.test", "alice").await);
+    provider.clock.advance(Duration::from_secs(1));
+    assert_eq!(browser.submit(HOSTILE, "alice", "alice").await.status, 302, "it is a delay");
 
     let reasons = reasons(&provider).await;
     let delayed = reasons.iter().filter(|reason| *reason == "too_many_failures").count();
-    assert_eq!((reasons.len(), delayed), (33, 2));
+    assert_eq!((reasons.len(), delayed), (33, 27));
     let metrics = provider.get("/metrics").await.text;
-    let counted = "platform_idp_logins_total{outcome=\"delayed\",service=\"idp\"} 2";
+    let counted = "platform_idp_logins_total{outcome=\"delayed\",service=\"idp\"} 27";
     assert!(metrics.contains(counted), "{metrics}");
 }
 
 #[tokio::test]
-async fn thirty_attempts_at_once_are_all_counted() {
+async fn a_known_device_signs_in_while_strangers_guess_from_many_addresses_even_its_own() {
     let provider = Provider::start().await;
-    let page = provider.open(&[]).await;
-    let (action, cookie) = (action_of(&page), cookie_of(&page));
-    let wrong = (0..30).map(|_| provider.submit_to(&action, &cookie, "alice", "wrong"));
+    let (mut known, stranger) = (Browser::open(&provider).await, Browser::open(&provider).await);
+    known.keep_device(&known.submit(HOME, "alice", "alice").await);
+    for number in 0..40 {
+        problem(&stranger.submit(&format!("198.51.100.{number}"), "alice", "wrong").await);
+    }
+    for _ in 0..2 {
+        problem(&stranger.submit(HOME, "alice", "wrong").await);
+    }
+    problem(&stranger.submit(HOME, "alice", "alice").await);
+    for _ in 0..3 {
+        problem(&known.submit(HOME, "alice", "mistyped").await);
+        assert_eq!(known.submit(HOME, "alice", "alice").await.status, 302, "its own device");
+    }
+    let elsewhere = stranger.submit("192.0.2.1", "alice", "alice").await;
+    assert_eq!(elsewhere.status, 302, "a new address has one attempt at once");
+    problem(&stranger.submit("192.0.2.2", "alice", "mistyped").await);
+    problem(&stranger.submit("192.0.2.2", "alice", "alice").await);
+    provider.clock.advance(Duration::from_secs(2));
+    assert_eq!(stranger.submit("192.0.2.2", "alice", "alice").await.status, 302);
+}
+
+#[tokio::test]
+async fn a_device_of_another_account_is_a_stranger() {
+    let provider = Provider::start().await;
+    let mut device = Browser::open(&provider).await;
+    device.keep_device(&device.submit(HOSTILE, "bob", "bob").await);
+    for _ in 0..5 {
+        problem(&device.submit(HOSTILE, "alice", "wrong").await);
+    }
+    problem(&device.submit(HOSTILE, "alice", "alice").await);
+    assert_eq!(device.submit(HOSTILE, "bob", "bob").await.status, 302);
+}
+
+#[tokio::test]
+async fn attempts_at_once_are_all_counted() {
+    let provider = Provider::start().await;
+    let browser = Browser::open(&provider).await;
+    let wrong = (0..30).map(|_| browser.submit(HOSTILE, "alice", "wrong"));
     for reply in futures_util::future::join_all(wrong).await {
         problem(&reply);
     }
-    problem(&provider.submit_to(&action, &cookie, "alice", "alice").await);
+    problem(&browser.submit(HOSTILE, "alice", "alice").await);
+    let tried = reasons(&provider).await.iter().filter(|reason| *reason == "credentials").count();
+    assert_eq!(tried, 5);
 }
 
 #[tokio::test]
