@@ -13,7 +13,7 @@ use crate::documents::rules::{DocumentId, GeneralAccess, State, document_of, tra
 use crate::operations::MANAGER;
 use crate::ownership::unfinished;
 use crate::shares::relinked;
-use crate::shares::rules::Target;
+use crate::shares::rules::ShareId;
 
 /// What a decision depends on.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub(crate) struct Gist {
     pub(crate) editors_can_share: bool,
     /// A transfer broke off: the caller's own tuple of ownership, or anybody's since a while, is still to be taken.
     is_unfinished: bool,
+    /// Shares of the document and of the folders that it lies in, given to a member row that had the caller's login.
+    shares_with_login: Vec<ShareId>,
 }
 
 /// authz's answer: about the document, or, where its general access is enough, about the company's members.
@@ -234,8 +236,8 @@ async fn probe(
     Ok(app.permits.probe_object(call, feature, gist.id).await?.map(Proof::Object))
 }
 
-/// A transfer that broke off is finished here, and a share of a link that is gone is taken, so that no decision is made by
-/// what they left.
+/// Finishes an interrupted transfer, and removes a share that was given to another member row of the caller's login, so that
+/// neither affects the decision.
 async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
     let found = gist(&app.core.pool, call, document_of(call)?).await?.ok_or_else(unknown)?;
     if found.is_unfinished {
@@ -244,17 +246,28 @@ async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
             if matches!(error, ApiError::Conflict { .. }) { ApiError::unavailable("postgres") } else { error }
         })?;
     }
-    relinked::settle_caller(app, call, Target::Document(found.id)).await?;
+    relinked::settle_caller(app, call, &found.shares_with_login).await?;
     Ok(found)
 }
 
-/// The one statement that runs before a decision: what it reads is shown to nobody.
+/// The one statement that runs before a decision: what it reads is shown to nobody. `OFFSET 0` makes the planner read each
+/// folder's shares by their index.
 async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Option<Gist>, ApiError> {
     let row = sqlx::query!(
         r#"SELECT owner_kc_sub, state, general_access, editors_can_share,
              EXISTS (SELECT FROM docs.ownerships o
                WHERE o.document_id = d.id AND o.state <> 'pending' AND o.kc_sub <> d.owner_kc_sub
-                 AND (o.kc_sub = $3 OR o.attempted_at < now() - interval '10 seconds')) AS "is_unfinished!"
+                 AND (o.kc_sub = $3 OR o.attempted_at < now() - interval '10 seconds')) AS "is_unfinished!",
+             ARRAY(
+               SELECT s.id FROM docs.shares s
+               WHERE s.document_id = d.id AND s.company_id = $1 AND s.kc_sub = $3 AND s.member_id IS NOT NULL
+                 AND s.state <> 'pending'
+               UNION ALL
+               SELECT s.id FROM docs.folder_ancestors a CROSS JOIN LATERAL (
+                 SELECT s.id FROM docs.shares s
+                 WHERE s.folder_id = a.ancestor_id AND s.company_id = $1 AND s.kc_sub = $3
+                   AND s.member_id IS NOT NULL AND s.state <> 'pending' OFFSET 0) AS s
+               WHERE a.folder_id = d.folder_id) AS "shares_with_login!"
            FROM docs.documents d WHERE company_id = $1 AND id = $2 AND state <> 'provisioning'"#,
         call.company.as_uuid(),
         id.as_uuid(),
@@ -270,5 +283,6 @@ async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Optio
         general_access: GeneralAccess::of_word(&row.general_access)?,
         editors_can_share: row.editors_can_share,
         is_unfinished: row.is_unfinished,
+        shares_with_login: row.shares_with_login.into_iter().map(ShareId::from).collect(),
     }))
 }

@@ -16,7 +16,7 @@ pub(crate) fn secret(headers: &HeaderMap, name: &str) -> Option<String> {
     (value.len() == LENGTH && value.bytes().all(plain)).then(|| value.to_owned())
 }
 
-/// What the browser sent in the cookie `name`, if it is no longer than a sealed token is.
+/// The value of the cookie `name`, unless it is longer than a sealed token.
 pub(crate) fn sealed<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     value(headers, name).filter(|value| value.len() <= SEALED_MAX)
 }
@@ -34,7 +34,7 @@ pub(crate) enum Keep<'a> {
     Session(&'a str),
     /// For so many seconds.
     For(&'a str, i64),
-    /// Not any more.
+    /// Delete it.
     Remove,
 }
 

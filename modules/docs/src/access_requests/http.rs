@@ -91,7 +91,7 @@ async fn meet<const AS_MANAGER: bool>(
     let target = Target::Document(admitted.gist.id);
     let level = if admitted.managed { Level::Whole } else { Level::Own(ShareRole::Editor) };
     let principal = Principal::Member(request.member_id);
-    shares::relinked::settle_principal(app, admitted, target, principal).await?;
+    shares::relinked::settle_member(app, admitted, target, principal).await?;
     let present = shares::store::list(&app.core.pool, admitted.company, target).await?;
     let present: Option<Share> = present.into_iter().find(|share| share.principal == principal);
     match present {

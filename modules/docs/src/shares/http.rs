@@ -27,7 +27,7 @@ pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Re
 
 /// The shares of a target, each with the principal's name of now.
 pub(crate) async fn listed(app: &App, call: &CompanyCall, target: Target) -> Result<Vec<Shown>, ApiError> {
-    let shares = store::list(&app.core.pool, call.company, target).await?;
+    let mut shares = store::list(&app.core.pool, call.company, target).await?;
     let principals = || shares.iter().map(|share| share.principal);
     let wanted = Wanted {
         member_ids: principals().filter_map(Principal::member).collect::<Vec<MemberId>>(),
@@ -35,7 +35,6 @@ pub(crate) async fn listed(app: &App, call: &CompanyCall, target: Target) -> Res
         group_ids: principals().filter_map(Principal::group).collect::<Vec<GroupId>>(),
     };
     let found = names::found(app, call, &wanted).await;
-    let mut shares = shares;
     if let Some(found) = &found {
         let (gone, kept): (Vec<Share>, Vec<Share>) =
             shares.into_iter().partition(|share| relinked::is_of_another_login(share, found));
@@ -81,8 +80,10 @@ pub(crate) async fn give<const AS_MANAGER: bool>(
     role: ShareRole,
     level: Level,
 ) -> Result<Once<Shown>, ApiError> {
-    relinked::settle_principal(app, call, target, principal).await?;
     let new = proposed::<AS_MANAGER>(app, call, target, principal, role, level).await?;
+    if let (Some(member), Some(login)) = (principal.member(), &new.share.kc_sub) {
+        relinked::settle_link(app, call, target, member, login).await?;
+    }
     app.two_store().create(call, None, &new).await
 }
 
@@ -154,7 +155,7 @@ pub(crate) async fn change<const AS_MANAGER: bool>(
 ) -> Result<Share, ApiError> {
     level.check(share.role)?;
     level.check(role)?;
-    relinked::settle_principal(app, call, share.target, share.principal).await?;
+    relinked::settle_member(app, call, share.target, share.principal).await?;
     let changed = app.two_store().exchange(call, share.id.as_uuid(), &ChangeRole::<AS_MANAGER>(role)).await?;
     Ok(changed.0)
 }

@@ -1,16 +1,15 @@
-//! Shares of member rows that org has linked to another login since. A share with a member stands for a tuple of the login
-//! that the row had when the share was given: the platform takes tuples of users, positions and groups, not of member rows
-//! (module contract, "Grants"). So a share ends with the link that it was given to. It is taken before anything is decided
-//! by it:
+//! Shares with member rows that org has linked to another login since. A share with a member stands for a tuple of the login
+//! that the row had when the share was given: grantees are users, positions and groups, not member rows (module contract,
+//! "Grants"). So a share ends when its row gets another login. It is removed before anything depends on it:
 //!
-//! - where it names the caller and the caller's member row is another one ([`settle_caller`]): before each decision about
-//!   the document or folder, so that an old login opens nothing on its next request;
-//! - where the row has another login ([`settle_principal`], [`take`]): before a share of it is given, changed or
-//!   listed, so that a share always speaks of the person whose name it shows.
+//! - before each decision about a document or folder, when it names the caller's login by another member row
+//!   ([`settle_caller`]), so that the old login opens nothing on its next request;
+//! - before a share of that row is given, changed or listed ([`settle_member`], [`settle_link`], [`take`]), so that a share
+//!   always stands for the person whose name it shows.
 //!
-//! A row without a login keeps its share: the login that comes back finds it, and one that never does is no member of the
-//! company. Any member's bearer will do, as for a transfer that broke off: authz takes the change from it, and only what
-//! gives nothing any more is taken.
+//! A row without a login keeps its share: the login that comes back finds it, and one that does not come back is no member of
+//! the company. As with an interrupted transfer, any member's bearer will do: authz lets it change the tuple, and only a tuple
+//! that should give nothing any more is removed.
 
 use contract::Subject;
 use contract::grants::Tuple;
@@ -20,7 +19,7 @@ use serde_json::json;
 use service::clients::org::Found;
 use service::two_store::TupleRow;
 use service::{ApiError, AuditEvent, AuditedTx, CompanyCall};
-use sqlx::{PgConnection, PgExecutor, PgPool};
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::row::Swept;
@@ -30,32 +29,30 @@ use crate::App;
 use crate::documents::rules::DocumentId;
 use crate::folders::rules::FolderId;
 
-/// Takes the shares of the target, and of the folders that it lies in, that name the caller by another member row than the
-/// caller has.
+/// Removes those of the shares, all of which name the caller's login, that were given to another member row than the caller's.
 ///
 /// # Errors
-/// 503 while org, authz or the database does not answer: nothing is decided before.
-pub(crate) async fn settle_caller(app: &App, call: &CompanyCall, target: Target) -> Result<(), ApiError> {
-    let named = naming(&app.core.pool, call, target).await?;
-    if named.is_empty() {
+/// 503 while org, authz or the database does not answer, so that nothing is decided before.
+pub(crate) async fn settle_caller(app: &App, call: &CompanyCall, shares: &[ShareId]) -> Result<(), ApiError> {
+    if shares.is_empty() {
         return Ok(());
     }
-    // Without an active row nothing opens to the caller as a member, and the row may be back tomorrow.
+    // Without an active row the caller opens nothing as a member, and the row may be active again tomorrow.
     let Some(caller) = app.org.member_context_if_any(call).await? else { return Ok(()) };
-    for (id, member) in named {
-        if member != caller.member {
-            take(app, call, id).await?;
+    for id in shares {
+        let share = store::find(&app.core.pool, call.company, *id).await?;
+        if share.is_some_and(|share| share.principal.member() != Some(caller.member)) {
+            take(app, call, *id).await?;
         }
     }
     Ok(())
 }
 
-/// Takes what stands between a principal and a share with the person behind it now: the target's shares of its member row
-/// under another login, and of its login under another member row.
+/// [`settle_link`] with the login that org says the member row has now; does nothing for other principals.
 ///
 /// # Errors
 /// As [`settle_caller`].
-pub(crate) async fn settle_principal(
+pub(crate) async fn settle_member(
     app: &App,
     call: &CompanyCall,
     target: Target,
@@ -65,7 +62,23 @@ pub(crate) async fn settle_principal(
         return Ok(());
     }
     let found = app.org.lookup(call.company, &principal.into(), &call.correlation).await?;
-    let Some((member, login)) = linked(&found, principal) else { return Ok(()) };
+    match linked(&found, principal) {
+        Some((member, login)) => settle_link(app, call, target, member, login).await,
+        None => Ok(()),
+    }
+}
+
+/// Removes the target's shares with this member row under another login, and with this login under another member row.
+///
+/// # Errors
+/// As [`settle_caller`].
+pub(crate) async fn settle_link(
+    app: &App,
+    call: &CompanyCall,
+    target: Target,
+    member: MemberId,
+    login: &Subject,
+) -> Result<(), ApiError> {
     for share in store::list(&app.core.pool, call.company, target).await? {
         if share.principal.member().is_some() && is_relinked(&share, member, login) {
             take(app, call, share.id).await?;
@@ -74,12 +87,12 @@ pub(crate) async fn settle_principal(
     Ok(())
 }
 
-/// Whether a share of a member row stands for another login than org says the row has.
+/// Whether a share with a member stands for another login than the row has according to org.
 pub(crate) fn is_of_another_login(share: &Share, found: &Found) -> bool {
     linked(found, share.principal).is_some_and(|(member, login)| is_relinked(share, member, login))
 }
 
-/// One of both is this link's, and the other is not.
+/// Whether the share has this member row or this login, but not both.
 fn is_relinked(share: &Share, member: MemberId, login: &Subject) -> bool {
     let is_row = share.principal.member() == Some(member);
     let is_login = share.kc_sub.as_ref() == Some(login);
@@ -92,53 +105,27 @@ fn linked(found: &Found, principal: Principal) -> Option<(MemberId, &Subject)> {
     Some((id, member.kc_sub.as_ref()?))
 }
 
-/// Takes one such share.
+/// Removes one such share.
 ///
 /// # Errors
 /// As [`settle_caller`].
 pub(crate) async fn take(app: &App, call: &CompanyCall, id: ShareId) -> Result<(), ApiError> {
     match app.two_store().remove::<Relinked>(call, id.as_uuid()).await {
         Ok(_) | Err(ApiError::NotFound(_)) => Ok(()),
-        // Fail closed: a change of it is under way, and is there in a moment.
+        // Fail closed: another request is changing it.
         Err(ApiError::Conflict { .. }) => Err(ApiError::unavailable("postgres")),
         Err(error) => Err(error),
     }
 }
 
-/// Member shares of the target, and of the folders that it lies in, whose tuple names the caller. It runs before every
-/// decision, so each of its parts reads the shares of one document or one folder by their index, whatever the planner knows.
-async fn naming(
-    pool: &PgPool,
-    call: &CompanyCall,
-    target: Target,
-) -> Result<Vec<(ShareId, MemberId)>, ApiError> {
-    let rows = sqlx::query!(
-        r#"SELECT s.id AS "id!", s.member_id AS "member_id!" FROM docs.shares s
-           WHERE s.document_id = $3 AND s.company_id = $1 AND s.kc_sub = $2 AND s.member_id IS NOT NULL
-             AND s.state <> 'pending'
-           UNION ALL
-           SELECT s.id, s.member_id FROM docs.folder_ancestors a
-           CROSS JOIN LATERAL (SELECT s.id, s.member_id FROM docs.shares s
-             WHERE s.folder_id = a.ancestor_id AND s.company_id = $1 AND s.kc_sub = $2 AND s.member_id IS NOT NULL
-               AND s.state <> 'pending' OFFSET 0) AS s
-           WHERE a.folder_id = coalesce($4, (SELECT d.folder_id FROM docs.documents d WHERE d.id = $3))"#,
-        call.company.as_uuid(),
-        call.subject.as_str(),
-        target.document().map(DocumentId::as_uuid),
-        target.folder().map(FolderId::as_uuid)
-    );
-    let rows = rows.fetch_all(pool).await?;
-    Ok(rows.into_iter().map(|row| (row.id.into(), row.member_id.into())).collect())
-}
-
-/// A share that is taken because its link is gone. Where the same login has a share of the same target under the member
-/// row that it has now, that one's tuple stays.
+/// A share that is removed because its row has another login. If the same login has a share of the same target by its present
+/// member row, that share's tuple stays.
 struct Relinked {
     share: Share,
     kept: Option<ShareRole>,
 }
 
-/// What another share of the same target gives the same login.
+/// The role that another share of the same target gives the same login.
 async fn kept(executor: impl PgExecutor<'_>, share: &Share) -> Result<Option<ShareRole>, ApiError> {
     let found = sqlx::query_scalar!(
         "SELECT role FROM docs.shares
@@ -180,7 +167,7 @@ impl TupleRow for Relinked {
     }
 
     async fn granted(&self, _tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
-        Err(ApiError::internal("a share of a link that is gone is not given"))
+        Err(ApiError::internal("a share of a relinked member row is not given"))
     }
 
     async fn revoked(&self, _tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {

@@ -113,7 +113,7 @@ impl Guard {
         }
     }
 
-    /// The maps are whole whatever a holder did.
+    /// A panic while the lock is held leaves both maps valid, so a poisoned lock is used as it is.
     fn lock(&self) -> MutexGuard<'_, Counts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -140,8 +140,8 @@ fn wait(more: u32) -> i64 {
     FIRST_WAIT_SECONDS.saturating_mul(doubled).min(LONGEST_WAIT_SECONDS)
 }
 
-/// When the map is full, what is forgotten goes; if nothing is, the entry that failed least, so that one that waits long
-/// goes on waiting.
+/// Makes room in a full map by removing expired entries, or else the one with the fewest failures, so that a source with a
+/// long wait keeps it.
 fn keep<K: Hash + Eq + Copy>(map: &mut HashMap<K, Failures>, key: K, failures: Failures, now: i64) {
     if map.len() >= MAX_ENTRIES && !map.contains_key(&key) {
         map.retain(|_, failures| !failures.is_forgotten(now));

@@ -67,7 +67,7 @@ async fn wrong_passwords_from_an_address_delay_that_address_and_no_other() {
     let delayed = problem(&browser.submit(HOSTILE, "alice", "alice").await);
     assert_eq!(
         delayed,
-        problem(&browser.submit(HOSTILE, "nobody", "alice").await),
+        problem(&browser.submit(HOSTILE, "mallory", "alice").await),
         "as an unknown name is refused"
     );
     assert_eq!(browser.submit(HOSTILE, "bob", "bob").await.status, 302, "another account");
