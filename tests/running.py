@@ -118,7 +118,7 @@ def program():
     """The platform's program: PLATFORM_BIN, or the newest that was built."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     named = os.environ.get("PLATFORM_BIN")
-    built = [Path(named)] if named else [target / profile / "platform" for profile in ("release", "debug")]
+    built = [Path(named)] if named else [target / profile / "platform" for profile in ("dist", "release", "debug")]
     there = [path for path in built if path.is_file()]
     if not there:
         raise Broken("build the platform first: cargo build -p platform")

@@ -17,8 +17,8 @@ as_postgres() { if [ "$(id -u)" = 0 ]; then runuser -u postgres -- "$@"; else "$
 sql() { psql -qAt -v ON_ERROR_STOP=1 "$URL/$1" "${@:2}"; }
 
 if [ -z "${SERVER:-}" ]; then
-  cargo build --release --quiet -p platform
-  SERVER="target/release/platform serve authz"
+  cargo xtask dist
+  SERVER="target/dist/platform serve authz"
 fi
 mkdir "$WORK/pg"; [ "$(id -u)" = 0 ] && chown postgres "$WORK/pg"
 as_postgres "$PG/initdb" -D "$WORK/pg" -U postgres -A trust >/dev/null

@@ -73,7 +73,7 @@ def envoy_program():
 def edge_command(program):
     """The edge's own program, or the platform's."""
     if not program.is_file():
-        raise Invalid(f"{program} is missing: cargo build --release, or name it with --edge")
+        raise Invalid(f"{program} is missing: cargo xtask dist, or name it with --edge")
     return [str(program)] if program.name == "gateway" else [str(program), "serve", "gateway"]
 
 

@@ -9,9 +9,9 @@ use authz::engine::{DEFAULT_BUDGET, SqlEngine};
 use authz::facts::Ask;
 use authz::operate::{self, OperateError, TupleText};
 use contract::Settings;
+use postgres::SUPERUSER;
 use rustix::process::geteuid;
 use service::config::{DatabaseConfig, DatabaseTls};
-use service::embedded::SUPERUSER;
 use service::migrate::Login;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions, PgSslMode};
 use sqlx::{ConnectOptions, Connection};
@@ -19,10 +19,10 @@ use sqlx::{ConnectOptions, Connection};
 use crate::cli::{AuthzQuestion, AuthzRequest, TuplesRequest};
 use crate::data_dir::DataDir;
 use crate::database::{self, Database};
+use crate::plan::UpConfig;
 use crate::secrets::{Secrets, random};
 use crate::stop::Stop;
-use crate::up::UpConfig;
-use crate::{catalog, console, migrate};
+use crate::{catalog, console};
 
 /// Connections of an operator's command: the look-up, and the one that is read into memory.
 const CONNECTIONS: u32 = 2;
@@ -196,7 +196,7 @@ async fn put(owner: &PgConnectOptions, all: &[cases::Case]) -> Result<Outcome, S
     for part in catalog::parts() {
         logins.push(Login { key: part.name.to_owned(), password: random()? });
     }
-    migrate::run(owner, &logins).await?;
+    database::migrate::apply_shipped(owner, &logins).await?;
     let login = logins.iter().find(|login| login.key == "authz");
     let engine = SqlEngine::connect(
         &DatabaseConfig {

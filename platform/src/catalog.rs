@@ -11,6 +11,9 @@ use sqlx::migrate::Migrator;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+/// Name of the edge, which is no [`Part`].
+pub(crate) const GATEWAY: &str = "gateway";
+
 /// A server that runs until it is told to stop; the text says why it ended otherwise.
 pub(crate) type Serving = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 /// A configured server that has not started.

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use contract::Clock;
+use contract::{Clock, Settings};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
@@ -14,6 +14,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use serde::{Deserialize, Serialize};
 use time::{Duration, OffsetDateTime};
 
+use crate::data_dir::DataDir;
 use crate::secrets::write_private;
 use crate::stop::Stop;
 
@@ -43,6 +44,18 @@ struct Leaf {
     #[serde(default)]
     not_before: i64,
     not_after: i64,
+}
+
+/// The settings with the development certificates of a data directory.
+pub(crate) fn with_certificates(
+    settings: Settings,
+    data_dir: &DataDir,
+    domain: &str,
+) -> Result<Settings, Stop> {
+    let made = obtain(&data_dir.path, domain, &Clock::system())?;
+    Ok(settings
+        .with("PLATFORM_TLS_CERT", made.chain.to_string_lossy())
+        .with("PLATFORM_TLS_KEY", made.key.to_string_lossy()))
 }
 
 /// The certificate files of a data directory for `localhost` and `domain` (host or host:port), made where needed.

@@ -43,7 +43,7 @@ pub enum Command {
     New(NewCommand),
     /// Print every variable: name, default, current value, unit, meaning
     Config {
-        /// Print name, default, unit and meaning as a table for the README
+        /// Print name, default, unit and meaning as the table of CONFIGURATION.md
         #[arg(long)]
         markdown: bool,
     },

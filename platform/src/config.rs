@@ -1,4 +1,4 @@
-//! `platform config`: every variable, one line each; and the same as a table for the README.
+//! `platform config`: every variable, one line each; and the same as the table of CONFIGURATION.md.
 
 use contract::settings::Kind;
 use contract::{Settings, Variable};
@@ -40,7 +40,7 @@ pub(crate) fn print(settings: &Settings) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The table of the README: the same on every machine, so without present values.
+/// The table of CONFIGURATION.md: the same on every machine, so without present values.
 #[expect(clippy::unnecessary_wraps, reason = "every command gives the same kind of end")]
 pub(crate) fn markdown() -> Result<(), Stop> {
     console::result("| variable | default | form | meaning |\n|---|---|---|---|");

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use service::embedded::Progress;
+use postgres::Progress;
 
 use crate::console;
 

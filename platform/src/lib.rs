@@ -11,11 +11,12 @@
 //!            -> authz    cases with known answers, and the operator's look at tuples
 //!            -> token    a real login, for curl and load generators
 //!            -> demo     a small company over the public API
-//!            -> doctor   what of issuer, domain, audience, redirects, clock and certificate does not fit
+//!            -> doctor   mismatched issuer, domain, audience, redirect URIs, clock or certificate
 //!            -> org, identity   what operators do that has no route (operator/)
 //! ```
 
 mod authorization;
+mod bundle;
 mod catalog;
 mod certificates;
 mod check;
@@ -30,6 +31,7 @@ mod fetching;
 mod migrate;
 mod new;
 mod operator;
+mod plan;
 mod secrets;
 mod serve;
 mod signals;

@@ -14,6 +14,9 @@ use crate::stop::Stop;
 /// 256 bits: nobody guesses it, and it is a key of AES-256 as it stands.
 const SECRET_BYTES: usize = 32;
 
+/// Name of the kept secret that is the operator's credential.
+pub(crate) const OPERATOR: &str = "operator";
+
 /// The folder of generated secrets.
 #[derive(Clone, Debug)]
 pub(crate) struct Secrets(PathBuf);

@@ -7,17 +7,15 @@ use edge::EdgeConfig;
 use service::config::offset_port;
 use tokio::task::JoinHandle;
 
-use crate::catalog::{self, Part};
+use crate::catalog::{self, GATEWAY, Part};
+use crate::certificates::with_certificates;
 use crate::console;
 use crate::data_dir::DataDir;
+use crate::plan::listeners::{self, EdgeListeners};
+use crate::plan::makes_certificates;
 use crate::signals::Signals;
 use crate::stop::Stop;
-use crate::up::listeners::{self, EdgeListeners};
-use crate::up::{makes_certificates, with_certificates};
 use crate::variables::{DATA_DIR, MIN_FREE_DISK};
-
-/// Name of the edge.
-pub(crate) const GATEWAY: &str = "gateway";
 
 /// Serves one part until a signal.
 pub(crate) async fn serve(name: &str, settings: &Settings) -> Result<(), Stop> {

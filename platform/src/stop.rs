@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use contract::settings::Problems;
-use service::embedded::EmbeddedError;
 use service::migrate::MigrateError;
 
 use crate::console;
@@ -41,8 +40,8 @@ impl From<Problems> for Stop {
     }
 }
 
-impl From<EmbeddedError> for Stop {
-    fn from(error: EmbeddedError) -> Self {
+impl From<postgres::Error> for Stop {
+    fn from(error: postgres::Error) -> Self {
         Self::Unfit(error.to_string())
     }
 }

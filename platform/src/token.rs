@@ -15,9 +15,9 @@ use service::config::env_name;
 
 use crate::cli::TokenRequest;
 use crate::console;
+use crate::plan::UpConfig;
 use crate::secrets::{Secrets, random};
 use crate::stop::Stop;
-use crate::up::UpConfig;
 use crate::variables::all;
 
 /// The public client of people.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use contract::settings::{Kind, nearest};
 use contract::{Settings, Variable};
-use service::embedded::{MAVEN_URL, PG_BIN};
+use postgres::{MAVEN_URL, PG_BIN};
 
 use crate::{catalog, console};
 

@@ -60,7 +60,7 @@ def program():
     """The edge's own program where it is built, else the platform's."""
     named = [Path(os.environ["EDGE"])] if "EDGE" in os.environ else []
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    known = [target / folder / name for folder in ("release", "debug") for name in ("gateway", "platform")]
+    known = [target / folder / name for folder in ("dist", "release", "debug") for name in ("gateway", "platform")]
     for path in named + known:
         if path.is_file():
             return path

@@ -1,10 +1,11 @@
-//! Developer tasks, run as `cargo xtask TASK`: `arch` (who may import whom), `openapi` (components that modules share),
-//! `readme` (its table of variables), `sqlx-prepare` (query data for offline builds), `tidy` (sizes and headers). Each
-//! prints every problem it finds and fails when there is one.
+//! Developer tasks, run as `cargo xtask TASK`: `arch` (who may import whom), `config` (the table of variables in
+//! CONFIGURATION.md), `dist` (the programs of a release), `openapi` (components that modules share), `sqlx-prepare` (query
+//! data for offline builds), `tidy` (sizes and headers). Each prints every problem it finds and fails when there is one.
 
 mod arch;
+mod config;
+mod dist;
 mod openapi;
-mod readme;
 mod sqlx_prepare;
 mod tidy;
 
@@ -15,8 +16,9 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 
 fn main() -> ExitCode {
-    let task = std::env::args().nth(1).unwrap_or_default();
-    match run(&task) {
+    let mut arguments = std::env::args().skip(1);
+    let task = arguments.next().unwrap_or_default();
+    match run(&task, &arguments.collect::<Vec<_>>()) {
         Ok(problems) if problems.is_empty() => {
             say(&format!("{task}: in order"));
             ExitCode::SUCCESS
@@ -35,14 +37,15 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(task: &str) -> anyhow::Result<Vec<String>> {
+fn run(task: &str, options: &[String]) -> anyhow::Result<Vec<String>> {
     match task {
         "arch" => arch::check(&root()?),
+        "config" => config::renew(&root()?),
+        "dist" => dist::run(&root()?, options),
         "tidy" => tidy::check(&root()?),
         "openapi" => openapi::renew(&root()?),
-        "readme" => readme::renew(&root()?),
         "sqlx-prepare" => sqlx_prepare::run(&root()?),
-        _ => bail!("usage: cargo xtask arch | openapi | readme | sqlx-prepare | tidy"),
+        _ => bail!("usage: cargo xtask arch | config | dist [--train] | openapi | sqlx-prepare | tidy"),
     }
 }
 

@@ -26,7 +26,6 @@ pub mod config;
 pub mod contention;
 pub mod core;
 pub mod db;
-pub mod embedded;
 pub mod error;
 pub mod idempotency;
 pub mod inside;

@@ -13,7 +13,7 @@ mod template;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use service::embedded::SUPERUSER;
+use postgres::SUPERUSER;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use tokio::sync::OnceCell;
 

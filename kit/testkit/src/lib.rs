@@ -59,6 +59,7 @@ pub use module::suite::races;
 pub use module::world::{Holder, Person, World};
 pub use module::{ModuleApi, Operation};
 pub use openapi::OpenApi;
+pub use postgres::SUPERUSER;
 pub use smtp::{Mail, SmtpReceiver, Step};
 pub use stub::{Recorded, Stub};
 pub use tls::TestAuthority;

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::module::read;
-use super::problem::Problem;
+use crate::bundle::Problem;
 use crate::catalog;
 
 /// Everything that is wrong with the manifest.

@@ -3,19 +3,16 @@
 //! author is writing.
 
 mod app;
-pub(crate) mod migrations;
 mod module;
-mod problem;
 mod shipped;
 
 use contract::Settings;
 use serde_json::json;
 
+use crate::bundle::Problem;
 use crate::cli::CheckRequest;
 use crate::console;
 use crate::stop::Stop;
-use problem::Problem;
-pub(crate) use shipped::contracts;
 
 /// Looks at what is asked for, and says what is wrong with it.
 pub(crate) fn check(settings: &Settings, request: &CheckRequest) -> Result<(), Stop> {

@@ -11,8 +11,7 @@ use contract::manifest::{self, Manifest, is_key};
 use contract::{FieldProblem, frontend, license, openapi};
 use serde_json::Value;
 
-use super::problem::Problem;
-use super::shipped;
+use crate::bundle::{self, Problem};
 
 /// Largest file that is read, in bytes; each check has its own, smaller limit.
 const MAX_READ: u64 = 4 << 20;
@@ -63,7 +62,7 @@ fn key_of(folder: &Path, manifest: Option<&str>) -> String {
 }
 
 fn check_openapi(text: &str, key: &str) -> Vec<FieldProblem> {
-    let shipped = shipped::contracts();
+    let shipped = bundle::contracts();
     let keys = shipped.iter().map(|module| module.manifest.key.as_str());
     let mut keys: Vec<&str> = keys.chain([key]).collect();
     keys.sort_unstable();
@@ -109,7 +108,7 @@ fn check_migrations(folder: &Path, key: &str) -> Vec<Problem> {
 
 /// The rules between modules; the one that is written stands last, so that what is claimed twice is its problem.
 fn beside_the_shipped(contract: ModuleContract) -> Vec<Problem> {
-    let mut modules = shipped::contracts();
+    let mut modules = bundle::contracts();
     modules.retain(|module| module.manifest.key != contract.manifest.key);
     modules.push(contract);
     set::check(&modules).into_iter().map(Problem::between).collect()

@@ -1,14 +1,13 @@
 //! The platform itself: its configuration, and the files of every part that is compiled in.
 
-use contract::manifest::set::{self, ModuleContract};
+use contract::manifest::set;
 use contract::{Settings, license, openapi};
 use serde_json::Value;
 
-use super::migrations;
-use super::problem::Problem;
+use crate::bundle::{Problem, migrations};
 use crate::catalog;
+use crate::plan::{Plan, UpConfig};
 use crate::stop::Stop;
-use crate::up::{Plan, UpConfig};
 
 /// Configuration, contract files, OpenAPI files and migrations.
 pub(super) fn check(settings: &Settings) -> Vec<Problem> {
@@ -26,14 +25,6 @@ pub(super) fn check(settings: &Settings) -> Vec<Problem> {
     }
     problems.extend(document("gateway", edge::OPENAPI));
     problems
-}
-
-/// The modules that could be read; those that could not are told of by [`check`].
-pub(crate) fn contracts() -> Vec<ModuleContract> {
-    let bundles = catalog::bundles().into_iter();
-    bundles
-        .filter_map(|bundle| set::parse_module(bundle.key, bundle.manifest, bundle.fragment).ok())
-        .collect()
 }
 
 /// As `up` would read it. Secrets that it would make are stood in for: a check writes nothing.

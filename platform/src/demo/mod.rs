@@ -23,8 +23,8 @@ use cast::COMPANY;
 use people::People;
 
 use crate::console;
+use crate::plan::UpConfig;
 use crate::stop::Stop;
-use crate::up::UpConfig;
 
 /// Fills a running platform.
 pub(crate) async fn demo(settings: &Settings) -> Result<(), Stop> {

@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::api::{Api, text};
 use super::bar::Bar;
 use super::cast::{ADMINISTRATOR, LOGINS, Member};
+use crate::plan::UpConfig;
 use crate::stop::Stop;
 use crate::token::Provider;
-use crate::up::UpConfig;
 
 /// One who has logged in.
 pub(super) struct Person {

@@ -11,7 +11,7 @@ use reqwest::{Client, redirect};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::place::Place;
+use super::endpoint::Endpoint;
 use crate::secrets::Secrets;
 use crate::stop::Stop;
 use crate::token::{Provider, development_ca, secret};
@@ -41,17 +41,17 @@ pub(super) struct Asking {
 }
 
 impl Asking {
-    pub(super) fn of(settings: &Settings, place: &Place) -> Result<Self, Stop> {
+    pub(super) fn of(settings: &Settings, endpoint: &Endpoint) -> Result<Self, Stop> {
         let mut builder =
             Client::builder().timeout(PATIENCE).redirect(redirect::Policy::none()).tls_info(true);
         // A certificate that was given has to be trusted without the development CA.
         if !settings.is_set("PLATFORM_TLS_CERT") {
-            for root in development_ca(&place.up)? {
+            for root in development_ca(&endpoint.up)? {
                 builder = builder.add_root_certificate(root);
             }
         }
         let client = builder.build().map_err(|error| Stop::Unfit(format!("no HTTP client: {error}")))?;
-        Ok(Self { client, base_url: place.base_url.clone() })
+        Ok(Self { client, base_url: endpoint.base_url.clone() })
     }
 
     /// The certificate that the edge shows, in DER; it was verified for the public name.
@@ -100,18 +100,26 @@ impl Asking {
     }
 
     /// A token of the administration client, from the provider itself.
-    pub(super) async fn admin_token(&self, settings: &Settings, place: &Place) -> Result<Token, String> {
+    pub(super) async fn admin_token(
+        &self,
+        settings: &Settings,
+        endpoint: &Endpoint,
+    ) -> Result<Token, String> {
         let id = settings.raw("PLATFORM_IDP_ADMIN_CLIENT_ID");
         let id = id
-            .or_else(|| place.is_built_in.then_some("platform-admin"))
+            .or_else(|| endpoint.is_built_in.then_some("platform-admin"))
             .ok_or("PLATFORM_IDP_ADMIN_CLIENT_ID is not set")?;
         let given = settings.raw("PLATFORM_IDP_ADMIN_CLIENT_SECRET").map(ToOwned::to_owned);
         let kept = || {
-            Secrets::in_dir(&place.up.data_dir).find("idp-admin").ok().flatten().filter(|_| place.is_built_in)
+            Secrets::in_dir(&endpoint.up.data_dir)
+                .find("idp-admin")
+                .ok()
+                .flatten()
+                .filter(|_| endpoint.is_built_in)
         };
         let secret = given.or_else(kept).ok_or("PLATFORM_IDP_ADMIN_CLIENT_SECRET is not set")?;
         let form = [("grant_type", "client_credentials"), ("client_id", id), ("client_secret", &secret)];
-        let address = format!("{}/protocol/openid-connect/token", place.internal_realm());
+        let address = format!("{}/protocol/openid-connect/token", endpoint.internal_realm());
         let answer = self.client.post(&address).form(&form).send().await.map_err(causes)?;
         let status = answer.status();
         let body: Value =
@@ -122,13 +130,17 @@ impl Asking {
     }
 
     /// A token for the platform: of the first service client, else of a development user.
-    pub(super) async fn platform_token(&self, settings: &Settings, place: &Place) -> Result<Token, String> {
-        let provider = Provider::behind_edge(&place.up).map_err(|stop| stop.to_string())?;
+    pub(super) async fn platform_token(
+        &self,
+        settings: &Settings,
+        endpoint: &Endpoint,
+    ) -> Result<Token, String> {
+        let provider = Provider::behind_edge(&endpoint.up).map_err(|stop| stop.to_string())?;
         let clients = split_list(settings.raw("PLATFORM_SERVICE_CLIENTS").unwrap_or_default());
         let token = if let Some(client) = clients.first() {
-            let secret = secret(client, settings, &place.up).map_err(|stop| stop.to_string())?;
+            let secret = secret(client, settings, &endpoint.up).map_err(|stop| stop.to_string())?;
             provider.client_token(client, &secret).await
-        } else if place.is_built_in {
+        } else if endpoint.is_built_in {
             let users = split_list(settings.raw("PLATFORM_DEV_USERS").unwrap_or("admin:admin"));
             let (user, password) =
                 users.first().and_then(|entry| entry.split_once(':')).ok_or("PLATFORM_DEV_USERS is empty")?;

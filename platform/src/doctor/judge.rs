@@ -8,7 +8,7 @@ use time::{Duration, OffsetDateTime};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::ask::Token;
-use super::place::Place;
+use super::endpoint::Endpoint;
 
 /// The leeway of every verifier; clocks further apart refuse good tokens or accept expired ones.
 const CLOCK_LEEWAY_SECONDS: i64 = 30;
@@ -43,38 +43,38 @@ impl fmt::Display for Finding {
 }
 
 /// Whether the public address suits the provider.
-pub(super) fn domain(place: &Place) -> Finding {
+pub(super) fn domain(endpoint: &Endpoint) -> Finding {
     const WHAT: &str = "domain";
-    let public = origins::is_public(&place.base_url);
-    if public && place.is_built_in && !place.allows_built_in {
+    let public = origins::is_public(&endpoint.base_url);
+    if public && endpoint.is_built_in && !endpoint.allows_built_in {
         return Finding::wrong(
             WHAT,
             format!(
                 "{} is public and the identity provider is the built-in one: set PLATFORM_IDP_URL to a Keycloak",
-                place.base_url
+                endpoint.base_url
             ),
         );
     }
-    if !public && !place.is_built_in {
+    if !public && !endpoint.is_built_in {
         return Finding::good(
             WHAT,
-            format!("{} (only this machine reaches it: PLATFORM_DOMAIN is not public)", place.base_url),
+            format!("{} (only this machine reaches it: PLATFORM_DOMAIN is not public)", endpoint.base_url),
         );
     }
-    Finding::good(WHAT, &place.base_url)
+    Finding::good(WHAT, &endpoint.base_url)
 }
 
 /// Whether separate services accept what the public address makes the provider say.
-pub(super) fn configured_issuer(place: &Place) -> Finding {
+pub(super) fn configured_issuer(endpoint: &Endpoint) -> Finding {
     const WHAT: &str = "IDP_ISSUER_URL";
-    match &place.configured_issuer {
-        None => Finding::good(WHAT, format!("not set; `up` uses {}", place.issuer)),
-        Some(found) if *found == place.issuer => Finding::good(WHAT, found),
+    match &endpoint.configured_issuer {
+        None => Finding::good(WHAT, format!("not set; `up` uses {}", endpoint.issuer)),
+        Some(found) if *found == endpoint.issuer => Finding::good(WHAT, found),
         Some(found) => Finding::wrong(
             WHAT,
             format!(
                 "is {found}, but PLATFORM_DOMAIN and PLATFORM_REALM make it {}: services refuse every token",
-                place.issuer
+                endpoint.issuer
             ),
         ),
     }
@@ -82,7 +82,7 @@ pub(super) fn configured_issuer(place: &Place) -> Finding {
 
 /// What a discovery document says, fetched at `asked`.
 pub(super) fn discovery(
-    place: &Place,
+    endpoint: &Endpoint,
     what: &'static str,
     asked: &str,
     document: &Result<Value, String>,
@@ -94,19 +94,19 @@ pub(super) fn discovery(
         }
     };
     let issuer = document.get("issuer").and_then(Value::as_str).unwrap_or_default();
-    if issuer != place.issuer {
+    if issuer != endpoint.issuer {
         return Finding::wrong(
             what,
             format!(
                 "the provider calls itself \"{issuer}\", the platform expects {}: set the provider's public address \
                  (Keycloak: --hostname={}) or PLATFORM_DOMAIN",
-                place.issuer, place.base_url
+                endpoint.issuer, endpoint.base_url
             ),
         );
     }
     let page = document.get("authorization_endpoint").and_then(Value::as_str).unwrap_or_default();
-    if !page.starts_with(&format!("{}/", place.base_url)) {
-        return Finding::wrong(what, format!("sends browsers to {page}, not through {}", place.base_url));
+    if !page.starts_with(&format!("{}/", endpoint.base_url)) {
+        return Finding::wrong(what, format!("sends browsers to {page}, not through {}", endpoint.base_url));
     }
     Finding::good(what, issuer)
 }
@@ -131,11 +131,11 @@ pub(super) fn signing_keys(address: &str, document: &Result<Value, String>) -> F
 }
 
 /// What each login page answered: 200 where the address is registered.
-pub(super) fn redirects(place: &Place, seen: &[(String, Result<u16, String>)]) -> Finding {
+pub(super) fn redirects(endpoint: &Endpoint, seen: &[(String, Result<u16, String>)]) -> Finding {
     const WHAT: &str = "redirect list";
     let mut wrong = Vec::new();
     for (address, answer) in seen {
-        let wanted = place.registered.contains(address);
+        let wanted = endpoint.registered.contains(address);
         match answer {
             Err(problem) => return Finding::wrong(WHAT, format!("no login page: {problem}")),
             Ok(200) if wanted => {}
@@ -148,7 +148,7 @@ pub(super) fn redirects(place: &Place, seen: &[(String, Result<u16, String>)]) -
         }
     }
     if wrong.is_empty() {
-        return Finding::good(WHAT, format!("{}, and nothing else", place.registered.join(", ")));
+        return Finding::good(WHAT, format!("{}, and nothing else", endpoint.registered.join(", ")));
     }
     Finding::wrong(WHAT, wrong.join("; "))
 }
@@ -165,13 +165,13 @@ pub(super) fn administration(token: &Result<Token, String>) -> Finding {
 }
 
 /// Whether services accept a token that the provider issues for the platform.
-pub(super) fn audience(place: &Place, token: &Result<Token, String>) -> Finding {
+pub(super) fn audience(endpoint: &Endpoint, token: &Result<Token, String>) -> Finding {
     const WHAT: &str = "audience";
     let token = match token {
         Ok(token) => token,
         Err(problem) => return Finding::wrong(WHAT, problem),
     };
-    let is_ours = |one: &Value| *one == place.audience.as_str();
+    let is_ours = |one: &Value| *one == endpoint.audience.as_str();
     let holds =
         is_ours(&token.audience) || token.audience.as_array().is_some_and(|all| all.iter().any(is_ours));
     if !holds {
@@ -180,14 +180,14 @@ pub(super) fn audience(place: &Place, token: &Result<Token, String>) -> Finding 
             format!(
                 "tokens are for {}, and the platform wants {} among them: the client lacks the audience mapper, or \
                  IDP_AUDIENCE is not the provider's",
-                token.audience, place.audience
+                token.audience, endpoint.audience
             ),
         );
     }
-    if token.issuer != place.issuer {
+    if token.issuer != endpoint.issuer {
         return Finding::wrong(
             WHAT,
-            format!("tokens are issued by {}, not by {}", token.issuer, place.issuer),
+            format!("tokens are issued by {}, not by {}", token.issuer, endpoint.issuer),
         );
     }
     let lifetime = token.expires_at.saturating_sub(token.issued_at);
@@ -220,7 +220,7 @@ pub(super) fn clock(issued_at: Option<i64>, now: i64) -> Finding {
 }
 
 /// Whether a verified certificate lasts.
-pub(super) fn certificate(place: &Place, leaf: &[u8], now: OffsetDateTime) -> Finding {
+pub(super) fn certificate(endpoint: &Endpoint, leaf: &[u8], now: OffsetDateTime) -> Finding {
     const WHAT: &str = "certificate";
     let Ok((_, leaf)) = X509Certificate::from_der(leaf) else {
         return Finding::wrong(WHAT, "the edge shows something that is no certificate");
@@ -233,11 +233,11 @@ pub(super) fn certificate(place: &Place, leaf: &[u8], now: OffsetDateTime) -> Fi
             format!("ends in {days} days ({}): renew PLATFORM_TLS_CERT", end.date()),
         );
     }
-    Finding::good(WHAT, format!("trusted for {}, ends in {days} days", place.base_url))
+    Finding::good(WHAT, format!("trusted for {}, ends in {days} days", endpoint.base_url))
 }
 
 /// Why there is no trusted connection to the edge.
-pub(super) fn tls_problem(place: &Place, problem: &str) -> String {
+pub(super) fn tls_problem(endpoint: &Endpoint, problem: &str) -> String {
     let known = [
         (
             "UnknownIssuer",
@@ -255,7 +255,7 @@ pub(super) fn tls_problem(place: &Place, problem: &str) -> String {
         ("not valid yet", "begins in the future: is this machine's clock right?"),
     ];
     match known.iter().find(|(sign, _)| problem.contains(sign)) {
-        Some((_, words)) => format!("that of {} {words} ({problem})", place.base_url),
-        None => format!("{} cannot be reached: {problem}", place.base_url),
+        Some((_, words)) => format!("that of {} {words} ({problem})", endpoint.base_url),
+        None => format!("{} cannot be reached: {problem}", endpoint.base_url),
     }
 }

@@ -4,26 +4,26 @@
 //! nothing; with the built-in provider and no service client it logs one development user in.
 
 mod ask;
+mod endpoint;
 mod judge;
-mod place;
 
 use contract::{Clock, Settings};
 
 use crate::console;
 use crate::stop::Stop;
 use ask::Asking;
+use endpoint::Endpoint;
 use judge::Finding;
-use place::Place;
 
 /// Looks at everything and prints a line for each. Exit code 1 when something does not fit.
 pub(crate) async fn examine(settings: &Settings) -> Result<(), Stop> {
-    let place = Place::of(settings)?;
-    let asking = Asking::of(settings, &place)?;
-    let mut findings = vec![judge::domain(&place)];
-    findings.push(certificate(&asking, &place).await);
-    findings.extend(issuer(&asking, &place).await);
-    findings.push(redirects(&asking, &place).await);
-    findings.extend(tokens(&asking, settings, &place).await);
+    let endpoint = Endpoint::of(settings)?;
+    let asking = Asking::of(settings, &endpoint)?;
+    let mut findings = vec![judge::domain(&endpoint)];
+    findings.push(certificate(&asking, &endpoint).await);
+    findings.extend(issuer(&asking, &endpoint).await);
+    findings.push(redirects(&asking, &endpoint).await);
+    findings.extend(tokens(&asking, settings, &endpoint).await);
     let wrong = findings.iter().filter(|finding| !finding.fits).count();
     for finding in &findings {
         console::result(&finding.to_string());
@@ -34,39 +34,39 @@ pub(crate) async fn examine(settings: &Settings) -> Result<(), Stop> {
     Err(Stop::Failed(format!("{wrong} of {} things do not fit", findings.len())))
 }
 
-async fn certificate(asking: &Asking, place: &Place) -> Finding {
+async fn certificate(asking: &Asking, endpoint: &Endpoint) -> Finding {
     match asking.certificate().await {
-        Ok(leaf) => judge::certificate(place, &leaf, Clock::system().now()),
-        Err(problem) => Finding::wrong("certificate", judge::tls_problem(place, &problem)),
+        Ok(leaf) => judge::certificate(endpoint, &leaf, Clock::system().now()),
+        Err(problem) => Finding::wrong("certificate", judge::tls_problem(endpoint, &problem)),
     }
 }
 
 /// `iss` as the settings have it, as the edge shows it, and as the provider says it at its internal address.
-async fn issuer(asking: &Asking, place: &Place) -> Vec<Finding> {
-    let mut findings = vec![judge::configured_issuer(place)];
-    let through_edge = asking.discovery(&place.public_realm()).await;
-    findings.push(judge::discovery(place, "issuer through the edge", &place.base_url, &through_edge));
-    let inside = asking.discovery(&place.internal_realm()).await;
-    findings.push(judge::discovery(place, "issuer at the provider", &place.idp_url, &inside));
-    findings.push(judge::signing_keys(&place.jwks_url, &asking.json(&place.jwks_url).await));
+async fn issuer(asking: &Asking, endpoint: &Endpoint) -> Vec<Finding> {
+    let mut findings = vec![judge::configured_issuer(endpoint)];
+    let through_edge = asking.discovery(&endpoint.public_realm()).await;
+    findings.push(judge::discovery(endpoint, "issuer through the edge", &endpoint.base_url, &through_edge));
+    let inside = asking.discovery(&endpoint.internal_realm()).await;
+    findings.push(judge::discovery(endpoint, "issuer at the provider", &endpoint.idp_url, &inside));
+    findings.push(judge::signing_keys(&endpoint.jwks_url, &asking.json(&endpoint.jwks_url).await));
     findings
 }
 
 /// Every address that must be registered is, and none that must not be.
-async fn redirects(asking: &Asking, place: &Place) -> Finding {
+async fn redirects(asking: &Asking, endpoint: &Endpoint) -> Finding {
     let mut seen = Vec::new();
-    for address in place.registered.iter().chain(&place.strangers) {
-        seen.push((address.clone(), asking.login_page(&place.public_realm(), address).await));
+    for address in endpoint.registered.iter().chain(&endpoint.strangers) {
+        seen.push((address.clone(), asking.login_page(&endpoint.public_realm(), address).await));
     }
-    judge::redirects(place, &seen)
+    judge::redirects(endpoint, &seen)
 }
 
-async fn tokens(asking: &Asking, settings: &Settings, place: &Place) -> Vec<Finding> {
-    let admin = asking.admin_token(settings, place).await;
+async fn tokens(asking: &Asking, settings: &Settings, endpoint: &Endpoint) -> Vec<Finding> {
+    let admin = asking.admin_token(settings, endpoint).await;
     let begun = Clock::system().unix_seconds();
     let mut findings = vec![judge::administration(&admin)];
-    let audience = asking.platform_token(settings, place).await;
-    findings.push(judge::audience(place, &audience));
+    let audience = asking.platform_token(settings, endpoint).await;
+    findings.push(judge::audience(endpoint, &audience));
     let fresh = audience.as_ref().ok().or_else(|| admin.as_ref().ok());
     findings.push(judge::clock(fresh.map(|token| token.issued_at), begun));
     findings

@@ -5,6 +5,8 @@
 use contract::license;
 use ring::digest::{SHA256, digest};
 
+use crate::bundle::hex;
+
 /// What the texts are filled with.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
@@ -71,12 +73,6 @@ pub(super) fn of(names: &Names) -> Vec<Written> {
         Written { path: format!(".sqlx/query-{hash}.json"), text: text.trim_end().to_owned() }
     }));
     written
-}
-
-/// Two lower-case digits a byte.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.filter_map(|digit| char::from_digit(u32::from(digit), 16)).collect()
 }
 
 #[cfg(test)]

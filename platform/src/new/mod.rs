@@ -13,11 +13,10 @@ use contract::manifest;
 use contract::manifest::set::ModuleContract;
 use contract::ports;
 
-use crate::check::contracts;
+use crate::bundle::contracts;
 use crate::cli::NewRequest;
 use crate::console;
 use crate::stop::Stop;
-pub(crate) use files::hex;
 use files::{Names, Written};
 use workspace::Workspace;
 

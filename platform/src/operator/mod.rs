@@ -16,14 +16,12 @@ use service::client::{Call, Client};
 use service::config::offset_port;
 use service::operator::{self, TOKEN};
 
-use crate::secrets::Secrets;
+use crate::plan::listeners::listen_host;
+use crate::plan::reached_at;
+use crate::secrets::{OPERATOR, Secrets};
 use crate::stop::Stop;
-use crate::up::listeners::listen_host;
-use crate::up::reached_at;
 use crate::variables::DATA_DIR;
 
-/// Name of the kept secret that is the operator's credential.
-pub(crate) const OPERATOR: &str = "operator";
 /// One call; a lifecycle change may wait for the guard of the platform role.
 const BUDGET: Duration = Duration::from_secs(10);
 /// What to do about a credential that the service does not know.

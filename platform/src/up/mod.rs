@@ -2,28 +2,23 @@
 //! served; then the database, the migrations and all servers; then the ready line; and at a signal the way back: edge,
 //! services, database.
 
-mod config;
-pub(crate) mod listeners;
 mod ready;
 mod running;
-mod wiring;
 
-use contract::{Clock, Settings};
+use contract::Settings;
 use service::migrate::{check_passwords, set_passwords};
 
-use crate::certificates;
+use crate::certificates::with_certificates;
 use crate::console;
 use crate::data_dir::DataDir;
 use crate::database::{self, Database};
-use crate::migrate;
+use crate::plan::listeners::Listeners;
+use crate::plan::{Plan, UpConfig, Urls};
 use crate::secrets::Secrets;
 use crate::signals::Signals;
 use crate::stop::Stop;
 
-pub(crate) use config::{UpConfig, makes_certificates};
-use listeners::Listeners;
 use running::Running;
-pub(crate) use wiring::{Plan, reached_at};
 
 /// Runs the platform until a signal.
 pub(crate) async fn up(settings: Settings) -> Result<(), Stop> {
@@ -68,18 +63,6 @@ fn prepare(settings: Settings, config: &UpConfig, data_dir: &DataDir) -> Result<
     Plan::make(&settings, config, |name| secrets.obtain(name))
 }
 
-/// The settings with the development certificates of a data directory.
-pub(crate) fn with_certificates(
-    settings: Settings,
-    data_dir: &DataDir,
-    domain: &str,
-) -> Result<Settings, Stop> {
-    let made = certificates::obtain(&data_dir.path, domain, &Clock::system())?;
-    Ok(settings
-        .with("PLATFORM_TLS_CERT", made.chain.to_string_lossy())
-        .with("PLATFORM_TLS_KEY", made.key.to_string_lossy()))
-}
-
 /// `None`: a signal came while the database's programs were being fetched.
 async fn start_database(
     plan: &Plan,
@@ -105,7 +88,7 @@ async fn run(
 ) -> Result<(), Stop> {
     database.check_connections(plan.pools(), plan.pool_size).await?;
     console::say("platform: applying migrations");
-    migrate::run(&database.owner, &plan.logins).await?;
+    database::migrate::apply_shipped(&database.owner, &plan.logins).await?;
     if database.is_embedded() {
         set_passwords(&database.owner, &plan.logins).await?;
     } else {
@@ -126,7 +109,7 @@ async fn run(
 
 async fn serve_until_stopped(
     running: &mut Running,
-    urls: &wiring::Urls,
+    urls: &Urls,
     is_behind_proxy: bool,
     signals: &Signals,
 ) -> Result<(), Stop> {

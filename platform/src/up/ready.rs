@@ -12,9 +12,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::running::Running;
-use super::wiring::Urls;
+use crate::catalog::GATEWAY;
 use crate::console;
-use crate::serve::GATEWAY;
+use crate::plan::Urls;
 use crate::stop::Stop;
 
 /// How often each is asked.

@@ -3,10 +3,10 @@
 use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use super::Plan;
-use super::listeners::Listeners;
+use crate::catalog::GATEWAY;
 use crate::console;
-use crate::serve::GATEWAY;
+use crate::plan::Plan;
+use crate::plan::listeners::Listeners;
 use crate::signals::Signals;
 use crate::stop::Stop;
 

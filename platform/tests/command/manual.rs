@@ -1,4 +1,4 @@
-//! What the program tells about itself: help, manual, completions, and the README's table of variables.
+//! What the program tells about itself: help, manual, completions, and the table of CONFIGURATION.md.
 
 use std::path::Path;
 
@@ -55,12 +55,12 @@ fn completions_are_made_for_three_shells_and_refused_for_others() {
 }
 
 #[test]
-fn the_readme_has_the_programs_own_table_of_variables() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
-    let readme = std::fs::read_to_string(path).expect("README.md");
-    let table = readme.split("<!-- variables -->\n").nth(1).and_then(|rest| rest.split("<!-- end").next());
+fn configuration_md_has_the_programs_own_table_of_variables() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../CONFIGURATION.md");
+    let document = std::fs::read_to_string(path).expect("CONFIGURATION.md");
+    let table = document.split("<!-- variables -->\n").nth(1).and_then(|rest| rest.split("<!-- end").next());
     let made = Platform::new().run(&["config", "--markdown"]);
     made.succeeded();
     assert!(made.out.contains("| `PLATFORM_DATA_DIR` | `./.platform` |"), "{}", made.out);
-    assert_eq!(table, Some(made.out.as_str()), "renew it: cargo xtask readme");
+    assert_eq!(table, Some(made.out.as_str()), "renew it: cargo xtask config");
 }

@@ -42,7 +42,7 @@ async fn connect(
         host: host.to_owned(),
         port: server.port,
         name: "postgres".to_owned(),
-        role: service::embedded::SUPERUSER.to_owned(),
+        role: postgres::SUPERUSER.to_owned(),
         password: PASSWORD.to_owned(),
         max_connections: 1,
         max_worker_connections: 1,
@@ -81,7 +81,7 @@ async fn only_a_database_whose_certificate_and_name_are_right_is_spoken_to() {
 async fn an_owner_who_did_not_ask_for_less_verifies_too() {
     let server = server("localhost").await;
     let url = |host: &str, mode: &str| {
-        let (user, port) = (service::embedded::SUPERUSER, server.port);
+        let (user, port) = (postgres::SUPERUSER, server.port);
         let url = format!("postgres://{user}:{PASSWORD}@{host}:{port}/postgres?sslmode={mode}");
         url.parse::<sqlx::postgres::PgConnectOptions>().expect("an address")
     };

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use contract::Settings;
-use service::embedded::{Account, Launch, SUPERUSER, Server, obtain};
+use postgres::{Account, Launch, SUPERUSER, Server, obtain};
 use sqlx::postgres::PgConnectOptions;
 use uuid::Uuid;
 

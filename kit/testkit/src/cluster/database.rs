@@ -102,7 +102,7 @@ impl TestDatabase {
     /// The superuser's address.
     #[must_use]
     pub fn owner_url(&self) -> String {
-        self.url(service::embedded::SUPERUSER)
+        self.url(postgres::SUPERUSER)
     }
 
     /// Makes the roles, schemas and audit tables of all services, without migrations; for an empty database.

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use contract::Settings;
+use postgres::{Account, Binaries, ClusterDirectory, Launch, Progress, Server, obtain};
 use rustix::fs::{CWD, Mode, OFlags};
-use service::embedded::{Account, Binaries, Launch, Place, Progress, Server, obtain};
 use tokio::time::Instant;
 
 use super::PASSWORD;
@@ -72,7 +72,7 @@ pub(super) async fn enter(folder: &Path) -> Result<(u16, Held)> {
 
 struct Site {
     folder: PathBuf,
-    place: Place,
+    place: ClusterDirectory,
     account: Account,
     /// Belongs to the database's account, because the watcher runs as it.
     watch: PathBuf,
@@ -82,7 +82,7 @@ impl Site {
     fn of(folder: &Path) -> Result<Self> {
         let account = Account::for_database()?;
         let elsewhere = std::env::temp_dir().join("platform-pg-test");
-        let place = Place { parent: folder.to_owned(), elsewhere: elsewhere.clone() };
+        let place = ClusterDirectory { parent: folder.to_owned(), elsewhere: elsewhere.clone() };
         let parent = if account.reaches(folder) { folder.to_owned() } else { elsewhere };
         let watch = parent.join(format!("watch-{}", fingerprint(folder)));
         fs::create_dir_all(&watch)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use service::embedded::{Account, Launch, Server, obtain};
+use postgres::{Account, Launch, Server, obtain};
 use sqlx::ConnectOptions;
 use tokio::process::Command;
 use uuid::Uuid;
@@ -171,7 +171,7 @@ pub async fn client_program(name: &str, database: &TestDatabase) -> Option<Comma
     }
     let mut command = Command::new(program);
     command.env("PGPASSWORD", PASSWORD).args(["--host", database.host(), "--port"]);
-    command.arg(database.port().to_string()).args(["--username", service::embedded::SUPERUSER]);
+    command.arg(database.port().to_string()).args(["--username", postgres::SUPERUSER]);
     command.args(["--dbname", database.name()]);
     Some(command)
 }

@@ -35,7 +35,7 @@ async fn a_change_of_a_member_survives_real_deadlocks() {
             other.commit().await.expect("the change gave way");
         };
         let open = async {
-            until("the other waits for the company", || waits(&org, service::embedded::SUPERUSER)).await;
+            until("the other waits for the company", || waits(&org, testkit::SUPERUSER)).await;
             gate.rollback().await.expect("the member is free");
         };
         let (reply, (), ()) = tokio::join!(change, circle, open);

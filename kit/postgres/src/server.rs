@@ -1,0 +1,303 @@
+//! Makes a cluster, and starts, adopts and stops its server. The server is not tied to our life: when we are killed it
+//! goes on, and the next start adopts it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal};
+use tokio::process::{Child, Command};
+use tokio::time::Instant;
+
+use super::{Account, Binaries, Error, SUPERUSER};
+
+/// How long a killed server may take to be gone.
+const DYING: Duration = Duration::from_secs(2);
+/// How often the status file and a foreign process are looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+/// How long a start may take; recovery after a crash is part of it.
+const START_PATIENCE: Duration = Duration::from_mins(1);
+/// What the server says while processes of a killed one still live.
+const MEMORY_IN_USE: &str = "pre-existing shared memory block";
+/// What it says while the number of a killed one is still taken: nobody has waited for the dead process yet.
+const NUMBER_IN_USE: &str = "lock file \"postmaster.pid\" already exists";
+/// How much of the log an error shows.
+const LOG_TAIL: u64 = 2_000;
+
+/// What a cluster is run with.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// Programs.
+    pub binaries: Binaries,
+    /// Who runs it.
+    pub account: Account,
+    /// Where the server writes its log.
+    pub log: PathBuf,
+    /// TCP port on loopback.
+    pub port: u16,
+    /// Settings of the server besides those that every embedded server has.
+    pub settings: Vec<(&'static str, String)>,
+}
+
+/// What the server's status file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The server's process.
+    pub pid: Pid,
+    /// Its TCP port, once it is known.
+    pub port: u16,
+    /// Whether it accepts connections.
+    pub ready: bool,
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    pid: Pid,
+    /// Its TCP port on loopback.
+    pub port: u16,
+    /// Absent for an adopted server.
+    child: Option<Child>,
+}
+
+impl Launch {
+    /// Makes a cluster in the empty `folder` whose superuser has `password`. `durable` waits for the disk.
+    ///
+    /// # Errors
+    /// `initdb` fails.
+    pub async fn initialise(&self, folder: &Path, password: &str, durable: bool) -> Result<(), Error> {
+        let secret = folder.with_extension("secret");
+        write_secret(&secret, password)?;
+        self.account.give(&secret)?;
+        let mut initdb = self.account.command(&self.binaries.program("initdb"));
+        initdb.arg("--pgdata").arg(folder).arg("--pwfile").arg(&secret);
+        initdb.args(["--username", SUPERUSER, "--encoding", "UTF8", "--locale", locale()]);
+        initdb.args(["--auth-host", "scram-sha-256", "--auth-local", "scram-sha-256"]);
+        if !durable {
+            initdb.arg("--no-sync");
+        }
+        let made = run(initdb).await;
+        fs::remove_file(&secret).map_err(Error::file(&secret))?;
+        made
+    }
+
+    /// Starts the server of the cluster in `folder` and waits until it accepts connections. What a killed server left
+    /// (its processes, which end by themselves) is waited for.
+    ///
+    /// # Errors
+    /// It does not start, or not in time.
+    pub async fn start(&self, folder: &Path) -> Result<Server, Error> {
+        let deadline = Instant::now() + START_PATIENCE;
+        loop {
+            match self.start_once(folder, deadline).await {
+                Err(Error::Program { output, .. })
+                    if is_left_over(folder, &output) && Instant::now() < deadline =>
+                {
+                    tokio::time::sleep(LOOK_INTERVAL).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    async fn start_once(&self, folder: &Path, deadline: Instant) -> Result<Server, Error> {
+        let written = self.log.metadata().map_or(0, |log| log.len());
+        let mut child =
+            self.command(folder)?.spawn().map_err(|error| failed("postgres", error.to_string()))?;
+        while Instant::now() < deadline {
+            if let Some(status) =
+                Server::status(folder).filter(|status| status.ready && is_child(&child, *status))
+            {
+                return Ok(Server { pid: status.pid, port: status.port, child: Some(child) });
+            }
+            if let Ok(Some(ended)) = child.try_wait() {
+                return Err(failed(
+                    "postgres",
+                    format!("it ended with {ended}: {}", tail(&self.log, written)),
+                ));
+            }
+            tokio::time::sleep(LOOK_INTERVAL).await;
+        }
+        Err(Error::NotReady { seconds: START_PATIENCE.as_secs(), log: self.log.clone() })
+    }
+
+    /// TCP with passwords only: no socket file, nothing but loopback.
+    fn command(&self, folder: &Path) -> Result<Command, Error> {
+        let log = OpenOptions::new().create(true).append(true).open(&self.log);
+        let log = log.map_err(Error::file(&self.log))?;
+        let errors = log.try_clone().map_err(Error::file(&self.log))?;
+        let mut command = self.account.command(&self.binaries.program("postgres"));
+        command.arg("-D").arg(folder).stdin(Stdio::null()).stdout(log).stderr(errors);
+        command.args(["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]);
+        command.arg("-c").arg(format!("port={}", self.port));
+        for (name, value) in &self.settings {
+            command.arg("-c").arg(format!("{name}={value}"));
+        }
+        Ok(command)
+    }
+}
+
+impl Server {
+    /// The server that runs on the cluster in `folder`, starting or stopping ones included.
+    #[must_use]
+    pub fn status(folder: &Path) -> Option<Status> {
+        let text = fs::read_to_string(folder.join("postmaster.pid")).ok()?;
+        let mut lines = text.lines();
+        let pid = lines.next()?.trim().parse().ok().and_then(Pid::from_raw)?;
+        let port = lines.nth(2).and_then(|line| line.trim().parse().ok()).unwrap_or_default();
+        let ready = lines.nth(3).is_some_and(|line| line.trim() == "ready");
+        is_server(pid).then_some(Status { pid, port, ready })
+    }
+
+    /// Takes over a server that somebody else started.
+    #[must_use]
+    pub const fn adopt(status: Status) -> Self {
+        Self { pid: status.pid, port: status.port, child: None }
+    }
+
+    /// Whether it was taken over and ends now: it was dying already. A killed process closes its sockets a while before it
+    /// is gone.
+    pub async fn was_dying(&mut self) -> bool {
+        self.child.is_none() && tokio::time::timeout(DYING, self.ended()).await.is_ok()
+    }
+
+    /// Waits until the server has ended by itself.
+    pub async fn ended(&mut self) {
+        if let Some(child) = &mut self.child {
+            // An error means that there is no such child any more.
+            drop(child.wait().await);
+            return;
+        }
+        while is_server(self.pid) {
+            tokio::time::sleep(LOOK_INTERVAL * 10).await;
+        }
+    }
+
+    /// Ends all sessions, writes everything and stops; after `patience`, stops at once (the next start recovers).
+    pub async fn stop(mut self, patience: Duration) {
+        self.signal(Signal::INT);
+        if tokio::time::timeout(patience, self.ended()).await.is_err() {
+            self.stop_at_once();
+            self.ended().await;
+        }
+    }
+
+    /// Stops without a checkpoint; the next start recovers from the log.
+    pub fn stop_at_once(&self) {
+        self.signal(Signal::QUIT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Err(error) = rustix::process::kill_process(self.pid, signal) {
+            tracing::debug!(%error, pid = self.pid.as_raw_nonzero(), "the database server is gone already");
+        }
+    }
+}
+
+/// Whether a start failed only because a server that was killed is not quite gone.
+fn is_left_over(folder: &Path, output: &str) -> bool {
+    let dead = Server::status(folder).is_none();
+    output.contains(MEMORY_IN_USE) || (output.contains(NUMBER_IN_USE) && dead)
+}
+
+fn is_child(child: &Child, status: Status) -> bool {
+    child.id().and_then(|id| i32::try_from(id).ok()) == Some(status.pid.as_raw_nonzero().get())
+}
+
+/// Whether the process lives and, where the system tells, is PostgreSQL: after a reboot the number may be another's, and
+/// a killed process that nobody has waited for yet is dead, though its number is still taken.
+fn is_server(pid: Pid) -> bool {
+    if rustix::process::test_kill_process(pid).is_err() {
+        return false;
+    }
+    let status = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    status.map_or_else(|_| !Path::new("/proc/self").exists(), |status| is_living_postgres(&status))
+}
+
+/// Reads `<pid> (<name>) <state> …` as Linux writes it.
+fn is_living_postgres(status: &str) -> bool {
+    let Some((head, tail)) = status.rsplit_once(')') else { return false };
+    let named = head.split_once('(').is_some_and(|(_, name)| name.starts_with("postgres"));
+    named && !tail.trim_start().starts_with(['Z', 'X'])
+}
+
+/// A code point order that still knows upper and lower case, where the system has it.
+const fn locale() -> &'static str {
+    if cfg!(target_os = "linux") { "C.UTF-8" } else { "C" }
+}
+
+fn write_secret(path: &Path, secret: &str) -> Result<(), Error> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path);
+    let written = file.and_then(|mut file| file.write_all(secret.as_bytes()));
+    written.map_err(Error::file(path))
+}
+
+async fn run(mut command: Command) -> Result<(), Error> {
+    let program = command.as_std().get_program().to_string_lossy().into_owned();
+    let output =
+        command.stdin(Stdio::null()).output().await.map_err(|error| failed(&program, error.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(failed(&program, String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+}
+
+fn failed(program: &str, output: String) -> Error {
+    Error::Program { program: program.to_owned(), output }
+}
+
+/// The end of what was written to the log after its first `from` bytes.
+fn tail(log: &Path, from: u64) -> String {
+    let read = || -> std::io::Result<String> {
+        let mut file = File::open(log)?;
+        let end = file.seek(SeekFrom::End(0))?;
+        file.seek(SeekFrom::Start(end.saturating_sub(LOG_TAIL).max(from)))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+    };
+    read().unwrap_or_else(|error| format!("its log {} cannot be read: {error}", log.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dead_or_foreign_process_is_no_server() {
+        assert!(is_living_postgres("12 (postgres) S 1 12 12 0"));
+        for other in
+            ["12 (postgres) Z 1 12", "12 (postgres) X 1", "12 (bash) S 1", "12 (a) postgres) S 1", ""]
+        {
+            assert!(!is_living_postgres(other), "{other}");
+        }
+    }
+
+    /// `name` runs for so many seconds; nobody waits for it, so that its number outlives it.
+    fn running(name: &str, seconds: &str) -> std::process::Child {
+        let folder = std::env::temp_dir().join(format!("embedded-{name}-{seconds}-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let program = folder.join(name);
+        fs::copy("/bin/sleep", &program).expect("a copy");
+        let child = std::process::Command::new(program).arg(seconds).spawn().expect("it starts");
+        // It runs on without its file.
+        fs::remove_dir_all(folder).expect("removed");
+        child
+    }
+
+    #[tokio::test]
+    async fn a_server_that_ends_soon_was_dying_and_one_that_goes_on_was_not() {
+        for (seconds, dying) in [("0.3", true), ("60", false)] {
+            let mut child = running("postgres", seconds);
+            let pid = Pid::from_child(&child);
+            let mut server = Server::adopt(Status { pid, port: 1, ready: true });
+            assert_eq!(server.was_dying().await, dying, "{seconds} s");
+            child.kill().expect("it can be ended");
+            child.wait().expect("it ends");
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The database of `up`: an embedded server, or the one that `PLATFORM_DATABASE_URL` names.
+
+pub(crate) mod migrate;
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::str::FromStr;
+use std::time::Duration;
+
+use contract::Settings;
+use postgres::{Account, Binaries, ClusterDirectory, Launch, SUPERUSER, Server, obtain};
+use service::config::DatabaseTls;
+use service::db::secured;
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgSslMode};
+use sqlx::{ConnectOptions, Connection};
+
+use crate::console;
+use crate::data_dir::{DataDir, check_space};
+use crate::fetching::Fetching;
+use crate::secrets::Secrets;
+use crate::stop::Stop;
+use crate::variables::DATABASE_URL;
+
+/// Where the database's files go when its account cannot reach the data directory.
+const ELSEWHERE: &str = "/var/lib/platform";
+/// Name of the embedded database.
+const NAME: &str = "platform";
+/// Largest number of connections of the embedded server: twice what ten services of five and two connections and an
+/// operator need, and room for tools.
+const MAX_CONNECTIONS: u32 = 200;
+/// Connections that are not of a service's pool: the feed, the writer of denials, migrations, an operator.
+const SPARE_CONNECTIONS: u32 = 20;
+/// How long the embedded server may take to end its sessions and write everything.
+const STOP_PATIENCE: Duration = Duration::from_secs(30);
+
+/// A database that answers.
+#[derive(Debug)]
+pub(crate) struct Database {
+    /// The owner's login to the platform's database.
+    pub(crate) owner: PgConnectOptions,
+    /// Absent when it is not ours.
+    server: Option<Server>,
+}
+
+impl Database {
+    /// The database of `PLATFORM_DATABASE_URL`.
+    pub(crate) fn connect(url: &str, tls: &DatabaseTls) -> Result<Self, Stop> {
+        let owner = owner(url, tls)?;
+        Ok(Self { owner, server: None })
+    }
+
+    /// Whether it serves this platform alone.
+    pub(crate) const fn is_embedded(&self) -> bool {
+        self.server.is_some()
+    }
+
+    /// The embedded server on `port`, made, started or adopted.
+    pub(crate) async fn embedded(
+        binaries: Binaries,
+        data_dir: &DataDir,
+        port: u16,
+        min_free: u64,
+    ) -> Result<Self, Stop> {
+        let place = place(data_dir);
+        for folder in place.abandoned() {
+            console::say(&format!(
+                "platform: note: no data directory leads to {}: where none was moved, remove that folder and the \
+                 .origin file beside it",
+                folder.display()
+            ));
+        }
+        let finished = place.finished()?;
+        let password = superuser_password(&Secrets::in_dir(&data_dir.path), finished.as_deref())?;
+        let launch = launch(binaries, data_dir, port)?;
+        let folder = match finished {
+            Some(folder) => folder,
+            None => make(&place, &launch, &password).await?,
+        };
+        check_space(&folder, min_free)?;
+        loop {
+            let mut server = start_or_adopt(&launch, &folder).await?;
+            let owner = superuser(server.port, &password);
+            match create(owner.clone(), &folder).await {
+                Ok(()) => return Ok(Self { owner: owner.database(NAME), server: Some(server) }),
+                Err(stop) => {
+                    // Killed together with the `up` before this one, and not gone yet when it was looked at?
+                    if !server.was_dying().await {
+                        server.stop(STOP_PATIENCE).await;
+                        return Err(stop);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Refuses a server that cannot hold every pool.
+    pub(crate) async fn check_connections(&self, pools: u32, pool_size: u32) -> Result<(), Stop> {
+        let needed = pools.saturating_mul(pool_size).saturating_add(SPARE_CONNECTIONS);
+        let mut connection = self.owner.connect().await.map_err(|error| unreachable(&error))?;
+        let query = "SELECT pg_catalog.current_setting('max_connections')::bigint";
+        let allowed: i64 = sqlx::query_scalar(query)
+            .fetch_one(&mut connection)
+            .await
+            .map_err(|error| unreachable(&error))?;
+        connection.close().await.map_err(|error| unreachable(&error))?;
+        if allowed >= i64::from(needed) {
+            return Ok(());
+        }
+        Err(Stop::Unfit(format!(
+            "the database allows {allowed} connections and the platform needs {needed}: raise max_connections, \
+             or lower PLATFORM_DB_POOL_MAX and PLATFORM_DB_WORKER_POOL_MAX"
+        )))
+    }
+
+    /// Waits until the embedded server has ended by itself; for ever when it is not ours.
+    pub(crate) async fn ended(&mut self) {
+        match &mut self.server {
+            Some(server) => server.ended().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Stops the embedded server after everything is written.
+    pub(crate) async fn stop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop(STOP_PATIENCE).await;
+        }
+    }
+
+    /// Stops the embedded server now; the next start recovers.
+    pub(crate) fn stop_at_once(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop_at_once();
+        }
+    }
+}
+
+/// Removes a data directory that held nobody's data, and its stopped database wherever that lies.
+pub(crate) fn wipe(data_dir: &Path) -> Result<(), Stop> {
+    ClusterDirectory { parent: data_dir.to_owned(), elsewhere: ELSEWHERE.into() }.wipe()?;
+    let removed = std::fs::remove_dir_all(data_dir);
+    removed.map_err(|error| Stop::Failed(format!("{} is left over: {error}", data_dir.display())))
+}
+
+/// The owner's login, secured as every connection to this database is.
+pub(crate) fn owner(url: &str, tls: &DatabaseTls) -> Result<PgConnectOptions, Stop> {
+    Ok(secured(parse_url(url)?, tls))
+}
+
+/// The owner's login in `PLATFORM_DATABASE_URL`, which must name a database.
+pub(crate) fn parse_url(url: &str) -> Result<PgConnectOptions, Stop> {
+    let right = "postgres://owner:password@host:port/database";
+    let bad = |why: &str| Stop::Unfit(format!("{}: the value is not {right}: {why}", DATABASE_URL.name));
+    let scheme = url.starts_with("postgres://") || url.starts_with("postgresql://");
+    if !scheme {
+        return Err(bad("it does not begin with postgres://"));
+    }
+    let owner = PgConnectOptions::from_str(url).map_err(|error| bad(&error.to_string()))?;
+    if owner.get_database().is_none_or(str::is_empty) {
+        return Err(bad("it names no database"));
+    }
+    Ok(owner)
+}
+
+/// A cluster without the password of its superuser cannot be used, and its password is nowhere else.
+fn superuser_password(secrets: &Secrets, finished: Option<&Path>) -> Result<String, Stop> {
+    match (secrets.find("db-superuser")?, finished) {
+        (Some(password), _) => Ok(password),
+        (None, None) => secrets.obtain("db-superuser"),
+        (None, Some(folder)) => Err(Stop::Unfit(format!(
+            "the database in {} is there, but secrets/db-superuser of its data directory is gone: restore that file",
+            folder.display()
+        ))),
+    }
+}
+
+/// The programs for the embedded server: this machine's, or fetched, which may take a while and may be broken off.
+pub(crate) async fn programs(settings: &Settings, data_dir: &DataDir) -> Result<Binaries, Stop> {
+    let cluster = place(data_dir).finished()?;
+    let progress = Fetching::default();
+    let tell = |what| progress.tell(what);
+    let found = obtain(settings, cluster.as_deref(), Account::for_database()?, &tell).await?;
+    let Binaries { folder, major } = &found;
+    console::say(&format!("platform: found PostgreSQL {major} in {}", folder.display()));
+    Ok(found)
+}
+
+fn place(data_dir: &DataDir) -> ClusterDirectory {
+    ClusterDirectory { parent: data_dir.path.clone(), elsewhere: ELSEWHERE.into() }
+}
+
+fn launch(binaries: Binaries, data_dir: &DataDir, port: u16) -> Result<Launch, Stop> {
+    Ok(Launch {
+        binaries,
+        account: Account::for_database()?,
+        log: data_dir.path.join("postgres.log"),
+        port,
+        settings: vec![
+            ("fsync", "on".to_owned()),
+            ("max_connections", MAX_CONNECTIONS.to_string()),
+            ("password_encryption", "scram-sha-256".to_owned()),
+            ("timezone", "UTC".to_owned()),
+        ],
+    })
+}
+
+async fn make(place: &ClusterDirectory, launch: &Launch, password: &str) -> Result<std::path::PathBuf, Stop> {
+    console::say("platform: making the database");
+    let folder = place.begin(launch.account)?;
+    launch.initialise(&folder, password, true).await?;
+    Ok(place.finish()?)
+}
+
+/// A server that a killed `up` left is taken over as it is; one on another port is restarted on ours.
+async fn start_or_adopt(launch: &Launch, folder: &Path) -> Result<Server, Stop> {
+    if let Some(status) = Server::status(folder) {
+        if status.ready && status.port == launch.port {
+            console::say("platform: taking over the database that is running already");
+            return Ok(Server::adopt(status));
+        }
+        Server::adopt(status).stop(STOP_PATIENCE).await;
+    }
+    let free = TcpListener::bind((Ipv4Addr::LOCALHOST, launch.port));
+    free.map(drop).map_err(|error| {
+        Stop::Unfit(format!(
+            "PLATFORM_PORT_OFFSET: port {} of the embedded database cannot be used ({error}): stop the program that \
+             holds it, or choose another offset",
+            launch.port
+        ))
+    })?;
+    console::say("platform: starting the database");
+    Ok(launch.start(folder).await?)
+}
+
+fn superuser(port: u16, password: &str) -> PgConnectOptions {
+    PgConnectOptions::new_without_pgpass()
+        .host("127.0.0.1")
+        .port(port)
+        .username(SUPERUSER)
+        .password(password)
+        .database("postgres")
+        .ssl_mode(PgSslMode::Disable)
+}
+
+/// The platform's database in the cluster; also the proof that this server is the one whose password we hold.
+async fn create(owner: PgConnectOptions, folder: &Path) -> Result<(), Stop> {
+    let refused = |error: sqlx::Error| {
+        Stop::Unfit(format!(
+            "the database in {} refuses the password in secrets/db-superuser, or does not answer: {error}",
+            folder.display()
+        ))
+    };
+    let mut connection: PgConnection = owner.connect().await.map_err(refused)?;
+    let exists = sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_catalog.pg_database WHERE datname = $1)");
+    let exists: bool = exists.bind(NAME).fetch_one(&mut connection).await.map_err(refused)?;
+    if !exists {
+        sqlx::query("CREATE DATABASE platform").execute(&mut connection).await.map_err(refused)?;
+    }
+    connection.close().await.map_err(refused)
+}
+
+fn unreachable(error: &sqlx::Error) -> Stop {
+    Stop::Unfit(format!("the database does not answer its owner: {error}"))
+}

@@ -1,0 +1,298 @@
+//! The plan of a run: which servers, each with settings of its own, the logins of their roles, and the addresses that
+//! people use. Pure but for the secrets, which the caller supplies.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use contract::Settings;
+use edge::EdgeConfig;
+use service::config::{env_name, offset_port};
+use service::migrate::Login;
+use service::{operator, sealed};
+
+use super::UpConfig;
+use super::config::problems_of;
+use super::listeners::EdgeAddresses;
+use crate::catalog::{self, IDP, Part, Start};
+use crate::console;
+use crate::database;
+use crate::secrets::OPERATOR;
+use crate::stop::Stop;
+use crate::variables::all;
+
+/// Reads account state at the built-in provider.
+const ADMIN_CLIENT: &str = "platform-admin";
+
+/// The file of the keys that seal secrets in the database; with a new key before the old ones in it, they are rotated.
+const SEALING_KEYS: &str = "sealing-keys";
+
+/// Networks that webhooks may lead to although they are not public.
+const WEBHOOK_NETWORKS: &str = "PLATFORM_NOTIFICATION_WEBHOOK_ALLOW_CIDRS";
+
+/// Everything that a run needs beside listeners and the database.
+pub(crate) struct Plan {
+    /// The settings that all servers share.
+    pub(crate) settings: Settings,
+    pub(crate) servers: Vec<Planned>,
+    pub(crate) edge: EdgeConfig,
+    pub(crate) edge_addresses: EdgeAddresses,
+    pub(crate) listen: IpAddr,
+    pub(crate) logins: Vec<Login>,
+    /// Whether the edge takes this machine for a balancer, whose connections begin with a PROXY header.
+    pub(crate) is_behind_proxy: bool,
+    pub(crate) pool_size: u32,
+    pub(crate) urls: Urls,
+}
+
+/// One server to be started.
+pub(crate) struct Planned {
+    pub(crate) name: &'static str,
+    pub(crate) port: u16,
+    pub(crate) start: Start,
+}
+
+/// The addresses of a running platform.
+#[derive(Clone, Debug)]
+pub(crate) struct Urls {
+    /// Public.
+    pub(crate) base: String,
+    /// Issuer of tokens.
+    pub(crate) issuer: String,
+    /// Name and address of each internal listener.
+    pub(crate) internal: Vec<(&'static str, String)>,
+    /// The edge itself, as this machine reaches it.
+    pub(crate) edge: EdgeAddresses,
+    /// What clients trust, when the certificate is a development one.
+    pub(crate) ca: Option<PathBuf>,
+}
+
+impl Plan {
+    /// Makes the plan; `secret` gives a kept secret by name. Every problem of every server is reported together.
+    pub(crate) fn make(
+        settings: &Settings,
+        config: &UpConfig,
+        secret: impl Fn(&str) -> Result<String, Stop>,
+    ) -> Result<Self, Stop> {
+        let urls = urls(settings, config);
+        let logins = logins(settings, &secret)?;
+        let shared = shared(settings, config, &urls, &logins, &secret)?;
+        let (servers, mut problems) = configure(&shared, config);
+        problems.extend(nobody_to_administer(&shared, config));
+        let edge = EdgeConfig::read(&shared);
+        problems.extend(problems_of(edge.as_ref().map(|_| ()).map_err(Clone::clone)));
+        let own = config.edge.plain.unwrap_or(config.edge.tls).ip();
+        let is_behind_proxy = edge.as_ref().is_ok_and(|edge| edge.expects_proxy_header(own));
+        match edge {
+            Ok(edge) if problems.is_empty() => Ok(Self {
+                servers,
+                edge,
+                edge_addresses: config.edge,
+                listen: config.listen,
+                logins,
+                pool_size: pool_size(&shared),
+                urls,
+                is_behind_proxy,
+                settings: shared,
+            }),
+            _ => Err(Stop::Unfit(format!("the configuration is wrong:\n{}", unique(problems).join("\n")))),
+        }
+    }
+
+    /// How many pools there are.
+    pub(crate) fn pools(&self) -> u32 {
+        u32::try_from(self.servers.len()).unwrap_or(u32::MAX)
+    }
+}
+
+impl Urls {
+    /// A table for people.
+    pub(crate) fn print(&self) {
+        console::say(&format!("  {:<13} {}", "platform", self.base));
+        console::say(&format!("  {:<13} {}", "issuer", self.issuer));
+        if let Some(ca) = &self.ca {
+            console::say(&format!("  {:<13} {} (curl --cacert)", "trust", ca.display()));
+        }
+        if let Some(plain) = self.edge.plain {
+            console::say(&format!("  {:<13} http://{plain}", "without TLS"));
+        }
+        for (name, url) in &self.internal {
+            console::say(&format!("  {name:<13} {url}"));
+        }
+        console::say("  next: `platform demo` in a second shell in this folder; Ctrl-C stops");
+    }
+}
+
+fn urls(settings: &Settings, config: &UpConfig) -> Urls {
+    let base = format!("https://{}", config.domain);
+    let host = reached_at(config.listen);
+    let mut reader = settings.reader();
+    let mut address = |part: &Part| format!("http://{host}:{}", offset_port(&mut reader, part.port));
+    let parts = catalog::parts();
+    let running = parts.iter().filter(|part| runs(part, config));
+    let internal = running.map(|part| (part.name, address(part))).collect();
+    let ca = config.makes_certificates.then(|| config.data_dir.join("certs/ca.pem"));
+    Urls { issuer: format!("{base}/realms/{}", config.realm), base, internal, edge: config.edge, ca }
+}
+
+/// A listener on every address is reached on loopback.
+pub(crate) fn reached_at(listen: IpAddr) -> String {
+    match listen {
+        any if any.is_unspecified() => "127.0.0.1".to_owned(),
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    }
+}
+
+/// Modules that are installed, the built-in provider when there is no other, and all services.
+fn runs(part: &Part, config: &UpConfig) -> bool {
+    let is_module = catalog::bundles().iter().any(|bundle| bundle.key == part.name);
+    match part.name {
+        IDP => config.idp_url.is_none(),
+        name => !is_module || config.modules.iter().any(|key| key == name),
+    }
+}
+
+/// A password that the operator chose, else a kept one.
+fn logins(settings: &Settings, secret: &impl Fn(&str) -> Result<String, Stop>) -> Result<Vec<Login>, Stop> {
+    let login = |part: Part| {
+        let chosen = settings.raw(&format!("PLATFORM_{}_DB_PASSWORD", env_name(part.name)));
+        let password =
+            chosen.map_or_else(|| secret(&format!("db-{}", part.name)), |chosen| Ok(chosen.to_owned()))?;
+        Ok(Login { key: part.name.to_owned(), password })
+    };
+    catalog::parts().into_iter().map(login).collect()
+}
+
+fn shared(
+    settings: &Settings,
+    config: &UpConfig,
+    urls: &Urls,
+    logins: &[Login],
+    secret: &impl Fn(&str) -> Result<String, Stop>,
+) -> Result<Settings, Stop> {
+    let mut shared = settings.clone().with("PLATFORM_DOMAIN", &config.domain);
+    let (host, port, name) = database_address(config)?;
+    for login in logins {
+        let prefix = format!("PLATFORM_{}_DB", env_name(&login.key));
+        shared = shared
+            .with(format!("{prefix}_HOST"), &host)
+            .with(format!("{prefix}_PORT"), port.to_string())
+            .with(format!("{prefix}_NAME"), &name)
+            .with(format!("{prefix}_PASSWORD"), &login.password);
+    }
+    for (name, url) in &urls.internal {
+        shared.default_to(format!("PLATFORM_{}_BASE_URL", env_name(name)), url);
+    }
+    if config.database_url.is_none() {
+        // The embedded database is on loopback and has no certificate.
+        shared = shared.with("PLATFORM_DATABASE_TLS", "");
+    }
+    shared.default_to("PLATFORM_INSTALLED_MODULES", config.modules.join(","));
+    shared.default_to(operator::TOKEN.name, secret(OPERATOR)?);
+    shared.default_to(sealed::KEYS.name, secret(SEALING_KEYS)?);
+    if config.domain.split(':').next() == Some("localhost") {
+        // On a developer's machine webhooks may lead to it; the platform's own ports stay closed there, too.
+        shared.default_to(WEBHOOK_NETWORKS, "127.0.0.0/8,::1/128");
+    }
+    provider(shared, config, urls, secret)
+}
+
+/// Where tokens come from, and the secrets of those who ask for them.
+fn provider(
+    shared: Settings,
+    config: &UpConfig,
+    urls: &Urls,
+    secret: &impl Fn(&str) -> Result<String, Stop>,
+) -> Result<Settings, Stop> {
+    let built_in = urls.internal.iter().find(|(name, _)| *name == IDP).map(|(_, url)| url.clone());
+    let internal = config.idp_url.clone().or(built_in).unwrap_or_default();
+    let certs = format!("{internal}/realms/{}/protocol/openid-connect/certs", config.realm);
+    let mut shared = shared
+        .with("PLATFORM_IDP_URL", internal)
+        .with("IDP_JWKS_URL", certs)
+        .with("IDP_ISSUER_URL", &urls.issuer);
+    if config.idp_url.is_none() {
+        shared = shared.with("PLATFORM_IDP_RECONCILE", "off");
+        shared.default_to("PLATFORM_SUPERADMINS", "admin");
+        shared.default_to("PLATFORM_IDP_ADMIN_CLIENT_ID", ADMIN_CLIENT);
+        shared.default_to("PLATFORM_IDP_ADMIN_CLIENT_SECRET", secret("idp-admin")?);
+    }
+    for client in contract::settings::split_list(shared.raw("PLATFORM_SERVICE_CLIENTS").unwrap_or_default()) {
+        let variable = format!("PLATFORM_SERVICE_CLIENT_SECRET_{}", env_name(&client));
+        // An id that is no file name is refused by the provider's own check.
+        if is_file_name(&client) {
+            shared.default_to(variable, secret(&format!("client-{client}"))?);
+        }
+    }
+    Ok(shared)
+}
+
+fn is_file_name(client: &str) -> bool {
+    client.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+}
+
+fn database_address(config: &UpConfig) -> Result<(String, u16, String), Stop> {
+    let Some(url) = &config.database_url else {
+        return Ok(("127.0.0.1".to_owned(), config.postgres_port, "platform".to_owned()));
+    };
+    let owner = database::parse_url(url)?;
+    let name = owner.get_database().unwrap_or_default().to_owned();
+    Ok((owner.get_host().to_owned(), owner.get_port(), name))
+}
+
+fn configure(shared: &Settings, config: &UpConfig) -> (Vec<Planned>, Vec<String>) {
+    let mut reader = shared.reader();
+    let (mut servers, mut problems) = (Vec::new(), Vec::new());
+    for part in catalog::parts().into_iter().filter(|part| runs(part, config)) {
+        match (part.configure)(shared) {
+            Ok(start) => {
+                servers.push(Planned { name: part.name, port: offset_port(&mut reader, part.port), start });
+            }
+            Err(found) => problems.extend(problems_of(Err(found))),
+        }
+    }
+    (servers, problems)
+}
+
+/// A first start on the built-in provider has the accounts that its settings name, and no others: where none of them is to
+/// administer the platform, nobody could, and the start would wait for ever.
+fn nobody_to_administer(shared: &Settings, config: &UpConfig) -> Option<String> {
+    let is_first = config.database_url.is_none() && config.data_dir.join("pg").symlink_metadata().is_err();
+    if config.idp_url.is_some() || !is_first {
+        return None;
+    }
+    let list = |name| {
+        let mut reader = shared.reader();
+        all().get(name).map(|variable| reader.list(variable)).unwrap_or_default()
+    };
+    let users = list("PLATFORM_DEV_USERS").into_iter();
+    let users: Vec<String> = users.filter_map(|user| Some(user.split_once(':')?.0.to_lowercase())).collect();
+    let clients = list("PLATFORM_SERVICE_CLIENTS").into_iter();
+    let accounts: BTreeSet<String> =
+        clients.map(|client| format!("service-account-{client}")).chain(users.iter().cloned()).collect();
+    let named = list("PLATFORM_SUPERADMINS");
+    if named.iter().any(|name| accounts.contains(&name.to_lowercase())) {
+        return None;
+    }
+    Some(format!(
+        "PLATFORM_SUPERADMINS: \"{}\" names no account of this first start: choose from PLATFORM_DEV_USERS ({})",
+        named.join(", "),
+        users.join(", ")
+    ))
+}
+
+/// The connections of one service: its requests' and its workers'.
+fn pool_size(shared: &Settings) -> u32 {
+    let mut reader = shared.reader();
+    let mut size = |name| {
+        let size = all().get(name).map(|variable| reader.integer(variable, 1)).unwrap_or_default();
+        u32::try_from(size).unwrap_or(u32::MAX)
+    };
+    size("PLATFORM_DB_POOL_MAX").saturating_add(size("PLATFORM_DB_WORKER_POOL_MAX"))
+}
+
+/// Ten servers that read the same variable have the same problem with it.
+fn unique(problems: Vec<String>) -> Vec<String> {
+    problems.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
+}

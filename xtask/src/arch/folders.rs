@@ -1,0 +1,145 @@
+//! Imports between the folders of one crate: none runs upward in the crate's list of folders, and none makes a circle.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Of one crate: the folders and files directly below `src`, lower floors first. A room imports earlier ones only.
+pub(super) struct Floors {
+    pub(super) source: &'static str,
+    pub(super) order: &'static [&'static str],
+}
+
+/// What the imports of a crate look like.
+pub(super) struct Report {
+    /// Each room with the rooms that it imports.
+    pub(super) rooms: BTreeMap<String, BTreeSet<String>>,
+    /// The largest set of files of which each reaches each other.
+    pub(super) largest_circle: Vec<PathBuf>,
+    pub(super) problems: Vec<String>,
+}
+
+impl Report {
+    /// The rooms and what each imports, as lines for people.
+    pub(super) fn table(&self, floors: &Floors) -> String {
+        let mut lines = vec![format!(
+            "{}: {} files in the largest circle of files",
+            floors.source,
+            self.largest_circle.len()
+        )];
+        for (room, imports) in &self.rooms {
+            let imports: Vec<&str> = imports.iter().map(String::as_str).collect();
+            lines.push(format!("  {room:14} <- {}", imports.join(", ")));
+        }
+        lines.join("\n")
+    }
+}
+
+pub(super) fn check(root: &Path, floors: &Floors) -> anyhow::Result<Report> {
+    let imports = super::imports::of_crate(&root.join(floors.source))?;
+    let rooms = rooms(&imports);
+    let mut problems = upward(floors, &rooms);
+    for circle in circles(&rooms) {
+        problems.push(format!("{}: a circle across folders: {}", floors.source, circle.join(", ")));
+    }
+    let largest_circle = circles(&imports).into_iter().max_by_key(Vec::len).unwrap_or_default();
+    Ok(Report { rooms, largest_circle, problems })
+}
+
+/// The room of a file; the crate's root has none, because it may import every room.
+fn room(file: &Path) -> Option<String> {
+    let name = file.iter().next()?.to_string_lossy().trim_end_matches(".rs").to_owned();
+    (!["lib", "main"].contains(&name.as_str())).then_some(name)
+}
+
+fn rooms(imports: &BTreeMap<PathBuf, BTreeSet<PathBuf>>) -> BTreeMap<String, BTreeSet<String>> {
+    let mut rooms: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (file, targets) in imports {
+        let Some(from) = room(file) else { continue };
+        let targets = targets.iter().filter_map(|target| room(target)).filter(|to| *to != from);
+        let targets: Vec<String> = targets.collect();
+        rooms.entry(from).or_default().extend(targets);
+    }
+    rooms
+}
+
+fn upward(floors: &Floors, rooms: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let Floors { source, order } = floors;
+    let floor = |room: &str| order.iter().position(|listed| *listed == room);
+    let mut problems = Vec::new();
+    for (from, targets) in rooms {
+        let Some(own) = floor(from) else {
+            problems.push(format!("{source}/{from} has no floor in `xtask arch`"));
+            continue;
+        };
+        for to in targets.iter().filter(|to| floor(to).is_some_and(|floor| floor > own)) {
+            problems.push(format!("{source}/{from} imports {to}, which lies above it"));
+        }
+    }
+    problems
+}
+
+/// The strongly connected components with more than one node.
+fn circles<Node: Clone + Ord>(graph: &BTreeMap<Node, BTreeSet<Node>>) -> Vec<Vec<Node>> {
+    let reach: BTreeMap<&Node, BTreeSet<&Node>> =
+        graph.keys().map(|node| (node, reached(graph, node))).collect();
+    let mut seen = BTreeSet::new();
+    let mut found = Vec::new();
+    for (node, targets) in &reach {
+        let circle: Vec<Node> = targets
+            .iter()
+            .filter(|other| reach.get(*other).is_some_and(|back| back.contains(node)))
+            .map(|other| (*other).clone())
+            .collect();
+        if circle.len() > 1 && seen.insert(circle.clone()) {
+            found.push(circle);
+        }
+    }
+    found
+}
+
+/// Every node that `from` leads to.
+fn reached<'a, Node: Ord>(graph: &'a BTreeMap<Node, BTreeSet<Node>>, from: &'a Node) -> BTreeSet<&'a Node> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![from];
+    while let Some(node) = open.pop() {
+        for next in graph.get(node).into_iter().flatten() {
+            if found.insert(next) {
+                open.push(next);
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graph(edges: &[(&str, &str)]) -> BTreeMap<String, BTreeSet<String>> {
+        let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (from, to) in edges {
+            graph.entry((*from).to_owned()).or_default().insert((*to).to_owned());
+            graph.entry((*to).to_owned()).or_default();
+        }
+        graph
+    }
+
+    const FLOORS: Floors = Floors { source: "planted", order: &["config", "http", "server"] };
+
+    #[test]
+    fn an_import_of_a_lower_floor_is_in_order_and_one_of_a_higher_floor_is_not() {
+        assert!(upward(&FLOORS, &graph(&[("server", "http"), ("http", "config")])).is_empty());
+        let planted = upward(&FLOORS, &graph(&[("server", "http"), ("http", "server")]));
+        assert_eq!(planted, ["planted/http imports server, which lies above it"]);
+        assert_eq!(
+            upward(&FLOORS, &graph(&[("attic", "http")])),
+            ["planted/attic has no floor in `xtask arch`"]
+        );
+    }
+
+    #[test]
+    fn a_circle_is_found_over_any_number_of_rooms() {
+        assert!(circles(&graph(&[("a", "b"), ("b", "c"), ("a", "c")])).is_empty());
+        assert_eq!(circles(&graph(&[("a", "b"), ("b", "c"), ("c", "a"), ("d", "a")])), [["a", "b", "c"]]);
+    }
+}

@@ -1,0 +1,149 @@
+//! Who may import whom (ARCHITECTURE.md): thin crates never see thick ones, services and modules never see each other,
+//! and the edge never sees axum, sqlx or tower-http, not even through a dependency. Inside the crates of `FLOORS` the
+//! folders have an order, too, and no circle.
+
+#![expect(clippy::indexing_slicing, reason = "only JSON is indexed, where what is not there is null")]
+
+mod folders;
+mod imports;
+
+use std::path::Path;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use folders::Floors;
+
+const PURE: &[&str] = &["contract"];
+const HARNESS: &[&str] = &["contract", "bearer", "telemetry", "service", "postgres"];
+const THIN: &[&str] = &["contract", "bearer", "telemetry"];
+const CHASSIS: &[&str] = &["contract", "bearer", "telemetry", "service"];
+/// All but the modules, which are known by their folder.
+const EVERYTHING: &[&str] = &[
+    "contract",
+    "bearer",
+    "telemetry",
+    "postgres",
+    "service",
+    "edge",
+    "authz",
+    "org",
+    "registry",
+    "identity",
+    "idp",
+];
+
+/// What tests of every crate may use.
+const TEST_ONLY: &[&str] = &["testkit", "postgres"];
+/// Libraries that never come under the edge.
+const FOREIGN_TO_EDGE: &[&str] = &["axum", "axum-core", "tower-http", "sqlx", "sqlx-core"];
+
+/// What a crate of ours may depend on, among our own.
+fn allowed(package: &str, is_module: bool) -> Option<&'static [&'static str]> {
+    match package {
+        _ if is_module => Some(CHASSIS),
+        "contract" | "xtask" => Some(&[]),
+        "bearer" | "telemetry" | "postgres" => Some(PURE),
+        "service" | "edge" => Some(THIN),
+        "testkit" => Some(HARNESS),
+        "authz" | "org" | "registry" | "identity" | "idp" => Some(CHASSIS),
+        "platform" => Some(EVERYTHING),
+        // Beside the program it starts an edge and a registry with modules that do not ship.
+        "e2e" => Some(&["platform", "contract", "edge", "registry", "service"]),
+        _ => None,
+    }
+}
+
+/// The crates whose folders have an order, lower floors first.
+const FLOORS: &[Floors] = &[Floors {
+    source: "platform/src",
+    order: &[
+        "console",
+        "stop",
+        "cli",
+        "signals",
+        "secrets",
+        "data_dir",
+        "certificates",
+        "catalog",
+        "variables",
+        "bundle",
+        "fetching",
+        "database",
+        "plan",
+        "token",
+        "config",
+        "authorization",
+        "operator",
+        "demo",
+        "doctor",
+        "check",
+        "migrate",
+        "new",
+        "serve",
+        "up",
+    ],
+}];
+
+pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
+    let mut problems = workspace_edges(root)?;
+    problems.extend(foreign_to_edge(root)?);
+    for floors in FLOORS {
+        let report = folders::check(root, floors)?;
+        crate::say(&report.table(floors));
+        problems.extend(report.problems);
+    }
+    Ok(problems)
+}
+
+fn workspace_edges(root: &Path) -> anyhow::Result<Vec<String>> {
+    let text =
+        crate::output(root, "cargo", &["metadata", "--no-deps", "--format-version", "1", "--offline"])?;
+    let metadata: Value = serde_json::from_str(&text)?;
+    let packages = metadata["packages"].as_array().context("packages")?;
+    let names: Vec<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
+    let modules: Vec<&str> = packages
+        .iter()
+        .filter(|package| lies_in(package, "modules"))
+        .filter_map(|package| package["name"].as_str())
+        .collect();
+    let mut problems = Vec::new();
+    for package in packages {
+        let name = package["name"].as_str().context("a name")?;
+        let Some(allowed) = allowed(name, is_module(package)) else {
+            problems.push(format!("{name}: not in the table of `xtask arch`; give it a place"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().context("dependencies")? {
+            let to = dependency["name"].as_str().context("a name")?;
+            let test_only = dependency["kind"] == "dev";
+            let fits = allowed.contains(&to)
+                || (name == "platform" && modules.contains(&to))
+                || (test_only && TEST_ONLY.contains(&to));
+            if names.contains(&to) && !fits {
+                problems.push(format!("{name} must not import {to}"));
+            }
+        }
+    }
+    Ok(problems)
+}
+
+/// Whatever lies in `modules/` or `examples/` is a module, so that a new one needs no line here. Only the former ship.
+fn is_module(package: &Value) -> bool {
+    lies_in(package, "modules") || lies_in(package, "examples")
+}
+
+fn lies_in(package: &Value, parent: &str) -> bool {
+    let manifest = package["manifest_path"].as_str().unwrap_or_default();
+    Path::new(manifest).ancestors().nth(2).is_some_and(|folder| folder.ends_with(parent))
+}
+
+fn foreign_to_edge(root: &Path) -> anyhow::Result<Vec<String>> {
+    let arguments = ["tree", "--package", "edge", "--edges", "normal", "--prefix", "none", "--offline"];
+    let tree = crate::output(root, "cargo", &arguments)?;
+    let names = tree.lines().filter_map(|line| line.split(' ').next());
+    let mut found: Vec<&str> = names.filter(|name| FOREIGN_TO_EDGE.contains(name)).collect();
+    found.sort_unstable();
+    found.dedup();
+    Ok(found.into_iter().map(|name| format!("edge must not reach {name}")).collect())
+}

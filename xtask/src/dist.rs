@@ -1,0 +1,86 @@
+//! Builds what a release ships: `platform` and `gateway`, optimised as one piece by the recorded profile, stripped, each
+//! with its debug information in a file beside it. `--train` records the profile anew first.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+const PROGRAMS: [&str; 2] = ["platform", "gateway"];
+/// The profile, compressed with xz.
+const PROFILE: &str = "xtask/pgo/release.profdata.xz";
+/// What `rustc -vV` printed when the profile was recorded. A profile fits no other compiler.
+const COMPILER: &str = "xtask/pgo/compiler";
+
+pub(crate) fn run(root: &Path, options: &[String]) -> anyhow::Result<Vec<String>> {
+    match options.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] => {}
+        ["--train"] => succeed(Command::new(root.join("xtask/pgo/train")).current_dir(root))?,
+        _ => bail!("usage: cargo xtask dist [--train]"),
+    }
+    let mut build = Command::new("cargo");
+    build
+        .args(["build", "--profile", "dist", "--package", "platform", "--package", "edge"])
+        .current_dir(root);
+    for program in PROGRAMS {
+        build.args(["--bin", program]);
+    }
+    match profile(root)? {
+        // A function that changed since the profile was recorded is compiled without it, which needs no warning.
+        Some(path) => build
+            .env("RUSTFLAGS", format!("-Cprofile-use={} -Cllvm-args=-no-pgo-warn-mismatch", path.display())),
+        None => {
+            crate::say("dist: the profile was recorded with another compiler; building without it");
+            build.env("RUSTFLAGS", "")
+        }
+    };
+    succeed(&mut build)?;
+    for program in PROGRAMS {
+        split_debug_information(&root.join("target/dist").join(program))?;
+    }
+    Ok(Vec::new())
+}
+
+/// Unpacks the profile and returns its path, or `None` if this compiler is not the one it was recorded with.
+fn profile(root: &Path) -> anyhow::Result<Option<PathBuf>> {
+    if crate::output(root, "rustc", &["-vV"])? != std::fs::read_to_string(root.join(COMPILER))? {
+        return Ok(None);
+    }
+    let packed = std::fs::read(root.join(PROFILE)).with_context(|| PROFILE.to_owned())?;
+    let mut reader = liblzma::write::XzDecoder::new(Vec::new());
+    reader.write_all(&packed)?;
+    let unpacked = reader.finish().with_context(|| format!("{PROFILE} is not an xz file"))?;
+    // Cargo rebuilds everything when a flag changes, so the path names the content.
+    let path = root.join("target").join(format!("release-{}.profdata", checksum(&packed)));
+    std::fs::create_dir_all(root.join("target"))?;
+    std::fs::write(&path, unpacked)?;
+    Ok(Some(path))
+}
+
+/// Distinguishes one recorded profile from another in a file name.
+fn checksum(bytes: &[u8]) -> String {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+/// Moves a program's debug information to `PROGRAM.debug`, where debuggers and `addr2line` find it by the link that stays.
+fn split_debug_information(program: &Path) -> anyhow::Result<()> {
+    let debug = program.with_extension("debug");
+    let objcopy = || Command::new("objcopy");
+    succeed(objcopy().arg("--only-keep-debug").arg(program).arg(&debug))?;
+    let link = format!("--add-gnu-debuglink={}", debug.display());
+    succeed(objcopy().arg("--strip-all").arg(link).arg(program))?;
+    crate::say(&format!("{} and {}", program.display(), debug.display()));
+    Ok(())
+}
+
+fn succeed(command: &mut Command) -> anyhow::Result<()> {
+    let status = command.status().with_context(|| format!("{command:?} does not start"))?;
+    if !status.success() {
+        bail!("{command:?}: {status}");
+    }
+    Ok(())
+}
