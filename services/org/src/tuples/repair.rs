@@ -61,22 +61,17 @@ impl Step for Repair {
 
     /// One portion. One that failed is compared again; what was repaired stays repaired.
     async fn step(&mut self) -> Result<Next, ApiError> {
-        let next = match &self.at {
+        let (next, changed) = match &self.at {
             Place::Members(company, member) => self.members((*company, *member)).await?,
             Place::Tuples(kind, after) => self.tuples(*kind, after).await?,
         };
-        let (next, changed) = next;
         self.changed += changed;
-        match next {
-            Some(next) => {
-                self.at = next;
-                Ok(Next::In(PAUSE))
-            }
-            None => {
-                tracing::info!(changed = self.changed, "derived tuples compared with their rows");
-                Ok(Next::Done)
-            }
-        }
+        let Some(next) = next else {
+            tracing::info!(changed = self.changed, "derived tuples compared with their rows");
+            return Ok(Next::Done);
+        };
+        self.at = next;
+        Ok(Next::In(PAUSE))
     }
 }
 

@@ -314,9 +314,10 @@ impl ReadIndex {
         }
         let Catalog { pool, models } = &self.catalog;
         let known = models.current(pool).await.map_err(Lost::Round)?;
-        let model = match edition.as_ref() == Some(known.edition()) {
-            true => known,
-            false => models.reload(pool).await.map_err(Lost::Round)?,
+        let model = if edition.as_ref() == Some(known.edition()) {
+            known
+        } else {
+            models.reload(pool).await.map_err(Lost::Round)?
         };
         let found = Some(model.edition().clone());
         let rules = Bound::new(model, &mut self.graph).map_err(|full| Lost::Everything(too_full(&full)))?;
