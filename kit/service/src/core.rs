@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::db::PoolGauges;
 use crate::readiness::Readiness;
-use crate::{ApiError, AuditedTx, Inside, ServeError, ServiceConfig, Workers};
+use crate::{ApiError, AuditedTx, Inside, ReadLimit, ServeError, ServiceConfig, Workers};
 
 /// Remembered of verified tokens, 32 MB at most: a service sees the callers of one platform again and again, and its own calls
 /// carry a caller's token on.
@@ -39,6 +39,8 @@ pub struct Core {
     pub workers: Workers,
     /// Start-up passes that `/ready` waits for.
     pub readiness: Readiness,
+    /// How many costly reads there may be.
+    pub reads: ReadLimit,
     /// How many operations may hold a connection while they wait for another service.
     pub(crate) holds: Arc<Semaphore>,
     pub(crate) gauges: PoolGauges,
@@ -60,6 +62,7 @@ impl Core {
         Ok(Self {
             name: config.name,
             holds: holds(config.database.max_connections),
+            reads: ReadLimit::new(half(config.database.max_connections)),
             pool: crate::db::pool(&config.database),
             tokens: Arc::new(VerifiedTokens::new(verifier, MOST_TOKENS)),
             inside: config.inside.clone(),
@@ -101,6 +104,9 @@ impl Core {
 
 /// Half of a pool, so that the other half serves the requests that need nothing but the database.
 fn holds(connections: u32) -> Arc<Semaphore> {
-    let half = usize::try_from(connections / 2).unwrap_or(usize::MAX);
-    Arc::new(Semaphore::new(half.clamp(1, Semaphore::MAX_PERMITS)))
+    Arc::new(Semaphore::new(half(connections)))
+}
+
+fn half(connections: u32) -> usize {
+    usize::try_from(connections / 2).unwrap_or(usize::MAX).clamp(1, Semaphore::MAX_PERMITS)
 }

@@ -54,6 +54,9 @@ pub enum ApiError {
     /// 422: the `Idempotency-Key` was used for another request.
     #[error("this key was used for another request")]
     IdempotencyKeyReused,
+    /// 429 with `Retry-After`: the subject has as many costly reads under way as it may.
+    #[error("too many lists and searches at once")]
+    RateLimited,
     /// 413.
     #[error("the body is larger than {limit} bytes")]
     TooLarge {
@@ -80,6 +83,9 @@ pub enum ApiError {
     #[error("an internal error")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
+
+/// When a refusal that passes by itself is worth another try.
+pub(crate) const RETRY_AFTER_SECONDS: u64 = 1;
 
 /// What goes on the wire.
 pub struct Parts {
@@ -146,6 +152,7 @@ impl ApiError {
             Self::IdempotencyKeyReused => {
                 (StatusCode::UNPROCESSABLE_ENTITY, code::IDEMPOTENCY_KEY_REUSED, Value::Null)
             }
+            Self::RateLimited => (StatusCode::TOO_MANY_REQUESTS, code::RATE_LIMITED, read_limit()),
             Self::TooLarge { limit } => {
                 (StatusCode::PAYLOAD_TOO_LARGE, code::PAYLOAD_TOO_LARGE, json!({ "limit": limit }))
             }
@@ -161,6 +168,11 @@ impl ApiError {
         };
         Parts { status, code, details }
     }
+}
+
+/// As the gateway tells its own limits.
+fn read_limit() -> Value {
+    json!({ "scope": "subject", "retryAfterSeconds": RETRY_AFTER_SECONDS })
 }
 
 fn with_dependency(details: &Value, dependency: &str) -> Value {

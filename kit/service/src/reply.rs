@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::ApiError;
 use crate::account::Reason;
+use crate::error::RETRY_AFTER_SECONDS;
 
 /// Of an answer that tells of one thing; a longer one moves while it is written.
 const USUAL_BYTES: usize = 1_024;
@@ -65,8 +66,8 @@ impl IntoResponse for ApiError {
         if parts.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if matches!(self, Self::IdempotencyInProgress) {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        if matches!(self, Self::IdempotencyInProgress | Self::RateLimited) {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_SECONDS));
         }
         response
     }

@@ -182,8 +182,17 @@ pub struct Facts {
     pub places: Vec<PlaceFacts>,
     /// The relations that were asked about.
     pub held: HashMap<Ask, Held>,
-    /// The tuples that satisfied each relation that is held, one after the other; the SQL engine tells none.
-    pub paths: HashMap<Ask, String>,
+    /// Why each relation that is held is; the SQL engine tells none.
+    pub paths: HashMap<Ask, Path>,
+}
+
+/// The tuples that satisfied a relation, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// The first of them.
+    pub text: String,
+    /// There are more.
+    pub is_cut: bool,
 }
 
 impl Facts {

@@ -49,8 +49,7 @@ pub async fn serve(
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let core = Core::start(&config.service, contract::Clock::system(), &shutdown)?;
-    let hold = core.readiness.hold("derived tuples");
-    tuples::repair::start(&core, hold);
+    tuples::repair::start(&core);
     let app = App::new(core.clone(), &config);
     service::serve(core, router(app), listener, shutdown, config.service.drain_timeout).await;
     Ok(())

@@ -2,6 +2,8 @@
 //! one statement, so that many denials at once cost one commit. A row that cannot be written is a dependency that cannot
 //! answer.
 
+use std::collections::BTreeMap;
+
 use contract::Subject;
 use contract::decision::{AccessRequest, Reason};
 use contract::id::CompanyId;
@@ -20,8 +22,9 @@ const MAX_ROWS: usize = 256;
 /// Most denials that wait for their turn; the next one waits for room, within its request's time limit.
 const MAX_WAITING: usize = 1_024;
 
-/// Most denied items that the row of a batch lists.
-const MAX_LISTED: usize = 50;
+/// Most denied items that the row of a batch lists, and most bytes of them: each request writes one, whatever it names.
+const MAX_LISTED: usize = 10;
+const MAX_LISTED_BYTES: usize = 2_048;
 
 /// What is written of one denial.
 #[derive(Clone, Debug, Serialize)]
@@ -59,16 +62,17 @@ impl Denial {
     #[must_use]
     pub fn of_batch(bearer: &Subject, answers: &[BatchAnswer], correlation: &str) -> Option<Self> {
         let denied: Vec<_> = answers.iter().filter(|answer| !answer.decision.allowed).collect();
-        let told = |answer: &&BatchAnswer| {
-            json!({
-                "object": answer.object.to_string(),
-                "relation": answer.relation,
-                "reason": answer.decision.reason,
-            })
-        };
-        let listed: Vec<Value> = denied.iter().take(MAX_LISTED).map(told).collect();
-        let payload =
-            json!({ "items": listed, "denied": denied.len(), "truncated": denied.len() > MAX_LISTED });
+        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+        for answer in &denied {
+            *reasons.entry(answer.decision.reason.as_str()).or_default() += 1;
+        }
+        let listed = listed(&denied);
+        let payload = json!({
+            "denied": denied.len(),
+            "reasons": reasons,
+            "truncated": listed.len() < denied.len(),
+            "items": listed,
+        });
         (!denied.is_empty()).then(|| Self {
             company: None,
             actor: bearer.as_str().to_owned(),
@@ -78,6 +82,25 @@ impl Denial {
             payload,
         })
     }
+}
+
+/// The first of the denied items.
+fn listed(denied: &[&BatchAnswer]) -> Vec<Value> {
+    let mut bytes = 0;
+    let told = |answer: &&BatchAnswer| {
+        json!({
+            "object": answer.object.to_string(),
+            "relation": answer.relation,
+            "reason": answer.decision.reason,
+        })
+    };
+    let items = denied.iter().take(MAX_LISTED).map(told);
+    items
+        .take_while(|item| {
+            bytes += item.to_string().len();
+            bytes <= MAX_LISTED_BYTES
+        })
+        .collect()
 }
 
 struct Waiting {

@@ -30,6 +30,8 @@ pub struct Explanation {
     decision: Decision,
     /// The tuples that satisfy the relation, or [`NO_PATH`]; present when the relation was looked at.
     path: Option<String>,
+    /// The path goes on.
+    path_truncated: bool,
     /// Present when the relation was looked at by somebody who may see all of it.
     tree: Option<Tree>,
 }
@@ -42,6 +44,7 @@ pub async fn explain(
 ) -> Result<Data<Explanation>, ApiError> {
     let subject = subject(&query)?.unwrap_or_else(|| caller.subject.clone());
     let request = request(&query)?;
+    let _turn = app.core.reads.enter(&caller.subject).await?;
     let own = subject == caller.subject;
     if !own {
         require_superadmin(&app, &caller.subject).await?;
@@ -64,13 +67,14 @@ pub async fn explain(
     let looked = decision.evidence.iter().any(|item| item.key == "anchor" && item.value == "bound")
         || request.company_id.is_none();
     let asked = decision::relation_ask(&request).filter(|_| looked);
-    let path = asked.map(|ask| facts.paths.get(&ask).filter(|path| !path.is_empty()).cloned());
-    let path = path.map(|path| path.unwrap_or_else(|| NO_PATH.to_owned()));
+    let known = asked.as_ref().map(|ask| facts.paths.get(ask));
+    let path = known.map(|path| path.map_or_else(|| NO_PATH.to_owned(), |path| path.text.clone()));
+    let path_truncated = known.flatten().is_some_and(|path| path.is_cut);
     let tree = match tree.filter(|_| looked) {
         Some(_) if as_member && !sees_all(&app, &caller.subject, &request, &facts).await? => None,
         tree => tree,
     };
-    Ok(Data(Explanation { subject, steps, decision, path, tree }))
+    Ok(Data(Explanation { subject, steps, decision, path, path_truncated, tree }))
 }
 
 /// Whether a member may see whom an object is shared with: it manages the object, or holds the platform role.

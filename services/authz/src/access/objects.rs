@@ -10,7 +10,7 @@ use service::{ApiError, Caller, Data, Query};
 
 use crate::App;
 use crate::decision::{self, Undecided};
-use crate::engine::{Engine, Known, Listed, Listing};
+use crate::engine::{Engine, Known, Listed, Listing, Window};
 use crate::facts::{Place, Question, SubjectRef, deciding_module};
 
 /// A catalog that changes more often than this while one list is made is a dependency that cannot answer.
@@ -48,16 +48,21 @@ pub async fn objects(
         return Err(ApiError::validation_field("kcSub", "actor", "absent or the bearer's own subject"));
     }
     let wanted = Wanted::read(&query)?;
-    let ids = list(&*app.engine, &caller, &wanted).await?;
-    let total = i64::try_from(ids.len()).unwrap_or(i64::MAX);
-    let skip = usize::try_from(wanted.page.offset()).unwrap_or(usize::MAX);
-    let take = usize::try_from(wanted.page.limit()).unwrap_or(usize::MAX);
+    let _turn = app.core.reads.enter(&caller.subject).await?;
+    let (ids, total) = list(&*app.engine, &caller, &wanted).await?;
     let object = |id| ObjectRef { kind: wanted.object_type.clone(), id };
-    let items = ids.into_iter().skip(skip).take(take).map(object).collect();
-    Ok(Data(Page::new(wanted.page, items, total)))
+    let items = ids.into_iter().map(object).collect();
+    Ok(Data(Page::new(wanted.page, items, i64::try_from(total).unwrap_or(i64::MAX))))
 }
 
-async fn list(engine: &dyn Engine, caller: &Caller, wanted: &Wanted) -> Result<Vec<String>, ApiError> {
+/// The ids of the page, and how many there are.
+async fn list(
+    engine: &dyn Engine,
+    caller: &Caller,
+    wanted: &Wanted,
+) -> Result<(Vec<String>, usize), ApiError> {
+    let count = |rows: i64| usize::try_from(rows).unwrap_or(usize::MAX);
+    let window = Window { skip: count(wanted.page.offset()), take: count(wanted.page.limit()) };
     for _ in 0..ATTEMPTS {
         // Whose type it is says the model, and the model is the engine's.
         let question = question(caller, None);
@@ -73,8 +78,8 @@ async fn list(engine: &dyn Engine, caller: &Caller, wanted: &Wanted) -> Result<V
             (Some(module), Known::Yes) => module.to_owned(),
         };
         let (object_type, relation) = (wanted.object_type.clone(), wanted.relation.clone());
-        let listing = Listing { object_type, relation, company: wanted.company, module };
-        let Listed { facts, ids } =
+        let listing = Listing { object_type, relation, company: wanted.company, module, window };
+        let Listed { facts, ids, total } =
             engine.list(&self::question(caller, Some(&listing)), &listing).await.map_err(unread)?;
         if facts.model.edition() != model.edition() {
             continue;
@@ -82,7 +87,7 @@ async fn list(engine: &dyn Engine, caller: &Caller, wanted: &Wanted) -> Result<V
         let place = facts.places.first().ok_or_else(|| ApiError::unavailable("engine"))?;
         let request = access(wanted.company, Some(&listing.module));
         let decision = decision::judge(&caller.subject, &request, &facts, place)?;
-        return Ok(if decision.allowed { ids } else { Vec::new() });
+        return Ok(if decision.allowed { (ids, total) } else { (Vec::new(), 0) });
     }
     Err(ApiError::unavailable("registry"))
 }

@@ -1,5 +1,6 @@
 //! Many pairs of object and relation at once: one question, one moment, the same steps for each. An item names no company;
-//! it is the one of its `company_module` object, else of the object's anchor, and without either the item is denied. The module
+//! it is the one of its `company_module` object, else of the object's anchor, where the subject is let into that company; without
+//! either the item is denied, so that another company's object looks like none. The module
 //! is the one that `can` would take for that object without a `moduleKey`.
 
 use contract::Subject;
@@ -76,7 +77,7 @@ fn place(item: &BatchItem) -> Place {
 
 /// The request that `can` would be asked for this item.
 fn request(item: &BatchItem, place: Option<&PlaceFacts>) -> AccessRequest {
-    let anchor = place.and_then(|place| place.anchors.iter().min());
+    let anchor = place.filter(|place| is_open(place)).and_then(|place| place.anchors.iter().min());
     let company = match item.object.kind.as_str() {
         "company_module" => own_company(&item.object),
         _ => anchor.and_then(|id| company_module(id)).map(|(company, _)| company),
@@ -95,6 +96,11 @@ fn request(item: &BatchItem, place: Option<&PlaceFacts>) -> AccessRequest {
         actor_id: None,
         probe: false,
     }
+}
+
+/// Whether the subject is let into the company. Where it is not, whose an object is must not be told: it looks like nobody's.
+fn is_open(place: &PlaceFacts) -> bool {
+    place.company_active == Some(true) && place.member_active == Some(true)
 }
 
 fn own_company(object: &ObjectRef) -> Option<CompanyId> {

@@ -252,8 +252,8 @@ fn relation_is_held(case: &Case<'_>, trail: &mut Trail) -> Verdict {
     }
     let held = case.facts.holds(&ask);
     trail.note("relation", [relation, " ", word(held)].concat());
-    if let Some(path) = case.facts.paths.get(&ask).filter(|path| !path.is_empty()) {
-        trail.note("path", path);
+    if let Some(path) = case.facts.paths.get(&ask) {
+        trail.note("path", &path.text);
     }
     match held {
         Held::Yes => Verdict::Pass,
@@ -316,16 +316,15 @@ fn bind(case: &Case<'_>, company: CompanyId, object: &ObjectRef) -> Bound {
     }
 }
 
-/// A module's object is anchored to its module in this company, and to nothing else.
+/// A module's object is anchored to its module in this company, and to nothing else. One that is anchored elsewhere looks like one
+/// that is nowhere: what other companies have is not told.
 fn bind_anchored(case: &Case<'_>, company: CompanyId, owner: &str) -> Bound {
     let anchors = &case.place.anchors;
     let anchor = ObjectRef::company_module(company, owner).id;
-    if anchors.is_empty() {
-        Bound::Missing
-    } else if anchors.iter().all(|id| *id == anchor) {
+    if !anchors.is_empty() && anchors.iter().all(|id| *id == anchor) {
         bind_module(case, owner)
     } else {
-        Bound::Elsewhere
+        Bound::Missing
     }
 }
 

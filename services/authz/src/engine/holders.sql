@@ -36,4 +36,5 @@ SELECT ARRAY(
     SELECT b.object_id FROM bounded b
       WHERE b.object_type = $5 AND $7::text::jsonb -> b.object_type -> b.relation ? $6
     ORDER BY 1) AS "ids!: Vec<String>",
+  0::bigint AS "total!",
   (SELECT count(*) FROM bounded) > $8::bigint AS "exhausted!"

@@ -1,6 +1,7 @@
 -- All objects of one type on which a subject holds one relation, found from the subject's side.
 -- $1, $2, $3: the subject's type, id and relation; $4: what follows from what; $5, $6: object type and relation;
--- $7: budget; $8: id of the module in a company that the objects are anchored to, or NULL for all of them.
+-- $7: budget; $8: id of the module in a company that the objects are anchored to, or NULL for all of them; $9, $10: how many
+-- objects come before the wanted ones, and how many are wanted.
 WITH RECURSIVE
 given AS MATERIALIZED (SELECT $4::text::jsonb AS turned),
 -- What the subject's own tuples give, and what its own relation implies.
@@ -34,17 +35,19 @@ reach(object_type, object_id, relation) AS (
           AND f.computed = r.relation
     ) next
 ),
-bounded AS MATERIALIZED (SELECT object_type, object_id, relation FROM reach LIMIT $7::bigint + 1)
-SELECT ARRAY(
-    SELECT b.object_id FROM bounded b
-      WHERE b.object_type = $5 AND b.relation = $6
-        AND ($8::text IS NULL OR $8::text = ALL (
-          SELECT a.subject_id FROM authz.tuple a
+bounded AS MATERIALIZED (SELECT object_type, object_id, relation FROM reach LIMIT $7::bigint + 1),
+listed AS MATERIALIZED (
+  SELECT b.object_id FROM bounded b
+    WHERE b.object_type = $5 AND b.relation = $6
+      AND ($8::text IS NULL OR $8::text = ALL (
+        SELECT a.subject_id FROM authz.tuple a
+          WHERE a.object_type = b.object_type AND a.object_id = b.object_id AND a.relation = 'company_module'
+            AND a.subject_type = 'company_module' AND a.subject_relation = '')
+        AND EXISTS (
+          SELECT FROM authz.tuple a
             WHERE a.object_type = b.object_type AND a.object_id = b.object_id AND a.relation = 'company_module'
-              AND a.subject_type = 'company_module' AND a.subject_relation = '')
-          AND EXISTS (
-            SELECT FROM authz.tuple a
-              WHERE a.object_type = b.object_type AND a.object_id = b.object_id AND a.relation = 'company_module'
-                AND a.subject_type = 'company_module' AND a.subject_relation = ''))
-      ORDER BY b.object_id) AS "ids!: Vec<String>",
+              AND a.subject_type = 'company_module' AND a.subject_relation = ''))
+)
+SELECT ARRAY(SELECT object_id FROM listed ORDER BY object_id OFFSET $9::bigint LIMIT $10::bigint) AS "ids!: Vec<String>",
+  (SELECT count(*) FROM listed) AS "total!",
   (SELECT count(*) FROM bounded) > $7::bigint AS "exhausted!"

@@ -42,15 +42,33 @@ pub struct Listing {
     pub company: CompanyId,
     /// The module or app that declared the type.
     pub module: String,
+    /// What of the list is wanted.
+    pub window: Window,
 }
 
-/// A list and the facts of its moment.
+/// Part of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Objects before it.
+    pub skip: usize,
+    /// Most objects in it.
+    pub take: usize,
+}
+
+impl Window {
+    /// The whole list.
+    pub const ALL: Self = Self { skip: 0, take: usize::MAX };
+}
+
+/// Part of a list and the facts of its moment.
 #[derive(Clone, Debug)]
 pub struct Listed {
     /// The facts of the question.
     pub facts: Facts,
-    /// All objects, by id.
+    /// The objects of the window, by id.
     pub ids: Vec<String>,
+    /// How many objects the list has.
+    pub total: usize,
 }
 
 /// A tree and the facts of its moment.
@@ -70,7 +88,7 @@ pub trait Engine: Send + Sync {
     /// The facts, and who holds what was asked about.
     fn read<'a>(&'a self, question: &'a Question) -> Reading<'a, Facts>;
 
-    /// The facts, and all objects of a listing.
+    /// The facts, and the wanted objects of a listing.
     fn list<'a>(&'a self, question: &'a Question, listing: &'a Listing) -> Reading<'a, Listed>;
 
     /// The facts, who holds what was asked about, and why one relation is held or not.

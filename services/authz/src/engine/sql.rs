@@ -22,6 +22,8 @@ pub const DEFAULT_BUDGET: i64 = 1_000_000;
 const STATEMENT_TIMEOUT: &str = "500ms";
 /// How long a question may take with the wait for a connection: a server that hangs does not keep its own time limit.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+/// Connections of lists, beside those of decisions.
+const LIST_CONNECTIONS: u32 = 2;
 /// A catalog that changes more often than this while one question is asked is a dependency that cannot answer.
 pub(super) const MODEL_ATTEMPTS: usize = 4;
 
@@ -39,6 +41,8 @@ pub(super) const SETTINGS: [(&str, &str); 5] = [
 #[derive(Debug)]
 pub struct SqlEngine {
     pub(super) pool: PgPool,
+    /// Connections of lists, so that no decision waits behind one.
+    pub(super) lists: PgPool,
     pub(super) models: Arc<Models>,
     pub(super) budget: i64,
 }
@@ -48,13 +52,15 @@ impl SqlEngine {
     /// (object, relation) pairs that one question visits.
     #[must_use]
     pub fn connect(database: &DatabaseConfig, budget: i64) -> Self {
-        Self::over(service::db::pool_with(database, &SETTINGS), budget)
+        let of_lists = DatabaseConfig { max_connections: LIST_CONNECTIONS, ..database.clone() };
+        let lists = service::db::pool_with(&of_lists, &SETTINGS);
+        Self { lists, ..Self::over(service::db::pool_with(database, &SETTINGS), budget) }
     }
 
     /// With connections that the caller has.
     #[must_use]
     pub fn over(pool: PgPool, budget: i64) -> Self {
-        Self { pool, models: Arc::default(), budget }
+        Self { lists: pool.clone(), pool, models: Arc::default(), budget }
     }
 
     /// Who holds what by a model that the caller brings, whatever the catalog's revision is.

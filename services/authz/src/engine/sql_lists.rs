@@ -7,13 +7,23 @@ use contract::grants::company_module_id;
 use sqlx::PgExecutor;
 
 use super::sql::{MODEL_ATTEMPTS, restless, unanswered};
-use super::{Listed, Listing, Model, SqlEngine, Unanswered};
+use super::{Listed, Listing, Model, SqlEngine, Unanswered, Window};
 use crate::facts::{Ask, Question, SubjectRef};
 
 /// What both statements answer.
 struct Row {
     ids: Vec<String>,
+    total: i64,
     exhausted: bool,
+}
+
+/// Whose list it is, and what of it is wanted.
+struct Reach<'a> {
+    subject: &'a SubjectRef,
+    object_type: &'a str,
+    relation: &'a str,
+    anchor: Option<&'a str>,
+    window: Window,
 }
 
 impl SqlEngine {
@@ -24,19 +34,25 @@ impl SqlEngine {
     ) -> Result<Listed, Unanswered> {
         let mut model = self.models.current(&self.pool).await?;
         let anchor = company_module_id(listing.company, &listing.module);
-        let wanted = (listing.object_type.as_str(), listing.relation.as_str());
+        let reach = Reach {
+            subject: &question.subject,
+            object_type: &listing.object_type,
+            relation: &listing.relation,
+            anchor: Some(&anchor),
+            window: listing.window,
+        };
         for _ in 0..MODEL_ATTEMPTS {
             let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-            let mut tx = self.pool.begin_with(begin).await.map_err(unanswered)?;
+            let mut tx = self.lists.begin_with(begin).await.map_err(unanswered)?;
             let row = self.ask(&mut *tx, &model, question).await.map_err(unanswered)?;
             if !row.is_by(&model) {
                 model = self.models.reload(&self.pool).await?;
                 continue;
             }
             let facts = row.facts(&model, question)?;
-            let ids = self.reach(&mut *tx, &model, &question.subject, wanted, Some(&anchor)).await?;
+            let (ids, total) = self.reach(&mut *tx, &model, &reach).await?;
             tx.commit().await.map_err(unanswered)?;
-            return Ok(Listed { facts, ids });
+            return Ok(Listed { facts, ids, total });
         }
         Err(restless())
     }
@@ -52,7 +68,8 @@ impl SqlEngine {
         object_type: &str,
         relation: &str,
     ) -> Result<Vec<String>, Unanswered> {
-        self.reach(&self.pool, model, subject, (object_type, relation), None).await
+        let reach = Reach { subject, object_type, relation, anchor: None, window: Window::ALL };
+        self.reach(&self.lists, model, &reach).await.map(|(ids, _)| ids)
     }
 
     /// Ids of all subjects of a type that hold a relation, by a model that the caller brings: plain ones when `of` is empty,
@@ -78,37 +95,38 @@ impl SqlEngine {
             if of.is_empty() { "{}" } else { model.implied_json() },
             self.budget
         );
-        complete(row.fetch_one(&self.pool).await.map_err(unanswered)?)
+        complete(row.fetch_one(&self.lists).await.map_err(unanswered)?).map(|(ids, _)| ids)
     }
 
     async fn reach(
         &self,
         executor: impl PgExecutor<'_>,
         model: &Model,
-        subject: &SubjectRef,
-        (object_type, relation): (&str, &str),
-        anchor: Option<&str>,
-    ) -> Result<Vec<String>, Unanswered> {
+        wanted: &Reach<'_>,
+    ) -> Result<(Vec<String>, usize), Unanswered> {
+        let number = |count| i64::try_from(count).unwrap_or(i64::MAX);
         let row = sqlx::query_file_as!(
             Row,
             "src/engine/list.sql",
-            subject.kind,
-            subject.id,
-            subject.relation,
+            wanted.subject.kind,
+            wanted.subject.id,
+            wanted.subject.relation,
             model.turned_json(),
-            object_type,
-            relation,
+            wanted.object_type,
+            wanted.relation,
             self.budget,
-            anchor
+            wanted.anchor,
+            number(wanted.window.skip),
+            number(wanted.window.take)
         );
         complete(row.fetch_one(executor).await.map_err(unanswered)?)
     }
 }
 
 /// A list that may lack something is none.
-fn complete(row: Row) -> Result<Vec<String>, Unanswered> {
+fn complete(row: Row) -> Result<(Vec<String>, usize), Unanswered> {
     if row.exhausted {
         return Err(Unanswered { dependency: "engine", cause: "the list is too long".to_owned() });
     }
-    Ok(row.ids)
+    Ok((row.ids, usize::try_from(row.total).unwrap_or_default()))
 }

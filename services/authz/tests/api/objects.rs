@@ -1,6 +1,6 @@
 //! Lists: complete, in pages, of the bearer and one company, the same by memory and by SQL.
 
-use authz::engine::{DEFAULT_BUDGET, Engine, Listing};
+use authz::engine::{DEFAULT_BUDGET, Engine, Listing, Window};
 use authz::facts::{Question, SubjectRef};
 use serde_json::{Value, json};
 
@@ -45,10 +45,14 @@ async fn a_list_is_complete_and_only_of_the_company() {
         relation: "viewer".to_owned(),
         company,
         module: "crm".to_owned(),
+        window: Window::ALL,
     };
     let by_sql = engine(&app.database, DEFAULT_BUDGET);
     let listed = Engine::list(&by_sql, &question, &listing).await.expect("a list");
-    assert_eq!(listed.ids, ["2", "3"], "by SQL as by memory");
+    assert_eq!((listed.ids, listed.total), (vec!["2".to_owned(), "3".to_owned()], 2), "by SQL as by memory");
+    let listing = Listing { window: Window { skip: 1, take: 5 }, ..listing };
+    let listed = Engine::list(&by_sql, &question, &listing).await.expect("a page");
+    assert_eq!((listed.ids, listed.total), (vec!["3".to_owned()], 2));
     rows.run("UPDATE registry.modules SET enabled = false; UPDATE registry.model_revision SET revision = revision + 1").await;
     assert_eq!(ids(&app, "boss", &query).await, Vec::<String>::new(), "what can denies is an empty list");
     assert_eq!(app.audit().await, Vec::<Value>::new(), "a list is no decision");

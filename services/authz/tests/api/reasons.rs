@@ -153,10 +153,10 @@ async fn an_object_is_bound_to_the_company_and_module_of_the_request() {
     let (company_id, other_id) = (company.to_string(), other.to_string());
     for (kind, id, relation, anchor, reason) in [
         ("crm_deal", "here", "viewer", "bound", "ALLOWED"),
-        ("crm_deal", "there", "viewer", "elsewhere", "ENGINE_DENIED"),
+        ("crm_deal", "there", "viewer", "missing", "ENGINE_DENIED"),
         ("crm_deal", "nowhere", "viewer", "missing", "ENGINE_DENIED"),
-        ("crm_deal", "both", "viewer", "elsewhere", "ENGINE_DENIED"),
-        ("crm_deal", "askew", "viewer", "elsewhere", "ENGINE_DENIED"),
+        ("crm_deal", "both", "viewer", "missing", "ENGINE_DENIED"),
+        ("crm_deal", "askew", "viewer", "missing", "ENGINE_DENIED"),
         ("notes_note", "here", "viewer", "other module", "ENGINE_DENIED"),
         ("company_module", &own, "member", "bound", "ALLOWED"),
         ("company_module", &theirs, "member", "elsewhere", "ENGINE_DENIED"),

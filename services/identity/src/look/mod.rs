@@ -1,21 +1,26 @@
-//! The look at the provider: which of the subjects that are known here are disabled or gone there. One step is
-//! [`once`]: ask (`ask.rs`, no transaction open), then store what was found together with the time of the look
-//! (`store.rs`, one transaction). A look that could not ask everything changes nothing. [`start`] looks again and again.
+//! The look at the provider: which of the subjects that are known here are disabled or gone there. A quick look asks for the
+//! disabled accounts and for those deleted since the last look (`ask.rs`, no transaction open), then stores what it found
+//! together with its time (`store.rs`, one transaction); one that could not ask everything changes nothing. Beside it all
+//! accounts are looked at in portions (`full.rs`). [`start`] looks again and again.
 
 mod ask;
 mod findings;
+mod full;
 mod store;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 use service::workers::{Next, Pace, Step};
 use service::{ApiError, AuditEvent};
 use time::OffsetDateTime;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::App;
-use findings::Change;
+use findings::{Change, Findings};
+use full::{FullLook, FullLooks};
 
 /// Actor of the audit rows.
 const ACTOR: &str = "system:idp-look";
@@ -25,6 +30,9 @@ const FIRST_RETRY: Duration = Duration::from_millis(250);
 const LAST_RETRY: Duration = Duration::from_secs(1);
 /// Deletions are asked for from so long before the last look: the provider's clock is not ours.
 const CLOCK_DIFFERENCE: Duration = Duration::from_mins(5);
+
+/// For so long the provider is taken to tell of deletions; after a longer time without a look all accounts are asked for first.
+const EVENTS_KEPT: Duration = Duration::from_hours(24);
 
 /// How often the provider is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -50,40 +58,64 @@ pub enum Scope {
 /// Looks at the provider until the service stops.
 pub(crate) fn start(app: &App, intervals: Intervals) {
     // A look waits for the provider, and one that was cut off changes nothing.
-    let pace = Pace::every(intervals.quick).retrying(FIRST_RETRY, LAST_RETRY).dropped_at_stop();
-    app.core.workers.every(
-        "idp_look",
-        pace,
-        Looks { app: app.for_workers(), intervals, last: None, last_full: None, stored: None },
-    );
+    let pace = |interval| Pace::every(interval).retrying(FIRST_RETRY, LAST_RETRY).dropped_at_stop();
+    let all_again = Arc::new(Notify::new());
+    let looks = Looks { app: app.for_workers(), stored: None, all_again: Arc::clone(&all_again) };
+    app.core.workers.every("idp_look", pace(intervals.quick), looks);
+    let full = FullLooks { app: app.for_workers(), interval: intervals.full, under_way: None };
+    app.core.workers.every("idp_full_look", pace(intervals.full).woken_by(all_again), full);
 }
 
 /// One complete look; gives the number of subjects whose state changed.
 ///
 /// # Errors
-/// The provider or the database did not answer: nothing was changed, the time of the last look neither.
+/// The provider or the database did not answer. A quick look has changed nothing then, and the time of the last look is what it
+/// was.
 pub async fn once(app: &App, scope: Scope) -> Result<usize, ApiError> {
-    let begun = Instant::now();
-    let findings = ask::ask(app, scope).await?;
+    match scope {
+        Scope::Quick { since } => {
+            let begun = Instant::now();
+            let findings = ask::ask_disabled(app, since).await?;
+            settle(app, &findings, begun.elapsed(), Some(begun.elapsed())).await
+        }
+        Scope::Full => {
+            let mut look = FullLook::begin();
+            while !look.advance(app).await? {}
+            Ok(look.changed)
+        }
+    }
+}
+
+/// Stores what was found, `asked` ago or since, and how long ago a look began that is complete with it.
+async fn settle(
+    app: &App,
+    findings: &Findings,
+    asked: Duration,
+    look: Option<Duration>,
+) -> Result<usize, ApiError> {
     let mut tx = app.core.begin_as(ACTOR, None).await?;
-    let age_seconds = begun.elapsed().as_secs_f64();
-    let changes = store::apply(tx.conn(), &findings, age_seconds).await?;
+    let changes = store::apply(tx.conn(), findings, asked.as_secs_f64()).await?;
     for change in &changes {
         tx.record(&event(change)).await?;
     }
-    store::stamp(tx.conn(), age_seconds).await?;
-    tx.commit_recorded().await?;
+    if let Some(age) = look {
+        store::stamp(tx.conn(), age.as_secs_f64()).await?;
+    }
+    if changes.is_empty() && look.is_none() {
+        tx.unchanged().await?;
+    } else {
+        tx.commit_recorded().await?;
+    }
     Ok(changes.len())
 }
 
-/// Look after look, and what is remembered between two.
+/// Quick look after quick look, and what is remembered between two.
 struct Looks {
     app: App,
-    intervals: Intervals,
-    last: Option<OffsetDateTime>,
-    last_full: Option<Instant>,
     /// The time that the database had of the last one.
     stored: Option<OffsetDateTime>,
+    /// Wakes the look at all accounts.
+    all_again: Arc<Notify>,
 }
 
 impl Step for Looks {
@@ -91,33 +123,35 @@ impl Step for Looks {
 
     /// Decisions stop when looks fail for too long.
     async fn step(&mut self) -> Result<Next, ApiError> {
-        let (begun, moment) = (Instant::now(), self.app.core.clock.now());
-        if store::last(&self.app.core.pool).await? < self.stored {
+        let pool = &self.app.core.pool;
+        let last = store::last(pool).await?;
+        if last < self.stored {
             tracing::warn!(
                 "the database was put back to an earlier state; every account is asked about again"
             );
-            self.last_full = None;
+            self.all_again.notify_one();
         }
-        let scope = self.scope();
+        let scope = match self.since(last).await? {
+            Some(since) => Scope::Quick { since },
+            None => Scope::Full,
+        };
         let changed = once(&self.app, scope).await?;
-        self.stored = store::last(&self.app.core.pool).await?;
-        if self.last.is_none() || changed > 0 {
+        if self.stored.is_none() || changed > 0 {
             tracing::info!(changed, "looked at the identity provider");
         }
-        self.last = Some(moment);
-        if scope == Scope::Full {
-            self.last_full = Some(begun);
-        }
+        self.stored = store::last(&self.app.core.pool).await?;
         Ok(Next::Interval)
     }
 }
 
 impl Looks {
-    fn scope(&self) -> Scope {
-        let is_due = self.last_full.is_none_or(|last| last.elapsed() >= self.intervals.full);
-        match self.last {
-            Some(last) if !is_due => Scope::Quick { since: last - CLOCK_DIFFERENCE },
-            _ => Scope::Full,
+    /// From when on deletions are asked for; `None`: nobody can tell, and only all accounts do.
+    async fn since(&self, last: Option<OffsetDateTime>) -> Result<Option<OffsetDateTime>, ApiError> {
+        let now = self.app.core.clock.now();
+        match last {
+            Some(last) if now - last <= EVENTS_KEPT => Ok(Some(last.min(now) - CLOCK_DIFFERENCE)),
+            None if !store::any(&self.app.core.pool).await? => Ok(Some(OffsetDateTime::UNIX_EPOCH)),
+            Some(_) | None => Ok(None),
         }
     }
 }

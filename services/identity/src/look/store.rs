@@ -11,11 +11,18 @@ pub(super) async fn last(pool: &PgPool) -> sqlx::Result<Option<OffsetDateTime>> 
     sqlx::query_scalar!("SELECT at FROM identity.provider_look").fetch_optional(pool).await
 }
 
-/// Every subject, as its record has it.
-pub(super) async fn known(pool: &PgPool) -> sqlx::Result<Vec<Known>> {
+/// Whether there is any record.
+pub(super) async fn any(pool: &PgPool) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(r#"SELECT EXISTS(SELECT FROM identity.users) AS "any!""#).fetch_one(pool).await
+}
+
+/// The subjects after one of them in their order, as their records have them.
+pub(super) async fn known_after(pool: &PgPool, subject: &str, limit: i64) -> sqlx::Result<Vec<Known>> {
     let rows = sqlx::query!(
         r#"SELECT kc_sub, kind = 'service' AS "is_service!", idp_enabled, idp_gone_at IS NOT NULL AS "gone!"
-             FROM identity.users"#
+             FROM identity.users WHERE kc_sub > $1 ORDER BY kc_sub LIMIT $2"#,
+        subject,
+        limit,
     )
     .fetch_all(pool)
     .await?;

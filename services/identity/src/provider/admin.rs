@@ -14,9 +14,9 @@ use super::token::AdminToken;
 /// One exchange with the provider; under the budget of the request that waits for it.
 const EXCHANGE_BUDGET: Duration = Duration::from_secs(2);
 /// Rows a page: some 200 KB, so that a page is far from the largest answer that is read.
-const PAGE: usize = 500;
-/// Most pages of one list, a million rows: more is taken for a list that does not end.
-const MAX_PAGES: usize = 2_000;
+pub(crate) const PAGE: usize = 500;
+/// Most pages of one list, ten million rows: more is taken for a list that does not end.
+const MAX_PAGES: usize = 20_000;
 
 /// How the provider is asked.
 #[derive(Clone, Debug)]
@@ -72,18 +72,22 @@ impl Provider {
         Ok(found.into_iter().find(|account| account.username.to_lowercase() == name.to_lowercase()))
     }
 
-    /// All accounts, service accounts left out.
+    /// A page of all accounts, service accounts left out, after so many of them; one that is not full is the last.
     ///
     /// # Errors
-    /// A page did not come, so the list is not complete.
-    pub async fn accounts(&self) -> Result<Vec<Account>, Unavailable> {
-        self.pages("/users?briefRepresentation=true").await
+    /// It did not come, or the list does not end.
+    pub async fn accounts_after(&self, first: usize) -> Result<Vec<Account>, Unavailable> {
+        const PATH: &str = "/users?briefRepresentation=true";
+        if first >= MAX_PAGES * PAGE {
+            return Err(self.client.unavailable(format!("more than {MAX_PAGES} pages of {PATH}")));
+        }
+        self.read(&self.ask(&format!("{PATH}&first={first}&max={PAGE}")).await?)
     }
 
     /// The disabled accounts, service accounts left out.
     ///
     /// # Errors
-    /// As [`Self::accounts`].
+    /// A page did not come, so the list is not complete.
     pub async fn disabled_accounts(&self) -> Result<Vec<Account>, Unavailable> {
         let listed: Vec<Account> = self.pages("/users?enabled=false&briefRepresentation=true").await?;
         if listed.iter().any(|account| account.enabled) {
@@ -97,7 +101,7 @@ impl Provider {
     /// Ids of the accounts deleted since `unix_millis`, by the provider's clock.
     ///
     /// # Errors
-    /// As [`Self::accounts`].
+    /// As [`Self::disabled_accounts`].
     pub async fn deleted_since(&self, unix_millis: i64) -> Result<Vec<String>, Unavailable> {
         let path = format!("/admin-events?operationTypes=DELETE&resourceTypes=USER&dateFrom={unix_millis}");
         let events: Vec<Deletion> = self.pages(&path).await?;

@@ -9,4 +9,5 @@ mod token;
 
 pub use account::Account;
 pub(crate) use account::SERVICE_PREFIX;
+pub(crate) use admin::PAGE;
 pub use admin::{Provider, ProviderConfig};

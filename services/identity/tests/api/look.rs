@@ -193,3 +193,34 @@ async fn after_a_restore_every_account_is_asked_about_again() {
         until("alice is gone again", || async { !identity.is_enabled("alice").await }).await;
     }
 }
+
+/// A look at very many accounts takes long, and one page may not come for long: neither keeps the quick looks from going on,
+/// and the look goes on where it was.
+#[tokio::test]
+async fn quick_looks_go_on_beside_a_look_at_all_accounts() {
+    let provider = Provider::start().await;
+    for number in 0..1_200 {
+        provider.account(&format!("a{number:04}"), &format!("a{number:04}"), true);
+    }
+    provider.end_list_at(Some(500));
+    let identity = Identity::spawn(provider, "50ms").await;
+    until("a look", || async { identity.looks().await == 1 }).await;
+    identity.known("alice").await;
+    identity.known("bob").await;
+    identity.provider.account("alice", "alice", false);
+    until("alice is disabled", || async { !identity.is_enabled("alice").await }).await;
+    assert!(identity.look_age().await < 10.0);
+    identity.provider.delete("bob");
+    identity.provider.forget_deletions();
+    assert!(identity.is_enabled("bob").await, "no list and no event tells of it yet");
+    let asked = identity.provider.stub.requests().len();
+    identity.provider.end_list_at(None);
+    until("bob is gone", || async { !identity.is_enabled("bob").await }).await;
+    let since = identity.provider.stub.requests().split_off(asked);
+    assert!(
+        !since.iter().any(|request| request.query.contains("&first=0&max=500")
+            && !request.query.contains("enabled")
+            && request.path.ends_with("/users")),
+        "the pages that came are not asked for again"
+    );
+}

@@ -22,6 +22,8 @@ struct State {
     /// Clients by their id in the realm: `clientId`, and the account of those that have one.
     clients: BTreeMap<String, (String, Option<String>)>,
     deleted: Vec<String>,
+    /// Pages of all accounts from here on do not come.
+    list_ends_at: Option<usize>,
     token: u32,
 }
 
@@ -38,7 +40,14 @@ impl Provider {
         self.stub.answer_with("POST", TOKEN, move |_| {
             (200, json!({ "access_token": format!("token-{}", token.state().token), "expires_in": 60 }))
         });
-        self.on("/users", |state, request| (200, state.list(&request.query)));
+        self.on("/users", |state, request| {
+            let is_of_all = parameter(&request.query, "enabled").is_none();
+            let first = parameter(&request.query, "first").and_then(|first| first.parse().ok()).unwrap_or(0);
+            match state.list_ends_at {
+                Some(end) if is_of_all && first >= end => (500, json!({})),
+                _ => (200, state.list(&request.query)),
+            }
+        });
         self.on("/users/*", |state, request| match state.accounts.get(last_segment(&request.path)) {
             Some(account) => (200, account.clone()),
             None => (404, json!({ "error": "User not found" })),
@@ -110,6 +119,11 @@ impl Provider {
         let mut state = self.state();
         state.accounts.remove(id);
         state.deleted.push(id.to_owned());
+    }
+
+    /// Pages of all accounts after so many do not come; `None`: all do.
+    pub(crate) fn end_list_at(&self, first: Option<usize>) {
+        self.state().list_ends_at = first;
     }
 
     /// Its events of deletions are older than anybody asks for.

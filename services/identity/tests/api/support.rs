@@ -43,6 +43,7 @@ impl Identity {
         let provider = Provider::start().await;
         let identity = Self::spawn(provider, interval).await;
         until("the first look", || async { identity.looks().await == 1 }).await;
+        until("the first look at all accounts", || async { identity.has_looked_at_all().await }).await;
         identity
     }
 
@@ -146,6 +147,16 @@ impl Identity {
             .fetch_one(&self.owner)
             .await
             .expect("a count")
+    }
+
+    /// Whether the service's own look at all accounts is over: a page, then the known subjects.
+    async fn has_looked_at_all(&self) -> bool {
+        let is_over = |line: &str| {
+            line.contains("worker=\"idp_full_look\"")
+                && line.contains("\"succeeded\"")
+                && line.ends_with("} 2")
+        };
+        self.api.get("/metrics").send().await.text.lines().any(is_over)
     }
 
     /// Age of the last complete look in seconds.

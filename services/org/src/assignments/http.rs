@@ -103,9 +103,8 @@ async fn end(tx: &mut AuditedTx, open: OrgAssignment) -> Result<OrgAssignment, A
 }
 
 async fn rewrite_all(tx: &mut AuditedTx, company: CompanyId, members: &[OrgMember]) -> Result<(), ApiError> {
-    for subject in members.iter().filter_map(|member| member.user_id.as_deref()) {
-        tuples::store::rewrite(tx.conn(), company, Some(subject)).await?;
-    }
+    let subjects: Vec<String> = members.iter().filter_map(|member| member.user_id.clone()).collect();
+    tuples::store::rewrite(tx.conn(), company, &subjects).await?;
     Ok(())
 }
 

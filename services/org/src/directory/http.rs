@@ -3,13 +3,13 @@
 use axum::extract::State;
 use contract::id::CompanyId;
 use contract::page::Page;
-use service::{ApiError, Correlation, Data, PathParams, Query, Reader};
+use service::{ApiError, Asker, Correlation, Data, PathParams, Query, Reader};
 
 use super::rules::{MAX_SEARCH, MemberContext, MemberDirectoryEntry, Membership, Search};
 use super::{guard, store};
 use crate::App;
 
-/// A page of the company's active members, searched by name, address and code.
+/// A page of the company's active members, searched by what it shows of them: name and address.
 pub(crate) async fn members(
     State(app): State<App>,
     reader: Reader,
@@ -18,6 +18,7 @@ pub(crate) async fn members(
     query: Query,
 ) -> Result<Data<Page<MemberDirectoryEntry>>, ApiError> {
     let company = path.id("companyId")?;
+    let _turn = app.core.reads.enter_as(&reader).await?;
     guard::admit(&app, &reader, company, &correlation).await?;
     let page = query.page()?;
     let search = Search::of(query.text("q", MAX_SEARCH)?.unwrap_or_default());
@@ -27,9 +28,14 @@ pub(crate) async fn members(
 /// Whether one subject is a member: the module contract has it asked without any credential, and it names nobody.
 pub(crate) async fn membership(
     State(app): State<App>,
+    Asker(asker): Asker,
     path: PathParams,
 ) -> Result<Data<Membership>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
+    let _turn = match &asker {
+        Some(subject) => Some(app.core.reads.enter(subject).await?),
+        None => None,
+    };
     // What cannot be a subject is the subject of no member.
     let Some(subject) = path.subject("kcSub") else { return Ok(Data(Membership::default())) };
     Ok(Data(store::membership(&app.core.pool, company, &subject).await?))

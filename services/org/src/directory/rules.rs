@@ -42,10 +42,28 @@ pub(crate) struct MemberContext {
 pub(super) enum Search {
     /// Nothing: every member.
     Everyone,
-    /// A text too short for its trigrams: each member of the company is looked at.
-    Short(String),
+    /// A text too short for its trigrams.
+    Short(Short),
     /// A text of at least one whole trigram.
     Long(String),
+}
+
+/// A text without a trigram: found by its letters and their pairs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Short {
+    /// As it was asked for.
+    pub(super) text: String,
+    /// The `ILIKE` pattern that finds it.
+    pub(super) pattern: String,
+    /// Whether whatever has its letters and pairs has the text, too.
+    pub(super) is_one_pair: bool,
+}
+
+impl Short {
+    fn of(text: &str) -> Self {
+        let is_one_pair = text.chars().count() <= 2;
+        Self { text: text.to_owned(), pattern: contains(text), is_one_pair }
+    }
 }
 
 /// Letters and digits in a row that make a trigram.
@@ -58,7 +76,7 @@ impl Search {
         let longest = words.map(|word| word.chars().count()).max().unwrap_or_default();
         match longest {
             0 if text.is_empty() => Self::Everyone,
-            0..TRIGRAM => Self::Short(contains(text)),
+            0..TRIGRAM => Self::Short(Short::of(text)),
             _ => Self::Long(contains(text)),
         }
     }
@@ -89,10 +107,21 @@ mod tests {
     }
 
     #[test]
+    fn two_letters_are_one_pair_and_three_are_not() {
+        for (text, is_one_pair) in [("a", true), ("ab", true), ("é%", true), ("a.b", false), ("ab cd", false)]
+        {
+            assert_eq!(Short::of(text).is_one_pair, is_one_pair, "{text}");
+        }
+    }
+
+    #[test]
     fn a_search_is_long_when_it_holds_a_trigram() {
         assert_eq!(Search::of(""), Search::Everyone);
         for short in ["a", "ab", "%", "a.b-c", "ab cd", "é é"] {
-            assert_eq!(Search::of(short), Search::Short(contains(short)), "{short}");
+            assert!(
+                matches!(Search::of(short), Search::Short(found) if found == Short::of(short)),
+                "{short}"
+            );
         }
         for long in ["abc", "ab cde", "x@exa", "ääö", "a.123"] {
             assert_eq!(Search::of(long), Search::Long(contains(long)), "{long}");

@@ -6,7 +6,11 @@ use contract::page::{Page, PageRequest};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-use super::rules::{MemberContext, MemberDirectoryEntry, Membership, Search};
+use super::rules::{MemberContext, MemberDirectoryEntry, Membership, Search, Short};
+
+/// A short text is looked for in each member of a company up to this size: in so many it costs less than going through the
+/// members of all companies that have its letters.
+const MAX_SCANNED: i64 = 5_000;
 
 /// A row of the directory, with the total of its search.
 struct Row {
@@ -26,14 +30,23 @@ pub(super) async fn page(
 ) -> sqlx::Result<Page<MemberDirectoryEntry>> {
     let rows = match search {
         Search::Everyone => everyone(pool, company, request).await?,
-        Search::Short(pattern) => short(pool, company, pattern, request).await?,
+        Search::Short(short) if count_all(pool, company).await? <= MAX_SCANNED => {
+            scanned(pool, company, &short.pattern, request).await?
+        }
+        Search::Short(short) => by_letters(pool, company, short, request).await?,
         Search::Long(pattern) => long(pool, company, pattern, request).await?,
     };
     // The rows of a page past the end cannot carry the total.
     let total = match (rows.first(), search) {
         (Some(row), _) => row.total,
         (None, Search::Everyone) => count_all(pool, company).await?,
-        (None, Search::Short(pattern) | Search::Long(pattern)) => count(pool, company, pattern).await?,
+        (None, _) if request.offset() == 0 => 0,
+        (None, Search::Short(short)) if short.is_one_pair => {
+            count_by_letters(pool, company, &short.text).await?
+        }
+        (None, Search::Short(Short { pattern, .. }) | Search::Long(pattern)) => {
+            count(pool, company, pattern).await?
+        }
     };
     let items = rows.into_iter().map(|row| MemberDirectoryEntry {
         id: row.id.into(),
@@ -60,7 +73,7 @@ async fn everyone(pool: &PgPool, company: CompanyId, request: PageRequest) -> sq
     .await
 }
 
-async fn short(
+async fn scanned(
     pool: &PgPool,
     company: CompanyId,
     pattern: &str,
@@ -71,7 +84,7 @@ async fn short(
         r#"SELECT id, display_name, email, user_id IS NOT NULL AS "has_linked_user!", count(*) OVER () AS "total!"
              FROM org.members
             WHERE company_id = $1 AND is_active
-              AND (display_name ILIKE $2 OR email ILIKE $2 OR code ILIKE $2)
+              AND (display_name ILIKE $2 OR email ILIKE $2)
             ORDER BY display_name COLLATE "C", id LIMIT $3 OFFSET $4"#,
         company.as_uuid(),
         pattern,
@@ -79,6 +92,49 @@ async fn short(
         request.offset(),
     )
     .fetch_all(pool)
+    .await
+}
+
+/// By the expression of the index `members_letters`, letter for letter. What it finds has all letters and pairs of the text, so
+/// a text of one pair is found without another look. All that is found is counted, so it is gathered first: for the few rows of
+/// a page the planner would walk through every member in the order of names.
+async fn by_letters(
+    pool: &PgPool,
+    company: CompanyId,
+    short: &Short,
+    request: PageRequest,
+) -> sqlx::Result<Vec<Row>> {
+    sqlx::query_as!(
+        Row,
+        r#"WITH found AS MATERIALIZED (
+             SELECT id, display_name, email, user_id FROM org.members
+              WHERE company_id = $1 AND is_active
+                AND org.letters_and_pairs(display_name || E'\n' || coalesce(email, '')) @>
+                    CASE WHEN $3 THEN ARRAY[lower($2)] ELSE org.letters_and_pairs($2) END
+                AND ($3 OR display_name ILIKE $4 OR email ILIKE $4))
+           SELECT id, display_name, email, user_id IS NOT NULL AS "has_linked_user!",
+                  (SELECT count(*) FROM found) AS "total!"
+             FROM found ORDER BY display_name COLLATE "C", id LIMIT $5 OFFSET $6"#,
+        company.as_uuid(),
+        short.text,
+        short.is_one_pair,
+        short.pattern,
+        request.limit(),
+        request.offset(),
+    )
+    .fetch_all(pool)
+    .await
+}
+
+async fn count_by_letters(pool: &PgPool, company: CompanyId, text: &str) -> sqlx::Result<i64> {
+    sqlx::query_scalar!(
+        r#"SELECT count(*) AS "total!" FROM org.members
+            WHERE company_id = $1 AND is_active
+              AND org.letters_and_pairs(display_name || E'\n' || coalesce(email, '')) @> ARRAY[lower($2)]"#,
+        company.as_uuid(),
+        text,
+    )
+    .fetch_one(pool)
     .await
 }
 
@@ -91,11 +147,12 @@ async fn long(
 ) -> sqlx::Result<Vec<Row>> {
     sqlx::query_as!(
         Row,
-        r#"SELECT id, display_name, email, user_id IS NOT NULL AS "has_linked_user!", count(*) OVER () AS "total!"
-             FROM org.members
-            WHERE company_id = $1 AND is_active
-              AND (display_name || E'\n' || coalesce(email, '') || E'\n' || code) ILIKE $2
-            ORDER BY display_name COLLATE "C", id LIMIT $3 OFFSET $4"#,
+        r#"WITH found AS MATERIALIZED (
+             SELECT id, display_name, email, user_id FROM org.members
+              WHERE company_id = $1 AND is_active AND (display_name || E'\n' || coalesce(email, '')) ILIKE $2)
+           SELECT id, display_name, email, user_id IS NOT NULL AS "has_linked_user!",
+                  (SELECT count(*) FROM found) AS "total!"
+             FROM found ORDER BY display_name COLLATE "C", id LIMIT $3 OFFSET $4"#,
         company.as_uuid(),
         pattern,
         request.limit(),
@@ -114,7 +171,7 @@ async fn count_all(pool: &PgPool, company: CompanyId) -> sqlx::Result<i64> {
 async fn count(pool: &PgPool, company: CompanyId, pattern: &str) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
         r#"SELECT count(*) AS "total!" FROM org.members
-            WHERE company_id = $1 AND is_active AND (display_name ILIKE $2 OR email ILIKE $2 OR code ILIKE $2)"#,
+            WHERE company_id = $1 AND is_active AND (display_name || E'\n' || coalesce(email, '')) ILIKE $2"#,
         company.as_uuid(),
         pattern,
     )

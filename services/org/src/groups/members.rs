@@ -17,9 +17,10 @@ use crate::units::store::share_company;
 /// Everybody in a group. The route lists neither 400 nor 404: an id that is none has no members.
 pub(crate) async fn list(
     State(app): State<App>,
-    _caller: Superadmin,
+    caller: Superadmin,
     path: PathParams,
 ) -> Result<Data<Vec<OrgGroupMember>>, ApiError> {
+    let _turn = app.core.reads.enter(&caller.subject).await?;
     let Some(group) = path.parsed::<GroupId>("id") else { return Ok(Data(Vec::new())) };
     Ok(Data(store::members(&app.core.pool, group).await?))
 }
@@ -93,7 +94,7 @@ async fn commit(
     action: &'static str,
 ) -> Result<(), ApiError> {
     if let Some(subject) = &member.user_id {
-        tuples::store::rewrite(tx.conn(), group.company_id, Some(subject)).await?;
+        tuples::store::rewrite(tx.conn(), group.company_id, std::slice::from_ref(subject)).await?;
     }
     tx.commit(&changed(group, member, action)).await
 }

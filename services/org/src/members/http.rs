@@ -34,9 +34,10 @@ pub(crate) async fn create(
 /// A page of a company's members.
 pub(crate) async fn list(
     State(app): State<App>,
-    _caller: Superadmin,
+    caller: Superadmin,
     query: Query,
 ) -> Result<Data<Page<OrgMember>>, ApiError> {
+    let _turn = app.core.reads.enter(&caller.subject).await?;
     let company = query.id("companyId")?;
     let page = query.page()?;
     Ok(Data(store::page(&app.core.pool, company, page).await?))
@@ -62,7 +63,7 @@ pub(crate) async fn update(
     }
     store::update(tx.conn(), &after).await?;
     if let Some(subject) = &after.user_id {
-        tuples::store::rewrite(tx.conn(), after.company_id, Some(subject)).await?;
+        tuples::store::rewrite(tx.conn(), after.company_id, std::slice::from_ref(subject)).await?;
     }
     tx.commit(&event(after.company_id, "member.updated", "member", after.id, changed)).await?;
     Ok(Data(after))

@@ -66,7 +66,7 @@ async fn commit(
 ) -> Result<Data<OrgMember>, ApiError> {
     let subject = before.user_id.as_ref().or(after.user_id.as_ref());
     if let Some(subject) = subject {
-        tuples::store::rewrite(tx.conn(), after.company_id, Some(subject)).await?;
+        tuples::store::rewrite(tx.conn(), after.company_id, std::slice::from_ref(subject)).await?;
     }
     let changed = changes(Some(before), &after)?;
     tx.commit(&event(after.company_id, action, "member", after.id, changed)).await?;

@@ -14,10 +14,11 @@ use crate::units::store::company_exists;
 /// A page of a company's positions.
 pub(crate) async fn list(
     State(app): State<App>,
-    _caller: Superadmin,
+    caller: Superadmin,
     path: PathParams,
     query: Query,
 ) -> Result<Data<Page<OrgPositionWithHolder>>, ApiError> {
+    let _turn = app.core.reads.enter(&caller.subject).await?;
     let company = path.id("companyId")?;
     Ok(Data(store::page(&app.core.pool, company, query.page()?).await?))
 }

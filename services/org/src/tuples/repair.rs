@@ -1,83 +1,155 @@
-//! The start-up pass: compares the derived tuples with the rows and repairs what differs, a company at a time. Nothing
-//! should ever differ, so every repair is logged and audited.
+//! The pass over the derived tuples that each start makes beside the requests: compares them with the rows, company by
+//! company and in portions, and repairs what differs. First the members in order: whoever lacks a tuple gets it. Then the
+//! tuples in order: what no row stands behind goes. Nothing should ever differ, so every repair is logged and audited. A
+//! portion reads what others have committed; what it found is worked out again while the company's row is held.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use contract::id::CompanyId;
+use contract::id::{CompanyId, MemberId};
 use serde_json::json;
-use service::readiness::ReadinessHold;
 use service::workers::{Next, Pace, Step};
 use service::{ApiError, AuditEvent, Core};
+use sqlx::{PgConnection, Postgres, Transaction};
+use uuid::Uuid;
 
-use super::store;
+use super::store::{self, Kind};
 
 /// Actor of the audit rows.
 const ACTOR: &str = "system:tuple-repair";
+/// Rows that are compared at a time: some hundredths of a second of the database's work, and what holds a company's writers
+/// up when all of them differ.
+const PORTION: i64 = 1_000;
+/// Between two portions, so that requests go before.
+const PAUSE: Duration = Duration::from_millis(10);
 /// Between two tries while the database does not answer.
 const RETRY: Duration = Duration::from_millis(500);
+/// A portion's own time limit: nobody waits for it, and a busy database is no reason to begin it again and again.
+const TIME_LIMIT: &str = "SET LOCAL statement_timeout = '30s'";
 
-/// Runs [`once`] until it has succeeded; the service is not ready before.
-pub(crate) fn start(core: &Core, hold: ReadinessHold) {
-    let repair = Repair { core: core.for_workers(), hold: Some(hold) };
-    core.workers.every("tuple_repair", Pace::every(RETRY), repair);
+/// Begins the pass.
+pub(crate) fn start(core: &Core) {
+    let at = Place::Members(CompanyId::from(Uuid::nil()), MemberId::from(Uuid::nil()));
+    core.workers.every(
+        "tuple_repair",
+        Pace::every(RETRY),
+        Repair { core: core.for_workers(), at, changed: 0 },
+    );
+}
+
+/// After which row the next portion begins.
+#[derive(Clone, Debug)]
+enum Place {
+    Members(CompanyId, MemberId),
+    Tuples(Kind, (String, String)),
+}
+
+impl Place {
+    fn of(kind: Kind) -> Self {
+        Self::Tuples(kind, (String::new(), String::new()))
+    }
 }
 
 struct Repair {
     core: Core,
-    hold: Option<ReadinessHold>,
+    at: Place,
+    changed: u64,
 }
 
 impl Step for Repair {
     type Error = ApiError;
 
+    /// One portion. One that failed is compared again; what was repaired stays repaired.
     async fn step(&mut self) -> Result<Next, ApiError> {
-        let changed = once(&self.core).await?;
-        tracing::info!(changed, "derived tuples compared with their rows");
-        if let Some(hold) = self.hold.take() {
-            hold.release();
-        }
-        Ok(Next::Done)
-    }
-}
-
-/// One pass; gives the number of tuples that had to be changed.
-///
-/// # Errors
-/// The database could not be asked; what was repaired before stays repaired.
-async fn once(core: &Core) -> Result<u64, ApiError> {
-    let mut changed = 0;
-    for company in store::differing(&core.pool).await? {
-        changed += match company {
-            Some(company) => repair_company(core, company).await?,
-            None => remove_orphans(core).await?,
+        let (next, changed) = match &self.at {
+            Place::Members(company, member) => self.members((*company, *member)).await?,
+            Place::Tuples(kind, after) => self.tuples(*kind, after).await?,
         };
+        self.changed += changed;
+        let Some(next) = next else {
+            tracing::info!(changed = self.changed, "derived tuples compared with their rows");
+            return Ok(Next::Done);
+        };
+        self.at = next;
+        Ok(Next::In(PAUSE))
     }
-    Ok(changed)
 }
 
-async fn repair_company(core: &Core, company: CompanyId) -> Result<u64, ApiError> {
-    let mut tx = core.begin_as(ACTOR, None).await?;
-    store::hold_company(tx.conn(), company).await?;
-    let changed = store::rewrite(tx.conn(), company, None).await?;
-    if changed == 0 {
-        tx.unchanged().await?;
-        return Ok(0);
+impl Repair {
+    /// Gives where to go on, and how many tuples changed.
+    async fn members(&self, after: (CompanyId, MemberId)) -> Result<(Option<Place>, u64), ApiError> {
+        let mut tx = self.read().await?;
+        let portion = store::members_after(&mut *tx, after, PORTION).await?;
+        tx.commit().await?;
+        let changed = self.rewrite(portion.lacking.into_iter()).await?;
+        let next = portion.last.map(|(company, member)| Place::Members(company, member));
+        Ok((Some(next.unwrap_or_else(|| Place::of(Kind::Company))), changed))
     }
-    tracing::warn!(%company, changed, "derived tuples differed from their rows");
-    tx.commit(&event(Some(company), changed)).await?;
-    Ok(changed)
+
+    /// The same.
+    async fn tuples(&self, kind: Kind, after: &(String, String)) -> Result<(Option<Place>, u64), ApiError> {
+        let mut tx = self.read().await?;
+        let portion = store::tuples_after(&mut *tx, kind, after, PORTION).await?;
+        tx.commit().await?;
+        let (known, orphans): (Vec<_>, Vec<_>) =
+            portion.stale.into_iter().partition(|stale| stale.company.is_some());
+        let known = known.into_iter().filter_map(|stale| Some((stale.company?, stale.subject)));
+        let changed = self.rewrite(known).await?;
+        let mut objects: Vec<String> = orphans.into_iter().map(|stale| stale.object).collect();
+        objects.dedup();
+        let removed = if objects.is_empty() { 0 } else { self.remove_orphans(kind, &objects).await? };
+        let next = portion.last.map(|after| Place::Tuples(kind, after));
+        Ok((next.or_else(|| kind.next().map(Place::of)), changed + removed))
+    }
+
+    async fn read(&self) -> Result<Transaction<'static, Postgres>, ApiError> {
+        let mut tx = self.core.pool.begin().await?;
+        limit_time(&mut tx).await?;
+        Ok(tx)
+    }
+
+    async fn rewrite(&self, differing: impl Iterator<Item = (CompanyId, String)>) -> Result<u64, ApiError> {
+        let mut subjects: BTreeMap<CompanyId, Vec<String>> = BTreeMap::new();
+        for (company, subject) in differing {
+            subjects.entry(company).or_default().push(subject);
+        }
+        let mut changed = 0;
+        for (company, subjects) in subjects {
+            changed += self.repair(company, &subjects).await?;
+        }
+        Ok(changed)
+    }
+
+    async fn repair(&self, company: CompanyId, subjects: &[String]) -> Result<u64, ApiError> {
+        let mut tx = self.core.begin_as(ACTOR, None).await?;
+        limit_time(tx.conn()).await?;
+        store::hold_company(tx.conn(), company).await?;
+        let changed = store::rewrite(tx.conn(), company, subjects).await?;
+        if changed == 0 {
+            tx.unchanged().await?;
+            return Ok(0);
+        }
+        tracing::warn!(%company, changed, "derived tuples differed from their rows");
+        tx.commit(&event(Some(company), changed)).await?;
+        Ok(changed)
+    }
+
+    async fn remove_orphans(&self, kind: Kind, objects: &[String]) -> Result<u64, ApiError> {
+        let mut tx = self.core.begin_as(ACTOR, None).await?;
+        limit_time(tx.conn()).await?;
+        let changed = store::remove_orphans(tx.conn(), kind, objects).await?;
+        if changed == 0 {
+            tx.unchanged().await?;
+            return Ok(0);
+        }
+        tracing::warn!(changed, "derived tuples of nothing that exists");
+        tx.commit(&event(None, changed)).await?;
+        Ok(changed)
+    }
 }
 
-async fn remove_orphans(core: &Core) -> Result<u64, ApiError> {
-    let mut tx = core.begin_as(ACTOR, None).await?;
-    let changed = store::remove_orphans(tx.conn()).await?;
-    if changed == 0 {
-        tx.unchanged().await?;
-        return Ok(0);
-    }
-    tracing::warn!(changed, "derived tuples of nothing that exists");
-    tx.commit(&event(None, changed)).await?;
-    Ok(changed)
+async fn limit_time(conn: &mut PgConnection) -> sqlx::Result<()> {
+    sqlx::raw_sql(TIME_LIMIT).execute(conn).await.map(drop)
 }
 
 fn event(company: Option<CompanyId>, changed: u64) -> AuditEvent {

@@ -40,9 +40,10 @@ pub(crate) async fn one(
 /// A unit and every unit below it.
 pub(crate) async fn subtree(
     State(app): State<App>,
-    _caller: Superadmin,
+    caller: Superadmin,
     path: PathParams,
 ) -> Result<Data<Vec<OrgUnit>>, ApiError> {
+    let _turn = app.core.reads.enter(&caller.subject).await?;
     let units = store::subtree(&app.core.pool, path.id("id")?).await?;
     if units.is_empty() { Err(ApiError::NotFound("unit".into())) } else { Ok(Data(units)) }
 }

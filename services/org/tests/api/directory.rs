@@ -1,8 +1,10 @@
 //! What others may read: the directory, one subject's membership, a caller's context, one's own companies.
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
 
-use crate::support::{Org, fields};
+use crate::support::{Org, fields, made};
 
 fn names(data: &Value) -> Vec<String> {
     let items = data["items"].as_array().cloned().unwrap_or_default();
@@ -10,13 +12,15 @@ fn names(data: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_directory_shows_active_members_and_searches_three_fields() {
+async fn the_directory_shows_active_members_and_searches_what_it_shows() {
     let org = Org::start().await;
     let company = org.company("ACME").await;
     let path = format!("/internal/org/companies/{company}/members");
-    for (code, name, email) in
-        [("x1", "Zoë", "zoe@example.org"), ("x2", "Bob 100%", "b@example.org"), ("q_9", "Ann", "a@other.net")]
-    {
+    for (code, name, email) in [
+        ("x1", "Zoë", "zoe@example.org"),
+        ("x2", "Bob 100%", "b@example.org"),
+        ("x9", "Ann", "a_b@other.net"),
+    ] {
         let body = json!({ "companyId": company, "code": code, "displayName": name, "email": email });
         org.post("/internal/org/admin/members", body).await;
     }
@@ -28,7 +32,7 @@ async fn the_directory_shows_active_members_and_searches_three_fields() {
     for (search, found) in [
         ("ZO%C3%8B", vec!["Zoë"]),
         ("example", vec!["Bob 100%", "Zoë"]),
-        ("q_", vec!["Ann"]),
+        ("a_", vec!["Ann"]),
         ("%25", vec!["Bob 100%"]),
         ("%5C", vec![]),
         ("", vec!["Ann", "Bob 100%", "Zoë"]),
@@ -175,4 +179,58 @@ async fn my_companies_are_active_ones_with_an_active_membership_by_code() {
         let reply = org.get(&format!("/internal/org/me/companies{query}")).await;
         assert_eq!((reply.status, reply.code()), (400, "VALIDATION_ERROR"), "{query}");
     }
+}
+
+/// The directory shows no codes, so a search must not tell whose they are.
+#[tokio::test]
+async fn a_search_finds_nobody_by_a_code() {
+    let org = Org::start().await;
+    let company = org.company("ACME").await;
+    let path = format!("/internal/org/companies/{company}/members");
+    let body = json!({ "companyId": company, "code": "HIDDEN-42", "displayName": "Zoë Quist", "email": "z@example.org" });
+    org.post("/internal/org/admin/members", body).await;
+    for (search, found) in
+        [("hidden", 0), ("42", 0), ("-4", 0), ("N", 0), ("H", 0), ("quis", 1), ("qu", 1), ("q", 1), ("ex", 1)]
+    {
+        let reply = org.get(&format!("{path}?q={search}")).await;
+        assert_eq!((names(reply.data()).len(), &reply.data()["total"]), (found, &json!(found)), "{search}");
+    }
+}
+
+/// While the members cannot be read, lists wait; what decides and what services ask does not count among them.
+#[tokio::test]
+async fn the_fifth_list_of_a_subject_is_refused_and_other_reads_are_not() {
+    let org = Org::start().await;
+    let company = org.company("ACME").await;
+    let member = org.member(&company, "m").await;
+    org.link(&member, "alice").await;
+    let path = format!("/internal/org/companies/{company}/members");
+    let by_subject = format!("{path}/by-kcsub/alice");
+    let groups = format!("/internal/org/admin/companies/{company}/groups");
+    let mut holding = org.owner.begin().await.expect("a transaction");
+    sqlx::query("LOCK TABLE org.members IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut *holding)
+        .await
+        .expect("held");
+    let (members, admin) =
+        (format!("{path}?q=m"), format!("/internal/org/admin/members?companyId={company}"));
+    let mut lists: FuturesUnordered<_> = [&members, &admin, &members, &by_subject, &groups, &members]
+        .map(|path| org.get(path))
+        .into_iter()
+        .collect();
+    for _ in 0..2 {
+        let refused = lists.next().await.expect("six");
+        let told = (refused.status, refused.code(), refused.header("retry-after"));
+        assert_eq!(told, (429, "RATE_LIMITED", "1"), "{}", refused.text);
+    }
+    let units = format!("/internal/org/admin/units/{company}");
+    assert_eq!(org.get(&units).await.status, 200, "what is no list goes on");
+    let services = futures_util::future::join_all((0..6).map(|_| org.ask(&members)));
+    let (services, ()) = tokio::join!(services, async { holding.rollback().await.expect("let go") });
+    assert!(services.iter().all(|reply| reply.status == 200), "a service stands for many subjects");
+    while let Some(reply) = lists.next().await {
+        assert_eq!(reply.status, 200, "{}", reply.text);
+    }
+    let body = json!({ "companyId": company, "code": "n", "displayName": "n" });
+    made(&org.post("/internal/org/admin/members", body).await);
 }

@@ -16,6 +16,7 @@ mod directory;
 mod groups;
 mod guards;
 mod histories;
+mod large_start;
 mod links;
 mod lookup;
 mod many_members;

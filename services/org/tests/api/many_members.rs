@@ -12,6 +12,8 @@ const SOME: i64 = 20_000;
 /// The promise, at the size it is made for.
 const PROMISED: i64 = 100_000;
 const MEDIAN_LIMIT: Duration = Duration::from_millis(5);
+/// The same for two letters, which a great many members have.
+const SHORT_LIMIT: Duration = Duration::from_millis(50);
 /// Requests per median.
 const REQUESTS: usize = 200;
 
@@ -33,6 +35,10 @@ async fn reads_of_a_large_company_are_served_by_indexes() {
             median(&org, |n| format!("{directory}?q={}", &name(n)[2..7])).await,
         ),
         (
+            "directory, search by two letters",
+            median(&org, |n| format!("{directory}?q={}", &name(n)[n % 7 + 1..n % 7 + 3])).await,
+        ),
+        (
             "directory, search by e-mail",
             median(&org, |n| format!("{directory}?q={}{}@", name(n), n % REQUESTS)).await,
         ),
@@ -47,7 +53,8 @@ async fn reads_of_a_large_company_are_served_by_indexes() {
     println!("{members} members in one company, medians of {REQUESTS} requests at the service:");
     for (what, median) in measured {
         println!("  {what:<34} {:.2} ms", median.as_secs_f64() * 1_000.0);
-        assert!(members < PROMISED || median < MEDIAN_LIMIT, "{what}: {median:?}");
+        let limit = if what.ends_with("two letters") { SHORT_LIMIT } else { MEDIAN_LIMIT };
+        assert!(members < PROMISED || median < limit, "{what}: {median:?}");
     }
     let found = org.get(&format!("{directory}?q={}42@example", names[42])).await;
     assert_eq!(
@@ -92,9 +99,16 @@ async fn plans(org: &Org, company: &str, names: &[String]) {
         (
             "search",
             "members_search",
-            "SELECT id, count(*) OVER () FROM org.members WHERE company_id = $1::uuid AND is_active
-               AND (display_name || E'\\n' || coalesce(email, '') || E'\\n' || code) ILIKE '%$2%'
-             ORDER BY display_name COLLATE \"C\", id LIMIT 25",
+            "WITH found AS MATERIALIZED (SELECT id, display_name FROM org.members WHERE company_id = $1::uuid AND is_active
+               AND (display_name || E'\\n' || coalesce(email, '')) ILIKE '%$2%')
+             SELECT id, (SELECT count(*) FROM found) FROM found ORDER BY display_name COLLATE \"C\", id LIMIT 25",
+        ),
+        (
+            "two letters",
+            "members_letters",
+            "WITH found AS MATERIALIZED (SELECT id, display_name FROM org.members WHERE company_id = $1::uuid AND is_active
+               AND org.letters_and_pairs(display_name || E'\\n' || coalesce(email, '')) @> ARRAY['ab'])
+             SELECT id, (SELECT count(*) FROM found) FROM found ORDER BY display_name COLLATE \"C\", id LIMIT 25",
         ),
         (
             "first page",

@@ -106,7 +106,7 @@ impl FixedGraph {
     /// Why a relation is held or not.
     #[must_use]
     pub fn tree(&self, subject: &SubjectRef, ask: &Ask) -> Option<tree::Tree> {
-        tree::plant(&self.graph, &self.rules, subject, ask, states(self.budget))
+        tree::plant(&self.graph, &self.rules, subject, (&ask.object, &ask.relation), states(self.budget))
     }
 
     fn ids(&self, nodes: &[Node]) -> Vec<String> {

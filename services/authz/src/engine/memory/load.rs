@@ -82,7 +82,7 @@ pub(crate) async fn load_over(mut connection: PgConnection) -> Result<Graph, Loa
 }
 
 /// Whatever is read is of one moment.
-async fn begin(connection: &mut PgConnection) -> sqlx::Result<()> {
+pub(super) async fn begin(connection: &mut PgConnection) -> sqlx::Result<()> {
     sqlx::raw_sql("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").execute(connection).await.map(drop)
 }
 

@@ -27,7 +27,7 @@ impl FeedMeter {
         Ok(Self {
             loaded: number(
                 "platform_authz_memory_loaded",
-                "1: decided from memory; 0: by SQL, while loading.",
+                "1: decided from memory; 0: by SQL, while loading or catching up.",
             )?,
             load_seconds: seconds(
                 "platform_authz_load_seconds",
@@ -52,8 +52,16 @@ impl FeedMeter {
         self.tuples.set(0);
     }
 
-    pub(crate) fn loaded(&self, took: Duration) {
+    pub(crate) fn catching_up(&self) {
+        self.loaded.set(0);
+    }
+
+    pub(crate) fn deciding(&self) {
         self.loaded.set(1);
+    }
+
+    pub(crate) fn loaded(&self, took: Duration) {
+        self.deciding();
         self.load_seconds.set(took.as_secs_f64());
     }
 

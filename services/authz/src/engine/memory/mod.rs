@@ -5,6 +5,7 @@
 
 mod cursor;
 mod graph;
+mod list;
 mod load;
 mod meter;
 mod names;
@@ -24,21 +25,19 @@ mod handover;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::decision::ObjectRef;
-use contract::grants::company_module_id;
 use service::config::DatabaseConfig;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::{Engine, Explained, Listed, Listing, Reading, SqlEngine, Unanswered};
-use crate::facts::{Ask, Facts, Place, Question};
+use crate::facts::{Ask, Facts, Path, Question};
 use load::{Loaded, load};
 use meter::FeedMeter;
 use read_index::ReadIndex;
 use rounds::{Desk, Lost, Waiting};
 use sample::Sampler;
 use search::{Found, Progress, Search, states};
-use wanted::{Moment, View, Wanted, locate, locate_all};
+use wanted::{Moment, View, Wanted, locate_all};
 
 pub use fixed::FixedGraph;
 pub use graph::TupleRow;
@@ -54,6 +53,12 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 const ROUNDS: usize = 4;
 /// How many edges a search looks at before it lets others work.
 const EDGES_AT_A_TIME: usize = 4_096;
+/// Searches that go on after their first edges, and lists and trees, each so many at once: one may hold as many states as its
+/// budget has, some 100 MB, and the cores of a small machine are as few. Others wait, within their time.
+const LARGE_SEARCHES: usize = 4;
+const LARGE_READS: usize = 2;
+/// How long a list or a tree waits for its turn.
+const READ_PATIENCE: Duration = Duration::from_secs(3);
 /// How often the change log is read when nobody asks, so that no decision finds a long way to go.
 const IDLE_READ: Duration = Duration::from_secs(1);
 /// First pause after a load that failed; it doubles up to [`LONGEST_PAUSE`].
@@ -68,6 +73,9 @@ pub struct MemoryEngine {
     sql: Arc<SqlEngine>,
     budget: i64,
     sampler: Option<Sampler>,
+    large_searches: Arc<Semaphore>,
+    /// Of lists and trees. Theirs alone: however many of them wait, no decision waits for one.
+    large_reads: Arc<Semaphore>,
 }
 
 impl MemoryEngine {
@@ -92,7 +100,9 @@ impl MemoryEngine {
         let idle = read_when_idle(desk.clone());
         tokio::spawn(async move { stop.run_until_cancelled(idle).await });
         let sampler = Some(Sampler::new(meter));
-        Ok(Self { desk, view, sql, budget, sampler })
+        let large_searches = Arc::new(Semaphore::new(LARGE_SEARCHES));
+        let large_reads = Arc::new(Semaphore::new(LARGE_READS));
+        Ok(Self { desk, view, sql, budget, sampler, large_searches, large_reads })
     }
 
     /// Whether decisions are made from memory now.
@@ -145,12 +155,7 @@ impl MemoryEngine {
     async fn decide(&self, view: Arc<View>, question: &Question) -> Result<Facts, Lost> {
         let (mut facts, moment) = self.moment(view, question).await?;
         let found = self.search(&moment.view, question).await;
-        for (ask, Found { held, path }) in question.asks.iter().zip(found) {
-            if !path.is_empty() {
-                facts.paths.insert(ask.clone(), path);
-            }
-            facts.held.insert(ask.clone(), held);
-        }
+        add(&mut facts, question, found);
         if let Some(sampler) = self.sampler.as_ref().filter(|sampler| sampler.is_due()) {
             sampler.compare(self.clone_without_sampler(), question.clone(), facts.clone(), moment);
         }
@@ -164,104 +169,69 @@ impl MemoryEngine {
     async fn search(&self, view: &View, question: &Question) -> Vec<Found> {
         let budget = states(self.budget);
         let mut search = Search::new(&view.graph, &view.rules, &question.subject, &question.asks, budget);
+        let mut turn = None;
         loop {
             match search.advance(EDGES_AT_A_TIME) {
                 Progress::Done(found) => return found,
+                Progress::More if turn.is_none() => turn = self.large_searches.acquire().await.ok(),
                 Progress::More => tokio::task::yield_now().await,
             }
         }
     }
 
+    /// The turn of a list or a tree, which its work keeps to the end whether anybody still waits for it or not.
+    async fn turn(&self) -> Result<OwnedSemaphorePermit, Lost> {
+        let turn = tokio::time::timeout(READ_PATIENCE, Arc::clone(&self.large_reads).acquire_owned()).await;
+        let crowded = || Unanswered { dependency: "engine", cause: "too many lists at once".to_owned() };
+        turn.ok().and_then(Result::ok).ok_or_else(|| Lost::Round(crowded()))
+    }
+
     async fn explained(&self, view: Arc<View>, question: &Question, ask: &Ask) -> Result<Explained, Lost> {
+        let turn = self.turn().await?;
         let (mut facts, moment) = self.moment(view, question).await?;
         let found = self.search(&moment.view, question).await;
-        for (ask, Found { held, path }) in question.asks.iter().zip(found) {
-            facts.paths.insert(ask.clone(), path);
-            facts.held.insert(ask.clone(), held);
-        }
+        add(&mut facts, question, found);
         let (view, subject, ask, budget) =
             (Arc::clone(&moment.view), question.subject.clone(), ask.clone(), states(self.budget));
         // Two hundred searches, which nobody else's decision shall wait for.
-        let planted = move || tree::plant(&view.graph, &view.rules, &subject, &ask, budget);
+        let planted = move || {
+            let tree = tree::plant(&view.graph, &view.rules, &subject, (&ask.object, &ask.relation), budget);
+            drop(turn);
+            tree
+        };
         let tree = tokio::task::spawn_blocking(planted).await.map_err(|_| Lost::Round(too_long("tree")))?;
         Ok(Explained { facts, tree })
     }
 
     async fn list(&self, view: Arc<View>, question: &Question, listing: &Listing) -> Result<Listed, Lost> {
+        let turn = self.turn().await?;
         let (facts, moment) = self.moment(view, question).await?;
         let (view, subject, budget) =
             (Arc::clone(&moment.view), question.subject.clone(), states(self.budget));
         let listing = listing.clone();
-        let listed = tokio::task::spawn_blocking(move || list(&view, &subject, &listing, budget)).await;
-        let ids = listed.ok().flatten().ok_or_else(|| Lost::Round(too_long("list")))?;
-        Ok(Listed { facts, ids })
+        let listed = move || {
+            let page = list::page(&view, &subject, &listing, budget);
+            drop(turn);
+            page
+        };
+        let listed = tokio::task::spawn_blocking(listed).await;
+        let list::Listed { ids, total } =
+            listed.ok().flatten().ok_or_else(|| Lost::Round(too_long("list")))?;
+        Ok(Listed { facts, ids, total })
+    }
+}
+
+fn add(facts: &mut Facts, question: &Question, found: Vec<Found>) {
+    for (ask, Found { held, path, is_cut }) in question.asks.iter().zip(found) {
+        if !path.is_empty() {
+            facts.paths.insert(ask.clone(), Path { text: path, is_cut });
+        }
+        facts.held.insert(ask.clone(), held);
     }
 }
 
 fn too_long(what: &str) -> Unanswered {
     Unanswered { dependency: "engine", cause: format!("the {what} is too long") }
-}
-
-/// From the subject's side; when that leads through half the platform, from the side of the module's objects.
-fn list(
-    view: &View,
-    subject: &crate::facts::SubjectRef,
-    listing: &Listing,
-    budget: usize,
-) -> Option<Vec<String>> {
-    let View { graph, rules } = view;
-    let anchor = ObjectRef {
-        kind: "company_module".to_owned(),
-        id: company_module_id(listing.company, &listing.module),
-    };
-    let in_company = |ids: Vec<String>| {
-        ids.into_iter().filter(|id| is_anchored(view, listing, &anchor, id)).collect::<Vec<String>>()
-    };
-    let reached = reach::objects(graph, rules, subject, (&listing.object_type, &listing.relation), budget);
-    let mut ids = if let Ok(nodes) = reached {
-        in_company(nodes.into_iter().map(|node| graph.names.id(node)).collect())
-    } else {
-        let candidates = reach::anchored(graph, &anchor, &listing.object_type);
-        let ids = in_company(candidates.into_iter().map(|node| graph.names.id(node)).collect());
-        held(view, subject, listing, ids, budget)?
-    };
-    ids.sort_unstable();
-    Some(ids)
-}
-
-/// To its module in this company, and to nothing else.
-fn is_anchored(view: &View, listing: &Listing, anchor: &ObjectRef, id: &str) -> bool {
-    let place = Place {
-        object_type: Some(listing.object_type.clone()),
-        object_id: Some(id.to_owned()),
-        ..Place::default()
-    };
-    let anchors = locate(view, &place).anchors;
-    !anchors.is_empty() && anchors.iter().all(|id| *id == anchor.id)
-}
-
-/// Those of the objects that the subject holds the relation on; `None`: the budget is not enough.
-fn held(
-    view: &View,
-    subject: &crate::facts::SubjectRef,
-    listing: &Listing,
-    ids: Vec<String>,
-    budget: usize,
-) -> Option<Vec<String>> {
-    let ask = |id: &String| {
-        Ask::new(ObjectRef { kind: listing.object_type.clone(), id: id.clone() }, &listing.relation)
-    };
-    let asks: Vec<Ask> = ids.iter().map(ask).collect();
-    let found = Search::new(&view.graph, &view.rules, subject, &asks, budget).run_whole()?;
-    let mut kept = Vec::new();
-    for (id, Found { held, .. }) in ids.into_iter().zip(found) {
-        match held {
-            crate::facts::Held::Yes => kept.push(id),
-            crate::facts::Held::No => {}
-            crate::facts::Held::Unknown => return None,
-        }
-    }
-    Some(kept)
 }
 
 /// Where the graph cannot be continued, SQL answers the same request: its statement is sent after the question came, too.
@@ -270,7 +240,7 @@ impl Engine for MemoryEngine {
         Box::pin(async move {
             let Some(view) = self.loaded() else { return self.sql.read(question).await };
             match self.decide(view, question).await {
-                Err(Lost::Everything(_)) => self.sql.read(question).await,
+                Err(lost) if lost.ends_rounds() => self.sql.read(question).await,
                 read => read.map_err(Lost::why),
             }
         })
@@ -280,7 +250,7 @@ impl Engine for MemoryEngine {
         Box::pin(async move {
             let Some(view) = self.loaded() else { return Engine::list(&*self.sql, question, listing).await };
             match Self::list(self, view, question, listing).await {
-                Err(Lost::Everything(_)) => Engine::list(&*self.sql, question, listing).await,
+                Err(lost) if lost.ends_rounds() => Engine::list(&*self.sql, question, listing).await,
                 listed => listed.map_err(Lost::why),
             }
         })
@@ -290,7 +260,7 @@ impl Engine for MemoryEngine {
         Box::pin(async move {
             let Some(view) = self.loaded() else { return self.sql.explain(question, ask).await };
             match self.explained(view, question, ask).await {
-                Err(Lost::Everything(_)) => self.sql.explain(question, ask).await,
+                Err(lost) if lost.ends_rounds() => self.sql.explain(question, ask).await,
                 explained => explained.map_err(Lost::why),
             }
         })
@@ -306,7 +276,8 @@ struct Feed {
 }
 
 impl Feed {
-    /// Loads, answers rounds, and loads again when what is in memory cannot be continued.
+    /// Loads, answers rounds, catches up when too much was written for one of them, and loads again when what is in memory
+    /// cannot be continued.
     async fn follow(self, mut queue: mpsc::Receiver<Waiting<ReadIndex>>) {
         loop {
             let loaded = tokio::select! {
@@ -314,12 +285,43 @@ impl Feed {
                 loaded = self.loaded_source() => loaded,
             };
             let Some(mut source) = loaded else { continue };
-            let Some(lost) = rounds::run(&mut queue, &mut source).await else { return };
-            tracing::warn!(%lost, "the graph is loaded anew");
-            drop(source);
+            loop {
+                let Some(lost) = rounds::run(&mut queue, &mut source).await else { return };
+                self.published.send_replace(None);
+                rounds::refuse_all(&mut queue, &lost);
+                if let Lost::Everything(why) = &lost {
+                    tracing::warn!(%why, "the graph is loaded anew");
+                    break;
+                }
+                if !rounds::refusing(&mut queue, &lost, self.caught_up(&mut source)).await {
+                    break;
+                }
+            }
             self.published.send_replace(None);
             self.meter.loading();
-            rounds::refuse_all(&mut queue, &lost);
+        }
+    }
+
+    /// Until memory decides again, SQL does. False: what is in memory cannot be continued.
+    async fn caught_up(&self, source: &mut ReadIndex) -> bool {
+        self.meter.catching_up();
+        loop {
+            let caught_up = match source.catch_up().await {
+                Ok(()) => rounds::Source::read(source, Wanted::default()).await.map(drop),
+                Err(lost) => Err(lost),
+            };
+            match caught_up {
+                Ok(()) => {
+                    self.meter.deciding();
+                    return true;
+                }
+                Err(Lost::Everything(why)) => {
+                    tracing::warn!(%why, "the graph cannot catch up and is loaded anew");
+                    return false;
+                }
+                // As much was written meanwhile, or the database does not answer.
+                Err(Lost::Behind(_) | Lost::Round(_)) => tokio::time::sleep(FIRST_PAUSE).await,
+            }
         }
     }
 

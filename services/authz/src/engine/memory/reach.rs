@@ -7,7 +7,7 @@ use hashbrown::{HashMap, HashSet};
 use super::graph::{Graph, Way};
 use super::names::Node;
 use super::rules::{Bound, Consequences};
-use super::search::{State, grow, tuple_text};
+use super::search::{Path, State, grow, tuple_text};
 use super::words::Word;
 use crate::facts::{Ask, SubjectRef};
 use contract::decision::ObjectRef;
@@ -145,19 +145,23 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// The tuples by which a state is held, from it to the subject; `None`: it is not known to be.
-    pub(super) fn path(&self, state: State) -> Option<Vec<String>> {
+    /// The first `most` tuples by which a state is held, from it to the subject; `None`: it is not known to be.
+    pub(super) fn path(&self, state: State, most: usize) -> Option<Path> {
         let mut at = Some(*self.seen.get(&state)?);
-        let mut tuples = Vec::new();
+        let mut path = Path::default();
         while let Some(Holding { state, by, from }) = at.and_then(|index| self.held.get(index)) {
             let (subject, _) =
                 from.and_then(|index| self.held.get(index)).map_or(self.subject, |one| one.state);
             if let Some((relation, of)) = by {
-                tuples.push(tuple_text(self.graph, state.0, *relation, subject, *of));
+                path.is_cut = path.tuples.len() == most;
+                if path.is_cut {
+                    break;
+                }
+                path.tuples.push(tuple_text(self.graph, state.0, *relation, subject, *of));
             }
             at = *from;
         }
-        Some(tuples)
+        Some(path)
     }
 }
 

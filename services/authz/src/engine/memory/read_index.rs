@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::TryStreamExt;
 use serde::Deserialize;
 use service::config::DatabaseConfig;
 use sqlx::postgres::PgConnection;
@@ -28,13 +29,24 @@ use crate::engine::sql::{SETTINGS, unanswered};
 use crate::engine::{Models, Unanswered};
 use crate::facts::{ModuleFacts, SubjectFacts};
 
-/// How long a round may take, with a new connection when it needs one.
+/// How long a round may take that has to connect first.
 const ROUND_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long any other may take. One that would take longer has more to read than a decision can wait for (a bulk write), or
+/// has a database that is slow; either way SQL decides until memory has caught up.
+const ROUND_PATIENCE: Duration = Duration::from_millis(250);
+/// Changes that are applied before others may work, when memory catches up.
+const CHANGES_AT_A_TIME: usize = 2_048;
+/// How long catching up waits for a connection, and for a row: the first of very many are sorted before.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+const ROW_PATIENCE: Duration = Duration::from_mins(1);
+/// A cursor after which nothing can have been written.
+const NOTHING_SINCE: &str = "9223372036854775807:9223372036854775807:";
+/// How long the statement of catching up may take: what an hour of writes leaves in the log is read in less.
+const CATCH_UP_TIMEOUT: &str = "SET LOCAL statement_timeout = '5min'";
 /// A cursor older than this is not continued: the log keeps an hour. What this process's clock says is not enough (a machine
 /// that sleeps, a snapshot of it): the watermark of the log decides too.
 const MAX_CURSOR_AGE: Duration = Duration::from_mins(30);
-/// A graph that could not be brought up to date for so long is given up: what has to be read by now may be more than fits into
-/// one round, and SQL decides while the table is read instead.
+/// A graph that could not be brought up to date for so long is given up: SQL decides while the table is read instead.
 const MAX_SILENCE: Duration = Duration::from_secs(10);
 /// A catalog that changes more often than this in one round is a dependency that cannot answer.
 const MODEL_ATTEMPTS: usize = 4;
@@ -193,14 +205,73 @@ impl ReadIndex {
     /// In the order of the log.
     async fn apply(&mut self, changes: &[String]) -> Result<(), Unanswered> {
         for text in changes {
-            let change = Change::parse(text).ok_or_else(|| lost("a change that is not this database's"))?;
-            self.graph.apply(change.add, &change.row.tuple()).map_err(|full| too_full(&full))?;
-            if let Some(compaction) = &mut self.compaction {
-                compaction.since.push(change);
-            }
+            self.change(text)?;
         }
         self.meter.changed(changes.len());
         self.compact().await
+    }
+
+    fn change(&mut self, text: &str) -> Result<(), Unanswered> {
+        let change = Change::parse(text).ok_or_else(|| lost("a change that is not this database's"))?;
+        self.graph.apply(change.add, &change.row.tuple()).map_err(|full| too_full(&full))?;
+        if let Some(compaction) = &mut self.compaction {
+            compaction.since.push(change);
+        }
+        Ok(())
+    }
+
+    /// Reads all that was written since the cursor, however much it is, and takes over a new base that is being made. Others
+    /// work meanwhile; nobody is answered from what this leaves before a round after it.
+    ///
+    /// # Errors
+    /// [`Lost::Round`]: it may be tried again, from where the graph is.
+    pub(crate) async fn catch_up(&mut self) -> Result<(), Lost> {
+        let begun = Instant::now();
+        let connect = tokio::time::timeout(CONNECT_PATIENCE, self.connect());
+        let mut connection =
+            connect.await.unwrap_or_else(|_| Err(Lost::Round(lost("no connection in time"))))?;
+        let failed = |error| Lost::Round(unanswered(error));
+        load::begin(&mut connection).await.map_err(failed)?;
+        sqlx::raw_sql(CATCH_UP_TIMEOUT).execute(&mut connection).await.map_err(failed)?;
+        let answer =
+            statement_of_one(&mut connection, NOTHING_SINCE, &Wanted::default()).await.map_err(failed)?;
+        let answer =
+            answer.ok_or_else(|| Lost::Everything(lost("the change log is not this database's own")))?;
+        self.continues(&answer).map_err(|why| Lost::Everything(lost(why)))?;
+        let changes = self.apply_all(&mut connection).await?;
+        sqlx::raw_sql("COMMIT").execute(&mut connection).await.map_err(failed)?;
+        self.meter.changed(changes);
+        self.cursor = answer.snapshot;
+        self.connection = Some(connection);
+        self.settle_compaction().await.map_err(Lost::Everything)?;
+        tracing::info!(changes, took = ?begun.elapsed(), "the graph has caught up");
+        Ok(())
+    }
+
+    /// Row by row, so that no more of them than a few are ever held.
+    async fn apply_all(&mut self, connection: &mut PgConnection) -> Result<usize, Lost> {
+        let failed = |error| Lost::Round(unanswered(error));
+        let cursor = self.cursor.clone();
+        let mut changes =
+            sqlx::query_file_scalar!("src/engine/memory/catch_up.sql", cursor).fetch(connection);
+        let mut applied = 0_usize;
+        loop {
+            let next = tokio::time::timeout(ROW_PATIENCE, changes.try_next()).await;
+            let next = next.map_err(|_| Lost::Round(lost("no answer in time")))?;
+            let Some(text) = next.map_err(failed)? else { return Ok(applied) };
+            self.change(&text).map_err(Lost::Everything)?;
+            applied += 1;
+            if applied.is_multiple_of(CHANGES_AT_A_TIME) {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Waits for a new base that is being made, and takes it over.
+    async fn settle_compaction(&mut self) -> Result<(), Unanswered> {
+        let Some(Compaction { work, since }) = self.compaction.take() else { return Ok(()) };
+        let made = work.await.map_err(|_| lost("the new base was not made"))?;
+        self.take_over(made, since).await
     }
 
     /// Begins a new base when it is due, and takes over one that is made.
@@ -208,15 +279,7 @@ impl ReadIndex {
         match self.compaction.take() {
             Some(Compaction { work, since }) if work.is_finished() => {
                 let made = work.await.map_err(|_| lost("the new base was not made"))?;
-                let mut graph = made.map_err(|full| too_full(&full))?;
-                for Change { add, row } in &since {
-                    graph.apply(*add, &row.tuple()).map_err(|full| too_full(&full))?;
-                }
-                let rules = Bound::new(Arc::clone(&self.view.rules.model), &mut graph);
-                let rules = Arc::new(rules.map_err(|full| too_full(&full))?);
-                self.graph = graph;
-                self.view = Arc::new(View { graph: self.graph.clone(), rules });
-                tracing::info!(tuples = self.graph.tuples(), "the graph has a new base");
+                self.take_over(made, since).await?;
             }
             None if self.graph.wants_compaction() => {
                 let graph = self.graph.clone();
@@ -228,13 +291,34 @@ impl ReadIndex {
         Ok(())
     }
 
+    async fn take_over(&mut self, made: Result<Graph, Full>, since: Vec<Change>) -> Result<(), Unanswered> {
+        let mut graph = made.map_err(|full| too_full(&full))?;
+        for (index, Change { add, row }) in (1..).zip(&since) {
+            graph.apply(*add, &row.tuple()).map_err(|full| too_full(&full))?;
+            if usize::is_multiple_of(index, CHANGES_AT_A_TIME) {
+                tokio::task::yield_now().await;
+            }
+        }
+        let rules = Bound::new(Arc::clone(&self.view.rules.model), &mut graph);
+        let rules = Arc::new(rules.map_err(|full| too_full(&full))?);
+        self.graph = graph;
+        self.view = Arc::new(View { graph: self.graph.clone(), rules });
+        tracing::info!(tuples = self.graph.tuples(), "the graph has a new base");
+        Ok(())
+    }
+
     /// Whether the graph's model is of this edition; fetches the catalog's when it is not.
     async fn is_bound_to(&mut self, edition: Option<Edition>) -> Result<bool, Lost> {
         if edition.as_ref() == Some(self.view.rules.model.edition()) {
             return Ok(true);
         }
         let Catalog { pool, models } = &self.catalog;
-        let model = models.reload(pool).await.map_err(Lost::Round)?;
+        let known = models.current(pool).await.map_err(Lost::Round)?;
+        let model = if edition.as_ref() == Some(known.edition()) {
+            known
+        } else {
+            models.reload(pool).await.map_err(Lost::Round)?
+        };
         let found = Some(model.edition().clone());
         let rules = Bound::new(model, &mut self.graph).map_err(|full| Lost::Everything(too_full(&full)))?;
         self.view = Arc::new(View { graph: self.graph.clone(), rules: Arc::new(rules) });
@@ -268,15 +352,18 @@ impl Source for ReadIndex {
     }
 
     async fn read(&mut self, wanted: Wanted) -> Result<Moment, Lost> {
-        let mut patience = self.patience.take().unwrap_or_else(|| Box::pin(sleep(ROUND_TIMEOUT)));
-        patience.as_mut().reset(tokio::time::Instant::now() + ROUND_TIMEOUT);
+        let is_connected = self.connection.is_some();
+        let time = if is_connected { ROUND_PATIENCE } else { ROUND_TIMEOUT };
+        let mut patience = self.patience.take().unwrap_or_else(|| Box::pin(sleep(time)));
+        patience.as_mut().reset(tokio::time::Instant::now() + time);
         let outcome = tokio::select! {
             biased;
             outcome = self.round(wanted.in_order()) => outcome,
             () = &mut patience => {
                 // Whatever the statement was doing, its answer belongs to nobody; its connection went with it.
-                tracing::warn!(timeout = ?ROUND_TIMEOUT, "the change log did not answer in time");
-                Err(Lost::Round(lost("no answer in time")))
+                tracing::warn!(timeout = ?time, "the change log did not answer in time");
+                let why = lost("no answer in time");
+                Err(if is_connected { Lost::Behind(why) } else { Lost::Round(why) })
             }
         };
         self.patience = Some(patience);

@@ -20,6 +20,8 @@ const MAX_A_ROUND: usize = 128;
 pub(crate) enum Lost {
     /// This round cannot be answered; the next one may be.
     Round(Unanswered),
+    /// What is in memory has fallen behind and has to catch up before it answers anybody.
+    Behind(Unanswered),
     /// What is in memory cannot be continued.
     Everything(Unanswered),
 }
@@ -28,8 +30,13 @@ impl Lost {
     /// What went wrong.
     pub(crate) fn why(self) -> Unanswered {
         match self {
-            Self::Round(why) | Self::Everything(why) => why,
+            Self::Round(why) | Self::Behind(why) | Self::Everything(why) => why,
         }
+    }
+
+    /// Whether memory answers nobody for the time being.
+    pub(crate) const fn ends_rounds(&self) -> bool {
+        matches!(self, Self::Behind(_) | Self::Everything(_))
     }
 }
 
@@ -86,11 +93,8 @@ fn gone() -> Lost {
     Lost::Round(Unanswered { dependency: "postgres", cause })
 }
 
-/// Answers rounds until nobody can ask any more (`None`), or until what is in memory cannot be continued.
-pub(crate) async fn run<S: Source>(
-    queue: &mut mpsc::Receiver<Waiting<S>>,
-    source: &mut S,
-) -> Option<Unanswered> {
+/// Answers rounds until nobody can ask any more (`None`), or until memory can answer nobody for the time being.
+pub(crate) async fn run<S: Source>(queue: &mut mpsc::Receiver<Waiting<S>>, source: &mut S) -> Option<Lost> {
     let mut waiting = Vec::new();
     while queue.recv_many(&mut waiting, MAX_A_ROUND).await > 0 {
         let mut wanted = S::Wanted::default();
@@ -107,11 +111,8 @@ pub(crate) async fn run<S: Source>(
             Some(scope) => scope.around(reading).await,
             None => reading.await,
         };
-        let (outcome, lost) = match read {
-            Ok(moment) => (Ok(Arc::new(moment)), None),
-            Err(Lost::Everything(why)) => (Err(Lost::Everything(why.clone())), Some(why)),
-            Err(round @ Lost::Round(_)) => (Err(round), None),
-        };
+        let lost = read.as_ref().err().filter(|lost| lost.ends_rounds()).cloned();
+        let outcome = read.map(Arc::new);
         for answer in answers {
             // Who asked may have given up.
             answer.send(outcome.clone()).unwrap_or_default();
@@ -123,9 +124,28 @@ pub(crate) async fn run<S: Source>(
     None
 }
 
-/// Tells everybody who waits now that what was in memory cannot be continued.
-pub(crate) fn refuse_all<S: Source>(queue: &mut mpsc::Receiver<Waiting<S>>, why: &Unanswered) {
+/// Tells everybody who waits now that memory can answer nobody for the time being.
+pub(crate) fn refuse_all<S: Source>(queue: &mut mpsc::Receiver<Waiting<S>>, lost: &Lost) {
     while let Ok(one) = queue.try_recv() {
-        one.answer.send(Err(Lost::Everything(why.clone()))).unwrap_or_default();
+        one.answer.send(Err(lost.clone())).unwrap_or_default();
+    }
+}
+
+/// Tells the same everybody who asks while `work` is done: who looked at memory just before it was withdrawn does not wait.
+pub(crate) async fn refusing<S: Source, T>(
+    queue: &mut mpsc::Receiver<Waiting<S>>,
+    lost: &Lost,
+    work: impl Future<Output = T>,
+) -> T {
+    let refuse = async {
+        while let Some(one) = queue.recv().await {
+            one.answer.send(Err(lost.clone())).unwrap_or_default();
+        }
+        // Nobody can ask any more; the work ends by itself.
+        std::future::pending::<std::convert::Infallible>().await
+    };
+    tokio::select! {
+        done = work => done,
+        never = refuse => match never {},
     }
 }

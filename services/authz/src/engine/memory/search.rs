@@ -20,8 +20,10 @@ use crate::facts::{Ask, Held, SubjectRef};
 /// puts relations into one question that are each dear pays for a few of them.
 const WHOLE_BUDGETS: usize = 4;
 const OWN_STATES: usize = 16;
-/// How many edges [`Search::run_whole`] looks at before it sees whether it was given up.
-const EDGES_BETWEEN_LOOKS: usize = 4_096;
+/// Most tuples of a path that are kept and told: more than anybody reads, and what each answer of a batch may hold.
+pub(crate) const MAX_PATH_TUPLES: usize = 32;
+/// Ends a path that goes on.
+const MORE: &str = "…";
 
 /// One object and one relation of it.
 pub(crate) type State = (Node, Word);
@@ -54,13 +56,30 @@ struct Lead {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) held: Held,
-    /// The tuples that satisfied it, one after the other; empty unless held.
+    /// The first tuples that satisfied it, one after the other; empty unless held.
     pub(crate) path: String,
+    /// The path goes on.
+    pub(crate) is_cut: bool,
+}
+
+/// The first tuples of a path, from the asked relation on.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Path {
+    pub(super) tuples: Vec<String>,
+    /// There are more than were kept.
+    pub(super) is_cut: bool,
+}
+
+impl Path {
+    fn text(&self) -> String {
+        let text = self.tuples.join(" > ");
+        if self.is_cut { [&text, " > ", MORE].concat() } else { text }
+    }
 }
 
 impl Found {
     const fn without_path(held: Held) -> Self {
-        Self { held, path: String::new() }
+        Self { held, path: String::new(), is_cut: false }
     }
 }
 
@@ -105,11 +124,12 @@ pub(crate) struct Search<'a> {
     budget: usize,
     /// States that all searches together may visit still.
     whole: usize,
-    given_up: bool,
     found: Vec<Found>,
     /// Everything that was visited: of the asks before all that is not held, and the queue's.
     seen: HashMap<State, usize>,
-    held: HashMap<State, Vec<String>>,
+    held: HashMap<State, Path>,
+    /// Most tuples of a path; with none, nobody asks for paths.
+    most_tuples: usize,
     queue: Vec<Step<'a>>,
     next: usize,
     /// Room for what the present step leads to.
@@ -137,10 +157,10 @@ impl<'a> Search<'a> {
             asks,
             budget,
             whole: budget.saturating_mul(WHOLE_BUDGETS).saturating_add(asks.len().saturating_mul(OWN_STATES)),
-            given_up: false,
             found: Vec::with_capacity(asks.len()),
             seen: HashMap::new(),
             held: HashMap::new(),
+            most_tuples: MAX_PATH_TUPLES,
             queue: Vec::new(),
             next: 0,
             leads: Vec::new(),
@@ -149,22 +169,39 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// For as many states as are given to [`Self::holds`]; nobody is told a path.
+    pub(crate) fn of_states(
+        graph: &'a Graph,
+        rules: &'a Bound,
+        subject: &'a SubjectRef,
+        states: usize,
+        budget: usize,
+    ) -> Self {
+        let mut search = Self::new(graph, rules, subject, &[], budget);
+        search.whole = search.whole.saturating_add(states.saturating_mul(OWN_STATES));
+        search.most_tuples = 0;
+        search
+    }
+
+    /// Whether the subject, which is no userset, holds a state, by all that was found out before.
+    pub(crate) fn holds(&mut self, state: State) -> Held {
+        if self.seen.contains_key(&state)
+            || self.rules.rule(self.graph.names.kind(state.0), state.1).is_none()
+        {
+            return Held::No;
+        }
+        let mut edges = usize::MAX;
+        let answer = self.set_out(state).or_else(|| self.walk(&mut edges));
+        let held = answer.map_or(Held::Unknown, |found| found.held);
+        self.keep(held);
+        held
+    }
+
     /// Everything at once, for callers that may take their time.
     pub(crate) fn run(mut self) -> Vec<Found> {
         loop {
             if let Progress::Done(found) = self.advance(usize::MAX) {
                 return found;
-            }
-        }
-    }
-
-    /// The same; `None` as soon as one of the searches is given up.
-    pub(crate) fn run_whole(mut self) -> Option<Vec<Found>> {
-        loop {
-            match self.advance(EDGES_BETWEEN_LOOKS) {
-                _ if self.given_up => return None,
-                Progress::Done(found) => return Some(found),
-                Progress::More => {}
             }
         }
     }
@@ -190,7 +227,8 @@ impl<'a> Search<'a> {
             return Some(Found::without_path(Held::No));
         };
         if self.is_own(ask) && rule.implied.iter().any(|word| self.is_word(*word)) {
-            return Some(Found { held: Held::Yes, path: "the subject is this userset itself".to_owned() });
+            let path = "the subject is this userset itself".to_owned();
+            return Some(Found { held: Held::Yes, path, is_cut: false });
         }
         let relation = state.map_or(Word::NONE, |(_, relation)| relation);
         let Some(node) = self.graph.node(&ask.object.kind, &ask.object.id) else {
@@ -200,6 +238,11 @@ impl<'a> Search<'a> {
         if self.seen.contains_key(&state) {
             return Some(Found::without_path(Held::No));
         }
+        self.set_out(state)
+    }
+
+    /// Puts the first state of a search into the queue; the answer when it is known to be held.
+    fn set_out(&mut self, state: State) -> Option<Found> {
         (self.next, self.ahead, self.back) = (0, Spent::default(), Spent::default());
         self.enter(state, Lead { from: 0, by: Word::NONE, userset: false })
     }
@@ -236,7 +279,6 @@ impl<'a> Search<'a> {
                 return met;
             }
             if self.whole == 0 || self.seen.len() + self.reach.as_ref().map_or(0, Reach::len) > self.budget {
-                self.given_up = true;
                 return Some(Found::without_path(Held::Unknown));
             }
         }
@@ -276,23 +318,27 @@ impl<'a> Search<'a> {
     }
 
     /// The tuples by which the subject holds a state, as far as is known without a search.
-    fn proof(&self, step: &Step<'_>) -> Option<Vec<String>> {
+    fn proof(&self, step: &Step<'_>) -> Option<Path> {
         if let Some(rest) = self.held.get(&step.state) {
             return Some(rest.clone());
         }
         let reach = self.reach.as_ref()?;
-        if reach.has_begun() { reach.path(step.state) } else { self.own_tuple(reach.subject(), step) }
+        if reach.has_begun() {
+            reach.path(step.state, self.most_tuples)
+        } else {
+            self.own_tuple(reach.subject(), step)
+        }
     }
 
     /// Whether a tuple of the subject's own gives it a state; with that tuple, and without when it is the userset itself.
-    fn own_tuple(&self, (subject, of): State, step: &Step<'_>) -> Option<Vec<String>> {
+    fn own_tuple(&self, (subject, of): State, step: &Step<'_>) -> Option<Path> {
         let Step { state: (node, _), rule, .. } = *step;
         if of != Word::NONE && node == subject && rule.implied.contains(&of) {
-            return Some(Vec::new());
+            return Some(Path::default());
         }
         let by = |direct: &&Word| self.graph.contains(node, Edge { near: **direct, far: of, node: subject });
         let direct = rule.direct.iter().find(by)?;
-        Some(vec![tuple_text(self.graph, node, *direct, subject, of)])
+        Some(Path { tuples: vec![tuple_text(self.graph, node, *direct, subject, of)], is_cut: false })
     }
 
     /// One step from the subject's end.
@@ -303,41 +349,62 @@ impl<'a> Search<'a> {
         self.whole = self.whole.saturating_sub(reach.len().saturating_sub(known));
         let met = reach.since(known).find_map(|state| Some((state, *self.seen.get(&state)?)));
         let (state, index) = met?;
-        let rest = reach.path(state)?;
+        let rest = reach.path(state, self.most_tuples)?;
         Some(self.yes(index, rest))
     }
 
-    /// Keeps what is known for sure of the states that were visited, and forgets the rest.
     fn end(&mut self, found: Found) {
-        if found.held != Held::No {
+        self.keep(found.held);
+        self.found.push(found);
+    }
+
+    /// Keeps what is known for sure of the states that were visited, and forgets the rest.
+    fn keep(&mut self, held: Held) {
+        if held != Held::No {
             for step in &self.queue {
                 self.seen.remove(&step.state);
             }
         }
         self.queue.clear();
-        self.found.push(found);
     }
 
     /// The states on the way to a state that is held are held.
-    fn yes(&mut self, index: usize, rest: Vec<String>) -> Found {
-        let mut tuples = rest;
-        tuples.reverse();
-        let mut index = index;
-        while index > 0
-            && let Some(step) = self.queue.get(index)
-            && let Lead { from, by, userset } = step.lead
-            && let Some(before) = self.queue.get(from)
-        {
-            let of = if userset { step.state.1 } else { Word::NONE };
-            tuples.push(tuple_text(self.graph, before.state.0, by, step.state.0, of));
-            index = from;
-        }
-        tuples.reverse();
-        let path = tuples.join(" > ");
+    fn yes(&mut self, index: usize, rest: Path) -> Found {
+        let path = self.path_over(index, rest);
+        let (text, is_cut) =
+            if self.most_tuples == 0 { (String::new(), false) } else { (path.text(), path.is_cut) };
         if let Some(first) = self.queue.first() {
-            self.held.insert(first.state, tuples);
+            self.held.insert(first.state, path);
         }
-        Found { held: Held::Yes, path }
+        Found { held: Held::Yes, path: text, is_cut }
+    }
+
+    /// The path from the first state to one of the queue, and the rest of it from there.
+    fn path_over(&self, index: usize, rest: Path) -> Path {
+        let length = self.way_back(index).count();
+        let kept = length.min(self.most_tuples);
+        let room = self.most_tuples.saturating_sub(kept);
+        let is_cut = rest.is_cut || length > kept || rest.tuples.len() > room;
+        let text = |(before, step): (State, &Step<'a>)| {
+            let of = if step.lead.userset { step.state.1 } else { Word::NONE };
+            tuple_text(self.graph, before.0, step.lead.by, step.state.0, of)
+        };
+        let mut tuples = rest.tuples;
+        tuples.truncate(room);
+        tuples.reverse();
+        tuples.extend(self.way_back(index).skip(length.saturating_sub(kept)).map(text));
+        tuples.reverse();
+        Path { tuples, is_cut }
+    }
+
+    /// The steps from one of the queue back to the first, each with the state that it came from.
+    fn way_back(&self, index: usize) -> impl Iterator<Item = (State, &Step<'a>)> {
+        let mut at = index;
+        std::iter::from_fn(move || {
+            let step = self.queue.get(at).filter(|_| at > 0)?;
+            at = step.lead.from;
+            self.queue.get(at).map(|before| (before.state, step))
+        })
     }
 }
 

@@ -1,17 +1,22 @@
 //! Why somebody holds a relation, or does not: the tree of what the relation follows from, as far as it was worth looking.
+//! A tree has limits in every direction, so that an answer about a deep or a widely shared object is as small as any other.
 
 use serde::Serialize;
 
 use super::graph::{Edge, Graph, Way};
 use super::names::Node;
-use super::rules::Bound;
+use super::rules::{Bound, Rule};
 use super::search::{Search, State, tuple_text};
 use super::words::Word;
-use crate::facts::{Ask, Held, SubjectRef};
+use crate::facts::{Held, SubjectRef};
 use contract::decision::ObjectRef;
 
-/// Most nodes of a tree: more than anybody reads.
-pub(crate) const MAX_NODES: usize = 200;
+/// Most nodes of a tree, those that stand in it again included: more than anybody reads.
+const MAX_NODES: usize = 200;
+/// Most nodes from top to bottom. One is three levels of JSON, and readers of JSON give up at 128.
+const MAX_HEIGHT: usize = 32;
+/// Most bytes of texts: names may be long.
+const MAX_TEXT: usize = 32 << 10;
 
 /// One relation of one object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -39,110 +44,101 @@ pub struct Branch {
 struct Planter<'a> {
     graph: &'a Graph,
     rules: &'a Bound,
-    subject: &'a SubjectRef,
     named: Option<(Node, Word)>,
     planted: Vec<State>,
+    /// Tells of every state whether it is held.
+    search: Search<'a>,
+    nodes: usize,
+    text: usize,
 }
+
+/// A tuple that leads on: its relation, its subject's relation, and where to.
+type Lead = (Word, Word, State);
 
 /// The tree of one relation; `None`: the object is in no tuple, or the model does not know the relation.
 pub(crate) fn plant(
     graph: &Graph,
     rules: &Bound,
     subject: &SubjectRef,
-    ask: &Ask,
+    (object, relation): (&ObjectRef, &str),
     budget: usize,
 ) -> Option<Tree> {
-    let node = graph.node(&ask.object.kind, &ask.object.id)?;
-    let relation = graph.words.find(&ask.relation)?;
+    let node = graph.node(&object.kind, &object.id)?;
+    let relation = graph.words.find(relation)?;
     rules.rule(graph.names.kind(node), relation)?;
     let named = graph.node(&subject.kind, &subject.id).zip(graph.words.find(&subject.relation));
-    let mut planter = Planter { graph, rules, subject, named, planted: Vec::new() };
-    let mut tree = planter.grow((node, relation));
-    planter.tell(&mut tree, budget);
-    Some(tree)
+    let search = Search::of_states(graph, rules, subject, MAX_NODES, budget);
+    let mut planter = Planter { graph, rules, named, planted: Vec::new(), search, nodes: 0, text: 0 };
+    Some(planter.grow((node, relation), 1))
 }
 
 impl Planter<'_> {
-    fn grow(&mut self, state: State) -> Tree {
+    fn grow(&mut self, state: State, height: usize) -> Tree {
         let (node, relation) = state;
-        let repeated = self.planted.contains(&state);
+        self.nodes += 1;
         let mut tree = Tree {
             object: self.graph.name(node),
             relation: self.graph.words.text(relation).to_owned(),
             held: false,
             tuple: self.own_tuple(state),
             from: Vec::new(),
-            repeated,
+            repeated: self.planted.contains(&state),
             truncated: false,
         };
-        if repeated {
-            return tree;
+        self.text += tree.object.len() + tree.relation.len() + tree.tuple.as_ref().map_or(0, String::len);
+        if !tree.repeated {
+            self.planted.push(state);
+            self.branch(&mut tree, state, height);
         }
-        self.planted.push(state);
-        for (tuple, next) in self.leads(state) {
-            if self.planted.len() >= MAX_NODES {
-                tree.truncated = true;
-                break;
-            }
-            let to = self.grow(next);
-            tree.from.push(Branch { tuple, to });
-        }
+        // After what it follows from, which mostly answers it.
+        tree.held = self.search.holds(state) == Held::Yes;
         tree
     }
 
-    fn own_tuple(&self, (node, relation): State) -> Option<String> {
-        let (subject, of) = self.named?;
-        let rule = self.rules.rule(self.graph.names.kind(node), relation)?;
-        let by = |word: &&Word| self.graph.contains(node, Edge { near: **word, far: of, node: subject });
-        rule.direct.iter().find(by).map(|word| tuple_text(self.graph, node, *word, subject, of))
+    fn branch(&mut self, tree: &mut Tree, state: State, height: usize) {
+        for (by, of, next) in self.leads(state) {
+            if height == MAX_HEIGHT || self.nodes >= MAX_NODES || self.text >= MAX_TEXT {
+                tree.truncated = true;
+                break;
+            }
+            let tuple = tuple_text(self.graph, state.0, by, next.0, of);
+            self.text += tuple.len();
+            let to = self.grow(next, height + 1);
+            tree.from.push(Branch { tuple, to });
+        }
     }
 
-    /// The tuples that lead on, and where to; one more than fit at most.
-    fn leads(&self, (node, relation): State) -> Vec<(String, State)> {
-        let mut leads = Vec::new();
-        let Some(rule) = self.rules.rule(self.graph.names.kind(node), relation) else { return leads };
-        let known = |state: State| self.rules.rule(self.graph.names.kind(state.0), state.1).is_some();
-        let mut lead = |by: Word, of: Word, state: State| {
-            if leads.len() <= MAX_NODES && known(state) {
-                leads.push((tuple_text(self.graph, node, by, state.0, of), state));
+    fn rule(&self, (node, relation): State) -> Option<&Rule> {
+        self.rules.rule(self.graph.names.kind(node), relation)
+    }
+
+    fn own_tuple(&self, state: State) -> Option<String> {
+        let (subject, of) = self.named?;
+        let node = state.0;
+        let by = |word: &&Word| self.graph.contains(node, Edge { near: **word, far: of, node: subject });
+        let word = self.rule(state)?.direct.iter().find(by)?;
+        Some(tuple_text(self.graph, node, *word, subject, of))
+    }
+
+    /// The tuples that lead on; one more than fit at most.
+    fn leads(&self, state: State) -> Vec<Lead> {
+        let mut leads: Vec<Lead> = Vec::new();
+        let Some(rule) = self.rule(state) else { return leads };
+        let mut lead = |by: Word, of: Word, next: State| {
+            if leads.len() <= MAX_NODES && self.rule(next).is_some() {
+                leads.push((by, of, next));
             }
         };
         for direct in &rule.direct {
-            self.graph.each(Way::Forward, node, *direct, Word::FIRST..=Word::LAST, |edge| {
+            self.graph.each(Way::Forward, state.0, *direct, Word::FIRST..=Word::LAST, |edge| {
                 lead(*direct, edge.far, (edge.node, edge.far));
             });
         }
         for (tupleset, computed) in &rule.follow {
-            self.graph.each(Way::Forward, node, *tupleset, Word::NONE..=Word::NONE, |edge| {
+            self.graph.each(Way::Forward, state.0, *tupleset, Word::NONE..=Word::NONE, |edge| {
                 lead(*tupleset, Word::NONE, (edge.node, *computed));
             });
         }
         leads
-    }
-
-    /// Asks about every node at once.
-    fn tell(&self, tree: &mut Tree, budget: usize) {
-        let asks: Vec<Ask> = self.planted.iter().map(|state| self.ask(*state)).collect();
-        let found = Search::new(self.graph, self.rules, self.subject, &asks, budget).run();
-        let held: Vec<(String, &str)> = asks
-            .iter()
-            .zip(&found)
-            .filter(|(_, found)| found.held == Held::Yes)
-            .map(|(ask, _)| (ask.object.to_string(), ask.relation.as_str()))
-            .collect();
-        mark(tree, &held);
-    }
-
-    fn ask(&self, (node, relation): State) -> Ask {
-        let kind = self.graph.words.text(self.graph.names.kind(node)).to_owned();
-        let object = ObjectRef { kind, id: self.graph.names.id(node) };
-        Ask::new(object, self.graph.words.text(relation))
-    }
-}
-
-fn mark(tree: &mut Tree, held: &[(String, &str)]) {
-    tree.held = held.iter().any(|(object, relation)| *object == tree.object && *relation == tree.relation);
-    for branch in &mut tree.from {
-        mark(&mut branch.to, held);
     }
 }

@@ -1,0 +1,71 @@
+//! A bulk write: one commit of very many tuples is read in portions while SQL decides, so no decision waits for it and none is
+//! stale. `AUTHZ_BULK=250000` makes it as large as the platform promises.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::app::{App, Rows, in_company, with};
+use crate::can::with_crm;
+use crate::cases::told;
+use crate::journal::number;
+use crate::memory::metric;
+
+/// The promise: no longer without a decision.
+const MAX_GAP: Duration = Duration::from_secs(1);
+/// How long memory may take to catch up, on a machine that is busy with other tests.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Adds tuples in one commit.
+async fn add(rows: &Rows, count: u64) {
+    rows.run(format!(
+        "INSERT INTO authz.tuple SELECT 'crm_deal', 'bulk' || n, 'viewer', 'user', 'u' || n, '', 'grant'
+           FROM generate_series(1, {count}) n"
+    ))
+    .await;
+}
+
+/// Asks without a pause until memory holds as many tuples; gives the longest time without a decision, how many there were
+/// and how many of them were wrong.
+async fn decide_until(app: &App, body: &serde_json::Value, tuples: f64) -> (Duration, u64, u64) {
+    let (begun, mut last, mut longest, mut answers, mut wrong) =
+        (Instant::now(), Instant::now(), Duration::ZERO, 0, 0);
+    while metric(app, "platform_authz_tuples").await < tuples {
+        assert!(begun.elapsed() < PATIENCE, "memory does not catch up");
+        for _ in 0..20 {
+            let reply = app.can("alice", body.clone()).await;
+            if reply.status == 200 {
+                longest = longest.max(last.elapsed());
+                last = Instant::now();
+                answers += 1;
+                wrong += u64::from(reply.data()["allowed"] != true);
+            }
+        }
+    }
+    (longest, answers, wrong)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn decisions_go_on_through_a_bulk_write_and_none_is_stale() {
+    let count = number("AUTHZ_BULK", 60_000);
+    let (app, rows, company) = with_crm(&["alice"]).await;
+    rows.tuple(&format!("crm_deal:1#company_module@company_module:{company}/crm"), "grant").await;
+    rows.tuple("crm_deal:1#viewer@user:alice", "grant").await;
+    let body = with(
+        in_company(company),
+        json!({ "object": { "type": "crm_deal", "id": "1" }, "relation": "viewer" }),
+    );
+    let before = metric(&app, "platform_authz_tuples").await;
+    let tuples = before + f64::from(u32::try_from(count).expect("few"));
+    let ((longest, answers, wrong), ()) = tokio::join!(decide_until(&app, &body, tuples), add(&rows, count));
+    told(&format!(
+        "{count} tuples in one commit: longest gap {longest:?}, {answers} decisions, {wrong} wrong"
+    ));
+    assert_eq!(wrong, 0);
+    assert!(longest < MAX_GAP, "{longest:?} without a decision");
+    // What was written before and after is seen at once, too.
+    rows.run("DELETE FROM authz.tuple WHERE object_id = '1' AND subject_id = 'alice'").await;
+    assert_eq!(app.reason("alice", body.clone()).await, "ENGINE_DENIED");
+    rows.tuple("crm_deal:1#viewer@user:alice", "grant").await;
+    assert_eq!(app.reason("alice", body).await, "ALLOWED");
+}
