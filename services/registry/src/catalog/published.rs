@@ -1,6 +1,8 @@
 //! One edition of the catalog with its answers, rendered once.
 
 use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use contract::catalog::{CatalogSnapshot, REVISION_HEADER};
 use contract::envelope::DataBody;
@@ -49,8 +51,7 @@ pub(crate) struct Representation {
 impl Representation {
     fn of(revision: i64, data: impl Serialize) -> Result<Self, ApiError> {
         let body = serde_json::to_vec(&DataBody { data }).map_err(ApiError::internal)?;
-        let hash = digest(&SHA256, &body);
-        let tag: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let tag = URL_SAFE_NO_PAD.encode(digest(&SHA256, &body));
         let tag = HeaderValue::try_from(format!("\"{tag}\"")).map_err(ApiError::internal)?;
         Ok(Self { body: Bytes::from(body), tag, revision: HeaderValue::from(revision) })
     }

@@ -56,6 +56,7 @@ pub(crate) async fn bump(conn: &mut PgConnection) -> sqlx::Result<i64> {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "columns of a row")]
 struct Row {
     key: String,
     display_name: String,

@@ -18,7 +18,7 @@ use super::rules::{Enabling, Standing};
 use super::{event, store};
 use crate::App;
 use crate::catalog::store::{bump, lock};
-use crate::default_grants::Portion;
+use crate::default_grants::{self, Portion};
 
 /// How late a process goes on with what another one left.
 const POLL: Duration = Duration::from_secs(5);
@@ -75,6 +75,8 @@ async fn portion(app: &App, enabling: &Enabling) -> Result<bool, ApiError> {
 /// Enables it, unless another process did or it was called off; false when there was nothing to do.
 async fn finish(app: &App, enabling: &Enabling) -> Result<bool, ApiError> {
     let mut tx = begin(app, enabling).await?;
+    // Grants are judged by a catalog that stays as it is under this lock.
+    default_grants::store::lock(tx.conn()).await?;
     lock(tx.conn()).await?;
     let standing = store::find(tx.conn(), &enabling.key).await?.filter(|standing| standing.enabling);
     // Locked by nobody: another process may be at the last portion.

@@ -7,6 +7,7 @@ use service::ApiError;
 
 /// A module or app as it stands.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "columns of a row")]
 pub(super) struct Standing {
     pub(super) key: String,
     /// `module` or `app`.

@@ -6,14 +6,13 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-use crate::app::{ADMIN, Made, PATIENCE, TestApp, launch, made, start};
+use crate::app::{ADMIN, Made, PATIENCE, TestApp, launch, made, number, start, told};
 
 /// What one transaction writes grants for.
 const PORTION: u64 = 1_000;
 
 fn many() -> u64 {
-    let asked = std::env::var("ENABLE_COMPANIES").ok().and_then(|text| text.parse().ok());
-    asked.unwrap_or(2_500)
+    number("ENABLE_COMPANIES", 2_500)
 }
 
 /// So many active companies, as they were before any module was enabled.
@@ -91,7 +90,7 @@ async fn many_companies_are_granted_in_portions_and_enabled_at_once() {
         }
         assert!(begun.elapsed() < PATIENCE * 30, "it is never enabled");
     };
-    println!("{many} companies: answered in {answered:.1?}, enabled everywhere after {took:.1?}");
+    told(&format!("{many} companies: answered in {answered:.1?}, enabled everywhere after {took:.1?}"));
     complete(&app, many).await;
     let audit = &app.audit().await[before..];
     assert_eq!(audit[0], format!("module.enabling module:alpha {ADMIN}"));
@@ -146,9 +145,9 @@ async fn what_is_being_enabled_counts_for_new_companies_and_can_be_called_off() 
     let app = start(&[made("alpha", 8201), made("beta", 8202)], "alpha").await;
     assert_eq!(app.disable("alpha").await.status, 200);
     companies(&app, PORTION + 1).await;
-    let granted = async || {
+    let granted = async || -> Vec<String> {
         let keys = sqlx::query_scalar("SELECT key FROM registry.granted_modules ORDER BY key");
-        keys.fetch_all(&app.owner).await.expect("the view") as Vec<String>
+        keys.fetch_all(&app.owner).await.expect("the view")
     };
     assert_eq!(granted().await, Vec::<String>::new());
     let held = no_tuples(&app).await;

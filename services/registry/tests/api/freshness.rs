@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use testkit::Reply;
 
-use crate::app::{PATIENCE, TestApp, launch, launch_at, made, start};
+use crate::app::{PATIENCE, TestApp, launch, launch_at, made, number, start, told};
 use crate::door::Door;
 
 const READS: [&str; 2] = ["/internal/platform/capabilities", "/internal/platform/catalog"];
@@ -135,15 +135,15 @@ impl Journal {
     async fn read(self: Arc<Self>, app: Arc<TestApp>, own: usize, path: &'static str) -> (u64, Vec<String>) {
         let (mut answers, mut wrong) = (0, Vec::new());
         while self.goes_on() {
-            let least = self.revision.load(Ordering::SeqCst);
+            let acknowledged = self.revision.load(Ordering::SeqCst);
             let first = self.keys[own].acknowledged.load(Ordering::SeqCst);
             let reply = app.api.get(path).send().await;
             let last = self.keys[own].begun.load(Ordering::SeqCst);
             assert_eq!(reply.status, 200, "{}", reply.text);
             answers += 1;
             let revision = reply.header("x-catalog-revision").to_owned();
-            if revision.parse::<i64>().expect("a revision") < least {
-                wrong.push(format!("revision {revision} after {least} was acknowledged"));
+            if revision.parse::<i64>().expect("a revision") < acknowledged {
+                wrong.push(format!("revision {revision} after {acknowledged} was acknowledged"));
             }
             let on = is_on(path, &reply, KEYS[own]);
             if !(first..=last).any(|state| state.is_multiple_of(2) == on) {
@@ -160,8 +160,7 @@ impl Journal {
 }
 
 fn duration() -> Duration {
-    let seconds = std::env::var("REGISTRY_JOURNAL_SECONDS").ok().and_then(|text| text.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(3))
+    Duration::from_secs(number("REGISTRY_JOURNAL_SECONDS", 3))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -188,7 +187,7 @@ async fn no_answer_of_two_processes_is_older_than_what_was_acknowledged() {
         wrong.extend(found);
     }
     let changes: usize = journal.keys.iter().map(|key| key.acknowledged.load(Ordering::SeqCst)).sum();
-    println!("{changes} changes, {answers} answers, {} wrong", wrong.len());
+    told(&format!("{changes} changes, {answers} answers, {} wrong", wrong.len()));
     assert_eq!(wrong, Vec::<String>::new());
     assert!(changes > KEYS.len() && answers > 0, "{changes} changes, {answers} answers");
     end(apps).await;
