@@ -20,5 +20,6 @@ mod permits;
 mod probes;
 mod queue;
 mod queue_processes;
+mod reads;
 mod requests;
 mod workers;

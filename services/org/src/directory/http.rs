@@ -21,7 +21,7 @@ pub(crate) async fn members(
     guard::admit(&app, &reader, company, &correlation).await?;
     let page = query.page()?;
     let search = Search::of(query.text("q", MAX_SEARCH)?.unwrap_or_default());
-    Ok(Data(store::page(&app.core.pool, company, &search, page).await?))
+    Ok(Data(store::page(&app.core.reads, company, &search, page).await?))
 }
 
 /// Whether one subject is a member: the module contract has it asked without any credential, and it names nobody.
@@ -32,7 +32,7 @@ pub(crate) async fn membership(
     let company: CompanyId = path.id("companyId")?;
     // What cannot be a subject is the subject of no member.
     let Some(subject) = path.subject("kcSub") else { return Ok(Data(Membership::default())) };
-    Ok(Data(store::membership(&app.core.pool, company, &subject).await?))
+    Ok(Data(store::membership(&app.core.reads, company, &subject).await?))
 }
 
 /// One subject's place in the company, for a module that the subject calls, or for the subject itself.
@@ -44,5 +44,5 @@ pub(crate) async fn context(
     let company: CompanyId = path.id("companyId")?;
     let Some(subject) = path.subject("kcSub") else { return Ok(Data(MemberContext::default())) };
     reader.of_itself(&subject)?;
-    Ok(Data(store::context(&app.core.pool, company, &subject).await?))
+    Ok(Data(store::context(&app.core.reads, company, &subject).await?))
 }

@@ -3,7 +3,7 @@
 use contract::Subject;
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
 use contract::page::{Page, PageRequest};
-use sqlx::PgPool;
+use service::Reads;
 use uuid::Uuid;
 
 use super::rules::{MemberContext, MemberDirectoryEntry, Membership, Search};
@@ -19,21 +19,21 @@ struct Row {
 
 /// One page of a company's active members that a search finds.
 pub(super) async fn page(
-    pool: &PgPool,
+    reads: &Reads,
     company: CompanyId,
     search: &Search,
     request: PageRequest,
 ) -> sqlx::Result<Page<MemberDirectoryEntry>> {
     let rows = match search {
-        Search::Everyone => everyone(pool, company, request).await?,
-        Search::Short(pattern) => short(pool, company, pattern, request).await?,
-        Search::Long(pattern) => long(pool, company, pattern, request).await?,
+        Search::Everyone => everyone(reads, company, request).await?,
+        Search::Short(pattern) => short(reads, company, pattern, request).await?,
+        Search::Long(pattern) => long(reads, company, pattern, request).await?,
     };
     // The rows of a page past the end cannot carry the total.
     let total = match (rows.first(), search) {
         (Some(row), _) => row.total,
-        (None, Search::Everyone) => count_all(pool, company).await?,
-        (None, Search::Short(pattern) | Search::Long(pattern)) => count(pool, company, pattern).await?,
+        (None, Search::Everyone) => count_all(reads, company).await?,
+        (None, Search::Short(pattern) | Search::Long(pattern)) => count(reads, company, pattern).await?,
     };
     let items = rows.into_iter().map(|row| MemberDirectoryEntry {
         id: row.id.into(),
@@ -45,7 +45,7 @@ pub(super) async fn page(
 }
 
 /// The page is read in the order of the index, and the total is the kept one: counting would read every row.
-async fn everyone(pool: &PgPool, company: CompanyId, request: PageRequest) -> sqlx::Result<Vec<Row>> {
+async fn everyone(reads: &Reads, company: CompanyId, request: PageRequest) -> sqlx::Result<Vec<Row>> {
     sqlx::query_as!(
         Row,
         r#"SELECT id, display_name, email, user_id IS NOT NULL AS "has_linked_user!",
@@ -56,12 +56,12 @@ async fn everyone(pool: &PgPool, company: CompanyId, request: PageRequest) -> sq
         request.limit(),
         request.offset(),
     )
-    .fetch_all(pool)
+    .fetch_all(reads)
     .await
 }
 
 async fn short(
-    pool: &PgPool,
+    reads: &Reads,
     company: CompanyId,
     pattern: &str,
     request: PageRequest,
@@ -78,13 +78,13 @@ async fn short(
         request.limit(),
         request.offset(),
     )
-    .fetch_all(pool)
+    .fetch_all(reads)
     .await
 }
 
 /// By the expression of the index `members_search`, letter for letter.
 async fn long(
-    pool: &PgPool,
+    reads: &Reads,
     company: CompanyId,
     pattern: &str,
     request: PageRequest,
@@ -101,30 +101,30 @@ async fn long(
         request.limit(),
         request.offset(),
     )
-    .fetch_all(pool)
+    .fetch_all(reads)
     .await
 }
 
-async fn count_all(pool: &PgPool, company: CompanyId) -> sqlx::Result<i64> {
+async fn count_all(reads: &Reads, company: CompanyId) -> sqlx::Result<i64> {
     let kept =
         sqlx::query_scalar!("SELECT active FROM org.member_counts WHERE company_id = $1", company.as_uuid());
-    kept.fetch_optional(pool).await.map(Option::unwrap_or_default)
+    kept.fetch_optional(reads).await.map(Option::unwrap_or_default)
 }
 
-async fn count(pool: &PgPool, company: CompanyId, pattern: &str) -> sqlx::Result<i64> {
+async fn count(reads: &Reads, company: CompanyId, pattern: &str) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
         r#"SELECT count(*) AS "total!" FROM org.members
             WHERE company_id = $1 AND is_active AND (display_name ILIKE $2 OR email ILIKE $2 OR code ILIKE $2)"#,
         company.as_uuid(),
         pattern,
     )
-    .fetch_one(pool)
+    .fetch_one(reads)
     .await
 }
 
 /// The subject's member row in the company.
 pub(super) async fn membership(
-    pool: &PgPool,
+    reads: &Reads,
     company: CompanyId,
     subject: &Subject,
 ) -> sqlx::Result<Membership> {
@@ -133,14 +133,14 @@ pub(super) async fn membership(
         company.as_uuid(),
         subject.as_str(),
     )
-    .fetch_optional(pool)
+    .fetch_optional(reads)
     .await?;
     Ok(row.map(|row| member(row.id, row.is_active)).unwrap_or_default())
 }
 
 /// The subject's member row with the positions it holds and the active groups it is in, read at one moment.
 pub(super) async fn context(
-    pool: &PgPool,
+    reads: &Reads,
     company: CompanyId,
     subject: &Subject,
 ) -> sqlx::Result<MemberContext> {
@@ -155,7 +155,7 @@ pub(super) async fn context(
         company.as_uuid(),
         subject.as_str(),
     )
-    .fetch_optional(pool)
+    .fetch_optional(reads)
     .await?;
     let Some(row) = row else { return Ok(MemberContext::default()) };
     Ok(MemberContext {

@@ -33,7 +33,7 @@ pub(crate) async fn one(
     _caller: Superadmin,
     path: PathParams,
 ) -> Result<Data<OrgUnit>, ApiError> {
-    let found = store::find(&app.core.pool, path.id("id")?).await?;
+    let found = store::find(&app.core.reads, path.id("id")?).await?;
     found.map(Data).ok_or(ApiError::NotFound("unit".into()))
 }
 
@@ -43,7 +43,7 @@ pub(crate) async fn subtree(
     _caller: Superadmin,
     path: PathParams,
 ) -> Result<Data<Vec<OrgUnit>>, ApiError> {
-    let units = store::subtree(&app.core.pool, path.id("id")?).await?;
+    let units = store::subtree(&app.core.reads, path.id("id")?).await?;
     if units.is_empty() { Err(ApiError::NotFound("unit".into())) } else { Ok(Data(units)) }
 }
 
