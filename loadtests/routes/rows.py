@@ -46,7 +46,7 @@ class Scene:
         self.platform = platform
         self.admin, self.alice = platform.token("admin"), platform.token("alice")
         companies = self.ask("GET", "/api/org/me/companies", token=self.alice)
-        self.company = next(one["companyId"] for one in companies if one["code"] == "NORTHWIND")
+        self.company = next(one["id"] for one in companies if one["code"] == "NORTHWIND")
         self.subject = running.subject(self.alice)
 
     def ask(self, method, path, body=None, token=None):
@@ -82,7 +82,7 @@ def platform(scene):
         Row("one capability", "/api/platform/capabilities/timesheet"),
         Row("summary", f"{access}/summary?companyId={scene.company}"),
         Row("summary, any company", f"{access}/summary"),
-        Row("objects", f"{access}/objects?type=company_module&relation=member&companyId={scene.company}"),
+        Row("objects", f"{access}/objects?objectType=docs_document&relation=viewer&companyId={scene.company}"),
         Row("explain", f"{access}/explain?featureKey=timesheet.access&scope=company&moduleKey=timesheet&companyId={scene.company}"
             f"&objectType=company_module&objectId={scene.company}/timesheet&relation=member"),
         post("can", f"{access}/can", question(scene, "member")),
@@ -118,7 +118,7 @@ def modules(scene):
         Row("projects", f"{timesheet}/projects"),
         Row("time entries", f"{timesheet}/time-entries?weekStart={week}"),
         Row("submissions", f"{timesheet}/submissions"),
-        Row("week overview", f"{timesheet}/weeks/{week}/overview"),
+        Row("week overview", f"{timesheet}/weeks/{week}/overview", who="admin"),
         Row("tickets", f"{helpdesk}/tickets"),
         Row("ticket", f"{helpdesk}/tickets/{ticket}"),
         Row("comments", f"{helpdesk}/tickets/{ticket}/comments"),
