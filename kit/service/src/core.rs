@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::db::PoolGauges;
 use crate::readiness::Readiness;
-use crate::{ApiError, AuditedTx, Inside, ReadLimit, ServeError, ServiceConfig, Workers};
+use crate::{ApiError, AuditedTx, Inside, ReadLimit, Reads, ServeError, ServiceConfig, Workers};
 
 /// Remembered of verified tokens, 32 MB at most: a service sees the callers of one platform again and again, and its own calls
 /// carry a caller's token on.
@@ -25,6 +25,8 @@ pub struct Core {
     pub name: &'static str,
     /// Connections as `platform_<name>`.
     pub pool: PgPool,
+    /// The same connections, for reads that stand alone.
+    pub reads: Reads,
     /// Verifies bearers.
     pub tokens: Arc<VerifiedTokens>,
     /// How services know each other and the operator.
@@ -40,7 +42,7 @@ pub struct Core {
     /// Start-up passes that `/ready` waits for.
     pub readiness: Readiness,
     /// How many costly reads there may be.
-    pub reads: ReadLimit,
+    pub read_limit: ReadLimit,
     /// How many operations may hold a connection while they wait for another service.
     pub(crate) holds: Arc<Semaphore>,
     pub(crate) gauges: PoolGauges,
@@ -59,11 +61,13 @@ impl Core {
         let gauges = PoolGauges::register(&metrics)?;
         let tracer = Tracer::of(config.name, &metrics)?;
         let workers = Workers::start(config.name, &config.database, &metrics, stop)?;
+        let pool = crate::db::pool(&config.database);
         Ok(Self {
             name: config.name,
             holds: holds(config.database.max_connections),
-            reads: ReadLimit::new(half(config.database.max_connections)),
-            pool: crate::db::pool(&config.database),
+            read_limit: ReadLimit::new(half(config.database.max_connections)),
+            reads: Reads::of(&pool),
+            pool,
             tokens: Arc::new(VerifiedTokens::new(verifier, MOST_TOKENS)),
             inside: config.inside.clone(),
             metrics,
@@ -81,7 +85,7 @@ impl Core {
     pub fn for_workers(&self) -> Self {
         let pool = self.workers.pool().clone();
         let holds = holds(pool.options().get_max_connections());
-        Self { pool, holds, ..self.clone() }
+        Self { reads: Reads::keeping_none(&pool), pool, holds, ..self.clone() }
     }
 
     /// Opens a transaction whose every change is audited with `actor`.

@@ -17,7 +17,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// A connection that nobody used for so long is asked whether it still lives before it is given out: a database that was
 /// restarted meanwhile costs no request.
-const TESTED_AFTER: Duration = Duration::from_secs(1);
+pub(crate) const TESTED_AFTER: Duration = Duration::from_secs(1);
 
 /// Makes the pool; connections are opened when they are needed.
 #[must_use]
@@ -160,10 +160,10 @@ impl PoolGauges {
         })
     }
 
-    /// Reads the pool; called at each scrape.
-    pub(crate) fn read(&self, pool: &PgPool) {
+    /// Reads the pool, of which so many connections are kept for the next read; called at each scrape.
+    pub(crate) fn read(&self, pool: &PgPool, kept: usize) {
         let size = i64::from(pool.size());
-        let idle = i64::try_from(pool.num_idle()).unwrap_or(i64::MAX);
+        let idle = i64::try_from(pool.num_idle().saturating_add(kept)).unwrap_or(i64::MAX);
         self.acquired.set((size - idle).max(0));
         self.idle.set(idle);
         self.max.set(i64::from(pool.options().get_max_connections()));

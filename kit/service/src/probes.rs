@@ -45,7 +45,7 @@ fn not_ready(message: &'static str, details: Value) -> Response {
 }
 
 async fn metrics(State(core): State<Core>) -> Response {
-    core.gauges.read(&core.pool);
+    core.gauges.read(&core.pool, core.reads.kept());
     core.workers.read_gauges();
     match core.metrics.render() {
         Ok(text) => ([(CONTENT_TYPE, telemetry::EXPOSITION_TYPE)], text).into_response(),

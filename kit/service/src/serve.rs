@@ -55,6 +55,7 @@ pub async fn serve(
         () = deadline => tracing::warn!(service = core.name, "requests or workers were still busy when the drain ended"),
     }
     workers.end().await;
+    core.reads.close();
     core.pool.close().await;
 }
 

@@ -28,7 +28,7 @@ async fn write_anchors(conn: &mut PgConnection, company: CompanyId) -> sqlx::Res
     sqlx::query!(
         "INSERT INTO authz.tuple(object_type, object_id, relation, subject_type, subject_id, subject_relation, source)
          SELECT 'company_module', $1::text || '/' || key, $2, 'company', $1::text, '', 'default'
-           FROM registry.modules WHERE installed AND enabled ORDER BY key
+           FROM registry.granted_modules ORDER BY key
              ON CONFLICT DO NOTHING",
         company.to_string(),
         ANCHOR_RELATION,
@@ -43,7 +43,7 @@ async fn write_system_once(conn: &mut PgConnection, company: CompanyId) -> sqlx:
     sqlx::query!(
         "WITH first AS (
            INSERT INTO registry.default_grant_ledger(company_id, key)
-           SELECT $1::uuid, key FROM registry.modules WHERE installed AND enabled
+           SELECT $1::uuid, key FROM registry.granted_modules
                ON CONFLICT (company_id, key) DO NOTHING
            RETURNING key)
          INSERT INTO authz.tuple(object_type, object_id, relation, subject_type, subject_id, subject_relation, source)

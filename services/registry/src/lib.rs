@@ -2,8 +2,8 @@
 //! `routes.rs` → `<resource>/http.rs` → `rules.rs` (pure) → `store.rs` (SQL), as `service` describes it.
 //!
 //! Three things hold after every change. Its audit row and a higher revision are committed with it. Changes come one
-//! after the other: each locks the revision's row before it reads. Whatever is installed and enabled has its default
-//! grants in every active company (`default_grants/`).
+//! after the other: each locks the revision's row before it reads. Whatever is enabled has its default grants in
+//! every active company (`default_grants/`).
 //!
 //! The edge guards these routes; whoever changes something must be a superadmin here too: registry verifies the bearer again
 //! and asks authz for its platform role. authz and org read its facts through the grants of its migration; edges follow `snapshot/`.
@@ -60,7 +60,8 @@ pub async fn serve(
     let (unfit, found_unfit) = oneshot::channel();
     start::begin(&app, start::Pass { app: app.for_workers(), shipped, install }, hold, unfit);
     backends::start(&app);
-    app.follower.start(&core);
+    enablement::enabling::start(&app);
+    app.follower.start(&core, &app.catalog);
     service::serve(core, router(app), listener, stop, config.service.drain_timeout).await;
     // Nothing was sent by a pass that succeeded, or that the stop came before.
     found_unfit.await.map_or(Ok(()), |why| Err(ServeError::Unfit(why)))

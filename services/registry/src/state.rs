@@ -12,6 +12,8 @@ use crate::Config;
 use crate::apps::rules::Reserved;
 use crate::backends::Backends;
 use crate::bundles::ShippedModule;
+use crate::catalog::Current;
+use crate::enablement::enabling::EnablingQueue;
 use crate::snapshot::Follower;
 
 /// The shared parts of registry. Cheap to clone.
@@ -19,7 +21,9 @@ use crate::snapshot::Follower;
 pub struct App {
     pub(crate) core: Core,
     pub(crate) reserved: Arc<Reserved>,
+    pub(crate) catalog: Current,
     pub(crate) follower: Follower,
+    pub(crate) enabling: EnablingQueue,
     pub(crate) backends: Backends,
     authz: AuthzClient,
     pub(crate) stop: CancellationToken,
@@ -34,7 +38,9 @@ impl App {
         Self {
             core,
             reserved: Arc::new(reserved),
+            catalog: Current::new(&config.service.database),
             follower: Follower::default(),
+            enabling: EnablingQueue::default(),
             backends: Backends::new(&config.identity_url, &config.service.inside),
             authz: AuthzClient::new(&config.authz_url, &config.service.inside),
             stop: stop.clone(),

@@ -94,7 +94,7 @@ impl Workers {
 
     /// Reads the pool; called at each scrape.
     pub(crate) fn read_gauges(&self) {
-        self.gauges.read(&self.pool);
+        self.gauges.read(&self.pool, 0);
     }
 
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {

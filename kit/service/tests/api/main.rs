@@ -18,5 +18,6 @@ mod permits;
 mod probes;
 mod queue;
 mod queue_processes;
+mod reads;
 mod requests;
 mod workers;

@@ -26,7 +26,7 @@ pub(crate) async fn list(
 ) -> Result<Data<WeekEntries>, ApiError> {
     let week = Week::named("weekStart", query.day("weekStart")?)?;
     let caller = app.org.member_context(&permit).await?;
-    Ok(Data(WeekEntries { items: store::list(&app.core.pool, &permit, caller.member, week).await? }))
+    Ok(Data(WeekEntries { items: store::list(&app.core.reads, &permit, caller.member, week).await? }))
 }
 
 pub(crate) async fn upsert(

@@ -2,8 +2,7 @@
 
 use contract::Day;
 use contract::id::MemberId;
-use service::{ApiError, CompanyTx, Permit};
-use sqlx::PgPool;
+use service::{ApiError, CompanyTx, Permit, Reads};
 
 use super::rules::{Content, Entry, EntryBody, EntryId, EntryStatus, Hours, Sums};
 use crate::projects::rules::{ProjectId, Status as ProjectStatus};
@@ -11,7 +10,7 @@ use crate::weeks::rules::{Status, Week};
 
 /// A member's entries of a week, by day and project code.
 pub(crate) async fn list(
-    pool: &PgPool,
+    reads: &Reads,
     permit: &Permit,
     member: MemberId,
     week: Week,
@@ -29,7 +28,7 @@ pub(crate) async fn list(
         member.as_uuid(),
         week.monday()
     )
-    .fetch_all(pool)
+    .fetch_all(reads)
     .await?;
     let entries = rows.into_iter().map(|row| {
         let current = row.status.as_deref().map(Status::of_word).transpose()?;

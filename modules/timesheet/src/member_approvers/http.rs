@@ -14,7 +14,7 @@ pub(crate) async fn list(
     permit: Permit,
     query: Query,
 ) -> Result<Data<Page<Assignment>>, ApiError> {
-    Ok(Data(store::list(&app.core.pool, &permit, query.page()?).await?))
+    Ok(Data(store::list(&app.core.reads, &permit, query.page()?).await?))
 }
 
 pub(crate) async fn assign(

@@ -7,8 +7,7 @@
 use contract::id::{CompanyId, MemberId};
 use contract::page::{Page, PageRequest};
 use contract::timestamp::Timestamp;
-use service::{ApiError, CompanyTx, Permit, page};
-use sqlx::PgPool;
+use service::{ApiError, CompanyTx, Permit, Reads, page};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -24,7 +23,7 @@ pub(super) struct Repointed {
 
 /// One page, by member.
 pub(super) async fn list(
-    pool: &PgPool,
+    reads: &Reads,
     permit: &Permit,
     page: PageRequest,
 ) -> Result<Page<Assignment>, ApiError> {
@@ -37,7 +36,7 @@ pub(super) async fn list(
             limit,
             offset
         )
-        .fetch_all(pool)
+        .fetch_all(reads)
     };
     let company = permit.company;
     page::load(

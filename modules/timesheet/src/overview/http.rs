@@ -19,7 +19,7 @@ pub(crate) async fn show(
     let (week, page) = both(week_of(&permit), query.page())?;
     let members = app.org.directory(permit.company, page, &permit.correlation).await?;
     let ids: Vec<_> = members.items.iter().map(|member| member.id).collect();
-    let weeks = store::weeks(&app.core.pool, &permit, week, &ids).await?;
+    let weeks = store::weeks(&app.core.reads, &permit, week, &ids).await?;
     Ok(Data(Page::new(page, rows(members.items, &weeks), members.total)))
 }
 

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use contract::id::MemberId;
-use service::{ApiError, Permit};
-use sqlx::PgPool;
+use service::{ApiError, Permit, Reads};
 use uuid::Uuid;
 
 use super::rules::MemberWeek;
@@ -14,7 +13,7 @@ use crate::weeks::rules::{Status, SubmissionId, Week};
 
 /// The week of each of these members of the company.
 pub(super) async fn weeks(
-    pool: &PgPool,
+    reads: &Reads,
     permit: &Permit,
     week: Week,
     members: &[MemberId],
@@ -35,7 +34,7 @@ pub(super) async fn weeks(
         week.monday(),
         &ids
     )
-    .fetch_all(pool)
+    .fetch_all(reads)
     .await?;
     let weeks = rows.into_iter().map(|row| {
         let status = row.status.as_deref().map(Status::of_word).transpose()?;

@@ -6,15 +6,14 @@ use serde_json::json;
 use service::db::on_constraint;
 use service::page;
 use service::refusal::conflict;
-use service::{ApiError, CompanyTx, Permit};
-use sqlx::PgPool;
+use service::{ApiError, CompanyTx, Permit, Reads};
 use uuid::Uuid;
 
 use super::rules::{Project, ProjectContent, ProjectId, Status};
 
 /// One page, both statuses.
 pub(super) async fn list(
-    pool: &PgPool,
+    reads: &Reads,
     permit: &Permit,
     page: PageRequest,
 ) -> Result<Page<Project>, ApiError> {
@@ -27,7 +26,7 @@ pub(super) async fn list(
             limit,
             offset
         )
-        .fetch_all(pool)
+        .fetch_all(reads)
     };
     page::load(
         page,

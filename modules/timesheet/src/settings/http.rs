@@ -8,7 +8,7 @@ use super::store;
 use crate::App;
 
 pub(crate) async fn read(State(app): State<App>, permit: Permit) -> Result<Data<Settings>, ApiError> {
-    let rules = store::find(&app.core.pool, &permit).await?;
+    let rules = store::find(&app.core.reads, &permit).await?;
     Ok(Data(Settings { company_id: permit.company, rules }))
 }
 

@@ -1,14 +1,14 @@
 //! `timesheet.settings`.
 
 use contract::id::CompanyId;
-use service::{ApiError, CompanyTx, Permit};
-use sqlx::{PgExecutor, PgPool};
+use service::{ApiError, CompanyTx, Permit, Reads};
+use sqlx::PgExecutor;
 
 use super::rules::TimeRules;
 
 /// The rules of the company.
-pub(super) async fn find(pool: &PgPool, permit: &Permit) -> Result<TimeRules, ApiError> {
-    rules(pool, permit.company).await
+pub(super) async fn find(reads: &Reads, permit: &Permit) -> Result<TimeRules, ApiError> {
+    rules(reads, permit.company).await
 }
 
 /// The rules of the transaction's company.

@@ -20,5 +20,5 @@ pub(crate) async fn list(State(app): State<App>, permit: Permit) -> Result<Data<
     if !submission.concerns(&who) && !app.permits.allows(&permit, &operations::SUBMISSIONS_READ_ALL).await? {
         return Err(not_yours("NOT_READER", "the submission is not the caller's to read"));
     }
-    Ok(Data(Held::of(store::list(&app.core.pool, &permit, id).await?)))
+    Ok(Data(Held::of(store::list(&app.core.reads, &permit, id).await?)))
 }

@@ -1,8 +1,7 @@
 //! `timesheet.submission_entries`.
 
 use contract::Day;
-use service::{ApiError, Permit};
-use sqlx::PgPool;
+use service::{ApiError, Permit, Reads};
 
 use super::rules::HeldEntry;
 use crate::entries::rules::Hours;
@@ -10,7 +9,7 @@ use crate::weeks::rules::SubmissionId;
 
 /// What a submission of the company held, by day and project code.
 pub(super) async fn list(
-    pool: &PgPool,
+    reads: &Reads,
     permit: &Permit,
     submission: SubmissionId,
 ) -> Result<Vec<HeldEntry>, ApiError> {
@@ -25,7 +24,7 @@ pub(super) async fn list(
         permit.company.as_uuid(),
         submission.as_uuid()
     )
-    .fetch_all(pool)
+    .fetch_all(reads)
     .await?;
     let entries = rows.into_iter().map(|row| HeldEntry {
         project_id: row.project_id.into(),

@@ -36,5 +36,5 @@ pub(crate) async fn save(
         let payload = json!({ "weekStart": week, "entries": change.told });
         tx.commit("week.saved", format!("member:{member}"), payload).await?;
     }
-    Ok(Data(WeekEntries { items: entries::store::list(&app.core.pool, &permit, member, week).await? }))
+    Ok(Data(WeekEntries { items: entries::store::list(&app.core.reads, &permit, member, week).await? }))
 }

@@ -30,10 +30,22 @@ pub async fn decide(
     let question = question(subject, request);
     let facts = engine.read(&question).await.map_err(|why| Undecided::at_once(&why, subject, request))?;
     let place = facts.places.first().ok_or_else(|| Undecided::without_place(subject, request))?;
-    if place.module.as_ref().is_some_and(|module| !module.knows_feature) {
-        return Err(Undecided::UnknownFeature);
-    }
-    steps::run(&Case { subject, request, facts: &facts, place })
+    refuse_unknown_feature(request, &facts, place)?;
+    judge(subject, request, &facts, place)
+}
+
+/// An app's features are known, so a question with any other is wrong, whoever asks.
+///
+/// # Errors
+/// The feature is not one of the app that the question is about.
+fn refuse_unknown_feature(
+    request: &AccessRequest,
+    facts: &Facts,
+    place: &PlaceFacts,
+) -> Result<(), Undecided> {
+    let is_unknown = place.module.as_ref().is_some_and(|module| !module.knows_feature)
+        || facts.model.is_unknown_feature(steps::deciding(&facts.model, request), &request.feature_key);
+    if is_unknown { Err(Undecided::UnknownFeature) } else { Ok(()) }
 }
 
 /// Decides one request by facts that were read already, for a place among them.

@@ -9,7 +9,7 @@ use contract::id::{CompanyId, parse_uuid};
 use serde::Serialize;
 
 use super::reason::{Trail, Undecided, decision};
-use crate::engine::Known;
+use crate::engine::{Known, Model};
 use crate::facts::{Ask, Facts, Held, PlaceFacts, company_module, deciding_module};
 
 /// How old identity's last look at the provider may be: as old as an access token. A look in the future is none; a second
@@ -213,10 +213,13 @@ fn platform_role(case: &Case<'_>, trail: &mut Trail) -> Held {
 }
 
 /// The module whose state decides.
+pub(super) fn deciding<'a>(model: &'a Model, request: &'a AccessRequest) -> Option<&'a str> {
+    let object = request.object.as_ref().map(|object| (object.kind.as_str(), object.id.as_str()));
+    deciding_module(model, request.module_key.as_deref(), object)
+}
+
 fn module_key<'a>(case: &Case<'a>) -> Option<&'a str> {
-    let object = case.request.object.as_ref();
-    let object = object.map(|object| (object.kind.as_str(), object.id.as_str()));
-    deciding_module(&case.facts.model, case.request.module_key.as_deref(), object)
+    deciding(&case.facts.model, case.request)
 }
 
 fn module_is_enabled(case: &Case<'_>, trail: &mut Trail) -> Verdict {

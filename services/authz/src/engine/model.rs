@@ -53,6 +53,17 @@ impl Edition {
     }
 }
 
+/// What decisions want to know of a registered app, beside its types.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct App {
+    /// Whether it may be used.
+    pub enabled: bool,
+    /// The keys that it declares.
+    pub features: BTreeSet<String>,
+    /// The account of its client, where it is known.
+    pub account: Option<String>,
+}
+
 /// The compiled model of one revision of the catalog.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -60,6 +71,7 @@ pub struct Model {
     edition: Edition,
     owners: BTreeMap<String, String>,
     managers: BTreeMap<String, String>,
+    apps: BTreeMap<String, App>,
     pub(super) rules: BTreeMap<String, BTreeMap<String, Rules>>,
     rules_json: String,
     implied_json: String,
@@ -94,8 +106,8 @@ impl Model {
         let (rules_json, implied_json) = (json_of_rules(&rules), json_of_implied(&rules));
         let turned_json = json_of_turned(&rules);
         let edition = Edition::default();
-        let managers = BTreeMap::new();
-        Ok(Self { revision, edition, owners, managers, rules, rules_json, implied_json, turned_json })
+        let (managers, apps) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { revision, edition, owners, managers, apps, rules, rules_json, implied_json, turned_json })
     }
 
     /// Revision of the catalog that it was compiled from.
@@ -109,6 +121,30 @@ impl Model {
     pub fn of(mut self, edition: Edition) -> Self {
         self.edition = edition;
         self
+    }
+
+    /// The same model, with the registered apps by their keys.
+    #[must_use]
+    pub fn with_apps(mut self, apps: BTreeMap<String, App>) -> Self {
+        self.apps = apps;
+        self
+    }
+
+    /// Whether a question names a feature that its app does not have: neither one that the app declares nor its
+    /// `<key>.access`. Its app is the one whose state decides (`deciding`), else the one whose keys begin as the feature does.
+    /// Features of modules are not checked.
+    #[must_use]
+    pub fn is_unknown_feature(&self, deciding: Option<&str>, feature: &str) -> bool {
+        let named = deciding.or_else(|| feature.split_once('.').map(|(key, _)| key));
+        let Some((key, app)) = named.and_then(|key| self.apps.get_key_value(key)) else { return false };
+        let is_access = feature.strip_prefix(key.as_str()) == Some(".access");
+        !is_access && !app.features.contains(feature)
+    }
+
+    /// Whether a subject is the backend of a registered app that is disabled.
+    #[must_use]
+    pub fn is_of_disabled_app(&self, subject: &str) -> bool {
+        self.apps.values().any(|app| !app.enabled && app.account.as_deref() == Some(subject))
     }
 
     /// The same model, with the relation of each type whose holders manage its objects.

@@ -75,7 +75,33 @@ async fn a_module_that_is_named_stays_the_one_that_decides() {
     rows.run("UPDATE registry.modules SET enabled = false WHERE key = 'desk'").await;
     rows.catalog_changed().await;
     assert_eq!(ask("desk").await["reason"], "MODULE_DISABLED");
-    // A feature key is looked for only in a module that was named.
-    let unknown = with(with(in_company(company), deal.clone()), json!({ "featureKey": "another.thing" }));
-    assert_eq!(app.reason("alice", unknown).await, "ALLOWED");
+}
+
+/// Of an app's question the feature is one of the app's, whether the question names the app or its object or feature does.
+#[tokio::test]
+async fn an_unknown_feature_of_an_app_that_is_not_named_is_422_and_never_an_allow() {
+    let (app, rows, company) = with_crm(&["alice"]).await;
+    rows.module("desk", &json!({ "desk_ticket": { "company_module": { "this": true } } })).await;
+    rows.tuple(&format!("crm_deal:1#company_module@company_module:{company}/crm"), "grant").await;
+    rows.tuple("crm_deal:1#viewer@user:alice", "grant").await;
+    let deal = json!({ "object": { "type": "crm_deal", "id": "1" }, "relation": "viewer" });
+    let of_feature = |feature: &str| with(in_company(company), json!({ "featureKey": feature }));
+    for known in ["crm.deals.read", "crm.access"] {
+        assert_eq!(app.reason("alice", of_feature(known)).await, "ALLOWED", "{known}");
+        assert_eq!(app.reason("alice", with(of_feature(known), deal.clone())).await, "ALLOWED", "{known}");
+    }
+    let refused = [
+        of_feature("crm.deals.burn"),
+        of_feature("crm."),
+        with(of_feature("crm.deals.burn"), deal.clone()),
+        with(of_feature("another.thing"), deal.clone()),
+    ];
+    for question in refused {
+        let reply = app.can("alice", question.clone()).await;
+        assert_eq!((reply.status, reply.code()), (422, "VALIDATION_FAILED"), "{question} {}", reply.text);
+        assert_eq!(reply.body["error"]["details"]["fields"][0]["path"], "featureKey");
+    }
+    for unchecked in ["desk.nothing", "another.thing", "plain"] {
+        assert_eq!(app.reason("alice", of_feature(unchecked)).await, "ALLOWED", "{unchecked}: of no app");
+    }
 }

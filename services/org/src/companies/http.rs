@@ -21,5 +21,5 @@ pub(crate) async fn mine(
         )
     })?;
     reader.of_itself(&subject)?;
-    Ok(Data(store::of_subject(&app.core.pool, &subject).await?))
+    Ok(Data(store::of_subject(&app.core.reads, &subject).await?))
 }

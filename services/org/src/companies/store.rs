@@ -3,7 +3,7 @@
 use contract::Subject;
 use contract::id::CompanyId;
 use serde::Serialize;
-use sqlx::PgPool;
+use service::Reads;
 
 /// `OrgMeCompany` of the specification.
 #[derive(Debug, Serialize)]
@@ -17,7 +17,7 @@ pub(crate) struct OrgMeCompany {
 
 /// Active companies with an active membership, in order of code; none for a subject whose account may not act. identity's view
 /// tells that, so that the answer waits for no other service.
-pub(super) async fn of_subject(pool: &PgPool, subject: &Subject) -> sqlx::Result<Vec<OrgMeCompany>> {
+pub(super) async fn of_subject(reads: &Reads, subject: &Subject) -> sqlx::Result<Vec<OrgMeCompany>> {
     let rows = sqlx::query!(
         r#"SELECT c.id, c.code, c.name, c.is_active
              FROM org.members m JOIN org.units c ON c.id = m.company_id
@@ -27,7 +27,7 @@ pub(super) async fn of_subject(pool: &PgPool, subject: &Subject) -> sqlx::Result
             ORDER BY c.code COLLATE "C", c.id"#,
         subject.as_str()
     )
-    .fetch_all(pool)
+    .fetch_all(reads)
     .await?;
     Ok(rows
         .into_iter()

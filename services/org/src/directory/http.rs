@@ -18,11 +18,11 @@ pub(crate) async fn members(
     query: Query,
 ) -> Result<Data<Page<MemberDirectoryEntry>>, ApiError> {
     let company = path.id("companyId")?;
-    let _turn = app.core.reads.enter_as(&reader).await?;
+    let _turn = app.core.read_limit.enter_as(&reader).await?;
     guard::admit(&app, &reader, company, &correlation).await?;
     let page = query.page()?;
     let search = Search::of(query.text("q", MAX_SEARCH)?.unwrap_or_default());
-    Ok(Data(store::page(&app.core.pool, company, &search, page).await?))
+    Ok(Data(store::page(&app.core.reads, company, &search, page).await?))
 }
 
 /// Whether one subject is a member: the module contract has it asked without any credential, and it names nobody.
@@ -33,12 +33,12 @@ pub(crate) async fn membership(
 ) -> Result<Data<Membership>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
     let _turn = match &asker {
-        Some(subject) => Some(app.core.reads.enter(subject).await?),
+        Some(subject) => Some(app.core.read_limit.enter(subject).await?),
         None => None,
     };
     // What cannot be a subject is the subject of no member.
     let Some(subject) = path.subject("kcSub") else { return Ok(Data(Membership::default())) };
-    Ok(Data(store::membership(&app.core.pool, company, &subject).await?))
+    Ok(Data(store::membership(&app.core.reads, company, &subject).await?))
 }
 
 /// One subject's place in the company, for a module that the subject calls, or for the subject itself.
@@ -50,5 +50,5 @@ pub(crate) async fn context(
     let company: CompanyId = path.id("companyId")?;
     let Some(subject) = path.subject("kcSub") else { return Ok(Data(MemberContext::default())) };
     reader.of_itself(&subject)?;
-    Ok(Data(store::context(&app.core.pool, company, &subject).await?))
+    Ok(Data(store::context(&app.core.reads, company, &subject).await?))
 }

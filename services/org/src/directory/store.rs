@@ -3,7 +3,7 @@
 use contract::Subject;
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
 use contract::page::{Page, PageRequest};
-use sqlx::PgPool;
+use service::Reads;
 use uuid::Uuid;
 
 use super::rules::{MemberContext, MemberDirectoryEntry, Membership, Search, Short};
@@ -23,29 +23,29 @@ struct Row {
 
 /// One page of a company's active members that a search finds.
 pub(super) async fn page(
-    pool: &PgPool,
+    reads: &Reads,
     company: CompanyId,
     search: &Search,
     request: PageRequest,
 ) -> sqlx::Result<Page<MemberDirectoryEntry>> {
     let rows = match search {
-        Search::Everyone => everyone(pool, company, request).await?,
-        Search::Short(short) if count_all(pool, company).await? <= MAX_SCANNED => {
-            scanned(pool, company, &short.pattern, request).await?
+        Search::Everyone => everyone(reads, company, request).await?,
+        Search::Short(short) if count_all(reads, company).await? <= MAX_SCANNED => {
+            scanned(reads, company, &short.pattern, request).await?
         }
-        Search::Short(short) => by_letters(pool, company, short, request).await?,
-        Search::Long(pattern) => long(pool, company, pattern, request).await?,
+        Search::Short(short) => by_letters(reads, company, short, request).await?,
+        Search::Long(pattern) => long(reads, company, pattern, request).await?,
     };
     // The rows of a page past the end cannot carry the total.
     let total = match (rows.first(), search) {
         (Some(row), _) => row.total,
-        (None, Search::Everyone) => count_all(pool, company).await?,
+        (None, Search::Everyone) => count_all(reads, company).await?,
         (None, _) if request.offset() == 0 => 0,
         (None, Search::Short(short)) if short.is_one_pair => {
-            count_by_letters(pool, company, &short.text).await?
+            count_by_letters(reads, company, &short.text).await?
         }
         (None, Search::Short(Short { pattern, .. }) | Search::Long(pattern)) => {
-            count(pool, company, pattern).await?
+            count(reads, company, pattern).await?
         }
     };
     let items = rows.into_iter().map(|row| MemberDirectoryEntry {
@@ -58,7 +58,7 @@ pub(super) async fn page(
 }
 
 /// The page is read in the order of the index, and the total is the kept one: counting would read every row.
-async fn everyone(pool: &PgPool, company: CompanyId, request: PageRequest) -> sqlx::Result<Vec<Row>> {
+async fn everyone(reads: &Reads, company: CompanyId, request: PageRequest) -> sqlx::Result<Vec<Row>> {
     sqlx::query_as!(
         Row,
         r#"SELECT id, display_name, email, user_id IS NOT NULL AS "has_linked_user!",
@@ -69,12 +69,12 @@ async fn everyone(pool: &PgPool, company: CompanyId, request: PageRequest) -> sq
         request.limit(),
         request.offset(),
     )
-    .fetch_all(pool)
+    .fetch_all(reads)
     .await
 }
 
 async fn scanned(
-    pool: &PgPool,
+    reads: &Reads,
     company: CompanyId,
     pattern: &str,
     request: PageRequest,
@@ -91,7 +91,7 @@ async fn scanned(
         request.limit(),
         request.offset(),
     )
-    .fetch_all(pool)
+    .fetch_all(reads)
     .await
 }
 
@@ -99,7 +99,7 @@ async fn scanned(
 /// a text of one pair is found without another look. All that is found is counted, so it is gathered first: for the few rows of
 /// a page the planner would walk through every member in the order of names.
 async fn by_letters(
-    pool: &PgPool,
+    reads: &Reads,
     company: CompanyId,
     short: &Short,
     request: PageRequest,
@@ -122,11 +122,11 @@ async fn by_letters(
         request.limit(),
         request.offset(),
     )
-    .fetch_all(pool)
+    .fetch_all(reads)
     .await
 }
 
-async fn count_by_letters(pool: &PgPool, company: CompanyId, text: &str) -> sqlx::Result<i64> {
+async fn count_by_letters(reads: &Reads, company: CompanyId, text: &str) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
         r#"SELECT count(*) AS "total!" FROM org.members
             WHERE company_id = $1 AND is_active
@@ -134,13 +134,13 @@ async fn count_by_letters(pool: &PgPool, company: CompanyId, text: &str) -> sqlx
         company.as_uuid(),
         text,
     )
-    .fetch_one(pool)
+    .fetch_one(reads)
     .await
 }
 
 /// By the expression of the index `members_search`, letter for letter.
 async fn long(
-    pool: &PgPool,
+    reads: &Reads,
     company: CompanyId,
     pattern: &str,
     request: PageRequest,
@@ -158,30 +158,30 @@ async fn long(
         request.limit(),
         request.offset(),
     )
-    .fetch_all(pool)
+    .fetch_all(reads)
     .await
 }
 
-async fn count_all(pool: &PgPool, company: CompanyId) -> sqlx::Result<i64> {
+async fn count_all(reads: &Reads, company: CompanyId) -> sqlx::Result<i64> {
     let kept =
         sqlx::query_scalar!("SELECT active FROM org.member_counts WHERE company_id = $1", company.as_uuid());
-    kept.fetch_optional(pool).await.map(Option::unwrap_or_default)
+    kept.fetch_optional(reads).await.map(Option::unwrap_or_default)
 }
 
-async fn count(pool: &PgPool, company: CompanyId, pattern: &str) -> sqlx::Result<i64> {
+async fn count(reads: &Reads, company: CompanyId, pattern: &str) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
         r#"SELECT count(*) AS "total!" FROM org.members
             WHERE company_id = $1 AND is_active AND (display_name || E'\n' || coalesce(email, '')) ILIKE $2"#,
         company.as_uuid(),
         pattern,
     )
-    .fetch_one(pool)
+    .fetch_one(reads)
     .await
 }
 
 /// The subject's member row in the company.
 pub(super) async fn membership(
-    pool: &PgPool,
+    reads: &Reads,
     company: CompanyId,
     subject: &Subject,
 ) -> sqlx::Result<Membership> {
@@ -190,14 +190,14 @@ pub(super) async fn membership(
         company.as_uuid(),
         subject.as_str(),
     )
-    .fetch_optional(pool)
+    .fetch_optional(reads)
     .await?;
     Ok(row.map(|row| member(row.id, row.is_active)).unwrap_or_default())
 }
 
 /// The subject's member row with the positions it holds and the active groups it is in, read at one moment.
 pub(super) async fn context(
-    pool: &PgPool,
+    reads: &Reads,
     company: CompanyId,
     subject: &Subject,
 ) -> sqlx::Result<MemberContext> {
@@ -212,7 +212,7 @@ pub(super) async fn context(
         company.as_uuid(),
         subject.as_str(),
     )
-    .fetch_optional(pool)
+    .fetch_optional(reads)
     .await?;
     let Some(row) = row else { return Ok(MemberContext::default()) };
     Ok(MemberContext {

@@ -20,7 +20,7 @@ pub(crate) async fn list(
     caller: Superadmin,
     path: PathParams,
 ) -> Result<Data<Vec<OrgGroupMember>>, ApiError> {
-    let _turn = app.core.reads.enter(&caller.subject).await?;
+    let _turn = app.core.read_limit.enter(&caller.subject).await?;
     let Some(group) = path.parsed::<GroupId>("id") else { return Ok(Data(Vec::new())) };
     Ok(Data(store::members(&app.core.pool, group).await?))
 }

@@ -18,7 +18,7 @@ pub(crate) async fn lookup(
     body: RawBody,
 ) -> Result<Data<Found>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
-    let _turn = app.core.reads.enter_as(&reader).await?;
+    let _turn = app.core.read_limit.enter_as(&reader).await?;
     admit(&app, &reader, company, &correlation).await?;
     let wanted: Wanted = body.parse()?;
     let pool = &app.core.pool;
@@ -38,7 +38,7 @@ pub(crate) async fn assignable_positions(
     path: PathParams,
 ) -> Result<Data<Vec<AssignablePosition>>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
-    let _turn = app.core.reads.enter_as(&reader).await?;
+    let _turn = app.core.read_limit.enter_as(&reader).await?;
     admit(&app, &reader, company, &correlation).await?;
     Ok(Data(store::assignable_positions(&app.core.pool, company).await?))
 }
@@ -51,7 +51,7 @@ pub(crate) async fn assignable_groups(
     path: PathParams,
 ) -> Result<Data<Vec<AssignableGroup>>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
-    let _turn = app.core.reads.enter_as(&reader).await?;
+    let _turn = app.core.read_limit.enter_as(&reader).await?;
     admit(&app, &reader, company, &correlation).await?;
     Ok(Data(store::assignable_groups(&app.core.pool, company).await?))
 }

@@ -37,7 +37,7 @@ pub(crate) async fn list(
     caller: Superadmin,
     query: Query,
 ) -> Result<Data<Page<OrgMember>>, ApiError> {
-    let _turn = app.core.reads.enter(&caller.subject).await?;
+    let _turn = app.core.read_limit.enter(&caller.subject).await?;
     let company = query.id("companyId")?;
     let page = query.page()?;
     Ok(Data(store::page(&app.core.pool, company, page).await?))

@@ -18,7 +18,7 @@ pub(crate) async fn list(
     path: PathParams,
     query: Query,
 ) -> Result<Data<Page<OrgPositionWithHolder>>, ApiError> {
-    let _turn = app.core.reads.enter(&caller.subject).await?;
+    let _turn = app.core.read_limit.enter(&caller.subject).await?;
     let company = path.id("companyId")?;
     Ok(Data(store::page(&app.core.pool, company, query.page()?).await?))
 }

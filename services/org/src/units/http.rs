@@ -33,7 +33,7 @@ pub(crate) async fn one(
     _caller: Superadmin,
     path: PathParams,
 ) -> Result<Data<OrgUnit>, ApiError> {
-    let found = store::find(&app.core.pool, path.id("id")?).await?;
+    let found = store::find(&app.core.reads, path.id("id")?).await?;
     found.map(Data).ok_or(ApiError::NotFound("unit".into()))
 }
 
@@ -43,8 +43,8 @@ pub(crate) async fn subtree(
     caller: Superadmin,
     path: PathParams,
 ) -> Result<Data<Vec<OrgUnit>>, ApiError> {
-    let _turn = app.core.reads.enter(&caller.subject).await?;
-    let units = store::subtree(&app.core.pool, path.id("id")?).await?;
+    let _turn = app.core.read_limit.enter(&caller.subject).await?;
+    let units = store::subtree(&app.core.reads, path.id("id")?).await?;
     if units.is_empty() { Err(ApiError::NotFound("unit".into())) } else { Ok(Data(units)) }
 }
 

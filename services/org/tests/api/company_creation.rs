@@ -52,6 +52,22 @@ async fn every_enabled_module_and_no_other_is_granted() {
     assert_eq!(org.tuples("default").await, expected, "only companies have default grants");
 }
 
+/// registry writes the grants of companies in portions and does not look for those that came after them.
+#[tokio::test]
+async fn what_is_being_enabled_is_granted_as_well() {
+    let org = Org::start().await;
+    module(&org.owner, "docs", 8170, true, false).await;
+    module(&org.owner, "helpdesk", 8180, true, false).await;
+    sqlx::query(
+        "INSERT INTO registry.enabling(key, requested_by, companies_total) VALUES ('docs', 'root', 5000)",
+    )
+    .execute(&org.owner)
+    .await
+    .expect("an enabling");
+    let company = org.company("ACME").await;
+    assert_eq!(org.tuples("default").await, defaults(&company, "docs"));
+}
+
 /// Registry's transaction of an enablement, its lock first.
 async fn enable(db: &PgPool, key: &str) {
     let mut conn = db.acquire().await.expect("a connection");

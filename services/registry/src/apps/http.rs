@@ -80,6 +80,7 @@ fn capability(checked: &Checked, enabled: bool) -> Capability {
         enabled,
         dependencies: Vec::new(),
         missing_dependencies: Vec::new(),
+        state: None,
     }
 }
 

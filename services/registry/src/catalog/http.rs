@@ -2,15 +2,16 @@
 //! and there is nothing in them that a bearer may not see.
 
 use axum::extract::State;
+use axum::response::Response;
+use http::HeaderMap;
 use service::{ApiError, Data, PathParams};
 
-use super::rules::{Capability, CatalogEntry};
-use super::store;
+use super::rules::Capability;
 use crate::App;
 
 /// Modules and apps.
-pub(crate) async fn capabilities(State(app): State<App>) -> Result<Data<Vec<Capability>>, ApiError> {
-    Ok(Data(store::load(&app.core.pool).await?.capabilities()))
+pub(crate) async fn capabilities(State(app): State<App>, asked: HeaderMap) -> Result<Response, ApiError> {
+    Ok(app.catalog.get().await?.capabilities.answer(&asked))
 }
 
 /// One module or app.
@@ -18,11 +19,12 @@ pub(crate) async fn capability(
     State(app): State<App>,
     path: PathParams,
 ) -> Result<Data<Capability>, ApiError> {
-    let catalog = store::load(&app.core.pool).await?;
-    catalog.capability(path.text("module")).map(Data).ok_or(ApiError::NotFound("module or app".into()))
+    let published = app.catalog.get().await?;
+    let found = published.catalog.capability(path.text("module"));
+    found.map(Data).ok_or(ApiError::NotFound("module or app".into()))
 }
 
 /// Modules only.
-pub(crate) async fn catalog(State(app): State<App>) -> Result<Data<Vec<CatalogEntry>>, ApiError> {
-    Ok(Data(store::load(&app.core.pool).await?.entries()))
+pub(crate) async fn catalog(State(app): State<App>, asked: HeaderMap) -> Result<Response, ApiError> {
+    Ok(app.catalog.get().await?.entries.answer(&asked))
 }

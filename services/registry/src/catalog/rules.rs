@@ -5,6 +5,9 @@ use contract::catalog::{AppEntry, CatalogSnapshot, ModuleEntry, ModuleState};
 use semver::{Version, VersionReq};
 use serde::Serialize;
 
+/// The `state` of what is not enabled yet, but will be once its default grants are written in every company.
+pub(crate) const ENABLING: &str = "ENABLING";
+
 /// Which catalog it is: a database that was put back has revisions that another history had before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Edition {
@@ -28,7 +31,14 @@ pub(crate) struct Registered {
     pub(crate) version: Version,
     pub(crate) installed: bool,
     pub(crate) enabled: bool,
+    pub(crate) enabling: bool,
     pub(crate) kind: Kind,
+}
+
+impl Registered {
+    fn state(&self) -> Option<&'static str> {
+        self.enabling.then_some(ENABLING)
+    }
 }
 
 /// What only one of the two has.
@@ -70,6 +80,9 @@ pub(crate) struct Capability {
     pub(crate) enabled: bool,
     pub(crate) dependencies: Vec<String>,
     pub(crate) missing_dependencies: Vec<String>,
+    /// [`ENABLING`], only as long as it is so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<&'static str>,
 }
 
 /// The specification's `CatalogEntry`.
@@ -86,6 +99,9 @@ pub(crate) struct CatalogEntry {
     license_class: String,
     manifest_version: String,
     is_active: bool,
+    /// As a capability's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
 }
 
 impl Catalog {
@@ -127,6 +143,7 @@ impl Catalog {
             enabled: one.enabled,
             dependencies: needs.iter().map(|need| need.module_key.clone()).collect(),
             missing_dependencies: self.missing(needs),
+            state: one.state(),
         }
     }
 
@@ -163,6 +180,7 @@ fn entry(one: &Registered, module: &Module) -> CatalogEntry {
         license_class: module.license_class.clone(),
         manifest_version: one.version.to_string(),
         is_active: one.installed && one.enabled,
+        state: one.state(),
     }
 }
 
@@ -207,6 +225,7 @@ mod tests {
             version: Version::new(1, 2, 0),
             installed,
             enabled,
+            enabling: false,
             kind: Kind::Module(module),
         }
     }

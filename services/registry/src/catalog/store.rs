@@ -4,26 +4,26 @@ use contract::Subject;
 use contract::manifest::version;
 use serde::Deserialize;
 use service::ApiError;
+use sqlx::PgConnection;
 use sqlx::types::Json;
-use sqlx::{PgConnection, PgPool};
 
 use super::rules::{Catalog, Dependency, Edition, Kind, Module, Registered};
 
 /// Reads modules, apps and the revision in one statement, so that they belong together.
-pub(crate) async fn load(pool: &PgPool) -> Result<Catalog, ApiError> {
+pub(crate) async fn load(conn: &mut PgConnection) -> Result<Catalog, ApiError> {
     let found = sqlx::query!(
         r#"SELECT r.revision, r.xmin::text || ' ' || date_part('epoch', pg_postmaster_start_time())::text AS "written!",
              coalesce((
                SELECT jsonb_agg(jsonb_build_object(
                  'key', m.key, 'displayName', m.display_name, 'version', m.version, 'installed', m.installed,
-                 'enabled', m.enabled, 'scopeType', m.scope_type, 'mandatory', m.mandatory, 'basePath', m.base_path,
+                 'enabled', m.enabled, 'enabling', EXISTS (SELECT FROM registry.enabling e WHERE e.key = m.key), 'scopeType', m.scope_type, 'mandatory', m.mandatory, 'basePath', m.base_path,
                  'healthPath', m.health_path, 'port', m.port, 'licenseClass', m.license_class,
                  'clientId', m.service_client_id, 'subject', m.service_subject, 'dependencies', coalesce(m.manifest -> 'dependencies', '[]'))
                  ORDER BY m.key COLLATE "C")
                FROM registry.modules m), '[]') AS "rows!: Json<Vec<Row>>"
            FROM registry.model_revision r"#
     )
-    .fetch_one(pool)
+    .fetch_one(conn)
     .await?;
     let registered = found.rows.0.into_iter().map(Registered::try_from).collect::<Result<Vec<_>, _>>()?;
     let edition = Edition { revision: found.revision, written: found.written };
@@ -31,13 +31,13 @@ pub(crate) async fn load(pool: &PgPool) -> Result<Catalog, ApiError> {
 }
 
 /// The present edition.
-pub(crate) async fn edition(pool: &PgPool) -> sqlx::Result<Edition> {
+pub(crate) async fn edition(conn: &mut PgConnection) -> sqlx::Result<Edition> {
     sqlx::query_as!(
         Edition,
         r#"SELECT revision, xmin::text || ' ' || date_part('epoch', pg_postmaster_start_time())::text AS "written!"
              FROM registry.model_revision"#
     )
-    .fetch_one(pool)
+    .fetch_one(conn)
     .await
 }
 
@@ -56,12 +56,14 @@ pub(crate) async fn bump(conn: &mut PgConnection) -> sqlx::Result<i64> {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "columns of a row")]
 struct Row {
     key: String,
     display_name: String,
     version: String,
     installed: bool,
     enabled: bool,
+    enabling: bool,
     scope_type: String,
     mandatory: bool,
     base_path: String,
@@ -102,8 +104,8 @@ impl TryFrom<Row> for Registered {
             }),
             (None, None) => return Err(unreadable("kind")),
         };
-        let Row { key, display_name, installed, enabled, .. } = row;
-        Ok(Self { key, display_name, version, installed, enabled, kind })
+        let Row { key, display_name, installed, enabled, enabling, .. } = row;
+        Ok(Self { key, display_name, version, installed, enabled, enabling, kind })
     }
 }
 

@@ -3,6 +3,7 @@
 
 use contract::grants::{ANCHOR_RELATION, DEFAULT_GRANTS_LOCK, SYSTEM_ID, SYSTEM_RELATION};
 use sqlx::PgConnection;
+use uuid::Uuid;
 
 /// Keeps companies from being created until this transaction ends. The first statement of its transaction: taken
 /// together with a read, the read would not see what the company's transaction committed meanwhile.
@@ -16,16 +17,44 @@ pub(crate) async fn lock(conn: &mut PgConnection) -> sqlx::Result<()> {
     Ok(())
 }
 
+/// Active companies whose ids are greater than `after`.
+pub(super) async fn companies_after(
+    conn: &mut PgConnection,
+    after: Uuid,
+    limit: usize,
+) -> sqlx::Result<Vec<Uuid>> {
+    sqlx::query_scalar!(
+        r#"SELECT company_id AS "company_id!" FROM org.company_facts
+            WHERE is_active AND company_id > $1 ORDER BY company_id LIMIT $2"#,
+        after,
+        i64::try_from(limit).unwrap_or(i64::MAX)
+    )
+    .fetch_all(conn)
+    .await
+}
+
+/// How many companies are active.
+pub(crate) async fn active_companies(conn: &mut PgConnection) -> sqlx::Result<i64> {
+    sqlx::query_scalar!(r#"SELECT count(*) AS "count!" FROM org.company_facts WHERE is_active"#)
+        .fetch_one(conn)
+        .await
+}
+
 /// Writes the anchors that are missing.
-pub(super) async fn ensure_anchors(conn: &mut PgConnection, keys: &[String]) -> sqlx::Result<u64> {
+pub(super) async fn ensure_anchors(
+    conn: &mut PgConnection,
+    keys: &[String],
+    companies: &[Uuid],
+) -> sqlx::Result<u64> {
     let done = sqlx::query!(
         "INSERT INTO authz.tuple(object_type, object_id, relation, subject_type, subject_id, subject_relation, source)
-         SELECT 'company_module', c.company_id::text || '/' || m.key, $2, 'company', c.company_id::text, '', 'default'
-           FROM registry.modules m CROSS JOIN org.company_facts c
-          WHERE m.key = ANY($1) AND m.installed AND m.enabled AND c.is_active
+         SELECT 'company_module', c.company_id::text || '/' || m.key, $3, 'company', c.company_id::text, '', 'default'
+           FROM registry.granted_modules m CROSS JOIN unnest($2::uuid[]) AS c(company_id)
+          WHERE m.key = ANY($1)
           ORDER BY c.company_id, m.key
          ON CONFLICT DO NOTHING",
         keys,
+        companies,
         ANCHOR_RELATION,
     )
     .execute(conn)
@@ -34,20 +63,25 @@ pub(super) async fn ensure_anchors(conn: &mut PgConnection, keys: &[String]) -> 
 }
 
 /// Writes a `system` tuple together with its row in the ledger, where there is no such row yet.
-pub(super) async fn write_system_once(conn: &mut PgConnection, keys: &[String]) -> sqlx::Result<u64> {
+pub(super) async fn write_system_once(
+    conn: &mut PgConnection,
+    keys: &[String],
+    companies: &[Uuid],
+) -> sqlx::Result<u64> {
     let done = sqlx::query!(
         "WITH first AS (
            INSERT INTO registry.default_grant_ledger(company_id, key)
            SELECT c.company_id, m.key
-             FROM registry.modules m CROSS JOIN org.company_facts c
-            WHERE m.key = ANY($1) AND m.installed AND m.enabled AND c.is_active
+             FROM registry.granted_modules m CROSS JOIN unnest($2::uuid[]) AS c(company_id)
+            WHERE m.key = ANY($1)
            ON CONFLICT (company_id, key) DO NOTHING
            RETURNING company_id, key)
          INSERT INTO authz.tuple(object_type, object_id, relation, subject_type, subject_id, subject_relation, source)
-         SELECT 'company_module', company_id::text || '/' || key, $2, 'system', $3, '', 'default'
+         SELECT 'company_module', company_id::text || '/' || key, $3, 'system', $4, '', 'default'
            FROM first ORDER BY company_id, key
          ON CONFLICT DO NOTHING",
         keys,
+        companies,
         SYSTEM_RELATION,
         SYSTEM_ID,
     )

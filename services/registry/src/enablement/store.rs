@@ -1,22 +1,96 @@
 //! SQL of enabling and disabling. The caller holds the catalog's lock.
 
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgPool};
+use uuid::Uuid;
 
-use super::rules::Standing;
+use super::rules::{Enabling, Progress, Standing};
 
 pub(super) async fn find(conn: &mut PgConnection, key: &str) -> sqlx::Result<Option<Standing>> {
     sqlx::query_as!(
         Standing,
-        "SELECT key, kind, mandatory, installed, enabled FROM registry.modules WHERE key = $1",
+        r#"SELECT m.key, m.kind, m.mandatory, m.installed, m.enabled, e.key IS NOT NULL AS "enabling!"
+             FROM registry.modules m LEFT JOIN registry.enabling e ON e.key = m.key WHERE m.key = $1"#,
         key
     )
     .fetch_optional(conn)
     .await
 }
 
+/// What is enabled is installed; what was being enabled is not any more.
 pub(super) async fn set_enabled(conn: &mut PgConnection, key: &str, enabled: bool) -> sqlx::Result<()> {
-    sqlx::query!("UPDATE registry.modules SET enabled = $2, updated_at = now() WHERE key = $1", key, enabled)
-        .execute(conn)
-        .await?;
+    sqlx::query!(
+        "UPDATE registry.modules SET installed = true, enabled = $2, updated_at = now() WHERE key = $1",
+        key,
+        enabled
+    )
+    .execute(&mut *conn)
+    .await?;
+    sqlx::query!("DELETE FROM registry.enabling WHERE key = $1", key).execute(conn).await?;
+    Ok(())
+}
+
+/// Begins to enable; what is being enabled goes on.
+pub(crate) async fn begin_enabling(
+    conn: &mut PgConnection,
+    key: &str,
+    actor: &str,
+    correlation: Option<&str>,
+    total: i64,
+) -> sqlx::Result<()> {
+    sqlx::query!(
+        "INSERT INTO registry.enabling(key, requested_by, correlation_id, companies_total) VALUES ($1, $2, $3, $4)
+         ON CONFLICT (key) DO NOTHING",
+        key,
+        actor,
+        correlation,
+        total
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// How far it is.
+pub(super) async fn progress(conn: &mut PgConnection, key: &str) -> sqlx::Result<Option<Progress>> {
+    sqlx::query_as!(
+        Progress,
+        "SELECT companies_done AS done, companies_total AS total FROM registry.enabling WHERE key = $1",
+        key
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+/// Whoever asked first is served first.
+pub(super) async fn next_enabling(pool: &PgPool) -> sqlx::Result<Option<Enabling>> {
+    sqlx::query_as!(
+        Enabling,
+        "SELECT key, requested_by, correlation_id FROM registry.enabling ORDER BY requested_at, key LIMIT 1"
+    )
+    .fetch_optional(pool)
+    .await
+}
+
+/// The company after which the next portion begins, locked; `None` when another process writes that portion, or the
+/// enabling was called off.
+pub(super) async fn claim(conn: &mut PgConnection, key: &str) -> sqlx::Result<Option<Uuid>> {
+    sqlx::query_scalar!(
+        "SELECT after_company FROM registry.enabling WHERE key = $1 FOR UPDATE SKIP LOCKED",
+        key
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+/// The portion up to `end` is written.
+pub(super) async fn advance(conn: &mut PgConnection, key: &str, end: Uuid, written: i64) -> sqlx::Result<()> {
+    sqlx::query!(
+        "UPDATE registry.enabling SET after_company = $2, companies_done = companies_done + $3 WHERE key = $1",
+        key,
+        end,
+        written
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }

@@ -4,22 +4,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use contract::catalog::CatalogSnapshot;
 use service::workers::{Next, Pace};
 use service::{ApiError, Core};
-use sqlx::PgPool;
 use tokio::sync::{Notify, watch};
 
-use crate::catalog::rules::Edition;
-use crate::catalog::store;
+use crate::catalog::{Current, Published};
 
 /// How late another process's change may be seen: half of the 100 ms that edges promise.
 const POLL: Duration = Duration::from_millis(50);
 /// Between two tries while the database does not answer.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The newest snapshot that was noticed, and of which edition it is; `None` before the first.
-pub(crate) type Latest = Option<Arc<(Edition, CatalogSnapshot)>>;
+/// The newest catalog that was noticed; `None` before the first.
+pub(crate) type Latest = Option<Arc<Published>>;
 
 /// Gives streams what the loop notices. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -36,12 +33,12 @@ impl Default for Follower {
 
 impl Follower {
     /// Follows the catalog until the service stops.
-    pub(crate) fn start(&self, core: &Core) {
-        let (follower, pool) = (self.clone(), core.workers.pool().clone());
+    pub(crate) fn start(&self, core: &Core, catalog: &Current) {
+        let (follower, catalog) = (self.clone(), catalog.clone());
         let pace = Pace::every(POLL).retrying(RETRY, RETRY).woken_by(Arc::clone(&self.hint));
         core.workers.every("catalog_follower", pace, move || {
-            let (follower, pool) = (follower.clone(), pool.clone());
-            async move { follower.step(&pool).await }
+            let (follower, catalog) = (follower.clone(), catalog.clone());
+            async move { follower.step(&catalog).await }
         });
     }
 
@@ -58,22 +55,18 @@ impl Follower {
     }
 
     /// One look. Without a stream the next one waits until somebody asks.
-    async fn step(&self, pool: &PgPool) -> Result<Next, ApiError> {
+    async fn step(&self, catalog: &Current) -> Result<Next, ApiError> {
         if self.latest.receiver_count() == 0 {
             return Ok(Next::Woken);
         }
-        self.publish(pool).await?;
+        let now = catalog.get().await?;
+        self.latest.send_if_modified(|latest| {
+            let is_new = latest.as_ref().is_none_or(|known| known.catalog.edition != now.catalog.edition);
+            if is_new {
+                *latest = Some(now);
+            }
+            is_new
+        });
         Ok(Next::Interval)
-    }
-
-    async fn publish(&self, pool: &PgPool) -> Result<(), ApiError> {
-        let edition = store::edition(pool).await?;
-        let is_known = self.latest.borrow().as_ref().is_some_and(|known| known.0 == edition);
-        if !is_known {
-            let catalog = store::load(pool).await?;
-            let snapshot = catalog.snapshot();
-            self.latest.send_replace(Some(Arc::new((catalog.edition, snapshot))));
-        }
-        Ok(())
     }
 }

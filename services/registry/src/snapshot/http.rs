@@ -18,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 use super::follower::Latest;
 use crate::App;
 use crate::catalog::rules::Edition;
-use crate::catalog::store;
 
 /// How long a stream may be silent.
 const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -28,10 +27,9 @@ pub(crate) async fn follow(State(app): State<App>, query: Query) -> Result<Respo
     let after = after(&query)?;
     let mut changes = app.follower.subscribe();
     changes.mark_unchanged();
-    let catalog = store::load(&app.core.pool).await?;
-    let now = catalog.snapshot();
-    let first = if after == Some(now.revision) { None } else { Some(line(&now)?) };
-    let stream = Stream { first, sent: catalog.edition, changes, stop: app.stop.clone() };
+    let now = app.catalog.get().await?;
+    let first = if after == Some(now.snapshot.revision) { None } else { Some(line(&now.snapshot)?) };
+    let stream = Stream { first, sent: now.catalog.edition.clone(), changes, stop: app.stop.clone() };
     let lines = unfold(stream, |mut stream| async { stream.next().await.map(|line| (line, stream)) });
     Ok(([(CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(lines)).into_response())
 }
@@ -68,7 +66,7 @@ impl Stream {
         loop {
             self.changes.changed().await.ok()?;
             let Some(latest) = self.changes.borrow_and_update().clone() else { continue };
-            let (edition, snapshot) = &*latest;
+            let edition = &latest.catalog.edition;
             if *edition == self.sent {
                 continue;
             }
@@ -76,7 +74,7 @@ impl Stream {
                 return None;
             }
             self.sent = edition.clone();
-            return Some(line(snapshot));
+            return Some(line(&latest.snapshot));
         }
     }
 }

@@ -1,7 +1,10 @@
 //! The start-up pass: brings the tables to what this program ships and to what the install list says, and ensures the
-//! default grants. One transaction, tried again until the database lets it; `/ready` waits for it.
+//! default grants. One transaction, tried again until the database lets it; `/ready` waits for it. Where there are more
+//! companies than one transaction writes grants for, what is to be installed begins to be enabled, and the grants of what is
+//! enabled already are ensured portion by portion after the service is ready (`sweep`).
 
 mod store;
+mod sweep;
 
 use std::time::Duration;
 
@@ -10,15 +13,20 @@ use service::readiness::ReadinessHold;
 use service::workers::{Next, Pace, Step};
 use service::{ApiError, AuditEvent, AuditedTx};
 use tokio::sync::oneshot;
+use uuid::Uuid;
 
 use crate::App;
 use crate::bundles::ShippedModule;
 use crate::catalog::store::{bump, lock};
-use crate::default_grants;
+use crate::default_grants::{self, Portion};
+use crate::enablement;
 use store::{Existing, Taken};
+use sweep::Sweep;
 
 /// Actor of the audit rows.
 const ACTOR: &str = "system:registry";
+/// Subject of the audit rows of grants that were missing.
+const CATALOG_GRANTS: &str = "catalog:default_grants";
 /// Between two tries while the database does not answer.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -75,6 +83,10 @@ impl Step for Passes {
                 unfit.send(why).unwrap_or_default();
                 self.pass.app.stop.cancel();
             }
+            (Ok(Companies::Many), Some((hold, _))) => {
+                hold.release();
+                sweep::start(Sweep::of(&self.pass.app));
+            }
             (_, Some((hold, _))) => hold.release(),
             (_, None) => {}
         }
@@ -82,25 +94,40 @@ impl Step for Passes {
     }
 }
 
+/// Whether one transaction writes the default grants of all companies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Companies {
+    Few,
+    Many,
+}
+
 impl Pass {
-    async fn once(&self) -> Result<(), Failed> {
+    async fn once(&self) -> Result<Companies, Failed> {
         let mut tx = self.app.core.begin_as(ACTOR, None).await?;
         store::take_time(tx.conn()).await?;
         default_grants::store::lock(tx.conn()).await?;
         lock(tx.conn()).await?;
         let mut changed = self.write_modules(&mut tx).await?;
         changed |= self.write_claims(&mut tx).await?;
-        changed |= self.install(&mut tx).await?;
-        let granted = ensure_default_grants(&mut tx).await?;
+        let portion = Portion::after(tx.conn(), Uuid::nil()).await?;
+        let (companies, granted) = if portion.is_last {
+            changed |= self.install(&mut tx).await?;
+            (Companies::Few, ensure_default_grants(&mut tx, &portion).await?)
+        } else {
+            changed |= self.begin_to_install(&mut tx).await?;
+            (Companies::Many, false)
+        };
         if changed {
             bump(tx.conn()).await?;
         }
         if !changed && !granted {
-            return Ok(tx.unchanged().await?);
+            tx.unchanged().await?;
+            return Ok(companies);
         }
         tx.commit_recorded().await?;
         self.app.follower.look();
-        Ok(())
+        self.app.enabling.look();
+        Ok(companies)
     }
 
     /// New modules get a row, changed ones their new manifest and version.
@@ -155,17 +182,26 @@ impl Pass {
         }
         Ok(!installed.is_empty())
     }
+
+    /// The same where there are many companies: it is installed and enabled once they have its default grants.
+    async fn begin_to_install(&self, tx: &mut AuditedTx) -> Result<bool, Failed> {
+        let keys = store::not_installed(tx.conn(), &self.install).await?;
+        for key in &keys {
+            let total = default_grants::store::active_companies(tx.conn()).await?;
+            enablement::store::begin_enabling(tx.conn(), key, ACTOR, None, total).await?;
+            tx.record(&event("module.enabling", key, json!({ "companies": total }))).await?;
+        }
+        Ok(!keys.is_empty())
+    }
 }
 
-async fn ensure_default_grants(tx: &mut AuditedTx) -> Result<bool, Failed> {
+async fn ensure_default_grants(tx: &mut AuditedTx, portion: &Portion) -> Result<bool, Failed> {
     let keys = store::enabled_keys(tx.conn()).await?;
-    let written = default_grants::ensure(tx.conn(), &keys).await?;
+    let written = portion.ensure(tx.conn(), &keys).await?;
     if written.is_nothing() {
         return Ok(false);
     }
-    let payload = json!({ "anchors": written.anchors, "system": written.system });
-    let subject = "catalog:default_grants".to_owned();
-    tx.record(&AuditEvent { company: None, action: "default_grants.written", subject, payload }).await?;
+    written.record(tx, CATALOG_GRANTS.to_owned()).await?;
     Ok(true)
 }
 

@@ -155,6 +155,18 @@ pub(super) async fn install(conn: &mut PgConnection, keys: &[String]) -> sqlx::R
     .await
 }
 
+/// Those of `keys` that are modules, not installed and not about to be.
+pub(super) async fn not_installed(conn: &mut PgConnection, keys: &[String]) -> sqlx::Result<Vec<String>> {
+    sqlx::query_scalar!(
+        "SELECT key FROM registry.modules m
+          WHERE key = ANY($1) AND kind = 'module' AND NOT installed
+            AND NOT EXISTS (SELECT FROM registry.enabling e WHERE e.key = m.key) ORDER BY key",
+        keys
+    )
+    .fetch_all(conn)
+    .await
+}
+
 /// Everything that gets default grants, apps too.
 pub(super) async fn enabled_keys(conn: &mut PgConnection) -> sqlx::Result<Vec<String>> {
     sqlx::query_scalar!("SELECT key FROM registry.modules WHERE installed AND enabled ORDER BY key")

@@ -239,6 +239,17 @@ impl TestApp {
     }
 }
 
+/// A number from the environment.
+pub(crate) fn number(variable: &str, default: u64) -> u64 {
+    std::env::var_os(variable).and_then(|text| text.to_str()?.parse().ok()).unwrap_or(default)
+}
+
+/// What a test found, for whoever runs it by hand.
+#[expect(clippy::print_stdout, reason = "shown by --nocapture")]
+pub(crate) fn told(line: &str) {
+    println!("{line}");
+}
+
 pub(crate) fn checked(method: &str, path: &str, reply: Reply) -> Reply {
     OpenApi::parse(OPENAPI).check(method, path, &reply);
     reply

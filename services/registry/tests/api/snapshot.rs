@@ -147,8 +147,14 @@ async fn a_change_of_another_process_is_seen() {
     let app = start(&[made("alpha", 8201)], "alpha").await;
     let mut stream = Stream::open(&app, "").await;
     let first = stream.snapshot().await;
-    app.sql("UPDATE registry.modules SET enabled = false").await;
-    app.sql("UPDATE registry.model_revision SET revision = revision + 1").await;
+    let mut change = app.owner.begin().await.expect("a transaction");
+    for statement in [
+        "UPDATE registry.modules SET enabled = false",
+        "UPDATE registry.model_revision SET revision = revision + 1",
+    ] {
+        sqlx::query(statement).execute(&mut *change).await.expect("a change");
+    }
+    change.commit().await.expect("committed");
     let second = stream.snapshot().await;
     assert_eq!(second.revision, first.revision + 1);
     assert_eq!(states(&second), [("alpha", ModuleState::ModuleDisabled)]);

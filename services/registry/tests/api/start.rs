@@ -1,15 +1,11 @@
 //! The start-up pass: what a start finds, and what it makes of it.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use serde_json::json;
 use service::ServeError;
 use sqlx::Row;
-use tokio::io::copy_bidirectional;
-use tokio::net::{TcpListener, TcpStream};
 
 use crate::app::{Made, PATIENCE, launch, launch_at, made, start};
+use crate::door::Door;
 
 #[tokio::test]
 async fn a_first_start_registers_everything_and_installs_what_is_listed() {
@@ -105,7 +101,7 @@ async fn an_object_type_that_an_app_has_stops_the_start() {
 #[tokio::test]
 async fn while_the_database_is_away_routes_are_503_and_the_start_goes_on_when_it_comes() {
     let database = testkit::database().await;
-    let door = Door::open(database.port()).await;
+    let door = Door::to(database.port()).await;
     let app = launch_at(database, door.port, &[made("alpha", 8201)], "alpha").await;
     assert_eq!(app.get("/health").await.status, 200);
     assert_eq!(app.get("/ready").await.status, 503);
@@ -117,7 +113,7 @@ async fn while_the_database_is_away_routes_are_503_and_the_start_goes_on_when_it
     assert_eq!(app.enable("alpha").await.status, 503);
     assert_eq!(app.disable("alpha").await.status, 503);
     assert_eq!(app.register(crate::apps::manifest("crm", "1.0.0")).await.status, 503);
-    door.unlock();
+    door.open();
     app.ready().await;
     assert_eq!(app.get("/internal/platform/capabilities/alpha").await.data()["enabled"], json!(true));
     app.end().await;
@@ -137,36 +133,4 @@ async fn a_start_waits_for_the_grants_of_a_company_that_is_being_made() {
     making.commit().await.expect("committed");
     app.ready().await;
     app.end().await;
-}
-
-/// A way to the database that is shut at first: connections are closed as soon as they are made.
-struct Door {
-    port: u16,
-    is_open: Arc<AtomicBool>,
-}
-
-impl Door {
-    async fn open(to: u16) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
-        let port = listener.local_addr().expect("bound").port();
-        let is_open = Arc::new(AtomicBool::new(false));
-        tokio::spawn(relay(listener, to, is_open.clone()));
-        Self { port, is_open }
-    }
-
-    fn unlock(&self) {
-        self.is_open.store(true, Ordering::SeqCst);
-    }
-}
-
-async fn relay(listener: TcpListener, to: u16, is_open: Arc<AtomicBool>) {
-    while let Ok((mut from, _)) = listener.accept().await {
-        if is_open.load(Ordering::SeqCst) {
-            tokio::spawn(async move {
-                let mut to = TcpStream::connect(("127.0.0.1", to)).await.expect("the database");
-                // Either side may end the connection in any way; the test looks at what the service makes of it.
-                drop(copy_bidirectional(&mut from, &mut to).await);
-            });
-        }
-    }
 }

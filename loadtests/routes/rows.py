@@ -1,0 +1,168 @@
+"""What is asked: every public read and the common writes, with the status of a right answer and the goals of the rows that
+have one. A row is asked with one body again and again, so each write is one that may be."""
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+import running  # noqa: E402
+
+# CPU µs a request of gateway, services and PostgreSQL together: HTTP/1.1, sixteen clients, the demo company.
+GOALS = {
+    "catalog": 80, "capabilities": 80, "summary": 150, "me/companies": 110, "directory": 190, "projects": 200,
+    "can": 80, "unit": 170,
+}
+# With 60 companies and 30 apps, beside the demo company alone.
+LARGER = 1.3
+# What grows with what it returns.
+BY_ITS_ANSWER = {"me/companies"}
+
+
+@dataclass
+class Row:
+    name: str
+    path: str
+    who: str = "alice"
+    body: object = None
+    method: str = "GET"
+    status: int = 200
+    headers: dict = field(default_factory=dict)
+
+    @property
+    def is_write(self):
+        return self.method != "GET" and not self.path.startswith(("/api/auth/effective-access", "/access/"))
+
+
+def post(name, path, body, status=200, who="alice", method="POST"):
+    return Row(name, path, who, body, method, status)
+
+
+class Scene:
+    """Where the demo company's things are."""
+
+    def __init__(self, platform):
+        self.platform = platform
+        self.admin, self.alice = platform.token("admin"), platform.token("alice")
+        companies = self.ask("GET", "/api/org/me/companies", token=self.alice)
+        self.company = next(one["id"] for one in companies if one["code"] == "NORTHWIND")
+        self.subject = running.subject(self.alice)
+
+    def ask(self, method, path, body=None, token=None):
+        return self.platform.ask(token or self.admin, method, path, body)
+
+    def first(self, path, token=None):
+        found = self.ask("GET", path, token=token)
+        return (found["items"] if isinstance(found, dict) else found)[0]
+
+    def module(self, key):
+        return f"/api/{key}/v1/companies/{self.company}"
+
+
+def rows(scene):
+    return [*platform(scene), *organization(scene), *modules(scene), *writes(scene)]
+
+
+def question(scene, relation="viewer", key="timesheet"):
+    return {"featureKey": f"{key}.access", "scope": "company", "companyId": scene.company, "moduleKey": key,
+            "object": {"type": "company_module", "id": f"{scene.company}/{key}"}, "relation": relation}
+
+
+def platform(scene):
+    access = "/api/auth/effective-access"
+    item = {"object": question(scene)["object"], "relation": "member"}
+    authzen = {"subject": {"type": "user", "id": scene.subject}, "action": {"name": "member"},
+               "resource": {"type": "company_module", "id": f"{scene.company}/timesheet"}}
+    tag = scene.platform.tag(scene.alice, "/api/platform/catalog")
+    return [
+        Row("catalog", "/api/platform/catalog"),
+        Row("catalog, not modified", "/api/platform/catalog", status=304, headers={"if-none-match": tag}),
+        Row("capabilities", "/api/platform/capabilities"),
+        Row("one capability", "/api/platform/capabilities/timesheet"),
+        Row("summary", f"{access}/summary?companyId={scene.company}"),
+        Row("summary, any company", f"{access}/summary"),
+        Row("objects", f"{access}/objects?objectType=docs_document&relation=viewer&companyId={scene.company}"),
+        Row("explain", f"{access}/explain?featureKey=timesheet.access&scope=company&moduleKey=timesheet&companyId={scene.company}"
+            f"&objectType=company_module&objectId={scene.company}/timesheet&relation=member"),
+        post("can", f"{access}/can", question(scene, "member")),
+        post("can, denied", f"{access}/can", question(scene, "admin")),
+        post("batch-can of 10", f"{access}/batch-can", {"items": [item] * 10}),
+        post("AuthZEN evaluation", "/access/v1/evaluation", authzen),
+    ]
+
+
+def organization(scene):
+    company, admin = scene.company, "/api/org/admin"
+    group = scene.first(f"{admin}/companies/{company}/groups")["id"]
+    return [
+        Row("me/companies", "/api/org/me/companies"),
+        Row("directory", f"/api/org/companies/{company}/members?pageSize=25"),
+        Row("directory, searched", f"/api/org/companies/{company}/members?pageSize=25&q=an"),
+        Row("by-subject", f"/api/org/companies/{company}/members/by-subject/{scene.subject}", who="admin"),
+        Row("unit", f"{admin}/units/{company}", who="admin"),
+        Row("subtree", f"{admin}/units/{company}/subtree", who="admin"),
+        Row("members", f"{admin}/members?companyId={company}", who="admin"),
+        Row("positions", f"{admin}/companies/{company}/positions", who="admin"),
+        Row("groups", f"{admin}/companies/{company}/groups", who="admin"),
+        Row("members of a group", f"{admin}/groups/{group}/members", who="admin"),
+    ]
+
+
+def modules(scene):
+    timesheet, helpdesk, docs, notification = (scene.module(key) for key in ("timesheet", "helpdesk", "docs", "notification"))
+    ticket = scene.first(f"{helpdesk}/tickets", token=scene.alice)["id"]
+    document = scene.first(f"{docs}/documents", token=scene.alice)["id"]
+    week = running.monday(-1).isoformat()
+    return [
+        Row("projects", f"{timesheet}/projects"),
+        Row("time entries", f"{timesheet}/time-entries?weekStart={week}"),
+        Row("submissions", f"{timesheet}/submissions"),
+        Row("week overview", f"{timesheet}/weeks/{week}/overview", who="admin"),
+        Row("tickets", f"{helpdesk}/tickets"),
+        Row("ticket", f"{helpdesk}/tickets/{ticket}"),
+        Row("comments", f"{helpdesk}/tickets/{ticket}/comments"),
+        Row("documents", f"{docs}/documents"),
+        Row("document", f"{docs}/documents/{document}"),
+        Row("folders", f"{docs}/folders"),
+        Row("channels", f"{notification}/channels"),
+        Row("messages", f"{notification}/messages"),
+        Row("unread count", f"{notification}/messages/unread-count"),
+    ]
+
+
+def writes(scene):
+    helpdesk, timesheet = scene.module("helpdesk"), scene.module("timesheet")
+    project = scene.first(f"{timesheet}/projects", token=scene.alice)["id"]
+    ticket = scene.first(f"{helpdesk}/tickets", token=scene.alice)["id"]
+    entry = {"projectId": project, "entryDate": running.monday(0).isoformat(), "realHours": 2}
+    member = scene.first(f"/api/org/admin/members?companyId={scene.company}")["id"]
+    return [
+        post("create a ticket", f"{helpdesk}/tickets", {"title": "Load", "description": "Load", "priority": "low"}, 201),
+        post("comment", f"{helpdesk}/tickets/{ticket}/comments", {"body": "Load"}, 201),
+        post("time entry", f"{timesheet}/time-entries", entry, method="PUT"),
+        post("update a member, nothing changes", f"/api/org/admin/members/{member}", {}, who="admin", method="PUT"),
+    ]
+
+
+def grow(scene, companies, apps):
+    """More companies, of which alice is a member too, and more apps, enabled."""
+    kc_sub = running.subject(scene.alice)
+    for number in range(companies):
+        company = scene.platform.company(scene.admin, f"LOAD-{number}")
+        body = {"companyId": company, "code": f"L{number}", "displayName": f"Load {number}"}
+        member = scene.ask("POST", "/api/org/admin/members", body)["id"]
+        scene.ask("POST", f"/api/org/admin/members/{member}/link-user", {"kcSub": kc_sub})
+    for number in range(apps):
+        key = f"load{number}"
+        features = [f"{key}.{name}.read" for name in ("things", "plans", "reports")]
+        relations = {f"{key}_thing": {"company_module": {"this": True}, "owner": {"this": True},
+                                      "viewer": {"union": [{"this": True}, {"computedUserset": "owner"}]}}}
+        manifest = {"key": key, "displayName": f"Load {number}", "version": "1.0.0", "serviceClientId": f"{key}-backend",
+                    "features": features, "authzFragment": relations}
+        scene.ask("POST", "/api/platform/admin/apps", manifest)
+        scene.ask("POST", f"/api/platform/admin/modules/{key}/enable")
+
+
+def payload(row):
+    return None if row.body is None else json.dumps(row.body)
