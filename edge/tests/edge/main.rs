@@ -17,6 +17,7 @@ mod catalog;
 mod client;
 mod cookies;
 mod drain;
+mod early;
 mod fairness;
 mod floods;
 mod forwarding;

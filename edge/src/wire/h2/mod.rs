@@ -1,6 +1,6 @@
 //! HTTP/2 towards clients, over the crate `h2`: `server` serves a connection, `stream` one request on it, `receiving` is
 //! that request's body, `reply` what the client is told, `pump` the answer's body on its way out, `through` a stream that
-//! carries another protocol; `fragments` and `fields` find what the crate hides of a request's target. Windows and counts bound what a hostile or stalled client can hold.
+//! carries another protocol, `unwanted` a body that goes on after its answer; `fragments` and `fields` find what the crate hides of a request's target. Windows and counts bound what a hostile or stalled client can hold.
 
 mod fields;
 mod fragments;
@@ -10,6 +10,7 @@ mod reply;
 pub(crate) mod server;
 mod stream;
 mod through;
+mod unwanted;
 
 use ::h2::server::Builder;
 

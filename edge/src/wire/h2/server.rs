@@ -137,7 +137,8 @@ where
             if this.marks.take(reply.stream_id().as_u32()) {
                 request.extensions_mut().insert(HasFragment);
             }
-            let waiting = if request.body().is_end_stream() { 0 } else { size_of(request.headers()) };
+            let has_body = !request.body().is_end_stream();
+            let waiting = if has_body { size_of(request.headers()) } else { 0 };
             let Some(busy) = this.activity.begin(waiting) else {
                 // The client may send it once others are done: nothing was done for it.
                 this.edge.meter.tally.limited(WAITING_HEADS);
@@ -145,7 +146,7 @@ where
                 continue;
             };
             let (edge, marks) = (Arc::clone(&this.edge), Arc::clone(&this.marks));
-            let served = stream::serve(edge, this.peer, busy, marks, request, reply);
+            let served = stream::serve(edge, this.peer, busy, marks, request, reply, has_body);
             // On its way into the runtime a task is moved several times.
             tokio::spawn(Box::pin(served));
         }
