@@ -16,6 +16,7 @@ mod bearer;
 mod catalog;
 mod client;
 mod cookies;
+mod described;
 mod drain;
 mod early;
 mod fairness;
