@@ -82,9 +82,10 @@ impl Activity {
         Arc::new(Self { doing: Mutex::new(doing), sooner: Notify::new(), broken: OnceLock::new() })
     }
 
-    /// A request has begun; the connection is busy until the result is dropped. `head_bytes` is the size of its head where
+    /// A request has begun; the connection is busy until the result is dropped. `waiting` is the size of its head where
     /// its body is still to come; `None` when the connection has too many of these.
-    pub(crate) fn begin(self: &Arc<Self>, head_bytes: usize) -> Option<Busy> {
+    pub(crate) fn begin(self: &Arc<Self>, waiting: Option<usize>) -> Option<Busy> {
+        let (head_bytes, has_body) = (waiting.unwrap_or(0), waiting.is_some());
         let doing = &mut *self.lock();
         let waiting = doing.head_bytes.saturating_add(head_bytes);
         if head_bytes > 0 && waiting > MAX_WAITING_HEAD_BYTES {
@@ -96,7 +97,7 @@ impl Activity {
             State::Busy { requests, .. } => State::Busy { requests: requests + 1, moved },
             State::Silent { .. } | State::Idle { .. } => State::Busy { requests: 1, moved },
         };
-        Some(Busy { activity: Arc::clone(self), head_bytes, reads_away: false })
+        Some(Busy { activity: Arc::clone(self), head_bytes, has_body, reads_away: false })
     }
 
     /// The reason to tell the client when the connection has to end at once.
@@ -226,10 +227,16 @@ impl Doing {
 pub(crate) struct Busy {
     activity: Arc<Activity>,
     head_bytes: usize,
+    has_body: bool,
     reads_away: bool,
 }
 
 impl Busy {
+    /// Whether the body was still to come when the request began.
+    pub(crate) const fn has_body(&self) -> bool {
+        self.has_body
+    }
+
     /// Counts the request's body among those that are read and dropped; `false` when the connection has enough of them.
     #[cold]
     pub(crate) fn may_read_away(&mut self) -> bool {

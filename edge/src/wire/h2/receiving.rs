@@ -11,7 +11,7 @@ use http::header::{CONTENT_LENGTH, EXPECT};
 use http::{HeaderMap, StatusCode};
 use http_body::{Frame, SizeHint};
 
-use super::fragments::Marks;
+use super::blocks::Marks;
 use super::reply::Reply;
 use crate::wire::h1::framing::{Declared, Length};
 use crate::wire::headers::strip_answer;

@@ -12,7 +12,7 @@ use h2::server::{Connection, Handshake};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
-use super::fragments::{Fragments, Marks};
+use super::blocks::{Blocks, Mark, Marks};
 use super::{HasFragment, stream};
 use crate::Edge;
 use crate::tally::Closed;
@@ -32,8 +32,9 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let activity = Activity::new();
-    let (socket, marks) = Fragments::new(socket);
-    let (io, writes) = writes::hold(Watched::new(socket, Arc::clone(&activity)));
+    let max_frames = super::max_block_frames(&edge.config.limits);
+    let (socket, marks) = Blocks::new(Watched::new(socket, Arc::clone(&activity)), max_frames);
+    let (io, writes) = writes::hold(socket);
     let phase = Phase::Greeting(super::builder(&edge.config.limits).handshake(io));
     let serving = Serving {
         edge: Arc::clone(&edge),
@@ -63,6 +64,9 @@ fn is_flood(activity: &Activity, error: Option<&Broken>) -> bool {
     };
     activity.broken().or(by_h2) == Some(Reason::ENHANCE_YOUR_CALM)
 }
+
+/// The client's socket, whose activity is watched and whose header blocks are followed.
+type Client<S> = Blocks<Watched<S>>;
 
 /// A connection that takes streams in.
 struct Serving<S> {
@@ -134,11 +138,17 @@ where
                 continue;
             }
             let Some((mut request, mut reply)) = accepted else { return Poll::Pending };
-            if this.marks.take(reply.stream_id().as_u32()) {
-                request.extensions_mut().insert(HasFragment);
+            match this.marks.take(reply.stream_id().as_u32()) {
+                None => {}
+                Some(Mark::Fragment) => {
+                    request.extensions_mut().insert(HasFragment);
+                }
+                Some(Mark::Malformed) => {
+                    reply.send_reset(Reason::PROTOCOL_ERROR);
+                    continue;
+                }
             }
-            let has_body = !request.body().is_end_stream();
-            let waiting = if has_body { size_of(request.headers()) } else { 0 };
+            let waiting = (!request.body().is_end_stream()).then(|| size_of(request.headers()));
             let Some(busy) = this.activity.begin(waiting) else {
                 // The client may send it once others are done: nothing was done for it.
                 this.edge.meter.tally.limited(WAITING_HEADS);
@@ -146,7 +156,7 @@ where
                 continue;
             };
             let (edge, marks) = (Arc::clone(&this.edge), Arc::clone(&this.marks));
-            let served = stream::serve(edge, this.peer, busy, marks, request, reply, has_body);
+            let served = stream::serve(edge, this.peer, busy, marks, request, reply);
             // On its way into the runtime a task is moved several times.
             tokio::spawn(Box::pin(served));
         }
@@ -158,7 +168,7 @@ where
 async fn drive<S>(
     edge: &Edge,
     activity: &Activity,
-    mut connection: Flushing<'_, Serving<Watched<S>>, Watched<S>>,
+    mut connection: Flushing<'_, Serving<Client<S>>, Client<S>>,
 ) -> Option<Result<(), Broken>>
 where
     S: AsyncRead + AsyncWrite + Unpin,

@@ -15,7 +15,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body as _;
 use tokio::task::yield_now;
 
-use super::fragments::Marks;
+use super::blocks::Marks;
 use super::pump::{Pump, Unsent};
 use super::receiving::Receiving;
 use super::reply::Reply;
@@ -41,7 +41,6 @@ pub(super) async fn serve(
     marks: Arc<Marks>,
     request: Request<RecvStream>,
     reply: SendResponse<Bytes>,
-    has_body: bool,
 ) {
     let reply = Arc::new(Reply::new(reply));
     let is_head = *request.method() == Method::HEAD;
@@ -76,7 +75,7 @@ pub(super) async fn serve(
         }
     }
     drop(body);
-    if has_body {
+    if busy.has_body() {
         take_leave(&edge, &reply, bare, busy).await;
     }
 }
