@@ -26,15 +26,14 @@ pub(crate) fn run(root: &Path, options: &[String]) -> anyhow::Result<Vec<String>
     for program in PROGRAMS {
         build.args(["--bin", program]);
     }
-    match profile(root)? {
+    let flags = profile(root)?.map_or_else(String::new, |path| {
         // A function that changed since the profile was recorded is compiled without it, which needs no warning.
-        Some(path) => build
-            .env("RUSTFLAGS", format!("-Cprofile-use={} -Cllvm-args=-no-pgo-warn-mismatch", path.display())),
-        None => {
-            crate::say("dist: the profile was recorded with another compiler; building without it");
-            build.env("RUSTFLAGS", "")
-        }
-    };
+        format!("-Cprofile-use={} -Cllvm-args=-no-pgo-warn-mismatch", path.display())
+    });
+    if flags.is_empty() {
+        crate::say("dist: the profile was recorded with another compiler; building without it");
+    }
+    build.env("RUSTFLAGS", flags);
     succeed(&mut build)?;
     for program in PROGRAMS {
         split_debug_information(&root.join("target/dist").join(program))?;

@@ -14,8 +14,11 @@ const ALLOWED_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, 
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "authorization, content-type, idempotency-key, if-match, traceparent, x-correlation-id",
 );
+/// What a browser's code needs beyond what every script may read: the edge's own, and those that its upstreams' APIs document.
+/// The README lists them.
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
-    "x-correlation-id, etag, idempotency-replayed, location, ratelimit, ratelimit-policy, retry-after",
+    "allow, content-disposition, deprecation, etag, idempotency-replayed, link, location, ratelimit, ratelimit-policy, \
+     retry-after, sunset, www-authenticate, x-correlation-id, x-result-truncated",
 );
 /// Ten minutes: long enough to spare most preflights, short enough for a changed list to arrive.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");

@@ -18,7 +18,7 @@ use crate::wire::headers::{Marks, claims_identity, size_of};
 use crate::wire::incoming::RequestBody;
 use crate::wire::spelling;
 
-/// Paths that balancers ask by address.
+/// Paths that balancers ask by address, and some of them over HTTP/1.0.
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
 /// A request within the limits, for one known host.
@@ -49,10 +49,17 @@ pub(crate) fn frame(
     request: Request<RequestBody>,
 ) -> Result<Framed, Refusal> {
     check_limits(&config.limits, &request)?;
+    let is_old = request.version() == Version::HTTP_10;
+    if is_old && !PROBES.contains(&request.uri().path()) {
+        return Err(Refusal::Head(Refused::Fault(Fault::Version)));
+    }
     if request.extensions().get::<HasFragment>().is_some() {
         return Err(Refusal::Head(Refused::Fault(Fault::BAD_TARGET)));
     }
-    let mut host = host_of(&request).map_err(Refusal::Host)?;
+    let is_nameless =
+        is_old && request.uri().authority().is_none() && !request.headers().contains_key(header::HOST);
+    let mut host =
+        if is_nameless { config.hosts.domain() } else { host_of(&request).map_err(Refusal::Host)? };
     if !host.to_str().is_ok_and(|host| config.hosts.own(host)) {
         host = of_another_host(config, peer, &request)?;
     }

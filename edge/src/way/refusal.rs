@@ -7,7 +7,7 @@ use bytes::Bytes;
 use contract::ErrorBody;
 use contract::catalog::ModuleState;
 use contract::envelope::code;
-use http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, UPGRADE, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, UPGRADE, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -157,6 +157,10 @@ impl Refusal {
         *response.status_mut() = status;
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some((name, value)) = header {
+            if name == UPGRADE {
+                // Whoever sends it names it as of this connection (RFC 9110, 7.8).
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
+            }
             response.headers_mut().insert(name, value);
         }
         response

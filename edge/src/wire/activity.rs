@@ -20,6 +20,10 @@ use crate::config::Timers;
 /// a head and then nothing more; a browser's head takes 2 KiB, so that every stream of a connection may wait for a body.
 const MAX_WAITING_HEAD_BYTES: usize = 1 << 20;
 
+/// Bodies of one connection that are read and dropped at the same time, because their requests were answered early. With a
+/// page's uploads on one connection all of them may be.
+const MAX_READ_AWAY: u8 = 32;
+
 /// What the bytes on a connection are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
@@ -44,6 +48,8 @@ struct Doing {
     frames: Frames,
     /// Of requests under way that came without the end of their bodies.
     head_bytes: usize,
+    /// Bodies that are read and dropped.
+    read_away: u8,
     /// Since when a request head is unfinished; requests may be under way at the same time.
     half_head: Option<Instant>,
 }
@@ -72,13 +78,14 @@ impl Activity {
     pub(crate) fn new() -> Arc<Self> {
         let now = Instant::now();
         let state = State::Silent { since: now };
-        let doing = Doing { state, frames: Frames::new(now), head_bytes: 0, half_head: None };
+        let doing = Doing { state, frames: Frames::new(now), head_bytes: 0, read_away: 0, half_head: None };
         Arc::new(Self { doing: Mutex::new(doing), sooner: Notify::new(), broken: OnceLock::new() })
     }
 
-    /// A request has begun; the connection is busy until the result is dropped. `head_bytes` is the size of its head where
+    /// A request has begun; the connection is busy until the result is dropped. `waiting` is the size of its head where
     /// its body is still to come; `None` when the connection has too many of these.
-    pub(crate) fn begin(self: &Arc<Self>, head_bytes: usize) -> Option<Busy> {
+    pub(crate) fn begin(self: &Arc<Self>, waiting: Option<usize>) -> Option<Busy> {
+        let (head_bytes, has_body) = (waiting.unwrap_or(0), waiting.is_some());
         let doing = &mut *self.lock();
         let waiting = doing.head_bytes.saturating_add(head_bytes);
         if head_bytes > 0 && waiting > MAX_WAITING_HEAD_BYTES {
@@ -90,7 +97,7 @@ impl Activity {
             State::Busy { requests, .. } => State::Busy { requests: requests + 1, moved },
             State::Silent { .. } | State::Idle { .. } => State::Busy { requests: 1, moved },
         };
-        Some(Busy { activity: Arc::clone(self), head_bytes })
+        Some(Busy { activity: Arc::clone(self), head_bytes, has_body, reads_away: false })
     }
 
     /// The reason to tell the client when the connection has to end at once.
@@ -168,9 +175,10 @@ impl Activity {
         slices.for_each(|bytes| doing.frames.send(bytes));
     }
 
-    fn end(&self, head_bytes: usize) {
+    fn end(&self, head_bytes: usize, reads_away: bool) {
         let doing = &mut *self.lock();
         doing.head_bytes = doing.head_bytes.saturating_sub(head_bytes);
+        doing.read_away = doing.read_away.saturating_sub(u8::from(reads_away));
         if let State::Busy { requests, moved } = doing.state {
             doing.state = match requests {
                 0 | 1 => State::Idle { since: Instant::now() },
@@ -219,11 +227,31 @@ impl Doing {
 pub(crate) struct Busy {
     activity: Arc<Activity>,
     head_bytes: usize,
+    has_body: bool,
+    reads_away: bool,
+}
+
+impl Busy {
+    /// Whether the body was still to come when the request began.
+    pub(crate) const fn has_body(&self) -> bool {
+        self.has_body
+    }
+
+    /// Counts the request's body among those that are read and dropped; `false` when the connection has enough of them.
+    #[cold]
+    pub(crate) fn may_read_away(&mut self) -> bool {
+        let doing = &mut *self.activity.lock();
+        if !self.reads_away && doing.read_away < MAX_READ_AWAY {
+            doing.read_away += 1;
+            self.reads_away = true;
+        }
+        self.reads_away
+    }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.activity.end(self.head_bytes);
+        self.activity.end(self.head_bytes, self.reads_away);
     }
 }
 

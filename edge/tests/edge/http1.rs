@@ -57,12 +57,60 @@ async fn what_is_not_to_the_letter_is_answered_with_the_envelope_and_the_connect
         // A second request hides behind the first; nobody may read it.
         client.send(format!("{text}GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n")).await;
         let head = client.head().await;
-        assert_eq!((head.status(), head.header("connection")), (status, Some("close")), "{text:?}");
+        let closes = ("connection".to_owned(), "close".to_owned());
+        assert_eq!((head.status(), head.headers.contains(&closes)), (status, true), "{text:?}");
         assert!(head.header("x-correlation-id").is_some() && head.header("date").is_some(), "{head:?}");
         let body = client.body(&head).await;
         assert_eq!(code(&body), expected, "{text:?}");
         assert_eq!(client.rest().await, "", "{text:?}");
     }
+}
+
+#[tokio::test]
+async fn probes_are_answered_over_http_1_0_and_nothing_else_is() {
+    let world = World::start().await;
+    for address in [world.plain, world.tls] {
+        for (text, status) in [
+            ("GET /healthz HTTP/1.0\r\n\r\n", 200),
+            ("GET /readyz HTTP/1.0\r\nhost: a\r\nconnection: keep-alive\r\n\r\n", 200),
+            ("HEAD /healthz HTTP/1.0\r\n\r\n", 200),
+            ("GET /readyz?x=1 HTTP/1.0\r\n\r\n", 200),
+            ("GET /readyz HTTP/1.0\r\nx-user-id: root\r\n\r\n", 400),
+            ("GET /readyz HTTP/1.0\r\nhost: a\r\nhost: a\r\n\r\n", 400),
+            ("POST /readyz HTTP/1.0\r\n\r\n", 405),
+            ("POST /readyz HTTP/1.0\r\ncontent-length: 1\r\n\r\nx", 426),
+            ("GET /readyz HTTP/1.0\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n", 426),
+            ("GET /healthz/ HTTP/1.0\r\nhost: a\r\n\r\n", 426),
+            ("GET /api/platform/catalog HTTP/1.0\r\nhost: a\r\n\r\n", 426),
+        ] {
+            let (head, body, rest) = if address == world.plain {
+                let stream = TcpStream::connect(address).await.expect("a connection");
+                asked(Raw::on(stream), text).await
+            } else {
+                asked(Raw::client(&world).await, text).await
+            };
+            assert_eq!(head.status(), status, "{text:?}");
+            let has = |name: &str, value: &str| head.headers.contains(&(name.to_owned(), value.to_owned()));
+            assert!(has("connection", "close") && head.header("transfer-encoding").is_none(), "{head:?}");
+            assert_eq!(
+                (head.header("upgrade"), has("connection", "upgrade")),
+                if status == 426 { (Some("HTTP/1.1"), true) } else { (None, false) },
+                "{head:?}"
+            );
+            assert_eq!((body.is_empty(), rest.as_str()), (text.starts_with("HEAD"), ""), "{text:?}");
+        }
+    }
+}
+
+/// The answer to this, and whatever else comes before the end of the connection.
+async fn asked<S: AsyncRead + AsyncWrite + Unpin>(
+    mut client: Raw<S>,
+    text: &str,
+) -> (crate::raw::Message, String, String) {
+    client.send(text).await;
+    let head = client.head().await;
+    let body = if text.starts_with("HEAD") { String::new() } else { client.body(&head).await };
+    (head, body, client.rest().await)
 }
 
 #[tokio::test]

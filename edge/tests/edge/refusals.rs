@@ -148,6 +148,20 @@ async fn two_hosts_are_refused() {
     assert_eq!((reply.status, reply.code().as_str()), (400, "BAD_REQUEST"));
 }
 
+/// What the edge, the services and the modules tell a browser's code in headers.
+const EXPOSED: [&str; 10] = [
+    "content-disposition",
+    "etag",
+    "idempotency-replayed",
+    "location",
+    "ratelimit",
+    "ratelimit-policy",
+    "retry-after",
+    "www-authenticate",
+    "x-correlation-id",
+    "x-result-truncated",
+];
+
 #[tokio::test]
 async fn an_allowed_origin_may_read_every_answer_and_no_other_may() {
     let world = World::with(&[("PLATFORM_EXTRA_ORIGINS", "https://app.example")]).await;
@@ -166,6 +180,10 @@ async fn an_allowed_origin_may_read_every_answer_and_no_other_may() {
             let reply = world.get(path, &[("origin", origin)]).await;
             assert_eq!(reply.header("access-control-allow-origin"), allowed.then_some(origin), "{path}");
             assert_eq!(reply.header("vary"), Some("Origin"), "{path}");
+            let exposed = reply.header("access-control-expose-headers").unwrap_or_default();
+            for name in EXPOSED {
+                assert_eq!(exposed.split(", ").any(|one| one == name), allowed, "{origin} {path} {name}");
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use bytes::Bytes;
 use http::header::HeaderName;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 use httparse::{ParserConfig, Status};
 
 use super::Fault;
@@ -26,6 +26,8 @@ const MOST_URI: usize = 65_000;
 pub(crate) struct RequestHead {
     pub(crate) method: Method,
     pub(crate) uri: Uri,
+    /// HTTP/1.1, or HTTP/1.0 without a body.
+    pub(crate) version: Version,
     pub(crate) headers: HeaderMap,
     pub(crate) length: Length,
     /// The client wants no other exchange on this connection.
@@ -63,9 +65,7 @@ pub(crate) fn request(raw: &Bytes) -> Result<RequestHead, Fault> {
     let mut slots = [const { MaybeUninit::uninit() }; MOST_HEADERS];
     let mut parsed = httparse::Request::new(&mut []);
     whole(parsed.parse_with_uninit_headers(raw, &mut slots), raw.len())?;
-    if parsed.version != Some(1) {
-        return Err(Fault::Version);
-    }
+    let is_old = parsed.version != Some(1);
     let (method, target) = parsed.method.zip(parsed.path).ok_or(NOT_HTTP)?;
     if target.len() > MOST_URI {
         return Err(Fault::UriTooLong);
@@ -81,11 +81,16 @@ pub(crate) fn request(raw: &Bytes) -> Result<RequestHead, Fault> {
         said.hear(header);
         append(&mut headers, raw, header)?;
     }
+    let length = framing::of_request(said.declared.read()?);
+    if is_old && length != Length::Exact(0) {
+        return Err(Fault::Version);
+    }
     Ok(RequestHead {
         method: Method::from_bytes(method.as_bytes()).map_err(|_| NOT_HTTP)?,
         uri,
-        length: framing::of_request(said.declared.read()?),
-        close: said.close,
+        version: if is_old { Version::HTTP_10 } else { Version::HTTP_11 },
+        length,
+        close: is_old || said.close,
         expects: said.expects,
         headers,
     })
@@ -260,7 +265,18 @@ mod tests {
         ] {
             assert!(matches!(read(text), Err(Fault::Malformed(_))), "{text:?}: {:?}", read(text));
         }
-        assert_eq!(read("GET / HTTP/1.0\r\nhost: a\r\n\r\n").map(|_| ()), Err(Fault::Version));
+    }
+
+    #[test]
+    fn an_http_1_0_request_has_no_body_and_ends_its_connection() {
+        let head = read("GET / HTTP/1.0\r\nconnection: keep-alive\r\n\r\n").expect("well formed");
+        assert_eq!((head.version, head.close, head.length), (Version::HTTP_10, true, Length::Exact(0)));
+        let head = read("GET / HTTP/1.1\r\nhost: a\r\n\r\n").expect("well formed");
+        assert_eq!((head.version, head.close), (Version::HTTP_11, false));
+        for text in ["content-length: 1", "transfer-encoding: chunked"] {
+            let text = format!("POST / HTTP/1.0\r\n{text}\r\n\r\n");
+            assert_eq!(read(&text).map(|_| ()), Err(Fault::Version), "{text:?}");
+        }
     }
 
     #[test]

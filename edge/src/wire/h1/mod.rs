@@ -21,7 +21,7 @@ pub(crate) enum Fault {
     UriTooLong,
     #[error("the head is too large")]
     HeadTooLarge,
-    /// HTTP/1.0: nothing says where its answers end when they break off.
+    /// HTTP/1.0 with a body, or to a route that does not answer it: nothing says where its answers end when they break off.
     #[error("the version is not HTTP/1.1")]
     Version,
 }

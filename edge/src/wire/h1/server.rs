@@ -153,7 +153,7 @@ where
     }
 
     async fn exchange(&mut self, head: RequestHead) -> Then {
-        let RequestHead { method, uri, headers, length, close, .. } = head;
+        let RequestHead { method, uri, version, headers, length, close, .. } = head;
         self.has_body = length != Length::Exact(0);
         let line = Arc::clone(&self.line);
         let client: Arc<dyn Client> = line;
@@ -161,6 +161,7 @@ where
         let is_head = method == Method::HEAD;
         *request.method_mut() = method;
         *request.uri_mut() = uri;
+        *request.version_mut() = version;
         *request.headers_mut() = headers;
         let answered = {
             let mut run = Box::pin(exchange::run(&self.edge, self.peer, request));

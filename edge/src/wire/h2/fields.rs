@@ -1,24 +1,18 @@
-//! [`Fields`]: reads header blocks (HPACK, RFC 7541) as far as it takes to see whether a `:path` has a fragment and whether
-//! there is any pseudo-header: where fields begin and end, and which entries of the dynamic table are which. Everything else
-//! is left to `h2`.
+//! [`Fields`]: reads header blocks (HPACK, RFC 7541) as far as it takes to see whether a `:path` has a fragment, whether
+//! there is any pseudo-header, and which fields `h2` would end the connection for: where fields begin and end, and which
+//! entries of the dynamic table are which. Everything else is left to `h2`.
 
 use std::collections::VecDeque;
+use std::ops::Range;
+
+use http::{HeaderValue, Method, StatusCode};
+
+use super::text::{Text, number};
 
 /// `SETTINGS_HEADER_TABLE_SIZE`, which the edge leaves as it is.
 const MAX_TABLE_BYTES: usize = 4_096;
 /// What an entry costs beside its name and value (RFC 7541, 4.1).
 const ENTRY_OVERHEAD: usize = 32;
-/// Continued bytes of a number; `h2` takes no more.
-const MAX_NUMBER_BYTES: u32 = 4;
-/// Pseudo-headers in the static table.
-const STATIC_PSEUDO: std::ops::RangeInclusive<usize> = 1..=14;
-/// `:path` and its two values in the static table.
-const STATIC_PATHS: std::ops::RangeInclusive<usize> = 4..=5;
-const PATH: &[u8] = b":path";
-/// The same, Huffman-coded.
-const CODED_PATH: &[u8] = &[0xb9, 0x58, 0xd3, 0x3f];
-/// `:`, seven bits.
-const CODED_COLON: u8 = 0x5c;
 /// Lengths of the names in the static table (RFC 7541, appendix A).
 const STATIC_NAMES: [usize; 61] = [
     10, 7, 7, 5, 5, 7, 7, 7, 7, 7, 7, 7, 7, 7, 14, 15, 15, 13, 6, 27, 3, 5, 13, 13, 19, 16, 16, 14, 16, 13,
@@ -30,10 +24,65 @@ const STATIC_NAMES: [usize; 61] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Regular,
-    /// A pseudo-header other than `:path`.
+    /// A pseudo-header whose value is any text.
     Pseudo,
+    Method,
+    Status,
     Path,
     PathWithFragment,
+    /// `h2` takes it for a fault of the whole connection.
+    Malformed,
+}
+
+impl Kind {
+    /// A field of a name in the static table.
+    const fn of_static(index: usize) -> Self {
+        match index {
+            2 | 3 => Self::Method,
+            4 | 5 => Self::Path,
+            8..=14 => Self::Status,
+            1 | 6 | 7 => Self::Pseudo,
+            _ => Self::Regular,
+        }
+    }
+
+    /// A field of this name.
+    fn of(name: &[u8]) -> Self {
+        match name {
+            b":path" => Self::Path,
+            b":method" => Self::Method,
+            b":status" => Self::Status,
+            b":authority" | b":protocol" | b":scheme" => Self::Pseudo,
+            [_, ..] if name.iter().all(|byte| is_of_name(*byte)) => Self::Regular,
+            _ => Self::Malformed,
+        }
+    }
+
+    /// A field of this kind of name with a value; `None` where the value cannot be decoded.
+    fn with(self, value: Text<'_>) -> Option<Self> {
+        let is_right = match self {
+            Self::Malformed => false,
+            Self::Method => Method::from_bytes(&value.decoded()?).is_ok(),
+            Self::Status => StatusCode::from_bytes(&value.decoded()?).is_ok(),
+            _ if value.is_visible() => true,
+            Self::Regular => HeaderValue::from_bytes(&value.decoded()?).is_ok(),
+            Self::Pseudo | Self::Path | Self::PathWithFragment => str::from_utf8(&value.decoded()?).is_ok(),
+        };
+        Some(match self {
+            _ if !is_right => Self::Malformed,
+            Self::Path | Self::PathWithFragment if value.has_fragment()? => Self::PathWithFragment,
+            Self::Path | Self::PathWithFragment => Self::Path,
+            Self::Regular | Self::Pseudo | Self::Method | Self::Status | Self::Malformed => self,
+        })
+    }
+}
+
+/// Whether a name may have this byte: those of a token (RFC 9110, 5.6.2), and no capital letters.
+const fn is_of_name(byte: u8) -> bool {
+    matches!(
+        byte,
+        b'a'..=b'z' | b'0'..=b'9' | b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~'
+    )
 }
 
 /// What is in a header block.
@@ -43,12 +92,15 @@ pub(super) struct Seen {
     pub(super) fragment: bool,
     /// Any pseudo-header.
     pub(super) pseudo: bool,
+    /// A field for which `h2` would end the connection, or one that refers to such a field of an earlier block.
+    pub(super) malformed: bool,
 }
 
 impl Seen {
     fn see(&mut self, kind: Kind) {
         self.fragment |= kind == Kind::PathWithFragment;
-        self.pseudo |= kind != Kind::Regular;
+        self.malformed |= kind == Kind::Malformed;
+        self.pseudo |= !matches!(kind, Kind::Regular | Kind::Malformed);
     }
 }
 
@@ -73,46 +125,63 @@ pub(super) struct Fields {
     entries: VecDeque<Entry>,
     bytes: usize,
     most: usize,
+    /// The literals of the last block for which `h2` would end the connection.
+    wrong: Vec<Range<usize>>,
 }
 
 impl Default for Fields {
     fn default() -> Self {
-        Self { entries: VecDeque::new(), bytes: 0, most: MAX_TABLE_BYTES }
+        Self { entries: VecDeque::new(), bytes: 0, most: MAX_TABLE_BYTES, wrong: Vec::new() }
     }
 }
 
 impl Fields {
     /// Reads a whole header block; `None` when it is malformed.
     pub(super) fn read(&mut self, block: &[u8]) -> Option<Seen> {
+        self.wrong.clear();
         let mut rest = block;
         let mut seen = Seen::default();
         while let Some(first) = rest.first() {
-            match first.leading_zeros() {
-                0 => seen.see(self.kind(number(&mut rest, 7)?)?),
-                1 => seen.see(self.literal(&mut rest, 6, true)?),
-                2 => self.resize(number(&mut rest, 5)?)?,
-                _ => seen.see(self.literal(&mut rest, 4, false)?),
+            let start = block.len() - rest.len();
+            let kind = match first.leading_zeros() {
+                0 => self.kind(number(&mut rest, 7)?)?,
+                1 => self.literal(&mut rest, 6, true)?,
+                2 => {
+                    self.resize(number(&mut rest, 5)?)?;
+                    continue;
+                }
+                _ => self.literal(&mut rest, 4, false)?,
+            };
+            seen.see(kind);
+            if kind == Kind::Malformed && first.leading_zeros() > 0 {
+                self.wrong.push(start..block.len() - rest.len());
             }
         }
         Some(seen)
+    }
+
+    /// The literals of the last block that `h2` must not see.
+    pub(super) fn wrong(&self) -> &[Range<usize>] {
+        &self.wrong
+    }
+
+    /// Entries of the table.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
     }
 
     /// A field in letters.
     fn literal(&mut self, rest: &mut &[u8], prefix: u32, is_kept: bool) -> Option<Kind> {
         let index = number(rest, prefix)?;
         let (name, name_bytes) = if index == 0 {
-            let name = Text::take(rest)?;
-            // Its length is asked for only where the field is kept.
-            (name.kind_of_name(), if is_kept { name.decoded_bytes()? } else { 0 })
+            let name = Text::take(rest)?.decoded()?;
+            (Kind::of(&name), name.len())
         } else {
             (self.kind(index)?, self.name_bytes(index)?)
         };
         let value = Text::take(rest)?;
-        let kind = match name {
-            Kind::Regular | Kind::Pseudo => name,
-            Kind::Path | Kind::PathWithFragment if value.has_fragment()? => Kind::PathWithFragment,
-            Kind::Path | Kind::PathWithFragment => Kind::Path,
-        };
+        let kind = name.with(value)?;
         if is_kept {
             self.keep(Entry { name_bytes, value_bytes: value.decoded_bytes()?, kind });
         }
@@ -122,9 +191,7 @@ impl Fields {
     fn kind(&self, index: usize) -> Option<Kind> {
         match index.checked_sub(STATIC_NAMES.len() + 1) {
             Some(place) => self.entries.get(place).map(|entry| entry.kind),
-            None if STATIC_PATHS.contains(&index) => Some(Kind::Path),
-            None if STATIC_PSEUDO.contains(&index) => Some(Kind::Pseudo),
-            None => (index > 0).then_some(Kind::Regular),
+            None => (index > 0).then(|| Kind::of_static(index)),
         }
     }
 
@@ -158,148 +225,13 @@ impl Fields {
     }
 }
 
-/// A number with a prefix of so many bits (RFC 7541, 5.1).
-fn number(rest: &mut &[u8], prefix: u32) -> Option<usize> {
-    let full = u8::MAX.checked_shr(8 - prefix)?;
-    let (first, mut after) = rest.split_first()?;
-    let mut value = usize::from(first & full);
-    if value == usize::from(full) {
-        let mut shift = 0;
-        loop {
-            let (byte, later) = after.split_first()?;
-            after = later;
-            value += usize::from(byte & 0x7f) << shift;
-            shift += 7;
-            if byte & 0x80 == 0 {
-                break;
-            }
-            if shift >= 7 * MAX_NUMBER_BYTES {
-                return None;
-            }
-        }
-    }
-    *rest = after;
-    Some(value)
-}
-
-/// A string as it stands in a block.
-#[derive(Clone, Copy)]
-struct Text<'a> {
-    bytes: &'a [u8],
-    is_coded: bool,
-}
-
-impl<'a> Text<'a> {
-    fn take(rest: &mut &'a [u8]) -> Option<Self> {
-        let is_coded = rest.first()? & 0x80 != 0;
-        let length = number(rest, 7)?;
-        let (bytes, after) = rest.split_at_checked(length)?;
-        *rest = after;
-        Some(Self { bytes, is_coded })
-    }
-
-    fn decoded_bytes(self) -> Option<usize> {
-        if self.is_coded { symbols(self.bytes, |_| {}) } else { Some(self.bytes.len()) }
-    }
-
-    fn kind_of_name(self) -> Kind {
-        match (self.bytes, self.is_coded) {
-            (PATH, false) | (CODED_PATH, true) => Kind::Path,
-            ([b':', ..], false) => Kind::Pseudo,
-            ([first, ..], true) if first >> 1 == CODED_COLON => Kind::Pseudo,
-            _ => Kind::Regular,
-        }
-    }
-
-    fn has_fragment(self) -> Option<bool> {
-        if !self.is_coded {
-            return Some(memchr::memchr(b'#', self.bytes).is_some());
-        }
-        if !has_nine_ones(self.bytes) {
-            return Some(false);
-        }
-        let mut found = false;
-        symbols(self.bytes, |code| found |= code == CODED_FRAGMENT)?;
-        Some(found)
-    }
-}
-
-/// How many codes there are of each length in bits (RFC 7541, appendix B), and what lies just above all codes up to that
-/// length, left-aligned in 32 bits: codes are ordered by their length.
-const LENGTHS: [(u32, u64); 21] = {
-    let mut limits = [
-        (5, 10),
-        (6, 26),
-        (7, 32),
-        (8, 6),
-        (10, 5),
-        (11, 3),
-        (12, 2),
-        (13, 6),
-        (14, 2),
-        (15, 3),
-        (19, 3),
-        (20, 8),
-        (21, 13),
-        (22, 26),
-        (23, 29),
-        (24, 12),
-        (25, 4),
-        (26, 15),
-        (27, 19),
-        (28, 29),
-        // The fourth one ends a text, and must not be in it.
-        (30, 3),
-    ];
-    let mut limit = 0;
-    let mut rest: &mut [(u32, u64)] = &mut limits;
-    while let [(bits, count), after @ ..] = rest {
-        limit += *count << (32 - *bits);
-        *count = limit;
-        rest = after;
-    }
-    limits
-};
-/// `#`: 12 bits, left-aligned.
-const CODED_FRAGMENT: u64 = 0xffa << 20;
-
-/// Reads a Huffman-coded text: `each` gets every code, left-aligned in 32 bits. Yields how many there are.
-fn symbols(text: &[u8], mut each: impl FnMut(u64)) -> Option<usize> {
-    let mut bytes = text.iter();
-    // Left-aligned in 64 bits.
-    let (mut bits, mut filled, mut count) = (0_u64, 0_u32, 0);
-    loop {
-        while filled <= 56 {
-            let Some(byte) = bytes.next() else { break };
-            bits |= u64::from(*byte) << (56 - filled);
-            filled += 8;
-        }
-        let beyond = u64::MAX.checked_shr(filled).unwrap_or(0);
-        if filled < 8 && bits | beyond == u64::MAX {
-            return Some(count);
-        }
-        let window = (bits | beyond) >> 32;
-        let (length, _) = LENGTHS.into_iter().find(|(_, limit)| window < *limit)?;
-        filled = filled.checked_sub(length)?;
-        bits <<= length;
-        each(window >> (32 - length) << (32 - length));
-        count += 1;
-    }
-}
-
-/// Whether nine bits in a row are ones: nearly no text has that, and the code of `#` begins so.
-fn has_nine_ones(text: &[u8]) -> bool {
-    let mut run = 0;
-    text.iter().any(|byte| {
-        let found = run + byte.leading_ones() >= 9;
-        run = if *byte == 0xff { run + 8 } else { byte.trailing_ones() };
-        found
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const PATH: &[u8] = b":path";
+    /// The same, Huffman-coded.
+    const CODED_PATH: &[u8] = &[0xb9, 0x58, 0xd3, 0x3f];
 
     fn has_fragment(fields: &mut Fields, block: &[u8]) -> Option<bool> {
         fields.read(block).map(|seen| seen.fragment)
@@ -412,8 +344,6 @@ mod tests {
             b"\x04\x02/x",
             b"\x18\x03200",
             b"\x00\x07:status\x03200",
-            b"\x00\x04:foo\x00",
-            b"\x00\x01:\x00",
             &[&[0x00, 0x84], CODED_PATH, b"\x02/x"].concat(),
             // `:status`, Huffman-coded.
             b"\x00\x85\xb8\x84\x8d\x36\xa3\x03200",
@@ -463,8 +393,46 @@ mod tests {
     }
 
     #[test]
-    fn the_codes_are_complete() {
-        let (bits, last) = LENGTHS.last().copied().expect("codes");
-        assert_eq!(last + (1 << (32 - bits)), 1 << 32, "all but the end");
+    fn names_are_those_that_h2_takes_but_for_a_quote_which_is_of_no_token() {
+        for byte in 0..=u8::MAX {
+            let taken = http::HeaderName::from_lowercase(&[b'x', byte]).is_ok();
+            assert_eq!(Kind::of(&[b'x', byte]) == Kind::Regular, taken && byte != b'"', "{byte}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_would_end_the_connection_is_found_in_every_form() {
+        let malformed = |fields: &mut Fields, block: &[u8]| {
+            let seen = fields.read(block).expect("it can be followed");
+            (seen.malformed, fields.wrong().to_vec())
+        };
+        for (block, wrong) in [
+            (&b"\x00\x01A\x011"[..], 0..5),
+            (b"\x82\x10\x03a b\x011\x84", 1..8),
+            (b"\x40\x00\x011", 0..4),
+            (b"\x00\x01a\x021\n", 0..6),
+            (b"\x0f\x00\x02\x00\x7f", 0..5),
+            (b"\x00\x04:foo\x00", 0..7),
+            (b"\x00\x01:\x00", 0..4),
+            (b"\x42\x03G T", 0..5),
+            (b"\x02\x00", 0..2),
+            (b"\x08\x02ok", 0..4),
+            (b"\x04\x02/\xff", 0..4),
+            // `A`, Huffman-coded; and `a: \n`, whose value is.
+            (b"\x00\x81\x87\x011", 0..5),
+            (b"\x00\x01a\x84\xff\xff\xff\xf3", 0..8),
+        ] {
+            assert_eq!(malformed(&mut Fields::default(), block), (true, vec![wrong]), "{block:x?}");
+        }
+        for block in
+            [&b"\x00\x01a\x03\t \xff"[..], b"\x00\x01a\x00", b"\x42\x07OPTIONS", b"\x04\x02/\n", b"\x41\x00"]
+        {
+            assert_eq!(malformed(&mut Fields::default(), block), (false, vec![]), "{block:x?}");
+        }
+        let mut fields = Fields::default();
+        assert_eq!(malformed(&mut fields, b"\x40\x01A\x011"), (true, vec![0..5]));
+        assert_eq!(malformed(&mut fields, &[0xbe]), (true, vec![]), "refers to it, which `h2` may see");
+        assert_eq!(malformed(&mut fields, b"\x7e\x012"), (true, vec![0..3]), "by its name");
+        assert_eq!(malformed(&mut fields, b"\x40\x01a\x011\xbe"), (false, vec![]));
     }
 }

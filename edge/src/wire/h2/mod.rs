@@ -1,15 +1,19 @@
 //! HTTP/2 towards clients, over the crate `h2`: `server` serves a connection, `stream` one request on it, `receiving` is
 //! that request's body, `reply` what the client is told, `pump` the answer's body on its way out, `through` a stream that
-//! carries another protocol; `fragments` and `fields` find what the crate hides of a request's target. Windows and counts bound what a hostile or stalled client can hold.
+//! carries another protocol, `unwanted` a body that goes on after its answer; `blocks`, `fields` and `text` find what the crate hides of a request, and `mend` keeps malformed fields from ending
+//! the connection. Windows and counts bound what a hostile or stalled client can hold.
 
+mod blocks;
 mod fields;
-mod fragments;
+mod mend;
 mod pump;
 pub(crate) mod receiving;
 mod reply;
 pub(crate) mod server;
 mod stream;
+mod text;
 mod through;
+mod unwanted;
 
 use ::h2::server::Builder;
 
@@ -36,8 +40,20 @@ const SLACK_BYTES: usize = 64 << 10;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HasFragment;
 
+/// What a request's header list may take.
+const fn list_bytes(limits: &Limits) -> usize {
+    limits.header_bytes.saturating_add(limits.uri).saturating_add(SLACK_BYTES)
+}
+
+/// How many frames a header block may have: a little more than those for which `h2` ends the connection, which are a quarter
+/// more than the list needs.
+const fn max_block_frames(limits: &Limits) -> usize {
+    let least = list_bytes(limits) / blocks::MAX_FRAME_BYTES;
+    least.saturating_add(least / 4).saturating_add(8)
+}
+
 fn builder(limits: &Limits) -> Builder {
-    let list = limits.header_bytes.saturating_add(limits.uri).saturating_add(SLACK_BYTES);
+    let list = list_bytes(limits);
     let mut builder = Builder::new();
     builder
         .max_concurrent_streams(limits.streams)

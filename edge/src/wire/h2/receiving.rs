@@ -11,7 +11,7 @@ use http::header::{CONTENT_LENGTH, EXPECT};
 use http::{HeaderMap, StatusCode};
 use http_body::{Frame, SizeHint};
 
-use super::fragments::Marks;
+use super::blocks::Marks;
 use super::reply::Reply;
 use crate::wire::h1::framing::{Declared, Length};
 use crate::wire::headers::strip_answer;
@@ -36,16 +36,14 @@ pub(crate) struct Receiving {
 impl Receiving {
     /// The body that this head announces.
     pub(super) fn new(stream: RecvStream, headers: &HeaderMap, marks: Arc<Marks>, reply: Arc<Reply>) -> Self {
-        if stream.is_end_stream() {
-            return Self::none(marks, reply);
-        }
-        Self {
-            stream: Some(stream),
-            left: announced_length(headers),
+        let mut body = Self::none(marks, reply);
+        if !stream.is_end_stream() {
+            body.stream = Some(stream);
+            body.left = announced_length(headers);
             // Whatever else is expected, the way refuses.
-            expects: headers.contains_key(EXPECT),
-            ..Self::none(marks, reply)
+            body.expects = headers.contains_key(EXPECT);
         }
+        body
     }
 
     /// No body.
@@ -125,6 +123,17 @@ impl Receiving {
         let mut headers = headers.clone();
         strip_answer(&mut headers);
         self.reply.inform(status, headers);
+    }
+}
+
+impl Drop for Receiving {
+    /// Gives the rest of a body that nobody wants to whoever answers: the client may still be sending it.
+    fn drop(&mut self) {
+        // An announced length is used up only at the stream's end, so most bodies need not be asked.
+        let is_over = self.left == Some(0) && self.last.is_none();
+        if let Some(rest) = self.stream.take().filter(|rest| !is_over && !rest.is_end_stream()) {
+            self.reply.keep_unread(rest);
+        }
     }
 }
 

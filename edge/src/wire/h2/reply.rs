@@ -1,20 +1,35 @@
-//! [`Reply`]: what a client is told on its stream until its answer has a head.
+//! [`Reply`]: what a client is told on its stream until its answer has a head, and the rest of a body that nobody reads.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use h2::server::SendResponse;
-use h2::{Reason, SendStream};
+use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Response, StatusCode};
 
 /// Shared by whoever answers the request and by its body, through which an upstream's informational answers come. Both are
 /// used by one task as a rule, so the lock is hardly ever waited for.
-pub(crate) struct Reply(Mutex<SendResponse<Bytes>>);
+pub(crate) struct Reply {
+    reply: Mutex<SendResponse<Bytes>>,
+    unread: Mutex<Option<RecvStream>>,
+}
 
 impl Reply {
     pub(super) const fn new(reply: SendResponse<Bytes>) -> Self {
-        Self(Mutex::new(reply))
+        Self { reply: Mutex::new(reply), unread: Mutex::new(None) }
+    }
+
+    /// Keeps the rest of a body that was dropped before its end.
+    #[cold]
+    pub(super) fn keep_unread(&self, rest: RecvStream) {
+        *self.unread.lock().unwrap_or_else(PoisonError::into_inner) = Some(rest);
+    }
+
+    /// The rest of a body that was dropped before its end.
+    #[cold]
+    pub(super) fn take_unread(&self) -> Option<RecvStream> {
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// An informational answer. One that can no longer be sent is nobody's loss.
@@ -42,6 +57,6 @@ impl Reply {
     }
 
     fn lock(&self) -> MutexGuard<'_, SendResponse<Bytes>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reply.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

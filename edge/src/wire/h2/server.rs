@@ -12,7 +12,7 @@ use h2::server::{Connection, Handshake};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
-use super::fragments::{Fragments, Marks};
+use super::blocks::{Blocks, Mark, Marks};
 use super::{HasFragment, stream};
 use crate::Edge;
 use crate::tally::Closed;
@@ -32,8 +32,9 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let activity = Activity::new();
-    let (socket, marks) = Fragments::new(socket);
-    let (io, writes) = writes::hold(Watched::new(socket, Arc::clone(&activity)));
+    let max_frames = super::max_block_frames(&edge.config.limits);
+    let (socket, marks) = Blocks::new(Watched::new(socket, Arc::clone(&activity)), max_frames);
+    let (io, writes) = writes::hold(socket);
     let phase = Phase::Greeting(super::builder(&edge.config.limits).handshake(io));
     let serving = Serving {
         edge: Arc::clone(&edge),
@@ -63,6 +64,9 @@ fn is_flood(activity: &Activity, error: Option<&Broken>) -> bool {
     };
     activity.broken().or(by_h2) == Some(Reason::ENHANCE_YOUR_CALM)
 }
+
+/// The client's socket, whose activity is watched and whose header blocks are followed.
+type Client<S> = Blocks<Watched<S>>;
 
 /// A connection that takes streams in.
 struct Serving<S> {
@@ -134,10 +138,17 @@ where
                 continue;
             }
             let Some((mut request, mut reply)) = accepted else { return Poll::Pending };
-            if this.marks.take(reply.stream_id().as_u32()) {
-                request.extensions_mut().insert(HasFragment);
+            match this.marks.take(reply.stream_id().as_u32()) {
+                None => {}
+                Some(Mark::Fragment) => {
+                    request.extensions_mut().insert(HasFragment);
+                }
+                Some(Mark::Malformed) => {
+                    reply.send_reset(Reason::PROTOCOL_ERROR);
+                    continue;
+                }
             }
-            let waiting = if request.body().is_end_stream() { 0 } else { size_of(request.headers()) };
+            let waiting = (!request.body().is_end_stream()).then(|| size_of(request.headers()));
             let Some(busy) = this.activity.begin(waiting) else {
                 // The client may send it once others are done: nothing was done for it.
                 this.edge.meter.tally.limited(WAITING_HEADS);
@@ -157,7 +168,7 @@ where
 async fn drive<S>(
     edge: &Edge,
     activity: &Activity,
-    mut connection: Flushing<'_, Serving<Watched<S>>, Watched<S>>,
+    mut connection: Flushing<'_, Serving<Client<S>>, Client<S>>,
 ) -> Option<Result<(), Broken>>
 where
     S: AsyncRead + AsyncWrite + Unpin,

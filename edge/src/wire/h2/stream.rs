@@ -7,17 +7,20 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::{Bytes, BytesMut};
+use futures_util::future::BoxFuture;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, SEC_WEBSOCKET_ACCEPT, UPGRADE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body as _;
+use tokio::task::yield_now;
 
-use super::fragments::Marks;
+use super::blocks::Marks;
 use super::pump::{Pump, Unsent};
 use super::receiving::Receiving;
 use super::reply::Reply;
 use super::through::Through;
+use super::unwanted::read_away;
 use crate::Edge;
 use crate::way::exchange;
 use crate::wire::activity::Busy;
@@ -26,6 +29,9 @@ use crate::wire::connection::Peer;
 use crate::wire::h1::framing::has_no_body;
 use crate::wire::incoming::RequestBody;
 use crate::wire::tunnel::Tunnel;
+
+/// What counts the requests that are reset right behind their answers, because too many bodies are read away.
+const UNWANTED_BODIES: &str = "unwanted_bodies";
 
 /// Serves the stream to its end. `busy` keeps the connection open so long.
 pub(super) async fn serve(
@@ -38,7 +44,7 @@ pub(super) async fn serve(
 ) {
     let reply = Arc::new(Reply::new(reply));
     let is_head = *request.method() == Method::HEAD;
-    let (request, bare) = taken_in(request, marks, &reply);
+    let (request, mut bare) = taken_in(request, marks, &reply);
     let answered = {
         let mut run = Box::pin(exchange::run(&edge, peer, request));
         poll_fn(|context| match run.as_mut().poll(context) {
@@ -48,23 +54,53 @@ pub(super) async fn serve(
         .await
     };
     let Some(mut response) = answered else { return };
-    if let Some((tunnel, from)) = response.body_mut().take_tunnel().zip(bare) {
+    if let Some(tunnel) = response.body_mut().take_tunnel()
+        && let Some(from) = bare.take()
+    {
         return carry(&edge, &reply, response, tunnel, from, busy);
     }
     let (head, mut body) = response.into_parts();
-    let Some(to) = begin(&edge, &reply, Response::from_parts(head, ()), &body, is_head) else { return };
-    let timers = &edge.config.timers;
-    let mut pump = Pump::new(to, timers.least_rate, timers.stream_idle);
-    let sent = poll_fn(|context| pump.poll(Pin::new(&mut body), context)).await;
-    if let Err(error) = sent {
-        if let Unsent::CutOff(why) = error {
-            body.cut_off(why);
-            edge.meter.tally.cut_off(why);
+    let Ok(to) = begin(&edge, &reply, Response::from_parts(head, ()), &body, is_head) else { return };
+    if let Some(to) = to {
+        let timers = &edge.config.timers;
+        let mut pump = Pump::new(to, timers.least_rate, timers.stream_idle);
+        let sent = poll_fn(|context| pump.poll(Pin::new(&mut body), context)).await;
+        if let Err(error) = sent {
+            if let Unsent::CutOff(why) = error {
+                body.cut_off(why);
+                edge.meter.tally.cut_off(why);
+            }
+            tracing::debug!(%error, "an answer over HTTP/2 broke off");
+            return;
         }
-        tracing::debug!(%error, "an answer over HTTP/2 broke off");
     }
     drop(body);
-    drop(busy);
+    if busy.has_body() {
+        take_leave(&edge, &reply, bare, busy).await;
+    }
+}
+
+/// After the answer: reads the rest of a body that nobody wanted, as far as that goes.
+#[cold]
+#[inline(never)]
+fn take_leave<'a>(
+    edge: &'a Edge,
+    reply: &'a Arc<Reply>,
+    bare: Option<RecvStream>,
+    mut busy: Busy,
+) -> BoxFuture<'a, ()> {
+    Box::pin(async move {
+        if Arc::strong_count(reply) > 1 {
+            // The task that sent the body to an HTTP/2 upstream has been told to end, and drops it when it is next run.
+            yield_now().await;
+        }
+        let Some(rest) = bare.or_else(|| reply.take_unread()) else { return };
+        if busy.may_read_away() {
+            read_away(rest).await;
+        } else {
+            edge.meter.tally.limited(UNWANTED_BODIES);
+        }
+    })
 }
 
 /// The request with its body; the bare stream instead where another protocol may be asked for.
@@ -82,14 +118,14 @@ fn taken_in(
     (Request::from_parts(head, RequestBody::http2(body)), None)
 }
 
-/// Sends the head. Yields where the body goes, unless there is none.
+/// Sends the head. Yields where the body goes, unless there is none; an error where the head cannot be sent.
 fn begin(
     edge: &Edge,
     reply: &Reply,
     mut head: Response<()>,
     body: &EdgeBody,
     is_head: bool,
-) -> Option<SendStream<Bytes>> {
+) -> Result<Option<SendStream<Bytes>>, h2::Error> {
     let ended = is_head || has_no_body(head.status()) || body.is_end_stream();
     let headers = head.headers_mut();
     headers.entry(DATE).or_insert_with(|| edge.dates.now());
@@ -97,18 +133,14 @@ fn begin(
         headers.entry(CONTENT_LENGTH).or_insert_with(|| HeaderValue::from(length));
     }
     let to = answer(reply, head, ended)?;
-    (!ended).then_some(to)
+    Ok((!ended).then_some(to))
 }
 
-fn answer(reply: &Reply, head: Response<()>, ended: bool) -> Option<SendStream<Bytes>> {
-    match reply.answer(head, ended) {
-        Ok(to) => Some(to),
-        Err(error) => {
-            tracing::debug!(%error, "an answer over HTTP/2 was not begun");
-            reply.reset(Reason::INTERNAL_ERROR);
-            None
-        }
-    }
+fn answer(reply: &Reply, head: Response<()>, ended: bool) -> Result<SendStream<Bytes>, h2::Error> {
+    reply.answer(head, ended).inspect_err(|error| {
+        tracing::debug!(%error, "an answer over HTTP/2 was not begun");
+        reply.reset(Reason::INTERNAL_ERROR);
+    })
 }
 
 /// Carries the other protocol beside the connection, until it ends or the drain is over: the stream is the client's end
@@ -129,7 +161,7 @@ fn carry(
         head.headers_mut().remove(name);
     }
     head.headers_mut().entry(DATE).or_insert_with(|| edge.dates.now());
-    let Some(to) = answer(reply, head, false) else { return };
+    let Ok(to) = answer(reply, head, false) else { return };
     let end = edge.end.clone();
     edge.tasks.spawn(async move {
         let carried = end.run_until_cancelled(tunnel.run(Through::new(from, to), BytesMut::new())).await;
