@@ -99,9 +99,10 @@ async fn registered(cast: &Cast) {
     let capability = json!({"module": "crm", "installed": true, "enabled": false, "dependencies": [], "missingDependencies": []});
     assert_eq!(cast.admin.post(APPS, manifest("1.0.0")).await.data(200), &capability);
     assert_eq!(cast.bob.get("/api/platform/capabilities/crm").await.data(200), &capability);
-    // It is known as an app's backend at once, and nothing of it is proxied.
-    let found = cast.backend.get(&by_subject(cast)).await;
-    assert_eq!(found.data(200)["isMember"], true);
+    // It is known as an app's backend at once, which asks in vain until the app is enabled; and nothing of it is proxied.
+    let early = cast.backend.get(&by_subject(cast)).await;
+    assert_eq!(early.body["error"]["details"]["reason"], "MODULE_DISABLED");
+    early.refused(403, "FORBIDDEN");
     let proxied = cast.alice.get("/api/crm/v1/deals").await;
     proxied.refused(404, "NOT_FOUND");
     assert_eq!(proxied.body["error"]["details"]["reason"], "APP_IS_NOT_PROXIED");
