@@ -214,7 +214,7 @@ mod tests {
                 Ok(read) => {
                     let last = read.last().expect("the third");
                     let expected = format!("{:03}", before + usize::from(malformed.is_kept) - oldest);
-                    prop_assert_eq!(last.get("a").map(|value| value.as_bytes()), Some(expected.as_bytes()));
+                    prop_assert_eq!(last.get("a").map(http::HeaderValue::as_bytes), Some(expected.as_bytes()));
                 }
                 Err(error) => prop_assert!(seen.malformed && !is_mended, "{error}"),
             }
