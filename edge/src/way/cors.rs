@@ -15,7 +15,7 @@ const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "authorization, content-type, idempotency-key, if-match, traceparent, x-correlation-id",
 );
 /// What a browser's code needs beyond what every script may read: the edge's own, and those that its upstreams' APIs document.
-/// The README lists them.
+/// OPERATIONS.md lists them.
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
     "allow, content-disposition, deprecation, etag, idempotency-replayed, link, location, ratelimit, ratelimit-policy, \
      retry-after, sunset, www-authenticate, x-correlation-id, x-result-truncated",

@@ -158,7 +158,7 @@ impl Refusal {
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some((name, value)) = header {
             if name == UPGRADE {
-                // Whoever sends it names it as of this connection (RFC 9110, 7.8).
+                // A sender of `Upgrade` also lists it in `Connection` (RFC 9110, 7.8).
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
             }
             response.headers_mut().insert(name, value);

@@ -158,7 +158,7 @@ async fn so_many_bodies_of_one_connection_are_read_away_at_the_same_time() {
     let metrics = scrape(&world).await;
     let limited = "platform_gateway_rate_limited_total{scope=\"unwanted_bodies\",service=\"gateway\"} 1";
     assert!(text(&metrics).contains(limited), "{}", text(&metrics));
-    // Whoever comes to the end makes room.
+    // A stream that ends frees its slot.
     frames.send(DATA, END_STREAM, 1, b"end").await;
     let next = past + 2;
     frames.send(HEADERS, END_HEADERS, next, &post("Bearer x")).await;

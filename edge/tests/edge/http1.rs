@@ -102,7 +102,7 @@ async fn probes_are_answered_over_http_1_0_and_nothing_else_is() {
     }
 }
 
-/// The answer to this, and whatever else comes before the end of the connection.
+/// Sends `text` and returns everything received until the connection closes.
 async fn asked<S: AsyncRead + AsyncWrite + Unpin>(
     mut client: Raw<S>,
     text: &str,

@@ -49,7 +49,7 @@ pub(super) enum Mark {
 #[derive(Debug, Default)]
 struct Marked {
     streams: Vec<(u32, Mark)>,
-    /// Their trailers are malformed. Nobody may ever ask for one of these: its body need not be read.
+    /// Streams with malformed trailers. An entry stays if the stream's body is never read to its end.
     trailers: Vec<u32>,
     /// The header blocks cannot be followed any more; every request counts as marked.
     is_lost: bool,

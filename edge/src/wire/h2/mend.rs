@@ -184,7 +184,7 @@ mod tests {
             let (server, _marks) = Blocks::new(server, 11);
             let mut connection = h2::server::handshake(server).await?;
             let mut read = Vec::new();
-            // Whatever was sent is there.
+            // All bytes are buffered already, so an `accept` that waits means that none is left.
             while let Ok(Some(request)) =
                 tokio::time::timeout(Duration::from_millis(1), connection.accept()).await
             {

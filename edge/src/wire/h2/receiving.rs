@@ -40,7 +40,7 @@ impl Receiving {
         if !stream.is_end_stream() {
             body.stream = Some(stream);
             body.left = announced_length(headers);
-            // Whatever else is expected, the way refuses.
+            // The guard refuses any other expectation.
             body.expects = headers.contains_key(EXPECT);
         }
         body
@@ -127,7 +127,7 @@ impl Receiving {
 }
 
 impl Drop for Receiving {
-    /// Gives the rest of a body that nobody wants to whoever answers: the client may still be sending it.
+    /// Hands the unread rest of the body to the reply, because the client may still be sending it.
     fn drop(&mut self) {
         // An announced length is used up only at the stream's end, so most bodies need not be asked.
         let is_over = self.left == Some(0) && self.last.is_none();

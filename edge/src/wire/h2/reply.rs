@@ -1,4 +1,4 @@
-//! [`Reply`]: what a client is told on its stream until its answer has a head, and the rest of a body that nobody reads.
+//! [`Reply`]: the stream's informational answers and the head of its answer, and the unread rest of the request's body.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};

@@ -80,7 +80,7 @@ pub(super) async fn serve(
     }
 }
 
-/// After the answer: reads the rest of a body that nobody wanted, as far as that goes.
+/// After the answer, reads and drops the unread rest of the request's body, within bounds.
 #[cold]
 #[inline(never)]
 fn take_leave<'a>(

@@ -184,7 +184,7 @@ fn has_nine_ones(text: &[u8]) -> bool {
         four & four << 4 & one << 8 != 0
     };
     let (mut rest, mut found) = (text, false);
-    // Each window begins with the last byte of the one before: whatever nine bits stand in a row stand in one of them.
+    // Windows overlap by one byte, so any nine consecutive bits lie within one window.
     while let (Some(window), Some((_, after))) = (rest.first_chunk(), rest.split_at_checked(7)) {
         found |= has(*window);
         rest = after;

@@ -10,7 +10,6 @@ use service::{ApiError, Data, PathParams, Reader};
 
 use crate::App;
 use crate::decision::{self, Undecided, superadmin_request};
-use crate::facts::{Facts, PlaceFacts};
 
 /// Whether the platform role is held.
 #[derive(Debug, Serialize)]
@@ -19,7 +18,7 @@ pub struct SuperadminAnswer {
     held: bool,
     reason: Reason,
     evidence: Vec<Evidence>,
-    /// Steps 1 to 3 passed, whatever became of the role, and it is not the account of an app that is disabled.
+    /// Steps 1 to 3 passed, whatever became of the role.
     account_active: bool,
 }
 
@@ -31,14 +30,10 @@ pub async fn superadmin(
 ) -> Result<Data<SuperadminAnswer>, ApiError> {
     let subject = subject(&path)?;
     reader.of_itself(&subject)?;
-    let request = superadmin_request();
-    let facts = read(&app, &subject, &request).await?;
-    let decided = decision::judge(&subject, &request, &facts, place(&facts)?)?;
+    let decided = decision::decide(&*app.engine, &subject, &superadmin_request()).await?;
     let Decision { allowed: held, reason, evidence } = decided;
-    let may_act = reason == Reason::PlatformRoleRequired;
-    let is_off = may_act && facts.model.is_of_disabled_app(subject.as_str());
-    let reason = if is_off { Reason::ModuleDisabled } else { reason };
-    Ok(Data(SuperadminAnswer { held, reason, evidence, account_active: held || (may_act && !is_off) }))
+    let account_active = held || reason == Reason::PlatformRoleRequired;
+    Ok(Data(SuperadminAnswer { held, reason, evidence, account_active }))
 }
 
 /// Whether a company's directory is open to the subject.
@@ -50,8 +45,7 @@ pub struct DirectoryAnswer {
 }
 
 /// `GET /internal/authz/directory/{companyId}/{kcSub}`: steps 1 to 5 in that company as its member, else steps 1 to 4 as a
-/// superadmin, who needs neither membership nor a company; both by facts of one moment. The account of an app that is
-/// disabled is no member.
+/// superadmin, who needs neither membership nor a company; both by facts of one moment.
 pub async fn directory(
     State(app): State<App>,
     reader: Reader,
@@ -60,27 +54,14 @@ pub async fn directory(
     let (company, subject) = (path.id("companyId")?, subject(&path)?);
     reader.of_itself(&subject)?;
     let request = directory_request(company);
-    let facts = read(&app, &subject, &request).await?;
-    let place = place(&facts)?;
+    let question = decision::question(&subject, &request);
+    let facts = app.engine.read(&question).await;
+    let facts = facts.map_err(|why| Undecided::at_once(&why, &subject, &request))?;
+    let place = facts.places.first().ok_or_else(|| ApiError::unavailable("engine"))?;
     let member = decision::judge(&subject, &request, &facts, place)?;
-    let is_off = member.allowed && facts.model.is_of_disabled_app(subject.as_str());
-    let as_member = member.allowed && !is_off;
-    let held = as_member || decision::judge(&subject, &superadmin_request(), &facts, place)?.allowed;
-    let reason = match (held, is_off) {
-        (true, _) => Reason::Allowed,
-        (false, true) => Reason::ModuleDisabled,
-        (false, false) => member.reason,
-    };
+    let held = member.allowed || decision::judge(&subject, &superadmin_request(), &facts, place)?.allowed;
+    let reason = if held { Reason::Allowed } else { member.reason };
     Ok(Data(DirectoryAnswer { held, reason, evidence: member.evidence }))
-}
-
-async fn read(app: &App, subject: &Subject, request: &AccessRequest) -> Result<Facts, ApiError> {
-    let facts = app.engine.read(&decision::question(subject, request)).await;
-    facts.map_err(|why| Undecided::at_once(&why, subject, request).into())
-}
-
-fn place(facts: &Facts) -> Result<&PlaceFacts, ApiError> {
-    facts.places.first().ok_or_else(|| ApiError::unavailable("engine"))
 }
 
 /// The role is named so that its facts are read together with the company's; it opens nothing here.

@@ -17,7 +17,7 @@ use contract::id::CompanyId;
 use crate::facts::{Ask, Facts, Question};
 
 pub use memory::{Branch, FixedGraph, Full, MemoryEngine, Tree, TupleRow};
-pub use model::{App, Known, Model};
+pub use model::{Known, Model};
 pub use source::Models;
 pub use sql::{DEFAULT_BUDGET, SqlEngine};
 

@@ -53,17 +53,6 @@ impl Edition {
     }
 }
 
-/// What decisions want to know of a registered app, beside its types.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct App {
-    /// Whether it may be used.
-    pub enabled: bool,
-    /// The keys that it declares.
-    pub features: BTreeSet<String>,
-    /// The account of its client, where it is known.
-    pub account: Option<String>,
-}
-
 /// The compiled model of one revision of the catalog.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -71,7 +60,8 @@ pub struct Model {
     edition: Edition,
     owners: BTreeMap<String, String>,
     managers: BTreeMap<String, String>,
-    apps: BTreeMap<String, App>,
+    /// The feature keys that each registered app declares.
+    apps: BTreeMap<String, BTreeSet<String>>,
     pub(super) rules: BTreeMap<String, BTreeMap<String, Rules>>,
     rules_json: String,
     implied_json: String,
@@ -123,9 +113,9 @@ impl Model {
         self
     }
 
-    /// The same model, with the registered apps by their keys.
+    /// The same model, with the feature keys that each registered app declares.
     #[must_use]
-    pub fn with_apps(mut self, apps: BTreeMap<String, App>) -> Self {
+    pub fn with_apps(mut self, apps: BTreeMap<String, BTreeSet<String>>) -> Self {
         self.apps = apps;
         self
     }
@@ -136,15 +126,9 @@ impl Model {
     #[must_use]
     pub fn is_unknown_feature(&self, deciding: Option<&str>, feature: &str) -> bool {
         let named = deciding.or_else(|| feature.split_once('.').map(|(key, _)| key));
-        let Some((key, app)) = named.and_then(|key| self.apps.get_key_value(key)) else { return false };
+        let Some((key, features)) = named.and_then(|key| self.apps.get_key_value(key)) else { return false };
         let is_access = feature.strip_prefix(key.as_str()) == Some(".access");
-        !is_access && !app.features.contains(feature)
-    }
-
-    /// Whether a subject is the backend of a registered app that is disabled.
-    #[must_use]
-    pub fn is_of_disabled_app(&self, subject: &str) -> bool {
-        self.apps.values().any(|app| !app.enabled && app.account.as_deref() == Some(subject))
+        !is_access && !features.contains(feature)
     }
 
     /// The same model, with the relation of each type whose holders manage its objects.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use sqlx::PgPool;
 use sqlx::types::Json;
 
-use super::model::{App, Edition};
+use super::model::Edition;
 use super::{Model, Unanswered};
 
 /// The model in use. Shared by the engines of a process.
@@ -24,16 +24,8 @@ pub struct Models(RwLock<Option<Arc<Model>>>);
 struct Declared {
     key: String,
     fragment: Value,
-    /// Only of an app.
-    app: Option<DeclaredApp>,
-}
-
-#[derive(Debug, Deserialize)]
-struct DeclaredApp {
-    enabled: bool,
-    features: BTreeSet<String>,
-    /// The account of its client, where it is known.
-    account: Option<String>,
+    /// The feature keys that an app declares; absent for a module.
+    features: Option<BTreeSet<String>>,
 }
 
 impl Models {
@@ -74,10 +66,9 @@ async fn read(pool: &PgPool) -> sqlx::Result<Catalog> {
     let row = sqlx::query!(
         r#"SELECT revision, revision::text || ' ' || xmin::text AS "catalog!",
              date_part('epoch', pg_postmaster_start_time()) AS "started!",
-             (SELECT coalesce(jsonb_agg(jsonb_build_object('key', f.key, 'fragment', f.fragment, 'app',
-                CASE WHEN f.kind = 'app' THEN jsonb_build_object('enabled', f.enabled, 'features', f.features, 'account',
-                  (SELECT b.service_subject FROM registry.app_backends b WHERE b.key = f.key)) END)), '[]')
-                FROM registry.module_facts f WHERE f.installed) AS "declared!: Json<Vec<Declared>>"
+             (SELECT coalesce(jsonb_agg(jsonb_build_object('key', key, 'fragment', fragment,
+                'features', CASE WHEN kind = 'app' THEN features END)), '[]')
+                FROM registry.module_facts WHERE installed) AS "declared!: Json<Vec<Declared>>"
            FROM registry.model_revision"#
     )
     .fetch_one(pool)
@@ -88,16 +79,11 @@ async fn read(pool: &PgPool) -> sqlx::Result<Catalog> {
 
 fn compile(revision: i64, declared: Vec<Declared>) -> Result<Model, Unanswered> {
     let managers = declared.iter().flat_map(managers_of).collect();
-    let apps = declared.iter().filter_map(app_of).collect();
+    let features = |declared: &Declared| Some((declared.key.clone(), declared.features.clone()?));
+    let apps = declared.iter().filter_map(features).collect();
     let parts = declared.into_iter().map(relations_of).collect::<Result<BTreeMap<_, _>, _>>()?;
     let model = Model::compile(revision, &base_model(), &parts).map_err(|error| unfit(error.to_string()))?;
     Ok(model.managed_by(managers).with_apps(apps))
-}
-
-fn app_of(declared: &Declared) -> Option<(String, App)> {
-    let DeclaredApp { enabled, features, account } = declared.app.as_ref()?;
-    let app = App { enabled: *enabled, features: features.clone(), account: account.clone() };
-    Some((declared.key.clone(), app))
 }
 
 /// Types and the relations that manage them, of a module: an app declares relations only.

@@ -110,43 +110,6 @@ async fn the_directory_is_open_to_steps_one_to_five_and_to_superadmins() {
     assert!(app.audit().await.is_empty(), "a question of the edge is no decision");
 }
 
-/// What a disabled app gets: nothing by its backend, whose account is open otherwise and a member of the company.
-#[tokio::test]
-async fn the_backend_of_a_disabled_app_reads_no_names_and_acts_for_no_app() {
-    let app = App::start().await;
-    let rows: Rows = app.rows();
-    let company = rows.company().await;
-    let backend = "account-of-crm";
-    rows.subject(backend).await;
-    rows.member(company, backend).await;
-    rows.app("crm", &json!({}), &[]).await;
-    rows.app("other", &json!({}), &[]).await;
-    let acts = async || look_up(&app, backend).await.1["accountActive"].clone();
-    for _ in 0..2 {
-        assert_eq!(directory(&app, company, backend).await, "true ALLOWED");
-        assert_eq!(acts().await, true);
-        rows.run("UPDATE registry.modules SET enabled = false WHERE key = 'other'").await;
-        rows.catalog_changed().await;
-        assert_eq!(
-            (directory(&app, company, backend).await.as_str(), acts().await),
-            ("true ALLOWED", json!(true))
-        );
-        rows.run("UPDATE registry.modules SET enabled = false WHERE key = 'crm'").await;
-        rows.catalog_changed().await;
-        assert_eq!(directory(&app, company, backend).await, "false MODULE_DISABLED");
-        let (_, answer) = look_up(&app, backend).await;
-        assert_eq!((&answer["held"], &answer["reason"]), (&json!(false), &json!("MODULE_DISABLED")));
-        assert_eq!(answer["accountActive"], false);
-        rows.run("UPDATE registry.modules SET enabled = true").await;
-        rows.catalog_changed().await;
-    }
-    rows.run("UPDATE registry.modules SET enabled = false WHERE key = 'crm'").await;
-    rows.catalog_changed().await;
-    rows.tuple(&format!("system:platform#superadmin@user:{backend}"), "role").await;
-    assert_eq!(directory(&app, company, backend).await, "true ALLOWED", "as a superadmin");
-    assert_eq!(acts().await, true);
-}
-
 #[tokio::test]
 async fn a_directory_that_cannot_be_decided_is_503_and_a_malformed_question_400() {
     let app = App::start().await;
