@@ -21,7 +21,8 @@ const SPARE_FIELD: [u8; 3] = [0, 1, b'0'];
 const SPARE_BYTE: u8 = 0x90;
 
 /// Rewrites these fields of a block; `None` where one cannot be. What is left over stands at the end, as fields that are
-/// right: `h2` takes a block that is malformed before its last frame for an error of the connection, too.
+/// right: `h2` resets the stream of a block that is malformed before its last frame, and then takes the next frame for an
+/// error of the connection.
 pub(super) fn mend(block: &mut [u8], wrong: &[Range<usize>]) -> Option<()> {
     let mut mended = Vec::with_capacity(block.len());
     let mut read = 0;
@@ -214,7 +215,7 @@ mod tests {
                 Ok(read) => {
                     let last = read.last().expect("the third");
                     let expected = format!("{:03}", before + usize::from(malformed.is_kept) - oldest);
-                    prop_assert_eq!(last.get("a").map(|value| value.as_bytes()), Some(expected.as_bytes()));
+                    prop_assert_eq!(last.get("a").map(http::HeaderValue::as_bytes), Some(expected.as_bytes()));
                 }
                 Err(error) => prop_assert!(seen.malformed && !is_mended, "{error}"),
             }
