@@ -429,14 +429,11 @@ mod tests {
         {
             assert_eq!(malformed(&mut Fields::default(), block), (false, vec![]), "{block:x?}");
         }
+        let whole = |bytes| std::iter::once(0..bytes).collect::<Vec<_>>();
         let mut fields = Fields::default();
-        assert_eq!(malformed(&mut fields, b"\x40\x01A\x011"), (true, std::iter::once(0..5).collect()));
+        assert_eq!(malformed(&mut fields, b"\x40\x01A\x011"), (true, whole(5)));
         assert_eq!(malformed(&mut fields, &[0xbe]), (true, vec![]), "refers to it, which `h2` may see");
-        assert_eq!(
-            malformed(&mut fields, b"\x7e\x012"),
-            (true, std::iter::once(0..3).collect()),
-            "by its name"
-        );
+        assert_eq!(malformed(&mut fields, b"\x7e\x012"), (true, whole(3)), "by its name");
         assert_eq!(malformed(&mut fields, b"\x40\x01a\x011\xbe"), (false, vec![]));
     }
 }

@@ -21,7 +21,8 @@ const SPARE_FIELD: [u8; 3] = [0, 1, b'0'];
 const SPARE_BYTE: u8 = 0x90;
 
 /// Rewrites these fields of a block; `None` where one cannot be. What is left over stands at the end, as fields that are
-/// right: `h2` takes a block that is malformed before its last frame for an error of the connection, too.
+/// right: `h2` resets the stream of a block that is malformed before its last frame, and then takes the next frame for an
+/// error of the connection.
 pub(super) fn mend(block: &mut [u8], wrong: &[Range<usize>]) -> Option<()> {
     let mut mended = Vec::with_capacity(block.len());
     let mut read = 0;

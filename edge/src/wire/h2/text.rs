@@ -175,23 +175,17 @@ fn symbols(text: &[u8], mut each: impl FnMut(u8)) -> Option<usize> {
     }
 }
 
-/// Whether nine bits in a row are ones.
+/// Whether nine consecutive bits are ones. Any nine bits lie within two neighbouring bytes.
 fn has_nine_ones(text: &[u8]) -> bool {
-    let has = |window: [u8; 8]| {
-        let one = u64::from_be_bytes(window);
+    let after = text.get(1..).unwrap_or_default();
+    let found = text.iter().zip(after).fold(0_u16, |found, (first, second)| {
+        let one = u16::from_be_bytes([*first, *second]);
         let two = one & one << 1;
         let four = two & two << 2;
-        four & four << 4 & one << 8 != 0
-    };
-    let (mut rest, mut found) = (text, false);
-    // Windows overlap by one byte, so any nine consecutive bits lie within one window.
-    while let (Some(window), Some((_, after))) = (rest.first_chunk(), rest.split_at_checked(7)) {
-        found |= has(*window);
-        rest = after;
-    }
-    let mut last = [0; 8];
-    last.iter_mut().zip(rest).for_each(|(place, byte)| *place = *byte);
-    found | has(last)
+        let eight = four & four << 4;
+        found | eight & eight << 1
+    });
+    found != 0
 }
 
 #[cfg(test)]
