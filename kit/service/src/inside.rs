@@ -1,7 +1,7 @@
 //! Internal routes that give names, directories or roles: who opens a port is not trusted for it. Such a route names its
 //! asker by one of three: the services' credential, which services and modules send with their own questions; the operator's
-//! credential; or a user's bearer, which opens what that user may read. A route that no user may ask takes an [`Insider`], the
-//! others a [`Reader`].
+//! credential; or a user's bearer, which opens what that user may read. A route that no user may ask takes an [`Insider`], one
+//! that only services call an [`OwnCall`], the others a [`Reader`].
 //!
 //! The services' credential is `PLATFORM_SERVICE_TOKEN`, or made of the operator's where that is set, so that one secret is
 //! enough where all services have it. Without either, only users' bearers open these routes.
@@ -130,6 +130,32 @@ where
         Err(match bearer::token_of(&parts.headers) {
             Err(Refused::Missing) => ApiError::TokenMissing,
             Ok(_) | Err(_) => ApiError::TokenInvalid("no bearer opens this route"),
+        })
+    }
+}
+
+/// Proof that a request is a service's own: it carries the services' credential. The operator's does not open such a route.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct OwnCall;
+
+impl<S> FromRequestParts<S> for OwnCall
+where
+    S: Send + Sync,
+    Core: FromRef<S>,
+{
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        if Core::from_ref(state).inside.is_service(&parts.headers) {
+            return Ok(Self);
+        }
+        let has_none = !parts.headers.contains_key(HEADER)
+            && matches!(bearer::token_of(&parts.headers), Err(Refused::Missing));
+        Err(if has_none {
+            ApiError::TokenMissing
+        } else {
+            ApiError::TokenInvalid("not the services' credential")
         })
     }
 }

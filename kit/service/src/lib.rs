@@ -65,7 +65,7 @@ pub use company_tx::CompanyTx;
 pub use config::ServiceConfig;
 pub use core::Core;
 pub use error::ApiError;
-pub use inside::{Inside, Insider, Reader};
+pub use inside::{Inside, Insider, OwnCall, Reader};
 pub use module::ModuleConfig;
 pub use operation::{Operation, Operations};
 pub use operator::{Operator, OperatorKey};

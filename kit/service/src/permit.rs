@@ -4,6 +4,8 @@
 
 use std::fmt::Display;
 use std::ops::Deref;
+use std::pin::Pin;
+use std::sync::Arc;
 
 use axum::extract::{FromRef, FromRequestParts};
 use contract::decision::{AccessRequest, Decision, ObjectRef};
@@ -227,13 +229,30 @@ enum Asked {
 pub struct Permits {
     module: &'static str,
     authz: AuthzClient,
+    stale: Option<Arc<dyn StaleRights>>,
 }
+
+/// Tuples of a module that give a caller what is true no more, as those of a member row that has another login now.
+pub trait StaleRights: Send + Sync {
+    /// Removes those of the caller, whom authz has just allowed the call; tells whether there were any, so that authz is asked
+    /// again. Nothing of the call may be answered, and where it cannot be known, the call is refused.
+    fn remove<'a>(&'a self, call: &'a CompanyCall) -> Removal<'a>;
+}
+
+/// Whether stale rights were removed.
+pub type Removal<'a> = Pin<Box<dyn Future<Output = Result<bool, ApiError>> + Send + 'a>>;
 
 impl Permits {
     /// For the module `module`.
     #[must_use]
     pub const fn new(module: &'static str, authz: AuthzClient) -> Self {
-        Self { module, authz }
+        Self { module, authz, stale: None }
+    }
+
+    /// The same; whoever is let in by stale rights loses them first, and is decided about again.
+    #[must_use]
+    pub fn without(self, stale: Arc<dyn StaleRights>) -> Self {
+        Self { stale: Some(stale), ..self }
     }
 
     /// Asks for the permit of the operation's feature.
@@ -247,7 +266,7 @@ impl Permits {
             return Err(ApiError::internal(format!("{} is asked about one object", feature.key)));
         }
         let object = ObjectRef::company_module(call.company, self.module);
-        let decision = self.decide(&call, &feature, object, Asked::ToRefuse).await?;
+        let decision = self.first(&call, &feature, object, Asked::ToRefuse).await?;
         if decision.allowed { Ok(Permit(call)) } else { Err(denied(&decision, &feature)) }
     }
 
@@ -266,7 +285,7 @@ impl Permits {
     /// As [`Permit`] is refused.
     pub async fn ask_module(&self, call: &CompanyCall, feature: &Feature) -> Result<Permit, ApiError> {
         let object = ObjectRef::company_module(call.company, self.module);
-        let decision = self.decide(call, feature, object, Asked::ToRefuse).await?;
+        let decision = self.first(call, feature, object, Asked::ToRefuse).await?;
         if decision.allowed { Ok(Permit(call.clone())) } else { Err(denied(&decision, feature)) }
     }
 
@@ -303,7 +322,7 @@ impl Permits {
         id: impl Display,
     ) -> Result<ObjectPermit, ApiError> {
         let object = ObjectRef { kind: feature.object.to_owned(), id: id.to_string() };
-        let decision = self.decide(call, feature, object.clone(), Asked::ToRefuse).await?;
+        let decision = self.first(call, feature, object.clone(), Asked::ToRefuse).await?;
         if decision.allowed {
             return Ok(ObjectPermit { call: call.clone(), object });
         }
@@ -321,7 +340,7 @@ impl Permits {
         id: impl Display,
     ) -> Result<Option<ObjectPermit>, ApiError> {
         let object = ObjectRef { kind: feature.object.to_owned(), id: id.to_string() };
-        let decision = self.decide(call, feature, object.clone(), Asked::ToNarrow).await?;
+        let decision = self.first(call, feature, object.clone(), Asked::ToNarrow).await?;
         Ok(decision.allowed.then(|| ObjectPermit { call: call.clone(), object }))
     }
 
@@ -335,7 +354,7 @@ impl Permits {
         feature: &Feature,
     ) -> Result<Option<Permit>, ApiError> {
         let object = ObjectRef::company_module(call.company, self.module);
-        let decision = self.decide(call, feature, object, Asked::ToNarrow).await?;
+        let decision = self.first(call, feature, object, Asked::ToNarrow).await?;
         Ok(decision.allowed.then(|| Permit(call.clone())))
     }
 
@@ -357,6 +376,19 @@ impl Permits {
     pub async fn allows(&self, permit: &Permit, feature: &Feature) -> Result<bool, ApiError> {
         let object = ObjectRef::company_module(permit.company, self.module);
         Ok(self.decide(permit, feature, object, Asked::ToRefuse).await?.allowed)
+    }
+
+    /// The decision by which a request is let in. A denied one asks nothing else.
+    async fn first(
+        &self,
+        call: &CompanyCall,
+        feature: &Feature,
+        object: ObjectRef,
+        asked: Asked,
+    ) -> Result<Decision, ApiError> {
+        let decision = self.decide(call, feature, object.clone(), asked).await?;
+        let Some(stale) = self.stale.as_ref().filter(|_| decision.allowed) else { return Ok(decision) };
+        if stale.remove(call).await? { self.decide(call, feature, object, asked).await } else { Ok(decision) }
     }
 
     async fn decide(

@@ -7,6 +7,7 @@ use service::module::Parts;
 use service::workers::Wake;
 use service::{Core, Permits, ServeError};
 
+use crate::bindings::relinked;
 use crate::bindings::row::BindingRow;
 use crate::config::Own;
 use crate::{auto_close, notices};
@@ -45,13 +46,15 @@ impl FromRef<App> for Permits {
     }
 }
 
-/// Starts the workers: the sweep of bindings, the closer of resolved tickets, and the queue of notices.
+/// Starts the workers: the sweep of bindings and the one of relinked members, the closer of resolved tickets, and the queue
+/// of notices.
 ///
 /// # Errors
 /// None.
 #[expect(clippy::unnecessary_wraps, reason = "a start that `declare_module!` calls may fail")]
 pub(crate) fn start(parts: Parts, own: &Own) -> Result<App, ServeError> {
     parts.sweep_rows::<BindingRow>("bindings_sweep");
+    let parts = Parts { permits: parts.permits.clone().without(relinked::start(&parts)), ..parts };
     let notices = notices::start(&parts.core, &own.notification);
     auto_close::start(&parts.core, &notices);
     Ok(App { parts, notices })

@@ -21,6 +21,7 @@ pub fn router(app: App) -> Router {
         .route("/internal/authz/directory/{companyId}/{kcSub}", get(access::guards::directory))
         .route("/internal/authz/grants", post(grants::http::change))
         .route("/internal/authz/tuples/lookup", post(grants::http::lookup))
+        .route("/internal/authz/tuples/revoke", post(grants::revoke::revoke))
         .route("/internal/authz/platform-roles", post(roles::http::grant))
         .route("/internal/authz/platform-roles/{role}/{subjectId}", delete(roles::http::revoke))
         .with_state(app)

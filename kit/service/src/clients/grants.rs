@@ -48,6 +48,19 @@ impl From<GrantRefused> for ApiError {
     }
 }
 
+/// In whose name, where and why a service takes tuples without a bearer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taken<'a> {
+    /// The module whose types the tuples are of.
+    pub(crate) module: &'a str,
+    /// Whose.
+    pub(crate) company: CompanyId,
+    /// For the audit row.
+    pub(crate) reason: &'a str,
+    /// The request that led to it, or one of its own.
+    pub(crate) correlation: &'a CorrelationId,
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Body<'a> {
@@ -101,10 +114,15 @@ impl AuthzClient {
         fits(tuples, &request).map_err(|why| GrantRefused::Refused(ApiError::internal(why)))?;
         let request = request.bearer(&call.caller.token).correlation(correlation);
         let answer = self.0.send(request).await.map_err(GrantRefused::Unanswered)?;
+        self.changed(&answer, op, tuples)
+    }
+
+    /// What a change of these tuples answered.
+    fn changed(&self, answer: &Answer, op: Op, tuples: &[Tuple]) -> Result<Changed, GrantRefused> {
         if answer.status != StatusCode::OK {
-            return Err(self.refused(&answer));
+            return Err(self.refused(answer));
         }
-        let told: Told = self.0.data(&answer).map_err(GrantRefused::Unanswered)?;
+        let told: Told = self.0.data(answer).map_err(GrantRefused::Unanswered)?;
         let whole =
             told.status == op.status() && told.count == tuples.len() && told.changed == told.tuples.len();
         if !whole {
@@ -112,6 +130,19 @@ impl AuthzClient {
             return Err(GrantRefused::Unanswered(contradiction));
         }
         Ok(Changed { count: told.count, tuples: told.tuples })
+    }
+
+    /// Takes all of these users' tuples of the module's own types in the company, or none, by the services' credential: for rows
+    /// that must go whoever asks. Repeating it changes nothing. At most [`MAX_TUPLES`].
+    ///
+    /// # Errors
+    /// As [`Self::change`].
+    pub(crate) async fn take(&self, taken: &Taken<'_>, tuples: &[Tuple]) -> Result<Changed, GrantRefused> {
+        let body = json!({ "moduleKey": taken.module, "companyId": taken.company, "reason": taken.reason, "tuples": tuples });
+        let request = Call::new(Method::POST, "/internal/authz/tuples/revoke").json(&body);
+        fits(tuples, &request).map_err(|why| GrantRefused::Refused(ApiError::internal(why)))?;
+        let answer = self.0.send(request.correlation(taken.correlation)).await;
+        self.changed(&answer.map_err(GrantRefused::Unanswered)?, Op::Revoke, tuples)
     }
 
     /// Whether each of these tuples stands now, in their order. Needs no bearer, only the services' credential: for

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::TupleRow;
 use crate::clients::authz::AuthzClient;
-use crate::clients::grants::{Changed, GRANTS_BUDGET, GrantRefused};
+use crate::clients::grants::{Changed, GRANTS_BUDGET, GrantRefused, Taken};
 use crate::db::{ACQUIRE_TIMEOUT, LOCK_NOT_HAD, has_state};
 use crate::layers::REQUEST_TIMEOUT;
 use crate::{ApiError, AuditedTx, CompanyCall, Core};
@@ -122,9 +122,26 @@ impl Locked {
         op: Op,
         tuples: &[Tuple],
     ) -> Result<Changed, GrantRefused> {
+        self.watched(authz.change(call, op, tuples)).await
+    }
+
+    /// Has authz take tuples of the row by the services' credential.
+    pub(super) async fn take_tuples(
+        &mut self,
+        authz: &AuthzClient,
+        taken: &Taken<'_>,
+        tuples: &[Tuple],
+    ) -> Result<Changed, GrantRefused> {
+        self.watched(authz.take(taken, tuples)).await
+    }
+
+    async fn watched(
+        &mut self,
+        asked: impl Future<Output = Result<Changed, GrantRefused>>,
+    ) -> Result<Changed, GrantRefused> {
         let started = Instant::now();
         self.on_its_way = Some(started);
-        let answer = authz.change(call, op, tuples).await;
+        let answer = asked.await;
         // A call that failed before its time was answered or cut off, and authz gives up what is cut off.
         let in_doubt =
             matches!(answer, Err(GrantRefused::Unanswered(_))) && started.elapsed() >= GRANTS_BUDGET;
@@ -140,8 +157,13 @@ impl Locked {
     }
 
     /// The same for a worker.
-    pub(super) async fn begin_as(mut self, core: &Core, worker: &str) -> Result<AuditedTx, ApiError> {
-        self.transaction(core, worker, None).await
+    pub(super) async fn begin_as(
+        mut self,
+        core: &Core,
+        worker: &str,
+        correlation: Option<&str>,
+    ) -> Result<AuditedTx, ApiError> {
+        self.transaction(core, worker, correlation).await
     }
 
     async fn transaction(

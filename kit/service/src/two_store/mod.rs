@@ -15,8 +15,9 @@
 //!   stands. Asking authz again changes nothing.
 //! - **Refused.** A refusal undoes the state, unless an earlier attempt may have changed the tuples already; then the row
 //!   waits for the request's repetition or for the sweep.
-//! - **Swept.** [`TwoStore::sweep`] settles what nobody resumed. It has no bearer, so it changes no tuple: it asks authz
+//! - **Swept.** [`TwoStore::sweep`] settles what nobody resumed. It has no bearer, so it gives no tuple: it asks authz
 //!   which tuples stand and makes the row say so.
+//! - **Withdrawn.** [`TwoStore::withdraw`] removes a row that stands for what is true no more, whoever asks and by no bearer.
 //!
 //! A table of such rows has, beside its own columns:
 //!
@@ -33,6 +34,7 @@
 mod exchange;
 mod lock;
 mod sweep;
+mod withdraw;
 
 use contract::grants::{Op, Tuple};
 use contract::id::CompanyId;
@@ -48,6 +50,8 @@ use crate::clients::grants::GrantRefused;
 use crate::contention::retried;
 use crate::idempotency::{self, Attempt, Claim, Once, Replay};
 use crate::{ApiError, AuditEvent, AuditedTx, CompanyCall, Core, Created};
+
+pub use withdraw::Withdrawal;
 
 pub use sweep::{REVOKED_AFTER, STALE_AFTER, SWEEP_BATCH, SWEEP_EVERY, Swept};
 
@@ -107,7 +111,8 @@ pub trait TupleRow: Sized + Send + Sync {
     }
 
     /// Whether a removal that a crash broke off may be given up: the sweep makes a row `active` again whose tuples still
-    /// stand. A row that must go all the same says false; it stays `revoking` until a request finishes it.
+    /// stand. A row that must go all the same says false: the sweep takes its tuples by the services' credential, so they are
+    /// users' tuples.
     const REMOVAL_MAY_BE_GIVEN_UP: bool = true;
 
     /// What its making answers.

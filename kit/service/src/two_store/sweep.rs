@@ -1,11 +1,11 @@
-//! Settles rows that a crash left between two states and that no request resumed. The sweep has no bearer, so it moves no
-//! tuple: authz says which tuples stand, and the row is made to agree.
+//! Settles rows that a crash left between two states and that no request resumed. The sweep has no bearer, so it gives no
+//! tuple, and takes only those of a row that must go: authz says which tuples stand, and the row is made to agree.
 //!
 //! | row | tuples stand | none stands |
 //! |---|---|---|
 //! | `pending` | `active`, with its audit row | deleted |
 //! | `pending`, authz never asked | | deleted, without asking |
-//! | `revoking` | `active` again, or left where it must go ([`TupleRow::REMOVAL_MAY_BE_GIVEN_UP`]) | deleted, with its audit row, as soon as [`REVOKED_AFTER`] |
+//! | `revoking` | `active` again; where it must go ([`TupleRow::REMOVAL_MAY_BE_GIVEN_UP`]) they are taken and the row is deleted, as soon as [`REVOKED_AFTER`] | deleted, with its audit row, as soon as [`REVOKED_AFTER`] |
 //! | `exchanging` | the new ones, and of the old ones none or those that the new ones cover: `active` for the new ones; only the old ones: `active` as it was | deleted, with its audit row |
 //!
 //! Where only some of a row's tuples stand somebody else changed them; the row is left to its request's repetition.
@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use super::lock::{self, Locked, RowState};
 use super::{TupleRow, TwoStore, data_of, finish_refused};
+use crate::clients::grants::Taken;
 use crate::{ApiError, AuditedTx, idempotency};
 
 /// Age of an attempt before its row is swept: twice a bearer's lifetime (300 s), so authz no longer takes a grant that a
@@ -35,6 +36,8 @@ pub const SWEEP_EVERY: Duration = Duration::from_mins(1);
 pub const SWEEP_BATCH: i64 = 100;
 /// Actor of the audit rows.
 const ACTOR: &str = "system:two-store-sweep";
+/// Why the sweep takes tuples.
+const REASON: &str = "REMOVAL_BROKE_OFF";
 
 /// What a sweep did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,19 +134,36 @@ impl TwoStore {
         if matches!(state, RowState::Active) {
             return Ok(Verdict::Leave);
         }
-        let verdict = self.verdict(&row, state).await?;
-        if matches!((&verdict, state), (Verdict::Keep, RowState::Revoking { .. }))
-            && (!R::REMOVAL_MAY_BE_GIVEN_UP || !locked.is_stale::<R>(stale_after).await?)
-        {
-            return Ok(Verdict::Leave);
+        let mut verdict = self.verdict(&row, state).await?;
+        if matches!((&verdict, state), (Verdict::Keep, RowState::Revoking { .. })) {
+            if !R::REMOVAL_MAY_BE_GIVEN_UP {
+                self.take_what_must_go(&mut locked, &row, company).await?;
+                verdict = Verdict::Remove;
+            } else if !locked.is_stale::<R>(stale_after).await? {
+                return Ok(Verdict::Leave);
+            }
         }
         if matches!(verdict, Verdict::Leave) {
             tracing::warn!(table = R::TABLE, %id, "only some of a row's tuples stand; it is left as it is");
             return Ok(verdict);
         }
-        let tx = locked.begin_as(&self.core, ACTOR).await?;
+        let tx = locked.begin_as(&self.core, ACTOR, None).await?;
         carry_out(tx, &row, &verdict, state, (company, id)).await?;
         Ok(verdict)
+    }
+
+    /// The tuples of a row that must go, whoever asked for it, by the services' credential.
+    async fn take_what_must_go<R: TupleRow>(
+        &self,
+        locked: &mut Locked,
+        row: &R,
+        company: CompanyId,
+    ) -> Result<(), ApiError> {
+        let correlation = CorrelationId::generate();
+        let taken = Taken { module: self.core.name, company, reason: REASON, correlation: &correlation };
+        locked.count_attempt::<R>().await?;
+        locked.take_tuples(&self.authz, &taken, &row.removed_tuples()).await?;
+        Ok(())
     }
 
     async fn verdict<R: TupleRow>(&self, row: &R, state: RowState) -> Result<Verdict, ApiError> {

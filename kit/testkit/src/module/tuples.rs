@@ -11,6 +11,8 @@ use super::ModuleApi;
 
 /// Where tuples are changed.
 pub const GRANTS: &str = "/internal/authz/grants";
+/// Where a module takes tuples by the services' credential.
+pub const REVOKE: &str = "/internal/authz/tuples/revoke";
 /// Where standing tuples are looked up.
 pub const LOOKUP: &str = "/internal/authz/tuples/lookup";
 
@@ -33,6 +35,11 @@ impl Tuples {
     /// All of them, for a decision.
     pub(super) fn standing(&self) -> Vec<Tuple> {
         self.lock().values().cloned().collect()
+    }
+
+    /// Removes one that no request revoked.
+    pub fn remove(&self, text: &str) {
+        self.lock().remove(text);
     }
 
     /// Removes all of them, as no request does.
@@ -88,6 +95,10 @@ impl ModuleApi {
         let changed = tuples.clone();
         self.authz.answer_with("POST", GRANTS, move |request| {
             (200, json!({ "data": changed.change(&request.body) }))
+        });
+        let taken = tuples.clone();
+        self.authz.answer_with("POST", REVOKE, move |request| {
+            (200, json!({ "data": taken.change(&request.body) }))
         });
         let known = tuples.clone();
         self.authz.answer_with("POST", LOOKUP, move |request| {

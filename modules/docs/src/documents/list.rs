@@ -230,9 +230,11 @@ async fn visible(
     found.fetch_all(conn).await
 }
 
-/// Of the same documents, and the caller's own in the trash, those that a filter lets through. Words that are in few texts of
-/// the company lead to those; words in many, by a sample or by count, are looked for in each text that the caller may see,
-/// and so are all where those are few.
+/// Of the same documents, and the caller's own in the trash, those that a filter lets through. What the caller may see is read
+/// with its titles from the list's indexes. A text is read by itself only where its words are looked for in it: words that a
+/// sample finds in most of what the caller may see are, and so are all where that is little; other words are asked of their
+/// index, which gives the texts of the whole company that have them, unless these are more than twice as many as the caller
+/// may see.
 async fn some_of_visible(
     conn: &mut PgConnection,
     permit: &Permit,
@@ -242,16 +244,26 @@ async fn some_of_visible(
     let view = selection.view;
     let (member, positions, groups) = MemberContext::columns(selection.looker.member);
     let found = reachable!(
-        r#"reached AS (
-             SELECT document_id AS id FROM opened WHERE document_id IS NOT NULL
-             UNION SELECT d.id FROM within w CROSS JOIN LATERAL (
-               SELECT id FROM docs.documents WHERE company_id = $1 AND folder_id = w.folder_id OFFSET 0) d
-             UNION SELECT id FROM docs.documents
+        r#"reached AS MATERIALIZED (
+             SELECT d.id, d.updated_at, d.title
+             FROM (SELECT DISTINCT document_id AS id FROM opened WHERE document_id IS NOT NULL) o CROSS JOIN LATERAL (
+               SELECT id, updated_at, title FROM docs.documents
+               WHERE company_id = $1 AND id = o.id AND state = $8 AND ($7::bool OR owner_kc_sub <> $2)
+                 AND ($10::uuid IS NULL OR folder_id = $10) AND (NOT $11::bool OR is_template) OFFSET 0) d
+             UNION SELECT d.id, d.updated_at, d.title FROM within w CROSS JOIN LATERAL (
+               SELECT id, updated_at, title FROM docs.documents
+               WHERE company_id = $1 AND folder_id = w.folder_id AND state = $8 AND ($7 OR owner_kc_sub <> $2)
+                 AND (NOT $11 OR is_template) OFFSET 0) d
+               WHERE $10 IS NULL OR w.folder_id = $10
+             UNION SELECT id, updated_at, title FROM docs.documents
                WHERE $6 AND company_id = $1 AND general_access <> 'restricted' AND state = 'active'
-             UNION SELECT id FROM docs.documents
-               WHERE $7::bool AND company_id = $1 AND owner_kc_sub = $2 AND state = $8),
+                 AND ($7 OR owner_kc_sub <> $2) AND ($10 IS NULL OR folder_id = $10) AND (NOT $11 OR is_template)
+             UNION SELECT id, updated_at, title FROM docs.documents
+               WHERE $7 AND company_id = $1 AND owner_kc_sub = $2 AND state = $8
+                 AND ($10 IS NULL OR folder_id = $10) AND (NOT $11 OR is_template)),
+           size AS MATERIALIZED (SELECT count(*) AS documents FROM reached),
            is_common AS MATERIALIZED (
-             SELECT (SELECT count(*) <= 500 FROM reached) OR count(*) FILTER (WHERE c.is_hit) * 4 > count(*) AS value
+             SELECT (SELECT documents <= 500 FROM size) OR count(*) FILTER (WHERE c.is_hit) * 2 > count(*) AS value
              FROM (SELECT id FROM reached WHERE $9::text IS NOT NULL LIMIT 64) r CROSS JOIN LATERAL (
                SELECT search @@ (SELECT websearch_to_tsquery('simple', $9)) AS is_hit FROM docs.contents
                WHERE document_id = r.id OFFSET 0) c),
@@ -259,22 +271,16 @@ async fn some_of_visible(
              SELECT document_id FROM docs.contents
              WHERE NOT (SELECT value FROM is_common) AND company_id = $1
                AND search @@ (SELECT websearch_to_tsquery('simple', $9))
-             LIMIT 1001),
+             LIMIT (SELECT 2 * documents + 1 FROM size)),
            each AS MATERIALIZED (
-             SELECT $9 IS NOT NULL AND (value OR (SELECT count(*) > 1000 FROM few)) AS is_read FROM is_common),
-           candidates AS (
-             SELECT id FROM reached WHERE NOT (SELECT is_read FROM each)
-             UNION ALL SELECT r.id FROM reached r CROSS JOIN LATERAL (
-               SELECT FROM docs.contents
-               WHERE document_id = r.id AND (strpos(lower(title), (SELECT lower($9))) > 0
-                 OR search @@ (SELECT websearch_to_tsquery('simple', $9))) OFFSET 0) c WHERE (SELECT is_read FROM each)),
+             SELECT $9 IS NOT NULL AND (value OR (SELECT count(*) FROM few) > 2 * (SELECT documents FROM size)) AS is_read
+             FROM is_common),
            wanted AS MATERIALIZED (
-             SELECT d.id, d.updated_at FROM candidates r CROSS JOIN LATERAL (
-               SELECT id, updated_at FROM docs.documents
-               WHERE company_id = $1 AND id = r.id AND state = $8 AND ($7 OR owner_kc_sub <> $2)
-                 AND ($10::uuid IS NULL OR folder_id = $10) AND (NOT $11::bool OR is_template)
-                 AND ($9 IS NULL OR (SELECT is_read FROM each) OR strpos(lower(title), (SELECT lower($9))) > 0
-                   OR id IN (SELECT document_id FROM few)) OFFSET 0) d),
+             SELECT id, updated_at FROM reached r
+             WHERE $9 IS NULL OR strpos(lower(r.title), (SELECT lower($9))) > 0
+               OR CASE WHEN (SELECT is_read FROM each)
+                  THEN (SELECT c.search @@ (SELECT websearch_to_tsquery('simple', $9)) FROM docs.contents c WHERE c.document_id = r.id)
+                  ELSE r.id IN (SELECT document_id FROM few) END),
            page AS MATERIALIZED (
              SELECT id, updated_at FROM wanted ORDER BY updated_at DESC, id LIMIT $12 OFFSET $13),
            length AS MATERIALIZED (SELECT count(*) AS total FROM wanted)"#;

@@ -1,6 +1,9 @@
 //! Search: words of title and text, never more than the list shows.
 
+use std::fmt::Write;
+
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::world::World;
 
@@ -110,4 +113,166 @@ async fn a_search_finds_the_same_by_every_way_that_it_looks() {
             assert_eq!(reply.data()["total"], expected, "{view} {q}");
         }
     }
+}
+
+/// Documents of four people, of which one in three lies in one of sixteen folders, two chains of eight; shared by chance with
+/// members, a position and a group, by themselves and with their folder.
+fn scattered(world: &World, position: Uuid, group: Uuid) -> String {
+    let company = world.module.company;
+    let person =
+        |at: usize| format!("('{}'::uuid, '{}', {at})", world.people[at].member, world.people[at].subject);
+    let people = (0..4).map(person).collect::<Vec<_>>().join(", ");
+    let chance = |what: &str, of: u32| format!("abs(hashtext('{what}' || n) % {of})");
+    format!(
+        "CREATE TEMP TABLE people AS SELECT * FROM (VALUES {people}) AS p(member, subject, at);
+         INSERT INTO docs.folders(id, company_id, name, parent_id, owner_kc_sub, owner_member_id, state)
+           SELECT md5('f' || n)::uuid, '{company}', 'Folder ' || n, CASE WHEN n % 8 > 0 THEN md5('f' || n - 1)::uuid END,
+             p.subject, p.member, 'active' FROM generate_series(0, 15) n JOIN people p ON p.at = {owner_of_folder};
+         INSERT INTO docs.folder_ancestors SELECT '{company}', md5('f' || n)::uuid, md5('f' || a)::uuid, n - a
+           FROM generate_series(0, 15) n, generate_series(n - n % 8, n) a;
+         CREATE TEMP TABLE made AS SELECT n, md5('d' || n)::uuid AS id, p.member, p.subject,
+             (ARRAY['Plan', 'plan of Autumn', 'Minutes', 'Ärger'])[1 + {title}] || ' ' || n AS title,
+             CASE WHEN {words} < 9 THEN 'most ' ELSE '' END || CASE WHEN {words} % 5 = 0 THEN 'fifth part ' ELSE '' END
+               || CASE WHEN {rare} = 0 THEN 'zeppelin' ELSE 'part fifth' END AS body
+           FROM generate_series(1, 4000) n JOIN people p ON p.at = {owner};
+         INSERT INTO docs.documents(id, company_id, title, current_version, owner_kc_sub, owner_member_id, general_access,
+             is_template, folder_id, state, trashed_at, trashed_by, updated_at, updated_by)
+           SELECT id, '{company}', title, 1, subject, member,
+             CASE WHEN {open} = 0 THEN 'company_view' ELSE 'restricted' END, {template} = 0,
+             CASE WHEN {lies} = 0 THEN md5('f' || {folder})::uuid END, CASE WHEN {trash} = 0 THEN 'trashed' ELSE 'active' END,
+             CASE WHEN {trash} = 0 THEN now() END, CASE WHEN {trash} = 0 THEN 'x' END,
+             now() - make_interval(mins => {when}), 'x' FROM made;
+         INSERT INTO docs.contents(document_id, company_id, title, body) SELECT id, '{company}', title, body FROM made;
+         INSERT INTO docs.document_counts SELECT '{company}', count(*) FILTER (WHERE state = 'active'),
+           count(*) FILTER (WHERE state = 'active' AND general_access <> 'restricted'), count(*) FILTER (WHERE state = 'trashed')
+           FROM docs.documents;
+         INSERT INTO docs.shares(id, company_id, document_id, folder_id, principal_kind, member_id, position_id, group_id, kc_sub, role,
+             next_role, state, granted_by)
+           SELECT gen_random_uuid(), '{company}', CASE WHEN n <= 4000 THEN md5('d' || n)::uuid END,
+             CASE WHEN n > 4000 THEN md5('f' || n - 4001)::uuid END, k.kind, CASE k.kind WHEN 'member' THEN p.member END,
+             CASE k.kind WHEN 'position' THEN '{position}'::uuid END, CASE k.kind WHEN 'group' THEN '{group}'::uuid END,
+             CASE k.kind WHEN 'member' THEN p.subject END, 'editor', CASE WHEN s.state = 'exchanging' AND {lower} = 0 THEN 'viewer' END,
+             s.state, 'x'
+           FROM generate_series(1, 4016) n CROSS JOIN unnest(ARRAY['member', 'position', 'group']) AS k(kind)
+           CROSS JOIN LATERAL (SELECT (ARRAY['pending', 'active', 'active', 'active', 'revoking', 'exchanging'])
+             [1 + abs(hashtext(k.kind || n) % 6)] AS state, abs(hashtext('shared' || k.kind || n) % 4) AS drawn) s
+           JOIN people p ON p.at = {with} WHERE s.drawn = 0;",
+        owner_of_folder = chance("folder owner", 4),
+        title = chance("title", 4),
+        words = chance("words", 10),
+        rare = chance("rare", 300),
+        owner = chance("owner", 4),
+        open = chance("open", 40),
+        template = chance("template", 9),
+        lies = chance("lies", 3),
+        folder = chance("folder", 16),
+        trash = chance("trash", 20),
+        when = chance("when", 2_000),
+        lower = chance("lower", 2),
+        with = chance("with", 4),
+    )
+}
+
+/// The same by a statement that looks at every document of the company and follows each rule by itself.
+async fn plainly(
+    world: &World,
+    who: usize,
+    (view, filter): (&str, &str),
+    holds: (&[Uuid], &[Uuid]),
+) -> Vec<Uuid> {
+    let person = &world.people[who];
+    let stands = "s.state IN ('active', 'exchanging') AND (s.next_role IS NULL OR s.role = 'viewer' OR s.next_role = 'editor')
+        AND (s.member_id = $2 AND s.kc_sub = $1 OR s.position_id = ANY($3) OR s.group_id = ANY($4))";
+    let own = "d.owner_kc_sub = $1";
+    let reached = format!(
+        "(d.general_access <> 'restricted' OR EXISTS (SELECT FROM docs.shares s WHERE s.document_id = d.id AND {stands})
+          OR EXISTS (SELECT FROM docs.folder_ancestors a JOIN docs.shares s ON s.folder_id = a.ancestor_id
+            WHERE a.folder_id = d.folder_id AND {stands})
+          OR EXISTS (SELECT FROM docs.folder_ancestors a JOIN docs.folders f ON f.id = a.ancestor_id
+            WHERE a.folder_id = d.folder_id AND f.owner_kc_sub = $1))"
+    );
+    let (state, seen) = match view {
+        "mine" => ("active", own.to_owned()),
+        "trash" => ("trashed", own.to_owned()),
+        "shared" => ("active", format!("NOT {own} AND {reached}")),
+        _ => ("active", format!("({own} OR {reached})")),
+    };
+    let sql = format!(
+        "SELECT d.id FROM docs.documents d JOIN docs.contents c ON c.document_id = d.id
+         WHERE d.state = '{state}' AND {seen} AND {filter} ORDER BY d.updated_at DESC, d.id"
+    );
+    let found = sqlx::query_scalar(sqlx::AssertSqlSafe(sql)).bind(&person.subject).bind(person.member);
+    let found = found.bind(holds.0.to_vec()).bind(holds.1.to_vec());
+    found.fetch_all(&world.module.database.owner_pool()).await.expect("an answer")
+}
+
+#[tokio::test]
+async fn random_documents_are_found_as_by_looking_at_each() {
+    let world = World::of(5).await;
+    let (position, group) = (world.position(Some(1)), world.group(&[1, 2]));
+    world.module.execute(scattered(&world, position, group)).await;
+    let words = |q: &str| {
+        let text = q.replace('\'', "''");
+        format!(
+            "(strpos(lower(d.title), lower('{text}')) > 0 OR c.search @@ websearch_to_tsquery('simple', '{text}'))"
+        )
+    };
+    let folder = "md5('f3')::uuid";
+    let mut asked: Vec<(String, String)> = Vec::new();
+    for q in [
+        "most",
+        "fifth",
+        "zeppelin",
+        "\"fifth part\"",
+        "fifth -most",
+        "-most",
+        "PLAN",
+        "lan 12",
+        "ärger",
+        "nothing",
+        "&",
+    ] {
+        asked.push((format!("q={}", encoded(q)), words(q)));
+    }
+    asked.push(("q=fifth&templates=true".to_owned(), format!("{} AND d.is_template", words("fifth"))));
+    let id: Uuid = sqlx::query_scalar("SELECT md5('f3')::uuid")
+        .fetch_one(&world.module.database.owner_pool())
+        .await
+        .expect("an id");
+    asked.push((format!("q=most&folderId={id}"), format!("{} AND d.folder_id = {folder}", words("most"))));
+    let mut found_at_all = 0;
+    for who in 0..4 {
+        let positions = if who == 1 { vec![position] } else { vec![] };
+        let groups = if who == 1 || who == 2 { vec![group] } else { vec![] };
+        for view in ["mine", "shared", "visible", "trash"] {
+            for (query, filter) in &asked {
+                let expected = plainly(&world, who, (view, filter), (&positions, &groups)).await;
+                found_at_all += expected.len();
+                for page in [1, 3] {
+                    let tail = format!("/documents?view={view}&{query}&pageSize=50&page={page}");
+                    let reply = world.ask(who, "GET", &tail, None).await;
+                    assert_eq!(reply.status, 200, "{tail}: {}", reply.text);
+                    let items = reply.data()["items"].as_array().expect("a list");
+                    let found: Vec<Uuid> = items
+                        .iter()
+                        .map(|item| item["id"].as_str().expect("an id").parse().expect("a UUID"))
+                        .collect();
+                    let wanted: Vec<Uuid> = expected.iter().skip((page - 1) * 50).take(50).copied().collect();
+                    assert_eq!(
+                        (&reply.data()["total"], found),
+                        (&json!(expected.len()), wanted),
+                        "{who} {tail}"
+                    );
+                }
+            }
+        }
+    }
+    assert!(found_at_all > 10_000, "there was something to find: {found_at_all}");
+}
+
+fn encoded(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut encoded, byte| {
+        write!(encoded, "%{byte:02X}").expect("text grows");
+        encoded
+    })
 }

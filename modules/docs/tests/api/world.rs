@@ -9,7 +9,7 @@ use contract::fragment::{self, Expression, Relations};
 use contract::grants::Tuple;
 use serde_json::{Value, json};
 use testkit::module::CAN;
-use testkit::module::tuples::{GRANTS, LOOKUP};
+use testkit::module::tuples::{GRANTS, LOOKUP, REVOKE};
 use testkit::stub::Recorded;
 use testkit::{ModuleApi, Reply};
 use uuid::Uuid;
@@ -239,6 +239,8 @@ impl World {
         });
         let facts = Arc::clone(&self.facts);
         self.module.authz.answer_with("POST", GRANTS, move |request| lock(&facts).change(&request.body));
+        let facts = Arc::clone(&self.facts);
+        self.module.authz.answer_with("POST", REVOKE, move |request| lock(&facts).change(&request.body));
         let facts = Arc::clone(&self.facts);
         self.module.authz.answer_with("POST", LOOKUP, move |request| {
             let facts = lock(&facts);

@@ -13,7 +13,7 @@ use service::{ApiError, Body, Data, Permit, Query};
 use super::guard::LastAdministrator;
 use super::row::{BindingRow, NewBinding};
 use super::rules::{Binding, BindingBody, BoundTier, MAX_BINDINGS};
-use super::store;
+use super::{relinked, store};
 use crate::App;
 use crate::tickets::list::{answer, cut};
 use crate::tickets::names::Names;
@@ -36,6 +36,7 @@ pub(crate) async fn create(
         return Err(broken("BINDING_SUBJECT_AMBIGUOUS", message, json!({})));
     };
     let found = known(&app, &permit, principal).await?;
+    relinked::settle_bound(&app, &permit, &found).await?;
     let new = NewBinding::of(permit.company, &found, tier, &permit.subject, &app.core.clock);
     app.two_store().create(&permit, None, &new).await
 }

@@ -44,11 +44,18 @@ impl BindingRow {
         Ok(Self { stored, subject })
     }
 
-    fn is_admin(&self) -> bool {
+    pub(super) fn is_admin(&self) -> bool {
         self.stored.tier == BoundTier::Admin
     }
 
-    fn event(&self, action: &'static str) -> AuditEvent {
+    pub(super) async fn note_unbound(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
+        match &self.subject {
+            Some(login) => store::note_unbound(tx, self.stored.company, login.as_str()).await,
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn event(&self, action: &'static str) -> AuditEvent {
         AuditEvent {
             company: Some(self.stored.company),
             action,
@@ -105,7 +112,8 @@ impl TupleRow for BindingRow {
         if self.is_admin() { store::count_down(tx, self.stored.company).await } else { Ok(()) }
     }
 
-    async fn revoked(&self, _tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
+    async fn revoked(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
+        self.note_unbound(tx).await?;
         Ok(self.event("binding.deleted"))
     }
 

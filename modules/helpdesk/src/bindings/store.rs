@@ -1,8 +1,8 @@
 //! `helpdesk.bindings` and `helpdesk.admin_guard`.
 
-use contract::Principal;
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
 use contract::principal::Named;
+use contract::{Principal, Subject};
 use serde_json::json;
 use service::db::on_constraint;
 use service::refusal::conflict;
@@ -145,6 +145,147 @@ pub(super) async fn count_down(tx: &mut AuditedTx, company: CompanyId) -> Result
         on_constraint(error, "admin_guard_active_bindings_check", || last_administrator("none"))
     })?;
     if done.rows_affected() == 1 { Ok(()) } else { Err(ApiError::internal("a company without its guard")) }
+}
+
+/// The same of a binding that must go, the last one too: a company without any has no row, as before its first one.
+pub(super) async fn count_out(tx: &mut AuditedTx, company: CompanyId) -> Result<(), ApiError> {
+    let held = sqlx::query_scalar!(
+        "SELECT active_bindings FROM helpdesk.admin_guard WHERE company_id = $1 FOR UPDATE",
+        company.as_uuid()
+    )
+    .fetch_one(tx.conn())
+    .await?;
+    if held > 1 {
+        return count_down(tx, company).await;
+    }
+    sqlx::query!("DELETE FROM helpdesk.admin_guard WHERE company_id = $1", company.as_uuid())
+        .execute(tx.conn())
+        .await?;
+    Ok(())
+}
+
+/// How many administrator bindings of the company are active.
+pub(super) async fn administrators(tx: &mut AuditedTx, company: CompanyId) -> Result<i64, ApiError> {
+    let count = sqlx::query_scalar!(
+        r#"SELECT count(*) AS "count!" FROM helpdesk.bindings
+           WHERE company_id = $1 AND tier = 'admin' AND state = 'active'"#,
+        company.as_uuid()
+    );
+    Ok(count.fetch_one(tx.conn()).await?)
+}
+
+/// A member's binding with the login that its tuple names, or may name.
+pub(super) struct BoundLogin {
+    pub(super) company: CompanyId,
+    pub(super) id: Uuid,
+    pub(super) member: MemberId,
+    pub(super) kc_sub: String,
+    tier: String,
+}
+
+/// What a login is or was bound by in a company.
+pub(super) struct Bindings {
+    pub(super) bound: Vec<BoundLogin>,
+    /// A binding of it ended within [`LATELY_SECONDS`].
+    pub(super) was_unbound: bool,
+}
+
+/// Longer than any call takes from its decision to the look at the bindings (`service::layers::REQUEST_TIMEOUT`).
+const LATELY_SECONDS: f64 = 60.0;
+
+/// The bindings of a login in a company.
+pub(super) async fn of_login(
+    pool: &PgPool,
+    company: CompanyId,
+    login: &Subject,
+) -> Result<Bindings, ApiError> {
+    let found = sqlx::query!(
+        r#"SELECT
+             ARRAY(SELECT id FROM helpdesk.bindings
+               WHERE company_id = $1 AND kc_sub = $2 AND (state <> 'pending' OR attempts > 0) ORDER BY tier) AS "ids!",
+             ARRAY(SELECT member_id FROM helpdesk.bindings
+               WHERE company_id = $1 AND kc_sub = $2 AND (state <> 'pending' OR attempts > 0) ORDER BY tier) AS "members!",
+             EXISTS (SELECT FROM helpdesk.unbound_logins
+               WHERE company_id = $1 AND kc_sub = $2 AND unbound_at > now() - make_interval(secs => $3)) AS "was_unbound!""#,
+        company.as_uuid(),
+        login.as_str(),
+        LATELY_SECONDS
+    )
+    .fetch_one(pool)
+    .await?;
+    let bound = found.ids.into_iter().zip(found.members).map(|(id, member)| BoundLogin {
+        company,
+        id,
+        member: member.into(),
+        kc_sub: login.to_string(),
+        tier: String::new(),
+    });
+    Ok(Bindings { bound: bound.collect(), was_unbound: found.was_unbound })
+}
+
+/// Notes that a binding of the login ended.
+pub(super) async fn note_unbound(
+    tx: &mut AuditedTx,
+    company: CompanyId,
+    login: &str,
+) -> Result<(), ApiError> {
+    sqlx::query!(
+        "INSERT INTO helpdesk.unbound_logins(company_id, kc_sub, unbound_at) VALUES ($1, $2, clock_timestamp())
+         ON CONFLICT (company_id, kc_sub) DO UPDATE SET unbound_at = excluded.unbound_at",
+        company.as_uuid(),
+        login
+    )
+    .execute(tx.conn())
+    .await?;
+    Ok(())
+}
+
+/// Forgets the logins whose bindings ended longer ago than [`LATELY_SECONDS`].
+pub(super) async fn forget_unbound(pool: &PgPool) -> Result<(), ApiError> {
+    sqlx::query!(
+        "DELETE FROM helpdesk.unbound_logins WHERE unbound_at <= now() - make_interval(secs => $1)",
+        LATELY_SECONDS
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}
+
+/// The bindings of members of every company, company by company, after one of them.
+pub(super) async fn bound_logins(
+    pool: &PgPool,
+    after: Option<&BoundLogin>,
+    limit: i64,
+) -> Result<Vec<BoundLogin>, ApiError> {
+    let found = sqlx::query_as!(
+        BoundLogin,
+        r#"SELECT company_id AS company, id, member_id AS "member!", kc_sub AS "kc_sub!", tier FROM helpdesk.bindings
+           WHERE kc_sub IS NOT NULL AND (state <> 'pending' OR attempts > 0)
+             AND ($1::uuid IS NULL OR (company_id, kc_sub, tier) > ($1, $2, $3))
+           ORDER BY company_id, kc_sub, tier LIMIT $4"#,
+        after.map(|one| one.company.as_uuid()),
+        after.map(|one| one.kc_sub.as_str()),
+        after.map(|one| one.tier.as_str()),
+        limit
+    );
+    Ok(found.fetch_all(pool).await?)
+}
+
+/// Bindings of the member row by another login, and of the login by another member row, whatever their state.
+pub(super) async fn at_odds(
+    pool: &PgPool,
+    company: CompanyId,
+    member: MemberId,
+    login: &Subject,
+) -> Result<Vec<Uuid>, ApiError> {
+    let found = sqlx::query_scalar!(
+        r#"SELECT id AS "id!" FROM helpdesk.bindings WHERE company_id = $1 AND member_id = $2 AND kc_sub <> $3
+           UNION ALL SELECT id FROM helpdesk.bindings WHERE company_id = $1 AND kc_sub = $3 AND member_id <> $2"#,
+        company.as_uuid(),
+        member.as_uuid(),
+        login.as_str()
+    );
+    Ok(found.fetch_all(pool).await?)
 }
 
 /// 409: without this binding the company has no administrator; `remaining` says what would be left.

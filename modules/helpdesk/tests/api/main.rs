@@ -20,6 +20,7 @@ mod moves;
 mod notices;
 mod plans;
 mod properties;
+mod relinked;
 mod search;
 mod settings;
 mod tickets;

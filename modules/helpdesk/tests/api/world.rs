@@ -117,6 +117,22 @@ impl World {
         id
     }
 
+    /// From now on this person's member row has this person's login, or none.
+    pub(crate) fn link(&self, row_of: Name, to: Option<Name>) {
+        let subject = to.map(|who| self.people[who].subject.clone());
+        self.company().members.get_mut(&self.people[row_of].member).expect("a member").subject = subject;
+    }
+
+    /// Org links the member row of one person to the login of another, whose own row has none then; the first one's login
+    /// gets a new row. Gives it.
+    pub(crate) fn relink(&self, row_of: Name, to: Name) -> Uuid {
+        self.link(to, None);
+        self.link(row_of, Some(to));
+        let (id, subject) = (Uuid::now_v7(), Some(self.people[row_of].subject.clone()));
+        self.company().members.insert(id, Member { name: "Again".to_owned(), active: true, subject });
+        id
+    }
+
     /// Gives a person rights, or takes them.
     pub(crate) fn rights(&self, who: Name, rights: &[&'static str]) {
         let rights = rights.iter().copied().collect();
@@ -232,7 +248,8 @@ impl World {
         self.module.answer_tuples(&self.tuples);
     }
 
-    fn answer_as_org(&self) {
+    /// From now on org answers again.
+    pub(crate) fn answer_as_org(&self) {
         let base = format!("/internal/org/companies/{}", self.module.company);
         let company = Arc::clone(&self.company);
         self.module.org.answer_with("GET", &format!("{base}/members/by-kcsub/*"), move |request| {

@@ -210,7 +210,8 @@ impl Admission {
     }
 }
 
-fn denied(message: &'static str, reason: &str, module: &str) -> ApiError {
+/// 403 with the reason.
+pub(super) fn denied(message: &'static str, reason: &str, module: &str) -> ApiError {
     ApiError::Forbidden {
         code: code::AUTHORIZATION_DENIED,
         message: message.into(),

@@ -2,13 +2,15 @@
 //! the request; only then is read what they belong to, so that two requests never anchor one object to two companies and
 //! none relies on an anchor that is being taken away.
 
+use contract::id::CompanyId;
 use serde_json::json;
 use service::{ApiError, AuditEvent, AuditedTx};
 
 use super::admission::Admission;
 use super::anchors;
-use super::request::{GrantsRequest, Op};
+use super::request::{GrantsRequest, Op, Tuple};
 use super::store;
+use super::types::Sorted;
 
 /// Writes; answers which tuples changed, as text, or `None` when the catalog is no longer the one that was judged by.
 pub(super) async fn write(
@@ -16,18 +18,9 @@ pub(super) async fn write(
     request: &GrantsRequest,
     admission: &Admission,
 ) -> Result<Option<Vec<String>>, ApiError> {
-    store::lock_catalog(tx.conn()).await?;
-    let objects = anchors::anchored(&request.tuples, &admission.sorted);
-    let tiers = request.tuples.iter().map(|tuple| anchors::key(&tuple.object));
-    store::lock_objects(tx.conn(), objects.iter().cloned().chain(tiers)).await?;
-    if store::catalog_revision(tx.conn()).await? != admission.revision() {
+    if !lock(&mut tx, request.company, &request.tuples, &admission.sorted, admission.revision()).await? {
         tx.unchanged().await?;
         return Ok(None);
-    }
-    let known = store::belongings(tx.conn(), request.company, &objects, &admission.sorted).await?;
-    let problems = anchors::problems(request.company, &request.tuples, &admission.sorted, known);
-    if !problems.is_empty() {
-        return Err(ApiError::unprocessable(&problems));
     }
     admission.may_change_tiers(request.company)?;
     let changed = match request.op {
@@ -36,6 +29,26 @@ pub(super) async fn write(
     };
     finish(tx, request, &changed).await?;
     Ok(Some(changed))
+}
+
+/// Locks what the tuples name and checks that all of it is the company's; `false` when the catalog has another revision.
+pub(super) async fn lock(
+    tx: &mut AuditedTx,
+    company: CompanyId,
+    tuples: &[Tuple],
+    sorted: &[Sorted],
+    revision: i64,
+) -> Result<bool, ApiError> {
+    store::lock_catalog(tx.conn()).await?;
+    let objects = anchors::anchored(tuples, sorted);
+    let tiers = tuples.iter().map(|tuple| anchors::key(&tuple.object));
+    store::lock_objects(tx.conn(), objects.iter().cloned().chain(tiers)).await?;
+    if store::catalog_revision(tx.conn()).await? != revision {
+        return Ok(false);
+    }
+    let known = store::belongings(tx.conn(), company, &objects, sorted).await?;
+    let problems = anchors::problems(company, tuples, sorted, known);
+    if problems.is_empty() { Ok(true) } else { Err(ApiError::unprocessable(&problems)) }
 }
 
 /// No change, no audit row.

@@ -12,11 +12,11 @@ use crate::App;
 /// What came of a request.
 #[derive(Debug, Serialize)]
 pub struct GrantsAnswer {
-    status: &'static str,
-    count: usize,
-    changed: usize,
+    pub(super) status: &'static str,
+    pub(super) count: usize,
+    pub(super) changed: usize,
     /// Those that changed, as the audit row names them.
-    tuples: Vec<String>,
+    pub(super) tuples: Vec<String>,
 }
 
 /// Which of the tuples of a lookup stand.

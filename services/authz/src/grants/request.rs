@@ -51,7 +51,7 @@ impl FromBody for LookupRequest {
 }
 
 /// One to [`MAX_TUPLES`].
-fn tuples(fields: &mut Fields<'_>) -> Option<Vec<Tuple>> {
+pub(super) fn tuples(fields: &mut Fields<'_>) -> Option<Vec<Tuple>> {
     let tuples = fields.objects("tuples", MAX_TUPLES);
     if tuples.as_ref().is_some_and(Vec::is_empty) {
         return fields.refuse("tuples", "length", "at least one tuple");

@@ -10,13 +10,13 @@ use crate::can::crm;
 const GRANTS: &str = "/internal/authz/grants";
 const LOOKUP: &str = "/internal/authz/tuples/lookup";
 const POSITION: &str = "01890a5d-ac96-774b-bcce-b302099a8101";
-const GROUP: &str = "01890a5d-ac96-774b-bcce-b302099a8102";
+pub(crate) const GROUP: &str = "01890a5d-ac96-774b-bcce-b302099a8102";
 const FOREIGN_GROUP: &str = "01890a5d-ac96-774b-bcce-b302099a8103";
 
 /// The modules `crm` and `erp` in two companies; alice is a member of the first, boss its module's administrator.
 pub(crate) struct World {
     pub(crate) app: App,
-    company: CompanyId,
+    pub(crate) company: CompanyId,
     foreign: CompanyId,
 }
 
@@ -26,7 +26,7 @@ impl World {
     }
 
     /// The same with apps in place of the modules.
-    async fn start_with_apps() -> Self {
+    pub(crate) async fn start_with_apps() -> Self {
         Self::start_as(true).await
     }
 
@@ -72,7 +72,7 @@ impl World {
     }
 
     /// `{c}` and `{f}` stand for the companies.
-    fn body(&self, op: &str, tuples: &[&str]) -> Value {
+    pub(crate) fn body(&self, op: &str, tuples: &[&str]) -> Value {
         let fill = |text: &&str| {
             let text = text.replace("{c}", &self.company.to_string());
             tuple(&text.replace("{f}", &self.foreign.to_string()))

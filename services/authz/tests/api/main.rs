@@ -33,6 +33,7 @@ mod privileges;
 mod probes;
 mod reasons;
 mod restore;
+mod revoke;
 mod roles;
 mod shape;
 mod start;

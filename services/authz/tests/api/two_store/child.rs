@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use super::module::{self, Module};
 use super::scene::Scene;
 
-/// What the child does, as `share HOLDER [KEY]`, `unshare ID` or `churn PREFIX`.
+/// What the child does, as `share HOLDER [KEY]`, `unshare ID`, `withdraw ID` or `churn PREFIX`.
 const DOES: &str = "TWO_STORE_CHILD_DOES";
 const DIES_AT: &str = "TWO_STORE_CHILD_DIES_AT";
 const COMPANY: &str = "TWO_STORE_CHILD_COMPANY";
@@ -72,6 +72,7 @@ async fn live(settings: &Settings, does: &str) {
         ["share", holder] => drop(module.share(holder, None).await),
         ["share", holder, key] => drop(module.share(holder, Some(key)).await),
         ["unshare", id] => drop(module.unshare(id.parse().expect("an id")).await),
+        ["withdraw", id] => drop(module.withdraw(id.parse().expect("an id")).await),
         ["churn", prefix] => churn(&module, prefix).await,
         _ => unreachable!("the parent says what to do"),
     }
@@ -105,7 +106,7 @@ async fn pass(State(authz): State<Api>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 1 << 20).await.expect("a body");
     let mut call = authz.call(parts.method, parts.uri.path()).body(body);
-    for name in [AUTHORIZATION, CONTENT_TYPE] {
+    for name in [AUTHORIZATION, CONTENT_TYPE, service::inside::HEADER] {
         if let Some(value) = parts.headers.get(&name) {
             call = call.header(name.as_str(), value.to_str().expect("text"));
         }

@@ -145,6 +145,31 @@ async fn a_removal_that_dies_at_any_step_is_resumed_or_swept() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_removal_without_a_bearer_that_dies_at_any_step_is_finished_by_its_repetition() {
+    let scene = Scene::start().await;
+    let (begun, mut table) = (Instant::now(), String::new());
+    for (number, step) in REMOVING.into_iter().enumerate() {
+        let mut tally = Tally::default();
+        for round in 0..rounds() {
+            let holder = format!("withdrawn-{number}-{round}");
+            scene.module.share(&holder, None).await.expect("shared");
+            let (_, id) = scene.share_of(&holder).await.expect("the share");
+            child::run(&scene, &format!("withdraw {id}"), step).await;
+            tally.sweep_first(&scene, round).await;
+            scene.module.withdraw(id).await.expect("finished");
+            scene.module.withdraw(id).await.expect("what is gone is removed");
+            assert!(scene.share_of(&holder).await.is_none(), "{step} {round}");
+            assert_eq!(scene.tuples_of(&holder).await, 0, "{step} {round}: no orphan");
+            assert_eq!(scene.audited(&holder, "share.deleted").await, 1, "{step} {round}");
+            assert_eq!(scene.changes(&holder, "tuples.revoked").await, 1, "{step} {round}");
+        }
+        table += &tally.line("withdraw", step);
+    }
+    scene.at_rest().await;
+    tell(&table, begun);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_module_that_is_killed_at_random_moments_leaves_nothing_behind() {
     let scene = Scene::start().await;
     let (begun, mut tally) = (Instant::now(), Tally::default());

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use service::clients::authz::AuthzClient;
 use service::idempotency::{Attempt, HEADER, Key, Once};
 use service::layers::Limits;
-use service::two_store::{NewRow, TupleRow, TwoStore};
+use service::two_store::{NewRow, TupleRow, TwoStore, Withdrawal};
 use service::{
     ApiError, AuditEvent, AuditedTx, Caller, CompanyCall, Core, Feature, Operation, PathParams, ServiceConfig,
 };
@@ -191,6 +191,16 @@ impl Module {
         let removed = self.store.remove::<Share>(&self.call(), id).await?;
         step("settled");
         Ok(removed)
+    }
+
+    /// Takes a share back without a bearer.
+    pub(crate) async fn withdraw(&self, id: Uuid) -> Result<(), ApiError> {
+        let (company, correlation) = (self.company, CorrelationId::generate());
+        let withdrawal =
+            Withdrawal { company, actor: "system:withdrawal", reason: "NO_MORE", correlation: &correlation };
+        self.store.withdraw::<Share>(id, &withdrawal).await?;
+        step("settled");
+        Ok(())
     }
 
     fn attempt(&self, holder: &str, key: &str) -> Attempt {

@@ -1,0 +1,109 @@
+//! Removes a row that must go whoever asks, as one whose member row org has linked to another login. No bearer is needed:
+//! authz takes the tuples by the services' credential. The removal is never given up; each call of it resumes the row where
+//! an earlier one left it.
+
+use contract::CorrelationId;
+use contract::id::CompanyId;
+use uuid::Uuid;
+
+use super::lock::{self, Locked, RowState};
+use super::{ROUNDS, TupleRow, TwoStore, finish_refused};
+use crate::clients::grants::{GrantRefused, Taken};
+use crate::contention::retried;
+use crate::{ApiError, AuditedTx};
+
+/// A removal without a bearer.
+#[derive(Clone, Copy, Debug)]
+pub struct Withdrawal<'a> {
+    /// Whose row.
+    pub company: CompanyId,
+    /// `system:<worker>`, the actor of the audit row.
+    pub actor: &'static str,
+    /// For the audit row of authz.
+    pub reason: &'static str,
+    /// The request that found the row, or one of the worker's own.
+    pub correlation: &'a CorrelationId,
+}
+
+/// Where one attempt ended.
+enum Ended {
+    Gone,
+    /// Another request made it `active` again.
+    Again,
+}
+
+impl TwoStore {
+    /// Removes a row with its tuples, which are users' tuples, in whatever state it is; a row that is gone is removed.
+    ///
+    /// # Errors
+    /// As [`TupleRow::revoking`]; 503 when authz does not take the tuples, for whatever reason, or other requests change the row
+    /// for longer than the lock timeout.
+    pub async fn withdraw<R: TupleRow>(&self, id: Uuid, withdrawal: &Withdrawal<'_>) -> Result<(), ApiError> {
+        for _ in 0..ROUNDS {
+            self.begin_withdrawal::<R>(id, withdrawal).await?;
+            match retried(|| Box::pin(self.take::<R>(id, withdrawal))).await? {
+                Ended::Gone => return Ok(()),
+                Ended::Again => {}
+            }
+        }
+        Err(ApiError::unavailable("postgres"))
+    }
+
+    /// `active` becomes `revoking`, once.
+    async fn begin_withdrawal<R: TupleRow>(
+        &self,
+        id: Uuid,
+        withdrawal: &Withdrawal<'_>,
+    ) -> Result<(), ApiError> {
+        let mut tx = self.begin_as(withdrawal).await?;
+        let company = withdrawal.company;
+        if !lock::leave_active::<R>(&mut tx, company, id, R::STATES.revoking).await? {
+            return tx.unchanged().await;
+        }
+        let row = R::find(tx.conn(), company, id).await?;
+        let row = row.ok_or_else(|| ApiError::internal("a row that was just changed is not there"))?;
+        row.revoking(&mut tx).await?;
+        tx.commit_phase().await
+    }
+
+    /// The tuples, then the row.
+    async fn take<R: TupleRow>(&self, id: Uuid, withdrawal: &Withdrawal<'_>) -> Result<Ended, ApiError> {
+        let Withdrawal { company, actor, reason, correlation } = *withdrawal;
+        let mut locked = Locked::take::<R>(&self.core, company, id).await?;
+        let (row, state) = match locked.read::<R>().await? {
+            None => return Ok(Ended::Gone),
+            Some((_, RowState::Active)) => return Ok(Ended::Again),
+            // Nobody waits for it here: whoever asked asks again.
+            Some((_, RowState::Exchanging { .. })) => return Err(ApiError::unavailable("postgres")),
+            Some((row, state @ (RowState::Pending { .. } | RowState::Revoking { .. }))) => (row, state),
+        };
+        locked.count_attempt::<R>().await?;
+        let taken = Taken { module: self.core.name, company, reason, correlation };
+        locked.take_tuples(&self.authz, &taken, &row.removed_tuples()).await.map_err(not_taken)?;
+        let mut tx = locked.begin_as(&self.core, actor, Some(correlation.as_str())).await?;
+        if matches!(state, RowState::Pending { .. }) {
+            lock::delete::<R>(&mut tx, company, id, R::STATES.pending).await?;
+            finish_refused(tx, &row).await?;
+            return Ok(Ended::Gone);
+        }
+        lock::delete::<R>(&mut tx, company, id, R::STATES.revoking).await?;
+        let event = row.revoked(&mut tx).await?;
+        tx.commit(&event).await?;
+        Ok(Ended::Gone)
+    }
+
+    async fn begin_as(&self, withdrawal: &Withdrawal<'_>) -> Result<AuditedTx, ApiError> {
+        self.core.begin_as(withdrawal.actor, Some(withdrawal.correlation.as_str())).await
+    }
+}
+
+/// A refusal is no answer to whoever asked for something else.
+fn not_taken(refused: GrantRefused) -> ApiError {
+    match refused {
+        GrantRefused::Unanswered(unavailable) => unavailable.into(),
+        GrantRefused::Refused(why) => {
+            tracing::error!(%why, "authz does not take a tuple that must go");
+            ApiError::unavailable("authz")
+        }
+    }
+}
