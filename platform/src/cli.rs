@@ -176,8 +176,66 @@ pub enum IdentityCommand {
     Suspend(LifecycleRequest),
     /// Let a suspended subject act again
     Activate(LifecycleRequest),
-    /// End a subject for good and forget its name and address
+    /// End a subject for good and forget its name and address, in the built-in provider, too
     Close(LifecycleRequest),
+    /// Print what the built-in provider holds about a subject, as JSON
+    Export(SubjectRequest),
+    /// Users of the built-in identity provider
+    #[command(subcommand)]
+    User(UserCommand),
+}
+
+/// What to do with the users of the built-in identity provider.
+#[derive(Clone, Debug, Subcommand)]
+pub enum UserCommand {
+    /// Add a user, and print a password that is good for the first login
+    Add(NewUser),
+    /// Print another password that is good for one login; the user's sessions end
+    Reset(ResetRequest),
+    /// Refuse a user's logins; its sessions and refresh tokens end at once
+    Disable(UserName),
+    /// Let a disabled user sign in again
+    Enable(UserName),
+}
+
+/// A user to be added.
+#[derive(Args, Clone, Debug)]
+pub struct NewUser {
+    /// Lower-case letters, digits, '.', '_' and '-', at most 64
+    pub name: String,
+    /// E-mail address, by which the user may sign in, too
+    #[arg(long)]
+    pub email: Option<String>,
+    /// First name
+    #[arg(long)]
+    pub first_name: Option<String>,
+    /// Last name
+    #[arg(long)]
+    pub last_name: Option<String>,
+}
+
+/// Whose password is reset.
+#[derive(Args, Clone, Debug)]
+pub struct ResetRequest {
+    #[command(flatten)]
+    pub user: UserName,
+    /// Take the second factor away, too, for a user who has lost it
+    #[arg(long)]
+    pub second_factor: bool,
+}
+
+/// Which user.
+#[derive(Args, Clone, Debug)]
+pub struct UserName {
+    /// User name
+    pub name: String,
+}
+
+/// Which subject.
+#[derive(Args, Clone, Debug)]
+pub struct SubjectRequest {
+    /// `sub` of its tokens
+    pub subject: String,
 }
 
 /// Which subject, and why.

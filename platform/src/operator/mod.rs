@@ -4,13 +4,14 @@
 
 pub(crate) mod identity;
 pub(crate) mod org;
+mod users;
 
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use contract::Settings;
-use http::Method;
+use http::{Method, StatusCode};
 use serde_json::Value;
 use service::client::{Call, Client};
 use service::config::offset_port;
@@ -28,7 +29,7 @@ const BUDGET: Duration = Duration::from_secs(10);
 const OTHER_CREDENTIAL: &str = ". The operator's credential is not the one of the platform that runs: run this in the folder \
                                 that it was started in, or set PLATFORM_DATA_DIR or PLATFORM_OPERATOR_TOKEN as it has them";
 
-/// Calls one service, at `PLATFORM_<NAME>_BASE_URL` or at its port of this machine.
+/// Calls one service and gives the `data` of its answer.
 async fn put(
     settings: &Settings,
     service: &'static str,
@@ -36,6 +37,31 @@ async fn put(
     path: &str,
     body: &Value,
 ) -> Result<Value, Stop> {
+    let (status, body) = call(settings, service, port, Call::new(Method::PUT, path).json(body)).await?;
+    data(status, &body)
+}
+
+/// The `data` of an answer.
+fn data(status: StatusCode, body: &Value) -> Result<Value, Stop> {
+    if status.is_success() {
+        return Ok(body.get("data").cloned().unwrap_or_default());
+    }
+    let said = |name| error_member(body, name);
+    Err(refused(status, &format!("{} ({} {})", said("message"), status.as_u16(), said("code"))))
+}
+
+/// A member of the error envelope.
+fn error_member<'a>(body: &'a Value, name: &str) -> &'a str {
+    body.pointer(&format!("/error/{name}")).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Calls one service, at `PLATFORM_<NAME>_BASE_URL` or at its port of this machine; an answer without a body is `null`.
+async fn call(
+    settings: &Settings,
+    service: &'static str,
+    port: u16,
+    call: Call,
+) -> Result<(StatusCode, Value), Stop> {
     let variable = format!("PLATFORM_{}_BASE_URL", service.to_uppercase());
     let local = format!(
         "http://{}:{}",
@@ -44,19 +70,20 @@ async fn put(
     );
     let url = settings.raw(&variable).map_or(local, ToOwned::to_owned);
     let client = Client::new(service, &url, BUDGET);
-    let call = Call::new(Method::PUT, path).bearer(&credential(settings)?).json(body);
     let unanswered =
         |error: &dyn std::fmt::Display| Stop::Failed(format!("{error}; is the platform running at {url}?"));
-    let answer = client.send(call).await.map_err(|error| unanswered(&error))?;
-    let body: Value = client.json(&answer).map_err(|error| unanswered(&error))?;
-    if answer.status.is_success() {
-        return Ok(body.get("data").cloned().unwrap_or_default());
+    let sent = client.send(call.bearer(&credential(settings)?)).await;
+    let answer = sent.map_err(|error| unanswered(&error))?;
+    if answer.body.is_empty() {
+        return Ok((answer.status, Value::Null));
     }
-    let said =
-        |name: &str| body.pointer(&format!("/error/{name}")).and_then(Value::as_str).unwrap_or_default();
-    let status = answer.status.as_u16();
-    let hint = if status == 401 { OTHER_CREDENTIAL } else { "" };
-    Err(Stop::Failed(format!("refused: {} ({status} {}){hint}", said("message"), said("code"))))
+    let body = client.json(&answer).map_err(|error| unanswered(&error))?;
+    Ok((answer.status, body))
+}
+
+fn refused(status: StatusCode, said: &str) -> Stop {
+    let hint = if status == StatusCode::UNAUTHORIZED { OTHER_CREDENTIAL } else { "" };
+    Stop::Failed(format!("refused: {said}{hint}"))
 }
 
 /// Of its variable, else of the data directory of the `up` that runs.

@@ -70,11 +70,25 @@ fn a_first_start_that_nobody_could_administer_is_refused_at_once() {
 fn operators_commands_refuse_a_credential_that_no_service_would_take() {
     for bad in ["short", "with blanks in it and long enough"] {
         let operator = Platform::new().with("PLATFORM_OPERATOR_TOKEN", bad);
-        for command in [&["identity", "suspend", "a"][..], &["org", "deactivate", "b"]] {
+        for command in [
+            &["identity", "suspend", "a"][..],
+            &["identity", "user", "add", "a"],
+            &["org", "deactivate", "b"],
+        ] {
             let run = operator.run(command);
             run.refused(&["PLATFORM_OPERATOR_TOKEN: must be 24 to 512 visible"]);
             assert!(!run.err.contains(bad), "the secret is not told: {}", run.err);
         }
+    }
+}
+
+#[test]
+fn users_are_made_in_the_built_in_provider_only() {
+    let operator = Platform::new().with("PLATFORM_OPERATOR_TOKEN", "x".repeat(24));
+    let elsewhere = operator.with("PLATFORM_IDP_URL", "http://127.0.0.1:1");
+    for command in ["add", "reset", "disable", "enable"] {
+        let run = elsewhere.run(&["identity", "user", command, "ada"]);
+        run.refused(&["PLATFORM_IDP_URL is set: users are made in that provider"]);
     }
 }
 

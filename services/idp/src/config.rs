@@ -15,7 +15,8 @@ use zeroize::Zeroizing;
 use crate::form::MAX_FORM_BYTES;
 use crate::users::rules::is_username;
 
-const REALM: Variable = Variable::new(
+/// The realm; part of the issuer.
+pub const REALM: Variable = Variable::new(
     "PLATFORM_REALM",
     Kind::Text,
     Some("platform"),
@@ -27,7 +28,8 @@ const BUILTIN: Variable = Variable::new(
     None,
     "allow: run the built-in identity provider on a public PLATFORM_DOMAIN",
 );
-const DEV_USERS: Variable = Variable::new(
+/// Users that are made when they are missing.
+pub const DEV_USERS: Variable = Variable::new(
     "PLATFORM_DEV_USERS",
     Kind::Secret,
     Some("admin:admin,alice:alice,bob:bob,carol:carol,dave:dave"),

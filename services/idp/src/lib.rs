@@ -4,16 +4,18 @@
 //!
 //! ```text
 //! routes.rs -> realm/   the realm's documents: discovery, signing keys
-//!           -> login/   a person's way: request -> form -> password -> code
+//!           -> login/   a person's way: request -> form -> password -> second factor -> code
+//!           -> account/ the signed-in user's own pages: password, second factor, sessions
 //!           -> tokens/  code, refresh token or client secret -> tokens
 //!           -> userinfo/, logout/   who a token speaks for; the end of its session
 //!           -> admin/   account state, for the administration client only (never through the edge)
 //! reconcile.rs: keys, clients and users at every start      sweep.rs: removes what has run out
-//! keys/, clients/, users/: what the four share
+//! keys/, clients/, users/, browser_sessions/, second_factors/: what they share      pages/: what a person sees
 //! ```
 //!
 //! Nothing here knows companies, members or modules, and no token says anything about rights.
 
+mod account;
 mod admin;
 mod browser_sessions;
 mod clients;
@@ -24,10 +26,12 @@ mod keys;
 mod login;
 mod logout;
 mod meter;
+mod pages;
 mod realm;
 mod reconcile;
 mod refusal;
 mod routes;
+mod second_factors;
 mod state;
 mod sweep;
 mod tokens;
@@ -42,6 +46,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use config::{Config, VARIABLES};
 pub use keys::rotation::step as rotate_once;
+pub use login::failures::step as write_failures_once;
 pub use routes::router;
 pub use state::App;
 pub use sweep::step as sweep_once;
@@ -76,6 +81,7 @@ pub async fn serve_at(
 ) -> Result<(), ServeError> {
     let Some(app) = App::start(&config, clock, &shutdown).await? else { return Ok(()) };
     sweep::start(&app);
+    login::failures::start(&app);
     let core = app.core().clone();
     service::serve(core, router(app), listener, shutdown, config.service.drain_timeout).await;
     Ok(())

@@ -16,6 +16,9 @@ use crate::clients::rules::{Client, ClientKind, secret_material, service_account
 use crate::config::{ConfidentialClient, Config, DevUser, FRONTEND_CLIENT, default_users};
 use crate::keys::rules::{KeyRing, Purpose, make_signing_key, random_bytes};
 use crate::users::passwords::Passwords;
+use crate::users::queue::Line;
+use crate::users::rules::{Profile, name_digest};
+use crate::users::store::NewPerson;
 use crate::{clients, keys, users};
 
 /// Actor of the audit rows.
@@ -89,7 +92,9 @@ async fn has_own_name_as_password(
 ) -> Result<bool, ApiError> {
     let login = users::store::find_login(&core.pool, username).await?;
     match login.filter(|login| login.user.enabled) {
-        Some(login) => passwords.matches(username, login.password_hash).await.map_err(ApiError::internal),
+        Some(login) => {
+            passwords.matches(Line::Inside, username, login.password_hash).await.map_err(ApiError::internal)
+        }
         None => Ok(false),
     }
 }
@@ -163,7 +168,7 @@ async fn ensure_service_account(
     }
     let (id, username) = (Uuid::new_v4(), service_account_of(&client.id));
     let added = users::store::add_service_account(tx.conn(), id, &client.id, &username, now).await?;
-    let payload = json!({ "username": username });
+    let payload = json!({ "clientId": client.id });
     Ok(added.then(|| event("user.created", format!("user:{id}"), payload)))
 }
 
@@ -180,27 +185,43 @@ async fn reconcile_users(
     drop(conn);
     let mut hashed = Vec::new();
     for user in wanted.iter().filter(|user| !existing.contains(&user.username)) {
-        let hash = passwords.hash(user.password.expose()).await.map_err(ApiError::internal)?;
+        let hash = passwords.hash(Line::Inside, user.password.expose()).await.map_err(ApiError::internal)?;
         hashed.push((Uuid::new_v4(), &user.username, hash));
     }
     let mut changed = Vec::new();
     for user in wanted.iter().filter(|user| existing.contains(&user.username)) {
         let is_other = user.password.expose() != user.username;
         if is_other && has_own_name_as_password(core, passwords, &user.username).await? {
-            let hash = passwords.hash(user.password.expose()).await.map_err(ApiError::internal)?;
+            let hash =
+                passwords.hash(Line::Inside, user.password.expose()).await.map_err(ApiError::internal)?;
             changed.push((&user.username, hash));
         }
     }
     let mut tx = begin_alone(core).await?;
     let mut events = Vec::new();
     for (id, username, hash) in hashed {
-        if users::store::add_person(tx.conn(), id, username, &hash, now).await? {
-            events.push(event("user.created", format!("user:{id}"), json!({ "username": username })));
+        let profile = Profile::of(username);
+        let person = NewPerson {
+            id,
+            username,
+            email: Some(&profile.email),
+            first_name: Some(&profile.first_name),
+            last_name: profile.last_name.as_deref(),
+            password_hash: &hash,
+            must_change_password: false,
+            now,
+        };
+        if let Some(salt) = users::store::add_person(tx.conn(), &person).await? {
+            let payload = json!({ "nameDigest": name_digest(&salt, username) });
+            events.push(event("user.created", format!("user:{id}"), payload));
         }
     }
     for (username, hash) in changed {
-        if let Some(id) = users::store::set_password(tx.conn(), username, &hash).await? {
-            let payload = json!({ "username": username, "reason": "well_known_password" });
+        let known = users::store::find_login(&mut *tx.conn(), username).await?;
+        let Some(id) = known.map(|login| login.user.id) else { continue };
+        if users::store::replace_password(tx.conn(), id, &hash, false).await? {
+            users::store::end_sessions(tx.conn(), id, None).await?;
+            let payload = json!({ "reason": "well_known_password" });
             events.push(event("user.password_changed", format!("user:{id}"), payload));
         }
     }

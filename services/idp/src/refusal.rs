@@ -4,14 +4,16 @@
 use std::borrow::Cow;
 
 use axum::Json;
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, PRAGMA, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde_json::json;
 use service::ApiError;
 
 use crate::form::FormProblem;
-use crate::login::page;
+use crate::keys::rules::KeyError;
+use crate::pages::texts::Texts;
+use crate::users::passwords::HashingError;
 
 /// `{"error": …, "error_description": …}`.
 #[derive(Debug)]
@@ -100,26 +102,58 @@ impl From<FormProblem> for OauthError {
 #[derive(Debug)]
 pub(crate) struct PageError {
     status: StatusCode,
-    message: Cow<'static, str>,
+    message: PageMessage,
+}
+
+/// What an error page says; [`errors`](crate::pages::errors) writes it in the language of the request.
+#[derive(Clone, Debug)]
+pub(crate) enum PageMessage {
+    /// One of the pages' own texts.
+    Known(fn(&Texts) -> &'static str),
+    /// A fault of the client's request, in Keycloak's words.
+    Technical(Cow<'static, str>),
+}
+
+impl PageMessage {
+    /// In a language.
+    pub(crate) fn text(&self, texts: &Texts) -> Cow<'static, str> {
+        match self {
+            Self::Known(text) => Cow::Borrowed(text(texts)),
+            Self::Technical(text) => text.clone(),
+        }
+    }
 }
 
 impl PageError {
-    /// 400.
+    /// 400, in Keycloak's words.
     pub(crate) fn bad(message: impl Into<Cow<'static, str>>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, message: message.into() }
+        Self { status: StatusCode::BAD_REQUEST, message: PageMessage::Technical(message.into()) }
+    }
+
+    /// 400, in the words of the pages.
+    pub(crate) fn unfit(text: fn(&Texts) -> &'static str) -> Self {
+        Self::known(StatusCode::BAD_REQUEST, text)
+    }
+
+    /// 403: a form that did not come from the account's own page.
+    pub(crate) fn foreign_form() -> Self {
+        Self::known(StatusCode::FORBIDDEN, |texts| texts.foreign_form)
     }
 
     /// 503: too many logins at once.
     pub(crate) fn busy() -> Self {
-        let message = "Too many people are signing in right now. Try again in a moment.".into();
-        Self { status: StatusCode::SERVICE_UNAVAILABLE, message }
+        Self::known(StatusCode::SERVICE_UNAVAILABLE, |texts| texts.busy)
+    }
+
+    fn known(status: StatusCode, text: fn(&Texts) -> &'static str) -> Self {
+        Self { status, message: PageMessage::Known(text) }
     }
 }
 
 impl IntoResponse for PageError {
     fn into_response(self) -> Response {
-        let mut response = (self.status, Html(page::error(&self.message))).into_response();
-        page::protect(&mut response);
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self.message);
         response
     }
 }
@@ -127,12 +161,10 @@ impl IntoResponse for PageError {
 impl From<ApiError> for PageError {
     fn from(error: ApiError) -> Self {
         if is_outage(&error) {
-            let message = "Signing in is not possible at the moment. Try again later.".into();
-            return Self { status: StatusCode::SERVICE_UNAVAILABLE, message };
+            return Self::known(StatusCode::SERVICE_UNAVAILABLE, |texts| texts.outage);
         }
         tracing::error!(cause = %cause_of(&error), "a login failed inside");
-        let message = "Something went wrong on our side.".into();
-        Self { status: StatusCode::INTERNAL_SERVER_ERROR, message }
+        Self::known(StatusCode::INTERNAL_SERVER_ERROR, |texts| texts.internal)
     }
 }
 
@@ -142,9 +174,22 @@ impl From<sqlx::Error> for PageError {
     }
 }
 
+impl From<KeyError> for PageError {
+    fn from(error: KeyError) -> Self {
+        ApiError::from(error).into()
+    }
+}
+
+impl From<HashingError> for PageError {
+    fn from(error: HashingError) -> Self {
+        if matches!(error, HashingError::Busy) { Self::busy() } else { ApiError::internal(error).into() }
+    }
+}
+
 impl From<FormProblem> for PageError {
     fn from(problem: FormProblem) -> Self {
-        Self { status: form_status(problem), message: format!("Invalid request: {problem}.").into() }
+        let message = PageMessage::Technical(format!("Invalid request: {problem}.").into());
+        Self { status: form_status(problem), message }
     }
 }
 
@@ -153,11 +198,13 @@ impl From<FormProblem> for PageError {
 pub(crate) struct AdminError {
     status: StatusCode,
     error: Cow<'static, str>,
+    /// The member of the body that is wrong; errors about one have Keycloak's other shape, `errorMessage`.
+    field: Option<&'static str>,
 }
 
 impl AdminError {
     pub(crate) fn new(status: StatusCode, error: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, error: error.into() }
+        Self { status, error: error.into(), field: None }
     }
 
     /// 400.
@@ -165,30 +212,48 @@ impl AdminError {
         Self::new(StatusCode::BAD_REQUEST, error)
     }
 
+    /// A member of the body that is refused.
+    pub(crate) fn of_field(
+        status: StatusCode,
+        field: &'static str,
+        error: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self { status, error: error.into(), field: Some(field) }
+    }
+
     /// 401: no token of this provider.
-    pub(crate) const fn unauthorized() -> Self {
-        Self { status: StatusCode::UNAUTHORIZED, error: Cow::Borrowed("HTTP 401 Unauthorized") }
+    pub(crate) fn unauthorized() -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "HTTP 401 Unauthorized")
     }
 
     /// 403: not the administration client's token.
-    pub(crate) const fn forbidden() -> Self {
-        Self { status: StatusCode::FORBIDDEN, error: Cow::Borrowed("HTTP 403 Forbidden") }
+    pub(crate) fn forbidden() -> Self {
+        Self::new(StatusCode::FORBIDDEN, "HTTP 403 Forbidden")
+    }
+
+    /// Whether it is a 403.
+    pub(crate) fn is_forbidden(&self) -> bool {
+        self.status == StatusCode::FORBIDDEN
     }
 
     /// 404.
-    pub(crate) const fn user_not_found() -> Self {
-        Self { status: StatusCode::NOT_FOUND, error: Cow::Borrowed("User not found") }
+    pub(crate) fn user_not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "User not found")
     }
 
     /// 404: the path names another realm.
-    pub(crate) const fn no_such_realm() -> Self {
-        Self { status: StatusCode::NOT_FOUND, error: Cow::Borrowed("Realm does not exist") }
+    pub(crate) fn no_such_realm() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "Realm does not exist")
     }
 }
 
 impl IntoResponse for AdminError {
     fn into_response(self) -> Response {
-        let mut response = (self.status, Json(json!({ "error": self.error }))).into_response();
+        let body = match self.field {
+            None => json!({ "error": self.error }),
+            Some(field) => json!({ "field": field, "errorMessage": self.error, "params": [field] }),
+        };
+        let mut response = (self.status, Json(body)).into_response();
         if self.status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
@@ -203,6 +268,15 @@ impl From<ApiError> for AdminError {
         }
         tracing::error!(cause = %cause_of(&error), "an administration request failed inside");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "unknown_error")
+    }
+}
+
+impl From<HashingError> for AdminError {
+    fn from(error: HashingError) -> Self {
+        if matches!(error, HashingError::Busy) {
+            return Self::new(StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable");
+        }
+        ApiError::internal(error).into()
     }
 }
 

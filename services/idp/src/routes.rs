@@ -1,11 +1,11 @@
 //! The whole route table.
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{get, post, put};
 
 use crate::state::App;
-use crate::{admin, login, logout, realm, tokens, userinfo};
+use crate::{account, admin, login, logout, pages, realm, tokens, userinfo};
 
 /// Every route of the provider; the chassis adds the probes.
 pub fn router(app: App) -> Router {
@@ -21,6 +21,17 @@ pub fn router(app: App) -> Router {
             "/realms/{realm}/login-actions/authenticate",
             get(login::http::reopen).post(login::http::authenticate),
         )
+        .route("/realms/{realm}/login-actions/required-action", post(login::http::authenticate))
+        .route("/realms/{realm}/account", get(account::http::account))
+        .route("/realms/{realm}/account/password", post(account::http::change_password))
+        .route(
+            "/realms/{realm}/account/totp",
+            get(account::second_factor::set_up).post(account::second_factor::turn_on),
+        )
+        .route("/realms/{realm}/account/totp/remove", post(account::second_factor::remove))
+        .route("/realms/{realm}/account/recovery-codes", post(account::second_factor::renew_codes))
+        .route("/realms/{realm}/account/sessions/end", post(account::sessions::end))
+        .route("/realms/{realm}/account/sessions/end-all", post(account::sessions::end_all))
         .route("/realms/{realm}/protocol/openid-connect/token", post(tokens::http::token))
         .route(
             "/realms/{realm}/protocol/openid-connect/logout",
@@ -30,10 +41,16 @@ pub fn router(app: App) -> Router {
             "/realms/{realm}/protocol/openid-connect/userinfo",
             get(userinfo::http::userinfo).post(userinfo::http::userinfo),
         )
-        .route("/admin/realms/{realm}/users", get(admin::http::users))
+        .route("/admin/realms/{realm}/users", get(admin::http::users).post(admin::accounts::add))
         .route(
             "/admin/realms/{realm}/users/{id}",
             get(admin::http::user).put(admin::http::put_user).delete(admin::http::delete_user),
+        )
+        .route("/admin/realms/{realm}/users/{id}/export", get(admin::export::export))
+        .route("/admin/realms/{realm}/users/{id}/reset-password", put(admin::accounts::reset_password))
+        .route(
+            "/admin/realms/{realm}/users/{id}/disable-credential-types",
+            put(admin::accounts::disable_credentials),
         )
         .route("/admin/realms/{realm}/clients", get(admin::clients::list))
         .route(
@@ -44,6 +61,7 @@ pub fn router(app: App) -> Router {
         .route("/admin/realms/{realm}/keys/rotate", post(admin::http::rotate_keys))
         .route("/admin/realms/{realm}/admin-events", get(admin::http::admin_events))
         .route_layer(from_fn_with_state(app.clone(), realm::http::only_this_realm))
+        .route_layer(from_fn(pages::errors::write))
         .with_state(app);
-    in_realm.route(login::page::STYLE_PATH, get(login::http::style))
+    in_realm.route(pages::STYLE_PATH, get(login::http::style))
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::extract::FromRef;
 use contract::Clock;
 use service::{Core, ServeError};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +27,12 @@ pub struct App {
     pub(crate) passwords: Passwords,
     pub(crate) guard: Guard,
     pub(crate) meter: Meter,
+}
+
+impl FromRef<App> for Core {
+    fn from_ref(app: &App) -> Self {
+        app.core.clone()
+    }
 }
 
 /// The one realm.

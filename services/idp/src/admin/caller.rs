@@ -1,10 +1,13 @@
 //! Who asks an administration route: the bearer must be a token that this provider signed for the administration
-//! client. The provider checks it with the keys it holds; there is nobody to fetch them from.
+//! client, or, for accounts, the operator's credential. The provider checks tokens with the keys it holds; there is nobody to
+//! fetch them from.
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 use serde::Deserialize;
+use service::Operator;
 
+use crate::form::Params;
 use crate::refusal::AdminError;
 use crate::state::App;
 
@@ -40,5 +43,68 @@ impl FromRequestParts<App> for Administrator {
             return Err(AdminError::forbidden());
         }
         Ok(Self { subject: claims.sub, client_id: claims.azp })
+    }
+}
+
+/// Longest name of an operator's account.
+const MAX_OPERATOR: usize = 200;
+
+/// Who looks at accounts or changes them.
+#[derive(Clone, Debug)]
+pub(crate) enum Asker {
+    Administrator(Administrator),
+    Operator(OperatorName),
+}
+
+/// An operator, by the account name that the query's `operator` gives.
+#[derive(Clone, Debug)]
+pub(crate) struct OperatorName(String);
+
+impl Asker {
+    /// The actor of audit rows.
+    pub(crate) fn actor(&self) -> &str {
+        match self {
+            Self::Administrator(administrator) => &administrator.subject,
+            Self::Operator(OperatorName(actor)) => actor,
+        }
+    }
+
+    /// `clientId` of administration events.
+    pub(crate) fn client_id(&self) -> &str {
+        match self {
+            Self::Administrator(administrator) => &administrator.client_id,
+            Self::Operator(_) => "platform-operator",
+        }
+    }
+
+    /// Only an operator; the administration client reads accounts and enables or removes them, no more.
+    pub(crate) fn operator(self) -> Result<Self, AdminError> {
+        match self {
+            Self::Operator(_) => Ok(self),
+            Self::Administrator(_) => Err(AdminError::forbidden()),
+        }
+    }
+}
+
+impl FromRequestParts<App> for Asker {
+    type Rejection = AdminError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Self::Rejection> {
+        match Administrator::from_request_parts(parts, app).await {
+            Ok(administrator) => return Ok(Self::Administrator(administrator)),
+            Err(refused) if refused.is_forbidden() => return Err(refused),
+            Err(_) => {}
+        }
+        Operator::from_request_parts(parts, app).await.map_err(|_| AdminError::unauthorized())?;
+        let query = Params::of_query(parts.uri.query())?;
+        let name = query.get("operator");
+        let fits = |name: &&str| name.chars().count() <= MAX_OPERATOR && !name.chars().any(char::is_control);
+        if name.is_some_and(|name| !fits(&name)) {
+            let message =
+                format!("operator must have at most {MAX_OPERATOR} characters and no control characters");
+            return Err(AdminError::bad(message));
+        }
+        let actor = name.map_or_else(|| "operator".to_owned(), |name| format!("operator:{name}"));
+        Ok(Self::Operator(OperatorName(actor)))
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use service::{AuditEvent, AuditedTx, Correlation, PathParams};
 use uuid::Uuid;
 
-use crate::admin::caller::Administrator;
+use crate::admin::caller::{Administrator, Asker};
 use crate::admin::rules::{self, Window, flag, moment};
 use crate::admin::store::{self, AdminEvent};
 use crate::form::{Params, whole_body};
@@ -26,7 +26,7 @@ const MAX_WORDS: usize = 16;
 /// `GET /admin/realms/{realm}/users`.
 pub(crate) async fn users(
     State(app): State<App>,
-    _administrator: Administrator,
+    _asker: Asker,
     RawQuery(query): RawQuery,
 ) -> Result<Json<Value>, AdminError> {
     let params = Params::of_query(query.as_deref())?;
@@ -49,24 +49,24 @@ pub(crate) async fn users(
 /// `GET /admin/realms/{realm}/users/{id}`.
 pub(crate) async fn user(
     State(app): State<App>,
-    _administrator: Administrator,
+    _asker: Asker,
     path: PathParams,
 ) -> Result<Json<Value>, AdminError> {
     let found = users::store::find(&app.core.pool, user_id(&path)?).await?;
     found.map(|user| Json(rules::user(&user))).ok_or_else(AdminError::user_not_found)
 }
 
-/// `PUT /admin/realms/{realm}/users/{id}`: enables or disables.
+/// `PUT /admin/realms/{realm}/users/{id}`: enables, or disables and ends every session.
 pub(crate) async fn put_user(
     State(app): State<App>,
-    administrator: Administrator,
+    asker: Asker,
     Correlation(correlation): Correlation,
     path: PathParams,
     request: Request,
 ) -> Result<StatusCode, AdminError> {
     let id = user_id(&path)?;
     let enabled = rules::enabled_of(&whole_body(request).await?).map_err(AdminError::bad)?;
-    let mut tx = app.core.begin_as(&administrator.subject, Some(correlation.as_str())).await?;
+    let mut tx = app.core.begin_as(asker.actor(), Some(correlation.as_str())).await?;
     let changed = users::store::set_enabled(tx.conn(), id, enabled).await?;
     if changed != Some(true) {
         tx.unchanged().await?;
@@ -75,19 +75,19 @@ pub(crate) async fn put_user(
     let payload = json!({ "enabled": { "from": !enabled, "to": enabled } });
     let event =
         AuditEvent { company: None, action: "user.enabled_changed", subject: format!("user:{id}"), payload };
-    record(&app, tx, &administrator, "UPDATE", id, &event).await?;
+    record(&app, tx, &asker, "UPDATE", id, &event).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// `DELETE /admin/realms/{realm}/users/{id}`.
 pub(crate) async fn delete_user(
     State(app): State<App>,
-    administrator: Administrator,
+    asker: Asker,
     Correlation(correlation): Correlation,
     path: PathParams,
 ) -> Result<StatusCode, AdminError> {
     let id = user_id(&path)?;
-    let mut tx = app.core.begin_as(&administrator.subject, Some(correlation.as_str())).await?;
+    let mut tx = app.core.begin_as(asker.actor(), Some(correlation.as_str())).await?;
     if !users::store::remove(tx.conn(), id).await? {
         tx.unchanged().await?;
         return Err(AdminError::user_not_found());
@@ -98,7 +98,7 @@ pub(crate) async fn delete_user(
         subject: format!("user:{id}"),
         payload: json!({}),
     };
-    record(&app, tx, &administrator, "DELETE", id, &event).await?;
+    record(&app, tx, &asker, "DELETE", id, &event).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -137,10 +137,10 @@ pub(crate) async fn admin_events(
 }
 
 /// The change, its event and its audit row commit together.
-async fn record(
+pub(super) async fn record(
     app: &App,
     mut tx: AuditedTx,
-    administrator: &Administrator,
+    asker: &Asker,
     operation: &str,
     user: Uuid,
     event: &AuditEvent,
@@ -151,8 +151,8 @@ async fn record(
         operation: operation.to_owned(),
         resource_type: "USER".to_owned(),
         resource_path: format!("users/{user}"),
-        client_id: administrator.client_id.clone(),
-        user_id: administrator.subject.clone(),
+        client_id: asker.client_id().to_owned(),
+        user_id: asker.actor().to_owned(),
     };
     store::add(tx.conn(), &admin_event).await?;
     tx.commit(event).await?;
@@ -172,7 +172,7 @@ fn shown(app: &App, event: &AdminEvent) -> Value {
 }
 
 /// An id that is no UUID is nobody's.
-fn user_id(path: &PathParams) -> Result<Uuid, AdminError> {
+pub(super) fn user_id(path: &PathParams) -> Result<Uuid, AdminError> {
     parse_uuid(path.text("id")).ok_or_else(AdminError::user_not_found)
 }
 

@@ -1,11 +1,16 @@
 //! What administration requests may say, and the shapes they are answered with. Pure.
 
+use std::fmt;
+
 use serde_json::{Value, json};
 use time::format_description::well_known::Iso8601;
 use time::{Date, OffsetDateTime};
+use zeroize::Zeroizing;
 
+use crate::config::MAX_PASSWORD_BYTES;
 use crate::form::Params;
-use crate::users::rules::User;
+use crate::login::ticket::UPDATE_PASSWORD;
+use crate::users::rules::{User, is_username};
 
 /// Rows of one page when the request does not say.
 const DEFAULT_MAX: i64 = 100;
@@ -13,6 +18,9 @@ const DEFAULT_MAX: i64 = 100;
 const LARGEST_MAX: i64 = 1_000;
 /// Farthest row a page may begin at.
 const LARGEST_FIRST: i64 = 10_000_000;
+
+/// Shortest temporary password: nobody has to remember it.
+const TEMPORARY_MIN: usize = 12;
 
 /// `first` and `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,11 +68,11 @@ pub(crate) fn user(user: &User) -> Value {
         "emailVerified": user.email.is_some(),
         "createdTimestamp": millis(user.created_at),
         "enabled": user.enabled,
-        "totp": false,
-        "disableableCredentialTypes": [],
-        "requiredActions": [],
+        "totp": user.has_second_factor,
+        "disableableCredentialTypes": if user.has_second_factor { &["otp"][..] } else { &[] },
+        "requiredActions": if user.must_change_password { &[UPDATE_PASSWORD][..] } else { &[] },
         "notBefore": 0,
-        // Not of Keycloak: nobody registers here, so an account is as old as the operator's configuration.
+        // Not of Keycloak: nobody registers here: operators make accounts, by configuration or command.
         "madeByOperator": true,
     });
     let texts = [
@@ -91,6 +99,119 @@ pub(crate) fn enabled_of(body: &[u8]) -> Result<bool, String> {
         Some(_) => Err("enabled must be true or false".to_owned()),
         None => Err("enabled is required; it is the one member that can be changed".to_owned()),
     }
+}
+
+/// Longest e-mail address (RFC 5321, section 4.5.3.1).
+const MAX_EMAIL_BYTES: usize = 254;
+/// Longest first or last name.
+const MAX_NAME: usize = 100;
+
+/// A member of a body that is refused, and why.
+pub(crate) type Refused = (&'static str, String);
+
+/// A user that an operator adds.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NewUser {
+    pub(crate) username: String,
+    pub(crate) email: Option<String>,
+    pub(crate) first_name: Option<String>,
+    pub(crate) last_name: Option<String>,
+    pub(crate) password: Temporary,
+}
+
+/// A password that an operator gives; its user changes it at the first login.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Temporary(pub(crate) Zeroizing<String>);
+
+impl fmt::Debug for Temporary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// Keycloak's `UserRepresentation` with one temporary password.
+pub(crate) fn new_user(body: &[u8]) -> Result<NewUser, Refused> {
+    let body = object(body)?;
+    let username = text(&body, "username")?.unwrap_or_default();
+    if !is_username(&username) {
+        let message =
+            "must be 1 to 64 lower-case letters, digits, '.', '_' or '-', and begin with a letter or digit";
+        return Err(("username", message.to_owned()));
+    }
+    if body.get("enabled").is_some_and(|enabled| *enabled != Value::Bool(true)) {
+        return Err(("enabled", "must be true or left out".to_owned()));
+    }
+    let credentials = body.get("credentials").and_then(Value::as_array).map(Vec::as_slice);
+    let Some([credential]) = credentials else {
+        return Err(("credentials", "must be a list of one temporary password".to_owned()));
+    };
+    Ok(NewUser {
+        username,
+        email: email(&body)?,
+        first_name: name(&body, "firstName")?,
+        last_name: name(&body, "lastName")?,
+        password: temporary("credentials", credential)?,
+    })
+}
+
+/// Keycloak's `CredentialRepresentation` of a temporary password.
+pub(crate) fn temporary_password(body: &[u8]) -> Result<Temporary, Refused> {
+    temporary("value", &object(body)?)
+}
+
+/// The credential types to be removed: `["otp"]`.
+pub(crate) fn credential_types(body: &[u8]) -> Result<(), Refused> {
+    let types: Value =
+        serde_json::from_slice(body).map_err(|_| ("body", "cannot be parsed as JSON".to_owned()))?;
+    if types == json!(["otp"]) { Ok(()) } else { Err(("body", "must be [\"otp\"]".to_owned())) }
+}
+
+fn temporary(field: &'static str, credential: &Value) -> Result<Temporary, Refused> {
+    let is = |name: &str, value: Value| credential.get(name) == Some(&value);
+    if !is("type", json!("password")) || !is("temporary", json!(true)) {
+        return Err((field, "must be a password with type \"password\" and temporary true".to_owned()));
+    }
+    let value = credential.get("value").and_then(Value::as_str).unwrap_or_default();
+    if !(TEMPORARY_MIN..=MAX_PASSWORD_BYTES).contains(&value.len()) {
+        return Err((field, format!("the password must have {TEMPORARY_MIN} to {MAX_PASSWORD_BYTES} bytes")));
+    }
+    Ok(Temporary(Zeroizing::new(value.to_owned())))
+}
+
+fn object(body: &[u8]) -> Result<Value, Refused> {
+    let body: Option<Value> = serde_json::from_slice(body).ok().filter(Value::is_object);
+    body.ok_or_else(|| ("body", "cannot be parsed as a JSON object".to_owned()))
+}
+
+fn text(body: &Value, field: &'static str) -> Result<Option<String>, Refused> {
+    match body.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err((field, "must be a text".to_owned())),
+    }
+}
+
+fn name(body: &Value, field: &'static str) -> Result<Option<String>, Refused> {
+    let name = text(body, field)?.filter(|name| !name.is_empty());
+    let fits = |name: &String| name.chars().count() <= MAX_NAME && !name.chars().any(char::is_control);
+    if name.as_ref().is_none_or(fits) {
+        return Ok(name);
+    }
+    Err((field, format!("must have at most {MAX_NAME} characters and no control characters")))
+}
+
+/// What is written in front of the one `@`, and behind it, is for the mail servers to judge.
+fn email(body: &Value) -> Result<Option<String>, Refused> {
+    let email = text(body, "email")?.filter(|email| !email.is_empty());
+    let fits = |email: &String| {
+        let plain = !email.chars().any(|letter| letter.is_control() || letter.is_whitespace());
+        let parts = email.split_once('@').filter(|(local, domain)| !local.is_empty() && !domain.is_empty());
+        plain && email.len() <= MAX_EMAIL_BYTES && parts.is_some_and(|(_, domain)| !domain.contains('@'))
+    };
+    if email.as_ref().is_none_or(fits) {
+        return Ok(email);
+    }
+    Err(("email", format!("must be an e-mail address of at most {MAX_EMAIL_BYTES} bytes")))
 }
 
 /// Milliseconds since 1970.
@@ -121,6 +242,50 @@ mod tests {
         for bad in ["max=1001", "max=-1", "first=x", "first=99999999999999999999"] {
             assert!(Window::parse(&params(bad)).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_new_user_has_limits_and_errors_that_name_the_member() {
+        let body = |change: Value| {
+            let mut user = json!({
+                "username": "ada", "email": "ada@example.test",
+                "credentials": [{ "type": "password", "value": "x".repeat(12), "temporary": true }],
+            });
+            for (name, value) in change.as_object().expect("an object") {
+                user[name] = value.clone();
+            }
+            new_user(user.to_string().as_bytes())
+        };
+        let password = |value: &str| json!([{ "type": "password", "value": value, "temporary": true }]);
+        for good in [
+            json!({}),
+            json!({ "username": "a".repeat(64), "email": null, "firstName": "", "enabled": true }),
+            json!({ "email": format!("{}@e.test", "a".repeat(247)), "lastName": "ä".repeat(100) }),
+            json!({ "credentials": password(&"x".repeat(256)) }),
+        ] {
+            assert!(body(good.clone()).is_ok(), "{good} {:?}", body(good.clone()));
+        }
+        for (field, bad) in [
+            ("username", json!({ "username": "a".repeat(65) })),
+            ("username", json!({ "username": "Ada" })),
+            ("username", json!({ "username": 1 })),
+            ("email", json!({ "email": format!("{}@e.test", "a".repeat(248)) })),
+            ("email", json!({ "email": "ada" })),
+            ("email", json!({ "email": "a@b@c" })),
+            ("email", json!({ "email": "a b@c" })),
+            ("firstName", json!({ "firstName": "ä".repeat(101) })),
+            ("lastName", json!({ "lastName": "a\n" })),
+            ("enabled", json!({ "enabled": false })),
+            ("credentials", json!({ "credentials": [] })),
+            ("credentials", json!({ "credentials": password(&"x".repeat(11)) })),
+            ("credentials", json!({ "credentials": password(&"x".repeat(257)) })),
+            ("credentials", json!({ "credentials": [{ "type": "password", "value": "x".repeat(12) }] })),
+        ] {
+            assert_eq!(body(bad.clone()).expect_err("refused").0, field, "{bad}");
+        }
+        assert_eq!(new_user(b"[]").expect_err("refused").0, "body");
+        assert!(!format!("{:?}", body(json!({}))).contains("xxx"), "a password is never printed");
+        assert!(credential_types(br#"["otp"]"#).is_ok() && credential_types(b"[]").is_err());
     }
 
     #[test]

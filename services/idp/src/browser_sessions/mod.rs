@@ -2,14 +2,17 @@
 //! that it makes meanwhile need no form. It lasts as long as one of its clients refreshes, at most ten hours, and ends with
 //! a logout of any of them (Keycloak's user session).
 
+pub(crate) mod agent;
 pub(crate) mod store;
 
 use http::HeaderMap;
+use http::header::USER_AGENT;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::cookies;
 use crate::keys::rules::sha256;
+use crate::login::guard::client_address;
 use crate::state::App;
 
 /// Name of the cookie.
@@ -29,6 +32,21 @@ pub(crate) async fn of(app: &App, headers: &HeaderMap) -> sqlx::Result<Option<Br
     match cookie_hash(headers) {
         Some(hash) => store::find(&app.core.pool, &hash, app.core.clock.now()).await,
         None => Ok(None),
+    }
+}
+
+/// What a user is shown of the browser behind a session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) address: Option<String>,
+    pub(crate) agent: Option<String>,
+}
+
+impl Seen {
+    /// Of a request's headers.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let agent = headers.get(USER_AGENT).and_then(|line| line.to_str().ok()).and_then(agent::name);
+        Self { address: client_address(headers).map(|address| address.to_string()), agent }
     }
 }
 

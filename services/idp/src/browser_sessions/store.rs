@@ -4,12 +4,15 @@ use sqlx::{PgConnection, PgExecutor};
 use time::{Duration, OffsetDateTime};
 use uuid::Uuid;
 
-use super::BrowserSession;
+use super::{BrowserSession, Seen};
 
 /// How long a session lasts at most.
 const LIFETIME: Duration = Duration::hours(10);
 /// How long it lasts without an authorization request, when none of its client sessions is live.
 const IDLE: Duration = Duration::minutes(30);
+
+/// More sessions than a person looks through; all of them can be ended at once.
+const MAX_LISTED: i64 = 100;
 
 /// The session of a cookie, while it or one of its client sessions is live.
 pub(super) async fn find(
@@ -47,19 +50,22 @@ pub(crate) async fn open(
     conn: &mut PgConnection,
     cookie_hash: &[u8],
     user: Uuid,
+    seen: &Seen,
     now: OffsetDateTime,
 ) -> sqlx::Result<Option<BrowserSession>> {
     sqlx::query_as!(
         BrowserSession,
-        "INSERT INTO idp.browser_sessions(id, cookie_hash, user_id, authenticated_at, idle_until, ends_at) \
-         SELECT $1, $2, id, $4, $5, $6 FROM idp.users WHERE id = $3 AND enabled \
+        "INSERT INTO idp.browser_sessions(id, cookie_hash, user_id, authenticated_at, idle_until, ends_at, address, agent) \
+         SELECT $1, $2, id, $4, $5, $6, $7, $8 FROM idp.users WHERE id = $3 AND enabled \
          RETURNING id, user_id, authenticated_at, ends_at",
         Uuid::new_v4(),
         cookie_hash,
         user,
         now,
         now.saturating_add(IDLE),
-        now.saturating_add(LIFETIME)
+        now.saturating_add(LIFETIME),
+        seen.address,
+        seen.agent
     )
     .fetch_optional(conn)
     .await
@@ -95,6 +101,45 @@ pub(crate) async fn replace(
 pub(crate) async fn end(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<bool> {
     let ended = sqlx::query!("DELETE FROM idp.browser_sessions WHERE id = $1", id).execute(conn).await?;
     Ok(ended.rows_affected() == 1)
+}
+
+/// Ends a session of this user.
+pub(crate) async fn end_of_user(conn: &mut PgConnection, id: Uuid, user: Uuid) -> sqlx::Result<bool> {
+    let ended = sqlx::query!("DELETE FROM idp.browser_sessions WHERE id = $1 AND user_id = $2", id, user)
+        .execute(conn)
+        .await?;
+    Ok(ended.rows_affected() == 1)
+}
+
+/// A session as its user sees it.
+pub(crate) struct Listed {
+    pub(crate) id: Uuid,
+    pub(crate) address: Option<String>,
+    pub(crate) agent: Option<String>,
+    pub(crate) authenticated_at: OffsetDateTime,
+    pub(crate) clients: Vec<String>,
+}
+
+/// A user's live sessions, the newest first, at most [`MAX_LISTED`].
+pub(crate) async fn of_user(
+    db: impl PgExecutor<'_>,
+    user: Uuid,
+    now: OffsetDateTime,
+) -> sqlx::Result<Vec<Listed>> {
+    sqlx::query_as!(
+        Listed,
+        "SELECT b.id, b.address, b.agent, b.authenticated_at, \
+         ARRAY(SELECT DISTINCT s.client_id FROM idp.sessions s WHERE s.browser_session_id = b.id AND s.idle_until > $2 \
+               ORDER BY s.client_id) AS \"clients!\" \
+         FROM idp.browser_sessions b WHERE b.user_id = $1 AND b.ends_at > $2 AND (b.idle_until > $2 \
+           OR EXISTS (SELECT FROM idp.sessions s WHERE s.browser_session_id = b.id AND s.idle_until > $2)) \
+         ORDER BY b.authenticated_at DESC, b.id LIMIT $3",
+        user,
+        now,
+        MAX_LISTED
+    )
+    .fetch_all(db)
+    .await
 }
 
 /// The session above a client session.

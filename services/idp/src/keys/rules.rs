@@ -104,6 +104,9 @@ pub(crate) enum Purpose {
     RefreshToken,
     LogoutCode,
     Device,
+    AccountForm,
+    SecondFactorSetUp,
+    RecoveryCode,
 }
 
 impl Purpose {
@@ -114,6 +117,9 @@ impl Purpose {
             Self::RefreshToken => "refresh-token",
             Self::LogoutCode => "logout-code",
             Self::Device => "device",
+            Self::AccountForm => "account-form",
+            Self::SecondFactorSetUp => "second-factor-set-up",
+            Self::RecoveryCode => "recovery-code",
         }
     }
 }

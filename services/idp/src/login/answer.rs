@@ -5,7 +5,7 @@ use axum::response::Response;
 use contract::CorrelationId;
 use http::HeaderMap;
 use serde_json::json;
-use service::{ApiError, AuditEvent, AuditedTx};
+use service::{AuditEvent, AuditedTx};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -13,7 +13,9 @@ use super::device::{self, Device};
 use super::http::{redirect, set_cookie};
 use super::rules::LoginRequest;
 use super::store;
-use crate::browser_sessions::{self, BrowserSession};
+use super::ticket::{AccountPage, Destination};
+use crate::account;
+use crate::browser_sessions::{self, BrowserSession, Seen};
 use crate::cookies::Keep;
 use crate::keys::rules::{random_text, sha256};
 use crate::meter::Outcome;
@@ -23,15 +25,16 @@ use crate::state::App;
 /// After a password: opens the browser's session anew; `None` when the user was disabled or removed meanwhile.
 pub(super) async fn to_login(
     app: &App,
-    request: &LoginRequest,
+    destination: &Destination,
     headers: &HeaderMap,
     user: Uuid,
     correlation: &CorrelationId,
 ) -> Result<Option<Response>, PageError> {
-    let secret = random_text().map_err(ApiError::from)?;
+    let secret = random_text()?;
     let now = app.core.clock.now();
     let mut tx = app.core.begin_as(&user.to_string(), Some(correlation.as_str())).await?;
-    let opened = browser_sessions::store::open(tx.conn(), &sha256(secret.as_bytes()), user, now).await?;
+    let (cookie_hash, seen) = (sha256(secret.as_bytes()), Seen::of(headers));
+    let opened = browser_sessions::store::open(tx.conn(), &cookie_hash, user, &seen, now).await?;
     let Some(browser) = opened else {
         tx.unchanged().await?;
         return Ok(None);
@@ -39,10 +42,15 @@ pub(super) async fn to_login(
     if let Some(old) = browser_sessions::cookie_hash(headers) {
         browser_sessions::store::replace(tx.conn(), &old, &browser).await?;
     }
-    let mut response = grant(app, tx, request, &browser, "login.succeeded", now).await?;
+    let mut response = match destination {
+        Destination::Client(request) => grant(app, tx, request, &browser, "login.succeeded", now).await?,
+        Destination::Account { page, ui_locales } => {
+            to_account(app, tx, *page, ui_locales.as_deref(), &browser).await?
+        }
+    };
     app.meter.login(Outcome::Succeeded);
     set_cookie(app, &mut response, browser_sessions::COOKIE, Keep::Session(&secret));
-    let device = Device::cookie(&app.keys, headers, user, now.unix_timestamp()).map_err(ApiError::from)?;
+    let device = Device::cookie(&app.keys, headers, user, now.unix_timestamp())?;
     set_cookie(app, &mut response, device::COOKIE, Keep::For(&device, device::KNOWN_SECONDS));
     Ok(Some(response))
 }
@@ -65,6 +73,24 @@ pub(super) async fn to_session(
     Ok(Some(response))
 }
 
+/// The account needs no client session: its pages are the provider's own.
+async fn to_account(
+    app: &App,
+    tx: AuditedTx,
+    page: AccountPage,
+    ui_locales: Option<&str>,
+    browser: &BrowserSession,
+) -> Result<Response, PageError> {
+    let event = AuditEvent {
+        company: None,
+        action: "login.succeeded",
+        subject: format!("browser-session:{}", browser.id),
+        payload: json!({ "clientId": "account", "userId": browser.user_id }),
+    };
+    tx.commit(&event).await?;
+    Ok(redirect(&account::address(app, page, ui_locales)))
+}
+
 async fn grant(
     app: &App,
     mut tx: AuditedTx,
@@ -73,7 +99,7 @@ async fn grant(
     action: &'static str,
     now: OffsetDateTime,
 ) -> Result<Response, PageError> {
-    let (session, code) = (Uuid::new_v4(), random_text().map_err(ApiError::from)?);
+    let (session, code) = (Uuid::new_v4(), random_text()?);
     store::open_session(tx.conn(), session, browser, &request.client_id, now).await?;
     store::add_code(tx.conn(), session, &sha256(code.as_bytes()), request, now).await?;
     let event = AuditEvent {

@@ -10,13 +10,13 @@ use crate::cookies;
 use crate::keys::rules::{KeyError, KeyRing, Purpose};
 
 /// Name of the cookie.
-pub(super) const COOKIE: &str = "PLATFORM_DEVICE";
+pub(crate) const COOKIE: &str = "PLATFORM_DEVICE";
 /// A device is forgotten this long after its last login.
-pub(super) const KNOWN_SECONDS: i64 = 180 * 24 * 60 * 60;
+pub(crate) const KNOWN_SECONDS: i64 = 180 * 24 * 60 * 60;
 
 /// A device that its account has signed in on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Device {
+pub(crate) struct Device {
     id: Uuid,
     account: Uuid,
     login_at: i64,
@@ -24,14 +24,14 @@ pub(super) struct Device {
 
 impl Device {
     /// The device's id, when its cookie is from an earlier login to this account.
-    pub(super) fn of(keys: &KeyRing, headers: &HeaderMap, account: Uuid, now: i64) -> Option<Uuid> {
+    pub(crate) fn of(keys: &KeyRing, headers: &HeaderMap, account: Uuid, now: i64) -> Option<Uuid> {
         let device: Self = keys.open(Purpose::Device, cookies::sealed(headers, COOKIE)?)?;
         let known = device.account == account && now.saturating_sub(device.login_at) < KNOWN_SECONDS;
         known.then_some(device.id)
     }
 
     /// The cookie's value after a login: of the same device when it was known, else of a new one.
-    pub(super) fn cookie(
+    pub(crate) fn cookie(
         keys: &KeyRing,
         headers: &HeaderMap,
         account: Uuid,

@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use http::HeaderMap;
 use uuid::Uuid;
 
+use crate::users::queue::Line;
+
 /// Attempts of one source before it waits.
 const FREE: u32 = 5;
 /// Failures of one account, from addresses, from which each address has one attempt before it waits.
@@ -29,23 +31,30 @@ const IPV6_SITE_BITS: u32 = 48;
 
 /// Where an attempt comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Source {
+pub(crate) enum Source {
     /// A device that has signed in to the account before.
     Device(Uuid),
     /// An address, of IPv6 its site; `None` for a caller on the provider's own port.
     Address(Option<IpAddr>),
+    /// Any stranger at the second factor: who comes so far knows the password, so addresses are not told apart.
+    SecondFactor,
 }
 
 impl Source {
-    /// The address that the edge names in `X-Forwarded-For`. The edge replaces what a client says and appends to what a
-    /// trusted proxy says, whose own address is then the last and its client's the last but one.
-    pub(super) fn address(headers: &HeaderMap) -> Self {
-        let lines = headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
-        let mut nearest_last: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
-        let proxy_or_client = nearest_last.pop();
-        let named = nearest_last.pop().or(proxy_or_client);
-        Self::Address(named.and_then(|text| text.parse().ok()).map(site))
+    /// The client's address, of IPv6 its site.
+    pub(crate) fn address(headers: &HeaderMap) -> Self {
+        Self::Address(client_address(headers).map(site))
     }
+}
+
+/// The address that the edge names in `X-Forwarded-For`. The edge replaces what a client says and appends to what a
+/// trusted proxy says, whose own address is then the last and its client's the last but one.
+pub(crate) fn client_address(headers: &HeaderMap) -> Option<IpAddr> {
+    let lines = headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
+    let mut nearest_last: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
+    let proxy_or_client = nearest_last.pop();
+    let named = nearest_last.pop().or(proxy_or_client);
+    named.and_then(|text| text.parse().ok()).map(|address: IpAddr| address.to_canonical())
 }
 
 fn site(address: IpAddr) -> IpAddr {
@@ -67,6 +76,8 @@ struct Counts {
     sources: HashMap<(Uuid, Source), Failures>,
     /// By account, those from addresses.
     accounts: HashMap<Uuid, Failures>,
+    /// By address, for whatever name.
+    addresses: HashMap<Option<IpAddr>, Failures>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -79,7 +90,7 @@ struct Failures {
 impl Guard {
     /// Whether a password may be tried now. The attempt counts as failed until [`Self::succeeded`] says otherwise, so
     /// that attempts at the same moment, and those given up half way, are counted too.
-    pub(super) fn admits(&self, account: Uuid, source: Source, now: i64) -> bool {
+    pub(crate) fn admits(&self, account: Uuid, source: Source, now: i64) -> bool {
         let mut counts = self.lock();
         let mut failures = remembered(&counts.sources, &(account, source), now);
         if now < failures.waits_until {
@@ -103,19 +114,60 @@ impl Guard {
 
     /// The attempt's password was right: the source's failures are forgotten. Those of other sources are not, or the
     /// owner's own logins would give a guesser new attempts.
-    pub(super) fn succeeded(&self, account: Uuid, source: Source) {
+    pub(crate) fn succeeded(&self, account: Uuid, source: Source) {
         let mut counts = self.lock();
         counts.sources.remove(&(account, source));
-        if matches!(source, Source::Address(_))
-            && let Some(failures) = counts.accounts.get_mut(&account)
-        {
-            failures.count = failures.count.saturating_sub(1);
+        if let Source::Address(address) = source {
+            counts.addresses.remove(&address);
         }
+        counts.forgive(account, source);
+    }
+
+    /// Remembers that a login from this source failed, for whatever name.
+    pub(crate) fn failed(&self, source: Source, now: i64) {
+        let Source::Address(address) = source else { return };
+        let mut counts = self.lock();
+        let mut failures = remembered(&counts.addresses, &address, now);
+        failures.fail(now);
+        keep(&mut counts.addresses, address, failures, now);
+    }
+
+    /// The line that an attempt waits in for its password to be hashed. An address that signed somebody in begins anew.
+    pub(crate) fn line(&self, account: Option<Uuid>, source: Source, now: i64) -> Line {
+        let address = match (source, account) {
+            (Source::Device(_), Some(account)) => return Line::Device(account),
+            (Source::Address(address), _) => address,
+            (Source::Device(_) | Source::SecondFactor, _) => None,
+        };
+        let failures = remembered(&self.lock().addresses, &address, now);
+        Line::Address { address, has_failed: failures.count > 0 }
+    }
+
+    /// The attempt was right, but the login is not done yet: it alone is no failure. Failures before it stay, or who knows the
+    /// password could use it to go on guessing codes.
+    pub(crate) fn passed(&self, account: Uuid, source: Source) {
+        let mut counts = self.lock();
+        if let Some(failures) = counts.sources.get_mut(&(account, source)) {
+            failures.count = failures.count.saturating_sub(1);
+            failures.waits_until = 0;
+        }
+        counts.forgive(account, source);
     }
 
     /// A panic while the lock is held leaves both maps valid, so a poisoned lock is used as it is.
     fn lock(&self) -> MutexGuard<'_, Counts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Counts {
+    /// Takes an attempt back that was counted as one of the account's.
+    fn forgive(&mut self, account: Uuid, source: Source) {
+        if matches!(source, Source::Address(_))
+            && let Some(failures) = self.accounts.get_mut(&account)
+        {
+            failures.count = failures.count.saturating_sub(1);
+        }
     }
 }
 
@@ -216,6 +268,41 @@ mod tests {
         }
         assert_eq!(guard.lock().accounts.get(&ALICE).map(|failures| failures.count), Some(0));
         assert!(guard.lock().sources.is_empty());
+    }
+
+    #[test]
+    fn a_right_password_frees_no_more_guesses_of_codes() {
+        let (guard, source) = (Guard::default(), Source::SecondFactor);
+        for _ in 0..FREE {
+            assert!(guard.admits(ALICE, from(1), 0));
+            guard.passed(ALICE, from(1));
+            assert!(guard.admits(ALICE, source, 0));
+        }
+        assert!(guard.admits(ALICE, from(2), 0), "passwords are still taken");
+        assert!(!guard.admits(ALICE, source, 1), "codes are not, from any address");
+        guard.succeeded(ALICE, source);
+        assert!(guard.admits(ALICE, source, 1));
+        for _ in 1..FREE {
+            assert!(guard.admits(ALICE, from(3), 0), "wrong passwords stay counted beside right ones");
+        }
+        assert!(guard.admits(ALICE, from(3), 0));
+        assert!(!guard.admits(ALICE, from(3), 0));
+    }
+
+    #[test]
+    fn an_address_that_fails_waits_behind_others_until_it_succeeds() {
+        let guard = Guard::default();
+        let has_failed = |last, now| match guard.line(None, from(last), now) {
+            Line::Address { has_failed, .. } => has_failed,
+            line @ (Line::Inside | Line::Device(_)) => panic!("{line:?}"),
+        };
+        assert!(!has_failed(1, 0));
+        guard.failed(from(1), 0);
+        assert!(has_failed(1, 0) && !has_failed(2, 0) && !has_failed(1, MEMORY_SECONDS));
+        guard.succeeded(ALICE, from(1));
+        assert!(!has_failed(1, 0));
+        let device = Source::Device(Uuid::from_u128(7));
+        assert_eq!(guard.line(Some(ALICE), device, 0), Line::Device(ALICE));
     }
 
     #[test]

@@ -1,12 +1,17 @@
 //! The login a person sees. A request's way: `rules.rs` checks the parameters, `ticket.rs` binds the accepted request
-//! to the browser, `page.rs` shows the form, `guard.rs` slows guessing (but not on a device that `device.rs` knows), and the
-//! posted form becomes a session and a code (`answer.rs`, `store.rs`).
+//! to the browser, `steps.rs` shows the form of each step and decides which is next, `credentials.rs` checks the password and
+//! `second_factor.rs` the code; `new_password.rs` replaces a password that an operator gave. `guard.rs` slows guessing (but not
+//! on a device that `device.rs` knows), and `failures.rs` counts it. The last step becomes a session and a code (`answer.rs`, `store.rs`).
 
 mod answer;
-mod device;
+pub(crate) mod credentials;
+pub(crate) mod device;
+pub(crate) mod failures;
 pub(crate) mod guard;
 pub(crate) mod http;
-pub(crate) mod page;
+mod new_password;
 pub(crate) mod rules;
+mod second_factor;
+pub(crate) mod steps;
 mod store;
 pub(crate) mod ticket;

@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::clients::rules::{Client, MAX_CLIENT_ID_BYTES, MAX_REDIRECT_URI_BYTES};
 use crate::form::Params;
+use crate::pages::lang::MAX_LOCALES_BYTES;
 use crate::tokens::scope::Scope;
 use time::{Duration, OffsetDateTime};
 
 /// Parameters that name who asks and where the answer goes.
 const ADDRESS: [&str; 2] = ["client_id", "redirect_uri"];
 /// The other parameters that are read, and their longest values in bytes.
-const LIMITS: [(&str, usize); 12] = [
+const LIMITS: [(&str, usize); 13] = [
     ("response_type", 64),
     ("response_mode", 32),
     ("scope", 1_024),
@@ -22,6 +23,7 @@ const LIMITS: [(&str, usize); 12] = [
     ("prompt", 64),
     ("max_age", 10),
     ("login_hint", 255),
+    ("ui_locales", MAX_LOCALES_BYTES),
     ("request", 1),
     ("request_uri", 1),
 ];
@@ -134,6 +136,7 @@ pub(crate) struct LoginRequest {
     pub(crate) nonce: Option<String>,
     pub(crate) code_challenge: String,
     pub(crate) login_hint: Option<String>,
+    pub(crate) ui_locales: Option<String>,
 }
 
 impl LoginRequest {
@@ -151,6 +154,7 @@ impl LoginRequest {
             nonce: params.get("nonce").map(ToOwned::to_owned),
             code_challenge,
             login_hint: params.get("login_hint").map(ToOwned::to_owned),
+            ui_locales: params.get("ui_locales").map(ToOwned::to_owned),
         })
     }
 }

@@ -6,17 +6,21 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use crate::cookies;
 use crate::keys::rules::{KeyError, KeyRing, Purpose, random_text, sha256};
 use crate::login::rules::LoginRequest;
+use crate::users::passwords::PasswordDigest;
 
 /// Cookie that binds forms to a browser.
 pub(crate) const BROWSER_COOKIE: &str = "AUTH_SESSION_ID";
 /// How long a form may stay open before it is shown anew.
 pub(crate) const FORM_SECONDS: i64 = 30 * 60;
-/// The one step that a login has, as Keycloak names steps.
+/// The step that asks for a password or a second factor, as Keycloak names steps.
 pub(crate) const EXECUTION: &str = "5f0a1f0e-6f0d-4c57-9d3c-0c8a7f1f4b11";
+/// The step that asks for a new password, as Keycloak names it.
+pub(crate) const UPDATE_PASSWORD: &str = "UPDATE_PASSWORD";
 
 /// A secret that one browser keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,10 +47,69 @@ impl Browser {
     }
 }
 
+/// Where a login leads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Destination {
+    /// To the client that asked.
+    Client(LoginRequest),
+    /// To a page of the account.
+    Account { page: AccountPage, ui_locales: Option<String> },
+}
+
+/// The pages of the account that a login may lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum AccountPage {
+    Account,
+    SecondFactor,
+}
+
+impl Destination {
+    /// Keycloak's account pages are those of a client `account`.
+    pub(crate) fn client_id(&self) -> &str {
+        match self {
+            Self::Client(request) => &request.client_id,
+            Self::Account { .. } => "account",
+        }
+    }
+
+    /// `ui_locales` of the request.
+    pub(crate) fn ui_locales(&self) -> Option<&str> {
+        match self {
+            Self::Client(LoginRequest { ui_locales, .. }) | Self::Account { ui_locales, .. } => {
+                ui_locales.as_deref()
+            }
+        }
+    }
+
+    /// User name that the form begins with.
+    pub(crate) fn login_hint(&self) -> &str {
+        match self {
+            Self::Client(request) => request.login_hint.as_deref().unwrap_or_default(),
+            Self::Account { .. } => "",
+        }
+    }
+}
+
+/// What a form asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Stage {
+    Password,
+    SecondFactor(Proved),
+    NewPassword(Proved),
+}
+
+/// Who has given the right password. Another password meanwhile makes it worth nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Proved {
+    pub(crate) user: Uuid,
+    pub(crate) password: PasswordDigest,
+}
+
 /// What a form holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ticket {
-    pub(crate) request: LoginRequest,
+    pub(crate) destination: Destination,
+    pub(crate) stage: Stage,
     /// Tells forms of one browser apart.
     pub(crate) tab_id: String,
     browser: String,
@@ -55,10 +118,15 @@ pub(crate) struct Ticket {
 
 impl Ticket {
     /// A ticket for a form that is shown now.
-    pub(crate) fn new(request: LoginRequest, browser: &Browser, now: i64) -> Result<Self, KeyError> {
+    pub(crate) fn new(
+        destination: Destination,
+        stage: Stage,
+        browser: &Browser,
+        now: i64,
+    ) -> Result<Self, KeyError> {
         let mut tab_id = random_text()?;
         tab_id.truncate(11);
-        Ok(Self { request, tab_id, browser: browser.digest(), issued_at: now })
+        Ok(Self { destination, stage, tab_id, browser: browser.digest(), issued_at: now })
     }
 
     /// The `session_code`.
@@ -69,6 +137,14 @@ impl Ticket {
     /// Reads a `session_code`; `None` when this provider did not make it.
     pub(crate) fn open(keys: &KeyRing, session_code: &str) -> Option<Self> {
         keys.open(Purpose::SessionCode, session_code)
+    }
+
+    /// `execution` of the form's address.
+    pub(crate) const fn execution(&self) -> &'static str {
+        match self.stage {
+            Stage::Password | Stage::SecondFactor(_) => EXECUTION,
+            Stage::NewPassword(_) => UPDATE_PASSWORD,
+        }
     }
 
     /// Whether the form was shown to this browser.

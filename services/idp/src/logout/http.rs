@@ -2,7 +2,7 @@
 //! browser that is signed in brings neither, after its user has confirmed.
 
 use axum::extract::{Request, State};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 use contract::CorrelationId;
 use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -17,8 +17,8 @@ use crate::cookies::Keep;
 use crate::form::Params;
 use crate::keys::rules::Purpose;
 use crate::login::http::{redirect, set_cookie};
-use crate::login::page;
 use crate::logout::rules::{self, Hint, Unfit};
+use crate::pages::{self, Lang};
 use crate::refusal::{OauthError, PageError};
 use crate::state::App;
 use crate::tokens;
@@ -74,6 +74,7 @@ async fn by_browser(
     correlation: &CorrelationId,
 ) -> Result<Response, PageError> {
     rules::check(params)?;
+    let lang = Lang::of(params.get("ui_locales"), headers);
     let hint = params.get("id_token_hint").map(|token| hint_of(app, token)).transpose()?;
     let client = asking_client(app, rules::client_id(params, hint.as_ref())?).await?;
     let target = rules::target(params, client.as_ref())?;
@@ -81,7 +82,7 @@ async fn by_browser(
     if let (None, Some(browser)) = (&hint, &browser)
         && !is_confirmed(app, params, browser)
     {
-        return ask(app, params, browser);
+        return ask(app, params, browser, lang);
     }
     if let Some(Hint { sub, azp, sid: Some(session), .. }) = &hint {
         end_login(app, *session, *sub, azp, correlation).await?;
@@ -91,7 +92,7 @@ async fn by_browser(
     if let Some(browser) = &own {
         end_browser(app, browser, correlation).await?;
     }
-    let mut response = target.map_or_else(goodbye, |target| redirect(&target));
+    let mut response = target.map_or_else(|| goodbye(lang), |target| redirect(&target));
     if own.is_some() {
         set_cookie(app, &mut response, browser_sessions::COOKIE, Keep::Remove);
     }
@@ -99,7 +100,7 @@ async fn by_browser(
 }
 
 /// A link from anywhere must not sign a user out, so a link without an ID token only asks.
-fn ask(app: &App, params: &Params, browser: &BrowserSession) -> Result<Response, PageError> {
+fn ask(app: &App, params: &Params, browser: &BrowserSession, lang: Lang) -> Result<Response, PageError> {
     let code = Confirmation { browser_session: browser.id };
     let claims = serde_json::to_value(code).map_err(ApiError::internal)?;
     let code = app.keys.seal(Purpose::LogoutCode, &claims).map_err(ApiError::from)?;
@@ -108,9 +109,7 @@ fn ask(app: &App, params: &Params, browser: &BrowserSession) -> Result<Response,
         fields.extend(params.get(name).map(|value| (name, value)));
     }
     let action = format!("{}/protocol/openid-connect/logout", app.realm.issuer);
-    let mut response = Html(page::confirm_logout(&action, &fields)).into_response();
-    page::protect(&mut response);
-    Ok(response)
+    Ok(pages::answer(pages::login::confirm_logout(lang, &action, &fields)))
 }
 
 fn is_confirmed(app: &App, params: &Params, browser: &BrowserSession) -> bool {
@@ -184,8 +183,6 @@ fn ended(subject: String, payload: Value) -> AuditEvent {
     AuditEvent { company: None, action: "session.ended", subject, payload }
 }
 
-fn goodbye() -> Response {
-    let mut response = Html(page::logged_out()).into_response();
-    page::protect(&mut response);
-    response
+fn goodbye(lang: Lang) -> Response {
+    pages::answer(pages::login::logged_out(lang))
 }

@@ -214,6 +214,8 @@ mod tests {
             last_name: None,
             service_client: service_client.map(ToOwned::to_owned),
             created_at: OffsetDateTime::UNIX_EPOCH,
+            must_change_password: false,
+            has_second_factor: false,
         }
     }
 

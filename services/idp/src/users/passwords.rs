@@ -1,21 +1,25 @@
-//! Password hashing: argon2id off the runtime's workers, a bounded number at once. It knows no users; a caller that
+//! Password hashing: argon2id off the runtime's workers, on at most half of the cores, in the order of
+//! [`queue`](super::queue). It knows no users; a caller that
 //! found none asks for the same work all the same, so that the time of an answer does not tell whether a name exists.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::{Algorithm, Argon2, Params, PasswordHasher, PasswordVerifier, Version};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use serde::{Deserialize, Serialize};
+use service::layers::REQUEST_TIMEOUT;
 use zeroize::Zeroizing;
+
+use super::queue::{Full, Line, Queue, Turn};
+use crate::keys::rules::sha256;
 
 /// OWASP's second profile of argon2id: 19 MiB, two passes, one lane; about 25 ms of one core.
 const MEMORY_KIB: u32 = 19 * 1_024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
-/// Hashes that run at once: each takes a core and its memory.
-const AT_ONCE: usize = 4;
-/// Logins that may wait for their turn, a second or two of work; more are told to come back.
-const WAITING: usize = 64;
+/// A second less than a request may take.
+const LONGEST_WAIT: Duration = REQUEST_TIMEOUT.saturating_sub(Duration::from_secs(1));
 
 /// Why a password was not checked.
 #[derive(Debug, thiserror::Error)]
@@ -30,12 +34,24 @@ pub(crate) enum HashingError {
     Ended(#[from] tokio::task::JoinError),
 }
 
+/// Which password a user has, without telling anything about it: a digest of its stored hash, whose salt is random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PasswordDigest([u64; 2]);
+
+impl PasswordDigest {
+    pub(crate) fn of(stored: &str) -> Self {
+        let digest = sha256(stored.as_bytes());
+        let half =
+            |from: usize| digest.iter().skip(from).take(8).fold(0, |sum, byte| (sum << 8) | u64::from(*byte));
+        Self([half(0), half(8)])
+    }
+}
+
 /// Checks and makes password hashes.
 #[derive(Clone)]
 pub(crate) struct Passwords {
     argon2: Argon2<'static>,
-    queue: Arc<Semaphore>,
-    running: Arc<Semaphore>,
+    queue: Queue,
     /// Hash of a password that nobody has.
     dummy: Arc<str>,
 }
@@ -49,43 +65,47 @@ impl Passwords {
         let dummy = hash(&argon2, uuid::Uuid::new_v4().as_bytes())?;
         Ok(Self {
             argon2,
-            queue: Arc::new(Semaphore::new(WAITING)),
-            running: Arc::new(Semaphore::new(AT_ONCE)),
+            queue: Queue::new(std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2)),
             dummy: dummy.into(),
         })
     }
 
     /// Whether `password` is the one behind `stored`. Without a stored hash the answer is no, after the same work.
-    pub(crate) async fn matches(&self, password: &str, stored: Option<String>) -> Result<bool, HashingError> {
-        let permit = self.turn().await?;
+    pub(crate) async fn matches(
+        &self,
+        line: Line,
+        password: &str,
+        stored: Option<String>,
+    ) -> Result<bool, HashingError> {
+        let turn = self.turn(line).await?;
         let (known, hash) = match stored {
             Some(hash) => (true, hash),
             None => (false, self.dummy.as_ref().to_owned()),
         };
         let (argon2, password) = (self.argon2.clone(), Zeroizing::new(password.to_owned()));
         let fits = tokio::task::spawn_blocking(move || {
-            // Held here, so that a request that was given up keeps its place until its work is done.
-            let _permit = permit;
+            // Held here, so that a request that was given up keeps its turn until its work is done.
+            let _turn = turn;
             verify(&argon2, password.as_bytes(), &hash)
         });
         Ok(fits.await?? && known)
     }
 
     /// The hash to be stored for a new password.
-    pub(crate) async fn hash(&self, password: &str) -> Result<String, HashingError> {
-        let permit = self.turn().await?;
+    pub(crate) async fn hash(&self, line: Line, password: &str) -> Result<String, HashingError> {
+        let turn = self.turn(line).await?;
         let (argon2, password) = (self.argon2.clone(), Zeroizing::new(password.to_owned()));
         let hashing = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
+            let _turn = turn;
             hash(&argon2, password.as_bytes())
         });
         hashing.await?
     }
 
-    async fn turn(&self) -> Result<OwnedSemaphorePermit, HashingError> {
-        let _place = self.queue.try_acquire().map_err(|_| HashingError::Busy)?;
-        // Neither semaphore is ever closed, so the only failure stands for "no".
-        Arc::clone(&self.running).acquire_owned().await.map_err(|_| HashingError::Busy)
+    /// Waits no longer than a request may take, so that who waits in vain is told to come back.
+    async fn turn(&self, line: Line) -> Result<Turn, HashingError> {
+        let turn = tokio::time::timeout(LONGEST_WAIT, self.queue.turn(line)).await;
+        turn.map_err(|_| HashingError::Busy)?.map_err(|Full| HashingError::Busy)
     }
 }
 
@@ -109,21 +129,28 @@ mod tests {
     #[tokio::test]
     async fn a_password_matches_its_own_hash_only() {
         let passwords = Passwords::new().expect("parameters fit");
-        let stored = passwords.hash("correct").await.expect("hashed");
+        let stored = passwords.hash(Line::Inside, "correct").await.expect("hashed");
         assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{stored}");
-        assert!(passwords.matches("correct", Some(stored.clone())).await.expect("checked"));
-        assert!(!passwords.matches("wrong", Some(stored)).await.expect("checked"));
-        assert!(!passwords.matches("correct", None).await.expect("checked"), "nobody has no password");
+        assert!(passwords.matches(Line::Inside, "correct", Some(stored.clone())).await.expect("checked"));
+        assert!(!passwords.matches(Line::Inside, "wrong", Some(stored)).await.expect("checked"));
         assert!(
-            passwords.matches("x", Some("no hash".to_owned())).await.is_err(),
+            !passwords.matches(Line::Inside, "correct", None).await.expect("checked"),
+            "nobody has no password"
+        );
+        assert!(
+            passwords.matches(Line::Inside, "x", Some("no hash".to_owned())).await.is_err(),
             "a broken row is not a wrong password"
         );
     }
 
-    #[tokio::test]
-    async fn the_queue_is_bounded() {
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_in_vain_is_told_to_come_back() {
         let passwords = Passwords::new().expect("parameters fit");
-        let _all = passwords.queue.try_acquire_many(u32::try_from(WAITING).expect("small")).expect("free");
-        assert!(matches!(passwords.matches("x", None).await, Err(HashingError::Busy)));
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() / 2).max(1);
+        let mut running = Vec::new();
+        for _ in 0..cores {
+            running.push(passwords.queue.turn(Line::Inside).await.expect("free"));
+        }
+        assert!(matches!(passwords.matches(Line::Inside, "x", None).await, Err(HashingError::Busy)));
     }
 }

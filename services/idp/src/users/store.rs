@@ -4,7 +4,9 @@ use sqlx::{PgConnection, PgExecutor};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::users::rules::{Profile, User};
+use crate::login::ticket::Proved;
+use crate::users::passwords::PasswordDigest;
+use crate::users::rules::User;
 
 /// A user and the hash of the password; a service account has none.
 pub(crate) struct Login {
@@ -15,7 +17,8 @@ pub(crate) struct Login {
 /// Who has this username or e-mail address (in lower case). No username holds an `@`, so a name is one of the two.
 pub(crate) async fn find_login(db: impl PgExecutor<'_>, name: &str) -> sqlx::Result<Option<Login>> {
     let row = sqlx::query!(
-        "SELECT id, username, enabled, email, first_name, last_name, service_client, created_at, password_hash \
+        "SELECT id, username, enabled, email, first_name, last_name, service_client, created_at, password_hash, \
+         must_change_password, EXISTS (SELECT FROM idp.totp t WHERE t.user_id = users.id) AS \"has_second_factor!\" \
          FROM idp.users WHERE username = $1 OR (strpos($1, '@') > 0 AND lower(email) = $1)",
         name
     )
@@ -32,6 +35,8 @@ pub(crate) async fn find_login(db: impl PgExecutor<'_>, name: &str) -> sqlx::Res
             last_name: row.last_name,
             service_client: row.service_client,
             created_at: row.created_at,
+            must_change_password: row.must_change_password,
+            has_second_factor: row.has_second_factor,
         },
     }))
 }
@@ -40,7 +45,8 @@ pub(crate) async fn find_login(db: impl PgExecutor<'_>, name: &str) -> sqlx::Res
 pub(crate) async fn find(db: impl PgExecutor<'_>, id: Uuid) -> sqlx::Result<Option<User>> {
     sqlx::query_as!(
         User,
-        "SELECT id, username, enabled, email, first_name, last_name, service_client, created_at \
+        "SELECT id, username, enabled, email, first_name, last_name, service_client, created_at, \
+         must_change_password, EXISTS (SELECT FROM idp.totp t WHERE t.user_id = users.id) AS \"has_second_factor!\" \
          FROM idp.users WHERE id = $1",
         id
     )
@@ -52,7 +58,8 @@ pub(crate) async fn find(db: impl PgExecutor<'_>, id: Uuid) -> sqlx::Result<Opti
 pub(crate) async fn service_account(db: impl PgExecutor<'_>, client_id: &str) -> sqlx::Result<Option<User>> {
     sqlx::query_as!(
         User,
-        "SELECT id, username, enabled, email, first_name, last_name, service_client, created_at \
+        "SELECT id, username, enabled, email, first_name, last_name, service_client, created_at, \
+         must_change_password, EXISTS (SELECT FROM idp.totp t WHERE t.user_id = users.id) AS \"has_second_factor!\" \
          FROM idp.users WHERE service_client = $1",
         client_id
     )
@@ -67,49 +74,99 @@ pub(crate) async fn existing(conn: &mut PgConnection, usernames: &[String]) -> s
         .await
 }
 
-/// Adds a person; false when the username is taken.
+/// The user who has given a right password, while it still is the password of an enabled user.
+pub(crate) async fn find_proved(
+    db: impl PgExecutor<'_> + Copy,
+    proved: Proved,
+) -> sqlx::Result<Option<User>> {
+    let stored = password_hash(db, proved.user).await?;
+    if stored.as_deref().map(PasswordDigest::of) != Some(proved.password) {
+        return Ok(None);
+    }
+    Ok(find(db, proved.user).await?.filter(|user| user.enabled))
+}
+
+/// The hash of a user's password.
+pub(crate) async fn password_hash(db: impl PgExecutor<'_>, id: Uuid) -> sqlx::Result<Option<String>> {
+    let found = sqlx::query_scalar!("SELECT password_hash FROM idp.users WHERE id = $1", id);
+    Ok(found.fetch_optional(db).await?.flatten())
+}
+
+/// The same, locked until the transaction ends; none for a user who is disabled.
+pub(crate) async fn lock_password(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<String>> {
+    let found = sqlx::query_scalar!(
+        "SELECT password_hash FROM idp.users WHERE id = $1 AND enabled FOR NO KEY UPDATE",
+        id
+    );
+    Ok(found.fetch_optional(conn).await?.flatten())
+}
+
+/// A person to be added.
+pub(crate) struct NewPerson<'a> {
+    pub(crate) id: Uuid,
+    pub(crate) username: &'a str,
+    pub(crate) email: Option<&'a str>,
+    pub(crate) first_name: Option<&'a str>,
+    pub(crate) last_name: Option<&'a str>,
+    pub(crate) password_hash: &'a str,
+    /// Whether somebody else knows the password.
+    pub(crate) must_change_password: bool,
+    pub(crate) now: OffsetDateTime,
+}
+
+/// Adds a person; the salt of the names in its audit rows, or `None` when user name or e-mail address are taken.
 pub(crate) async fn add_person(
     conn: &mut PgConnection,
+    person: &NewPerson<'_>,
+) -> sqlx::Result<Option<Vec<u8>>> {
+    sqlx::query_scalar!(
+        "INSERT INTO idp.users(id, username, email, first_name, last_name, password_hash, must_change_password, created_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING RETURNING name_salt",
+        person.id,
+        person.username,
+        person.email,
+        person.first_name,
+        person.last_name,
+        person.password_hash,
+        person.must_change_password,
+        person.now
+    )
+    .fetch_optional(conn)
+    .await
+}
+
+/// Gives a person another password.
+pub(crate) async fn replace_password(
+    conn: &mut PgConnection,
     id: Uuid,
-    username: &str,
     password_hash: &str,
-    now: OffsetDateTime,
+    must_change: bool,
 ) -> sqlx::Result<bool> {
-    let profile = Profile::of(username);
-    let added = sqlx::query!(
-        "INSERT INTO idp.users(id, username, email, first_name, last_name, password_hash, created_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (username) DO NOTHING",
+    let changed = sqlx::query!(
+        "UPDATE idp.users SET password_hash = $2, must_change_password = $3 \
+         WHERE id = $1 AND service_client IS NULL",
         id,
-        username,
-        profile.email,
-        profile.first_name,
-        profile.last_name,
         password_hash,
-        now
+        must_change
     )
     .execute(conn)
     .await?;
-    Ok(added.rows_affected() == 1)
+    Ok(changed.rows_affected() == 1)
 }
 
-/// Changes a person's password and ends the person's sessions, which the old one opened; the id of who it is.
-pub(crate) async fn set_password(
-    conn: &mut PgConnection,
-    username: &str,
-    password_hash: &str,
-) -> sqlx::Result<Option<Uuid>> {
-    let id = sqlx::query_scalar!(
-        "UPDATE idp.users SET password_hash = $2 WHERE username = $1 AND service_client IS NULL RETURNING id",
-        username,
-        password_hash
+/// Ends a user's sessions, of browsers and of clients, but the browser session `kept` and those below it.
+pub(crate) async fn end_sessions(conn: &mut PgConnection, id: Uuid, kept: Option<Uuid>) -> sqlx::Result<()> {
+    sqlx::query!("DELETE FROM idp.browser_sessions WHERE user_id = $1 AND id IS DISTINCT FROM $2", id, kept)
+        .execute(&mut *conn)
+        .await?;
+    sqlx::query!(
+        "DELETE FROM idp.sessions WHERE user_id = $1 AND ($2::uuid IS NULL OR browser_session_id IS DISTINCT FROM $2)",
+        id,
+        kept
     )
-    .fetch_optional(&mut *conn)
+    .execute(conn)
     .await?;
-    if let Some(id) = id {
-        sqlx::query!("DELETE FROM idp.browser_sessions WHERE user_id = $1", id).execute(&mut *conn).await?;
-        sqlx::query!("DELETE FROM idp.sessions WHERE user_id = $1", id).execute(conn).await?;
-    }
-    Ok(id)
+    Ok(())
 }
 
 /// Adds a client's service account; false when it has one.
@@ -133,7 +190,7 @@ pub(crate) async fn add_service_account(
     Ok(added.rows_affected() == 1)
 }
 
-/// Enables or disables; `None` when there is no such user, else whether it changed anything.
+/// Enables, or disables and ends every session; `None` when there is no such user, else whether it changed anything.
 pub(crate) async fn set_enabled(
     conn: &mut PgConnection,
     id: Uuid,
@@ -144,7 +201,12 @@ pub(crate) async fn set_enabled(
         .await?;
     let Some(before) = before else { return Ok(None) };
     if before != enabled {
-        sqlx::query!("UPDATE idp.users SET enabled = $2 WHERE id = $1", id, enabled).execute(conn).await?;
+        sqlx::query!("UPDATE idp.users SET enabled = $2 WHERE id = $1", id, enabled)
+            .execute(&mut *conn)
+            .await?;
+    }
+    if !enabled {
+        end_sessions(conn, id, None).await?;
     }
     Ok(Some(before != enabled))
 }
@@ -174,7 +236,8 @@ pub(crate) async fn list(
 ) -> sqlx::Result<Vec<User>> {
     sqlx::query_as!(
         User,
-        "SELECT id, username, enabled, email, first_name, last_name, service_client, created_at \
+        "SELECT id, username, enabled, email, first_name, last_name, service_client, created_at, \
+         must_change_password, EXISTS (SELECT FROM idp.totp t WHERE t.user_id = users.id) AS \"has_second_factor!\" \
          FROM idp.users \
          WHERE ($1::text IS NULL OR CASE WHEN $2 THEN username = $1 ELSE strpos(username, $1) > 0 END) \
          AND ($3::boolean IS NULL OR enabled = $3) AND ($4 OR service_client IS NULL) \

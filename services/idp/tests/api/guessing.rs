@@ -13,15 +13,6 @@ fn problem(reply: &Reply) -> String {
     shown.expect("the reason").to_owned()
 }
 
-async fn reasons(provider: &Provider) -> Vec<String> {
-    sqlx::query_scalar(
-        "SELECT payload->>'reason' FROM audit.idp__events WHERE action = 'login.failed' ORDER BY seq",
-    )
-    .fetch_all(&provider.database.owner_pool())
-    .await
-    .expect("the audit table")
-}
-
 /// A login form in one browser, posted from chosen addresses.
 struct Browser<'a> {
     provider: &'a Provider,
@@ -77,9 +68,8 @@ async fn wrong_passwords_from_an_address_delay_that_address_and_no_other() {
     provider.clock.advance(Duration::from_secs(1));
     assert_eq!(browser.submit(HOSTILE, "alice", "alice").await.status, 302, "it is a delay");
 
-    let reasons = reasons(&provider).await;
-    let delayed = reasons.iter().filter(|reason| *reason == "too_many_failures").count();
-    assert_eq!((reasons.len(), delayed), (33, 27));
+    let counted = (provider.failures("").await, provider.failures("too_many_failures").await);
+    assert_eq!(counted, (33, 27));
     let metrics = provider.get("/metrics").await.text;
     let counted = "platform_idp_logins_total{outcome=\"delayed\",service=\"idp\"} 27";
     assert!(metrics.contains(counted), "{metrics}");
@@ -127,11 +117,74 @@ async fn attempts_at_once_are_all_counted() {
     let browser = Browser::open(&provider).await;
     let wrong = (0..30).map(|_| browser.submit(HOSTILE, "alice", "wrong"));
     for reply in futures_util::future::join_all(wrong).await {
-        problem(&reply);
+        assert!([200, 503].contains(&reply.status), "looked at, or too many in line: {}", reply.text);
     }
     problem(&browser.submit(HOSTILE, "alice", "alice").await);
-    let tried = reasons(&provider).await.iter().filter(|reason| *reason == "credentials").count();
-    assert_eq!(tried, 5);
+    assert_eq!(provider.failures("credentials").await, 5);
+}
+
+/// Hashing is slow, so a flood of attempts would hold everybody up if they all waited in one line.
+#[tokio::test]
+async fn hostile_connections_do_not_make_a_login_fail() {
+    let provider = Provider::start().await;
+    let (mut known, stranger, owner) =
+        (Browser::open(&provider).await, Browser::open(&provider).await, Browser::open(&provider).await);
+    known.keep_device(&known.submit(HOME, "alice", "alice").await);
+    for hostile in [|_: u8| HOSTILE.to_owned(), |number: u8| format!("198.51.100.{}", number % 8)] {
+        let flood = (0..120).map(|number| {
+            let address = hostile(number);
+            let stranger = &stranger;
+            async move { stranger.submit(&address, "alice", "wrong").await.status }
+        });
+        let owners = async {
+            tokio::join!(known.submit(HOME, "alice", "alice"), owner.submit("192.0.2.77", "bob", "bob"))
+        };
+        let (statuses, (known, owner)) = tokio::join!(futures_util::future::join_all(flood), owners);
+        assert_eq!((known.status, owner.status), (302, 302), "{} {}", known.text, owner.text);
+        assert!(statuses.iter().all(|status| [200, 503].contains(status)), "{statuses:?}");
+    }
+}
+
+#[tokio::test]
+async fn failed_logins_are_one_audit_row_an_account_address_and_minute() {
+    let provider = Provider::start().await;
+    let browser = Browser::open(&provider).await;
+    for _ in 0..7 {
+        problem(&browser.submit(HOSTILE, "alice", "wrong").await);
+    }
+    problem(&browser.submit(HOME, "alice", "wrong").await);
+    problem(&browser.submit(HOME, "mallory", "wrong").await);
+    problem(&browser.submit(HOME, "trudy", "wrong").await);
+    let (app, _stop) = provider.twin(|settings| settings).await;
+    assert_eq!(idp::write_failures_once(&app).await.expect("asked"), 0, "the minute is not over");
+    provider.clock.advance(Duration::from_secs(70));
+    problem(&browser.submit(HOME, "alice", "wrong").await);
+    assert_eq!(idp::write_failures_once(&app).await.expect("asked"), 3);
+    assert_eq!(idp::write_failures_once(&app).await.expect("asked"), 0, "once");
+    let rows: Vec<(String, serde_json::Value)> = sqlx::query_as(
+        "SELECT regexp_replace(subject, ':.*-.*', ':id'), payload - 'minute' FROM audit.idp__events \
+         WHERE action = 'login.failed' ORDER BY 1, payload->>'address'",
+    )
+    .fetch_all(&provider.database.owner_pool())
+    .await
+    .expect("the audit table");
+    let row = |subject: &str, address: &str, reasons: serde_json::Value| {
+        let count: i64 =
+            reasons.as_object().expect("reasons").values().filter_map(serde_json::Value::as_i64).sum();
+        let payload = serde_json::json!({
+            "address": address, "clientId": "platform-frontend", "count": count, "reasons": reasons,
+        });
+        (subject.to_owned(), payload)
+    };
+    assert_eq!(
+        rows,
+        [
+            row("user:id", HOSTILE, serde_json::json!({ "credentials": 5, "too_many_failures": 2 })),
+            row("user:id", HOME, serde_json::json!({ "credentials": 1 })),
+            row("user:unknown", HOME, serde_json::json!({ "credentials": 2 })),
+        ]
+    );
+    assert_eq!(provider.failures("").await, 1, "of the minute that goes on");
 }
 
 #[tokio::test]

@@ -7,10 +7,14 @@
     reason = "a test that finds something else than it expects has failed"
 )]
 
+mod account;
+mod accounts;
 mod admin;
+mod browser;
 mod clients;
 mod documents;
 mod exchange;
+mod forgetting;
 mod guessing;
 mod login;
 mod logout;
@@ -20,5 +24,6 @@ mod redirects;
 mod refresh;
 mod restart;
 mod rotation;
+mod second_factor;
 mod sessions;
 mod userinfo;

@@ -18,6 +18,7 @@ pub(crate) const ISSUER: &str = "https://localhost:8443/realms/platform";
 pub(crate) const CALLBACK: &str = "https://localhost:8443/callback";
 pub(crate) const OIDC: &str = "/realms/platform/protocol/openid-connect";
 pub(crate) const ADMIN_SECRET: &str = "administration-secret";
+pub(crate) const OPERATOR: &str = "the-credential-of-the-operators";
 pub(crate) const CRM_SECRET: &str = "crm secret: a+b&c=d%";
 /// Some moment; the clock stands there until a test moves it.
 pub(crate) const NOW: i64 = 1_790_000_000;
@@ -181,6 +182,47 @@ impl Provider {
             .expect("the audit table")
     }
 
+    /// Failed logins that are not written to the audit table yet: how many of each reason, at every address.
+    pub(crate) async fn failures(&self, reason: &str) -> i64 {
+        sqlx::query_scalar(
+            "SELECT COALESCE(sum(counted::integer), 0) FROM idp.failed_logins, jsonb_each_text(reasons) AS r(reason, counted) \
+             WHERE $1 = '' OR reason = $1",
+        )
+        .bind(reason)
+        .fetch_one(&self.database.owner_pool())
+        .await
+        .expect("the counts")
+    }
+
+    /// Every row of every table, as text.
+    pub(crate) async fn everything(&self) -> String {
+        let pool = self.database.owner_pool();
+        let tables: Vec<String> = sqlx::query_scalar(
+            "SELECT table_schema || '.' || table_name FROM information_schema.tables \
+             WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema')",
+        )
+        .fetch_all(&pool)
+        .await
+        .expect("the tables");
+        let mut texts = Vec::new();
+        for table in tables {
+            let rows = format!("SELECT t::text FROM {table} t");
+            let rows: Vec<String> =
+                sqlx::query_scalar(sqlx::AssertSqlSafe(rows)).fetch_all(&pool).await.expect("its rows");
+            texts.extend(rows);
+        }
+        texts.join("\n")
+    }
+
+    /// Every audit row as text.
+    pub(crate) async fn everything_audited(&self) -> String {
+        let rows: Vec<String> = sqlx::query_scalar("SELECT e::text FROM audit.idp__events e ORDER BY seq")
+            .fetch_all(&self.database.owner_pool())
+            .await
+            .expect("the audit table");
+        rows.join("\n")
+    }
+
     /// A second provider on the same database at the same time, for a test that calls its steps.
     pub(crate) async fn twin(&self, change: impl FnOnce(Settings) -> Settings) -> (App, DropGuard) {
         let config =
@@ -202,6 +244,7 @@ pub(crate) fn settings(database: &TestDatabase) -> Settings {
         .settings("idp")
         .with("PLATFORM_DEV_USERS", "alice:alice,bob:bob")
         .with("PLATFORM_IDP_ADMIN_CLIENT_SECRET", ADMIN_SECRET)
+        .with("PLATFORM_OPERATOR_TOKEN", OPERATOR)
         .with("PLATFORM_SERVICE_CLIENTS", "crm-backend")
         .with("PLATFORM_SERVICE_CLIENT_SECRET_CRM_BACKEND", CRM_SECRET)
 }

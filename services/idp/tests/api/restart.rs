@@ -56,7 +56,8 @@ async fn two_starts_at_once_agree_on_one_key() {
     let provider = Provider::start().await;
     let database = provider.database.clone();
     // An empty provider: both starts find nothing and take turns.
-    let tables = "idp.signing_keys, idp.secrets, idp.clients, idp.users, idp.browser_sessions, idp.sessions, idp.codes";
+    let tables = "idp.signing_keys, idp.secrets, idp.clients, idp.users, idp.browser_sessions, idp.sessions, idp.codes, \
+         idp.totp, idp.recovery_codes, idp.failed_logins";
     sqlx::raw_sql(sqlx::AssertSqlSafe(format!("TRUNCATE {tables}")))
         .execute(&database.owner_pool())
         .await

@@ -100,6 +100,8 @@ async fn a_token_of_an_ended_session_a_disabled_user_or_the_past_is_invalid() {
     set(false).await;
     assert_eq!(refusal(&ask(&provider, text(&bob, "access_token")).await), invalid);
     set(true).await;
+    assert_eq!(refusal(&ask(&provider, text(&bob, "access_token")).await), invalid, "its session has ended");
+    let bob = provider.tokens("bob").await;
     assert_eq!(ask(&provider, text(&bob, "access_token")).await.status, 200);
     provider.clock.advance(std::time::Duration::from_mins(5));
     assert_eq!(refusal(&ask(&provider, text(&bob, "access_token")).await), invalid);

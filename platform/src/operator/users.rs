@@ -1,0 +1,210 @@
+//! `platform identity user add|reset|disable|enable` and `platform identity export`: the users of the built-in provider, by
+//! its administration routes. `platform identity close` ends here, too.
+//! A password is made here, sent once and printed once; it is good for one login.
+
+use contract::{Settings, ports};
+use http::{Method, StatusCode};
+use ring::rand::{SecureRandom, SystemRandom};
+use serde_json::{Value, json};
+use service::client::{Call, encode_segment};
+
+use super::{account_name, call, refused};
+use crate::cli::{NewUser, ResetRequest, UserCommand, UserName};
+use crate::console;
+use crate::stop::Stop;
+
+/// Without letters and digits that look alike. 32 of them, so that a byte chooses each with the same chance.
+const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+/// 100 random bits.
+const PASSWORD_LETTERS: usize = 20;
+
+/// Does what is asked and says what is now so.
+pub(super) async fn run(command: &UserCommand, settings: &Settings) -> Result<(), Stop> {
+    let provider = Provider::of(settings)?;
+    match command {
+        UserCommand::Add(user) => add(&provider, user).await,
+        UserCommand::Reset(request) => reset(&provider, request).await,
+        UserCommand::Disable(user) => enable(&provider, user, false).await,
+        UserCommand::Enable(user) => enable(&provider, user, true).await,
+    }
+}
+
+async fn add(provider: &Provider<'_>, user: &NewUser) -> Result<(), Stop> {
+    let password = temporary_password()?;
+    let body = json!({
+        "username": user.name,
+        "email": user.email,
+        "firstName": user.first_name,
+        "lastName": user.last_name,
+        "credentials": [credential(&password)],
+    });
+    provider.ask(Method::POST, "", Some(&body)).await?;
+    console::result(&format!("user {} is added; password for the first login: {password}", user.name));
+    Ok(())
+}
+
+async fn reset(provider: &Provider<'_>, request: &ResetRequest) -> Result<(), Stop> {
+    let (name, password) = (&request.user.name, temporary_password()?);
+    let id = provider.id_of(name).await?;
+    provider.ask(Method::PUT, &format!("/{id}/reset-password"), Some(&credential(&password))).await?;
+    if request.second_factor {
+        let path = format!("/{id}/disable-credential-types");
+        provider.ask(Method::PUT, &path, Some(&json!(["otp"]))).await?;
+    }
+    console::result(&format!("user {name}: password for the next login: {password}"));
+    Ok(())
+}
+
+async fn enable(provider: &Provider<'_>, user: &UserName, enabled: bool) -> Result<(), Stop> {
+    let id = provider.id_of(&user.name).await?;
+    provider.ask(Method::PUT, &format!("/{id}"), Some(&json!({ "enabled": enabled }))).await?;
+    let is = if enabled { "enabled" } else { "disabled; its sessions have ended" };
+    console::result(&format!("user {} is {is}", user.name));
+    Ok(())
+}
+
+/// Whether users are the built-in provider's.
+pub(super) fn are_built_in(settings: &Settings) -> bool {
+    settings.raw("PLATFORM_IDP_URL").is_none()
+}
+
+/// Prints what is held about a subject; audit rows come in pages.
+pub(super) async fn export(subject: &str, settings: &Settings) -> Result<(), Stop> {
+    let provider = Provider::of(settings)?;
+    let path = format!("/{}/export", encode_segment(subject));
+    let mut held = provider.ask(Method::GET, &path, None).await?;
+    let mut rows = take_rows(&mut held);
+    let mut next = held.get("auditNext").and_then(Value::as_i64);
+    while let Some(after) = next {
+        let mut page = provider.ask(Method::GET, &format!("{path}?auditAfter={after}"), None).await?;
+        rows.extend(take_rows(&mut page));
+        next = page.get("auditNext").and_then(Value::as_i64);
+    }
+    if let Some(held) = held.as_object_mut() {
+        held.remove("auditNext");
+        held.insert("audit".to_owned(), Value::Array(rows));
+    }
+    console::result(&format!("{:#}", json!({ "subject": subject, "provider": held })));
+    Ok(())
+}
+
+fn take_rows(page: &mut Value) -> Vec<Value> {
+    match page.get_mut("audit").map(Value::take) {
+        Some(Value::Array(rows)) => rows,
+        _ => Vec::new(),
+    }
+}
+
+/// Removes the account of a closed subject, so that the provider forgets its names; false when there was none.
+pub(super) async fn forget(subject: &str, settings: &Settings) -> Result<bool, Stop> {
+    let provider = Provider::of(settings)?;
+    let path = format!("/{}", encode_segment(subject));
+    let account = provider.try_ask(Method::GET, &path, None).await?;
+    let Some(account) = account else { return Ok(false) };
+    let name = account.get("username").and_then(Value::as_str).unwrap_or_default();
+    if account.get("serviceAccountClientId").is_some() {
+        console::result("it is a service account, which the provider keeps while its client is declared");
+        return Ok(false);
+    }
+    provider.try_ask(Method::DELETE, &path, None).await?;
+    console::result("the built-in provider has forgotten the account");
+    let is_configured =
+        |entry: &str| entry.split(':').next().is_some_and(|known| known.eq_ignore_ascii_case(name));
+    if settings.reader().text(&idp::config::DEV_USERS).split(',').map(str::trim).any(is_configured) {
+        console::result(
+            "PLATFORM_DEV_USERS still names it: take it out, or the next start makes a new account of that name",
+        );
+    }
+    Ok(true)
+}
+
+fn credential(password: &str) -> Value {
+    json!({ "type": "password", "value": password, "temporary": true })
+}
+
+fn temporary_password() -> Result<String, Stop> {
+    let mut bytes = [0; PASSWORD_LETTERS];
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| Stop::Failed("no randomness could be had".to_owned()))?;
+    let letters: Vec<char> = bytes.iter().map(|byte| letter(*byte)).collect();
+    Ok(letters.chunks(5).map(|chunk| chunk.iter().collect()).collect::<Vec<String>>().join("-"))
+}
+
+fn letter(byte: u8) -> char {
+    LETTERS.get(usize::from(byte) % LETTERS.len()).map_or('x', |letter| char::from(*letter))
+}
+
+/// The built-in provider's administration routes.
+struct Provider<'a> {
+    settings: &'a Settings,
+    realm: String,
+    operator: String,
+}
+
+impl<'a> Provider<'a> {
+    fn of(settings: &'a Settings) -> Result<Self, Stop> {
+        if !are_built_in(settings) {
+            let message = "PLATFORM_IDP_URL is set: users are made in that provider, not by this command";
+            return Err(Stop::Unfit(message.to_owned()));
+        }
+        let realm = settings.reader().text(&idp::config::REALM);
+        Ok(Self { settings, realm, operator: account_name(settings)? })
+    }
+
+    /// The subject of a user name.
+    async fn id_of(&self, name: &str) -> Result<String, Stop> {
+        let query = format!("?exact=true&username={}", encode_segment(&name.to_lowercase()));
+        let found = self.ask(Method::GET, &query, None).await?;
+        let id = found.pointer("/0/id").and_then(Value::as_str);
+        id.map(ToOwned::to_owned).ok_or_else(|| Stop::Failed(format!("there is no user {name}")))
+    }
+
+    /// Calls a route below `users`.
+    async fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Stop> {
+        let found = self.try_ask(method, path, body).await?;
+        found.ok_or_else(|| Stop::Failed("refused: there is no such user (404)".to_owned()))
+    }
+
+    /// The same; `None` when there is no such user.
+    async fn try_ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Option<Value>, Stop> {
+        let mark = if path.contains('?') { '&' } else { '?' };
+        let path = format!(
+            "/admin/realms/{}/users{path}{mark}operator={}",
+            encode_segment(&self.realm),
+            encode_segment(&self.operator)
+        );
+        let request = Call::new(method, path);
+        let request = match body {
+            Some(body) => request.json(body),
+            None => request,
+        };
+        let (status, body) = call(self.settings, "idp", ports::IDP, request).await?;
+        if status.is_success() {
+            return Ok(Some(body));
+        }
+        if status == StatusCode::NOT_FOUND {
+            return Ok(None);
+        }
+        Err(refused(status, &format!("{} ({})", reason(status, &body), status.as_u16())))
+    }
+}
+
+/// What the provider says of a refusal.
+fn reason(status: StatusCode, body: &Value) -> &str {
+    let said = ["errorMessage", "error"].iter().find_map(|name| body.get(name)?.as_str());
+    said.or_else(|| status.canonical_reason()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_temporary_password_is_four_groups_of_plain_letters_and_never_the_same() {
+        let (one, other) = (temporary_password().expect("random"), temporary_password().expect("random"));
+        assert_ne!(one, other);
+        assert_eq!(one.split('-').map(str::len).collect::<Vec<_>>(), [5; 4]);
+        assert!(one.bytes().all(|byte| byte == b'-' || LETTERS.contains(&byte)), "{one}");
+    }
+}

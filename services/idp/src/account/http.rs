@@ -1,0 +1,109 @@
+//! `GET /realms/{realm}/account` and the change of the password.
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use service::Correlation;
+
+use super::visitor::{self, Asked, Entry, Login, Visitor};
+use crate::browser_sessions;
+use crate::login::credentials;
+use crate::login::http::redirect;
+use crate::login::ticket::AccountPage;
+use crate::pages;
+use crate::pages::account::{Account, FormName, Problem, SecondFactor, Session};
+use crate::pages::texts::Texts;
+use crate::refusal::PageError;
+use crate::second_factors;
+use crate::state::App;
+use crate::users::change::{self, NewPassword};
+use crate::users::policy::Unfit;
+
+/// One of the pages' texts.
+type Text = fn(&Texts) -> &'static str;
+
+/// What the account page says after a change, by the word in its address.
+const DONE: [(&str, Text); 3] = [
+    ("password", |texts| texts.saved_password),
+    ("session", |texts| texts.ended_sessions),
+    ("second-factor-removed", |texts| texts.removed_second_step),
+];
+
+/// The account page.
+pub(crate) async fn account(
+    State(app): State<App>,
+    Correlation(correlation): Correlation,
+    request: Request,
+) -> Result<Response, PageError> {
+    let asked = Asked::of(&request)?;
+    match visitor::of(&app, &asked, AccountPage::Account, Login::Any, &correlation).await? {
+        Entry::SignIn(form) => Ok(form),
+        Entry::Visitor(visitor) => {
+            let done = asked.query.get("done").unwrap_or_default();
+            show(&app, &visitor, Some(done), None).await
+        }
+    }
+}
+
+/// `POST …/account/password`.
+pub(crate) async fn change_password(
+    State(app): State<App>,
+    Correlation(correlation): Correlation,
+    request: Request,
+) -> Result<Response, PageError> {
+    let asked = Asked::of(&request)?;
+    let entry = visitor::of(&app, &asked, AccountPage::Account, Login::Any, &correlation).await?;
+    let visitor = match entry {
+        Entry::SignIn(form) => return Ok(form),
+        Entry::Visitor(visitor) => visitor,
+    };
+    let form = visitor::form(&app, &visitor, request).await?;
+    let typed = form.get("password").unwrap_or_default();
+    let present = credentials::check_again(&app, &visitor.headers, visitor.user.id, typed).await?;
+    let changed = match present {
+        None => Err(Unfit::NotPresent),
+        Some(present) => {
+            let (user, kept) = (&visitor.user, Some(visitor.session.id));
+            change::change(&app, user, present, &NewPassword::of(&form), kept, &correlation).await?
+        }
+    };
+    match changed {
+        Ok(()) => Ok(redirect(&visitor.done("password"))),
+        Err(unfit) => {
+            let text = unfit.message(visitor.lang.texts());
+            show(&app, &visitor, None, Some(Problem { form: FormName::Password, text })).await
+        }
+    }
+}
+
+/// The account page as it is now.
+pub(super) async fn show(
+    app: &App,
+    visitor: &Visitor,
+    done: Option<&str>,
+    problem: Option<Problem>,
+) -> Result<Response, PageError> {
+    let listed =
+        browser_sessions::store::of_user(&app.core.pool, visitor.user.id, app.core.clock.now()).await?;
+    let sessions: Vec<Session> = listed
+        .into_iter()
+        .map(|listed| Session {
+            id: listed.id,
+            is_this: listed.id == visitor.session.id,
+            agent: listed.agent,
+            address: listed.address,
+            authenticated_at: listed.authenticated_at,
+            clients: listed.clients,
+        })
+        .collect();
+    let codes_left = second_factors::store::find(&app.core.pool, visitor.user.id).await?;
+    let done = DONE.iter().find(|(word, _)| Some(*word) == done);
+    let page = pages::account::account(&Account {
+        frame: visitor.frame(),
+        username: &visitor.user.username,
+        second_factor: codes_left.map(|codes_left| SecondFactor { codes_left }),
+        sessions: &sessions,
+        done: done.map(|(_, text)| text(visitor.lang.texts())),
+        problem,
+    });
+    Ok(pages::answer_account(page))
+}

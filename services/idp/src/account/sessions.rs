@@ -1,0 +1,76 @@
+//! Ending one's own sessions: one, or all.
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use contract::id::parse_uuid;
+use serde_json::json;
+use service::{AuditEvent, Correlation};
+
+use super::visitor::{self, Asked, Entry, Login, Visitor};
+use crate::browser_sessions;
+use crate::cookies::Keep;
+use crate::login::http::{redirect, set_cookie};
+use crate::login::ticket::AccountPage;
+use crate::pages;
+use crate::refusal::PageError;
+use crate::state::App;
+use crate::users;
+
+/// `POST …/account/sessions/end`.
+pub(crate) async fn end(
+    State(app): State<App>,
+    Correlation(correlation): Correlation,
+    request: Request,
+) -> Result<Response, PageError> {
+    let asked = Asked::of(&request)?;
+    let entry = visitor::of(&app, &asked, AccountPage::Account, Login::Any, &correlation).await?;
+    let visitor = match entry {
+        Entry::SignIn(form) => return Ok(form),
+        Entry::Visitor(visitor) => visitor,
+    };
+    let form = visitor::form(&app, &visitor, request).await?;
+    let session = form.get("session").and_then(parse_uuid);
+    let session = session.ok_or_else(|| PageError::bad("Invalid parameter: session"))?;
+    let user = visitor.user.id;
+    let mut tx = app.core.begin_as(&user.to_string(), Some(correlation.as_str())).await?;
+    if browser_sessions::store::end_of_user(tx.conn(), session, user).await? {
+        tx.commit(&ended(format!("browser-session:{session}"))).await?;
+    } else {
+        // Ended meanwhile, which is what was wanted; or another user's, which is not told apart.
+        tx.unchanged().await?;
+    }
+    if session == visitor.session.id {
+        return Ok(gone(&app, &visitor));
+    }
+    Ok(redirect(&visitor.done("session")))
+}
+
+/// `POST …/account/sessions/end-all`.
+pub(crate) async fn end_all(
+    State(app): State<App>,
+    Correlation(correlation): Correlation,
+    request: Request,
+) -> Result<Response, PageError> {
+    let asked = Asked::of(&request)?;
+    let entry = visitor::of(&app, &asked, AccountPage::Account, Login::Any, &correlation).await?;
+    let visitor = match entry {
+        Entry::SignIn(form) => return Ok(form),
+        Entry::Visitor(visitor) => visitor,
+    };
+    visitor::form(&app, &visitor, request).await?;
+    let user = visitor.user.id;
+    let mut tx = app.core.begin_as(&user.to_string(), Some(correlation.as_str())).await?;
+    users::store::end_sessions(tx.conn(), user, None).await?;
+    tx.commit(&ended(format!("user:{user}"))).await?;
+    Ok(gone(&app, &visitor))
+}
+
+fn gone(app: &App, visitor: &Visitor) -> Response {
+    let mut response = pages::answer(pages::login::logged_out(visitor.lang));
+    set_cookie(app, &mut response, browser_sessions::COOKIE, Keep::Remove);
+    response
+}
+
+fn ended(subject: String) -> AuditEvent {
+    AuditEvent { company: None, action: "session.ended", subject, payload: json!({ "reason": "account" }) }
+}

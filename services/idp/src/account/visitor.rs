@@ -1,0 +1,124 @@
+//! Whose browser a request comes from. A browser that is not signed in, or whose login is too old for what it asks, gets the
+//! login form, which leads back.
+
+use axum::extract::Request;
+use axum::response::Response;
+use contract::CorrelationId;
+use http::HeaderMap;
+use time::Duration;
+
+use super::proof;
+use crate::browser_sessions::{self, BrowserSession};
+use crate::form::Params;
+use crate::login;
+use crate::login::ticket::{AccountPage, Destination};
+use crate::pages::Lang;
+use crate::pages::account::{Frame, PROOF_FIELD};
+use crate::pages::lang::MAX_LOCALES_BYTES;
+use crate::refusal::PageError;
+use crate::state::App;
+use crate::users;
+use crate::users::rules::User;
+
+/// How old a login may be for a change of what signs the user in.
+const RECENT: Duration = Duration::minutes(5);
+
+/// A user at a page of the account.
+pub(super) struct Visitor {
+    pub(super) user: User,
+    pub(super) session: BrowserSession,
+    pub(super) headers: HeaderMap,
+    pub(super) lang: Lang,
+    ui_locales: Option<String>,
+    query: String,
+    proof: String,
+    base: String,
+}
+
+/// Who asks, or the answer for somebody who must sign in first.
+pub(super) enum Entry {
+    Visitor(Box<Visitor>),
+    SignIn(Response),
+}
+
+/// What a page needs of a login.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Login {
+    Any,
+    /// Not older than [`RECENT`].
+    Recent,
+}
+
+impl Visitor {
+    pub(super) fn frame(&self) -> Frame<'_> {
+        Frame { lang: self.lang, base: &self.base, query: &self.query, proof: &self.proof }
+    }
+
+    /// Address of the account page that says what was done.
+    pub(super) fn done(&self, what: &str) -> String {
+        let pairs = [("done", Some(what)), ("ui_locales", self.ui_locales.as_deref())];
+        format!("{}{}", self.base, super::query(&pairs))
+    }
+}
+
+/// What a request says of its browser, without its body.
+pub(super) struct Asked {
+    headers: HeaderMap,
+    pub(super) query: Params,
+}
+
+impl Asked {
+    pub(super) fn of(request: &Request) -> Result<Self, PageError> {
+        Ok(Self { headers: request.headers().clone(), query: Params::of_query(request.uri().query())? })
+    }
+}
+
+/// The user behind a request for `page`.
+pub(super) async fn of(
+    app: &App,
+    asked: &Asked,
+    page: AccountPage,
+    needs: Login,
+    correlation: &CorrelationId,
+) -> Result<Entry, PageError> {
+    let Asked { headers, query } = asked;
+    if query.exceeds("ui_locales", MAX_LOCALES_BYTES) {
+        return Err(PageError::bad("Invalid parameter: ui_locales"));
+    }
+    let now = app.core.clock.now();
+    let ui_locales = query.get("ui_locales").map(ToOwned::to_owned);
+    let session = browser_sessions::of(app, headers).await?;
+    let fresh = session.filter(|session| needs == Login::Any || now - session.authenticated_at <= RECENT);
+    let user = match &fresh {
+        Some(session) => users::store::find(&app.core.pool, session.user_id).await?,
+        None => None,
+    };
+    let (Some(session), Some(user)) = (fresh, user) else {
+        let destination = Destination::Account { page, ui_locales };
+        return Ok(Entry::SignIn(login::http::begin(app, destination, headers, correlation)?));
+    };
+    Ok(Entry::Visitor(Box::new(Visitor {
+        lang: Lang::of(ui_locales.as_deref(), headers),
+        query: super::query(&[("ui_locales", ui_locales.as_deref())]),
+        proof: proof::seal(&app.keys, session.id, now.unix_timestamp())?,
+        base: super::address(app, AccountPage::Account, None),
+        user,
+        session,
+        headers: headers.clone(),
+        ui_locales,
+    })))
+}
+
+/// The form that the visitor posted, when it came from a page of the account.
+pub(super) async fn form(app: &App, visitor: &Visitor, request: Request) -> Result<Params, PageError> {
+    let origin = app.realm.issuer.split("/realms/").next().unwrap_or_default();
+    if !proof::is_same_origin(&visitor.headers, origin) {
+        return Err(PageError::foreign_form());
+    }
+    let form = Params::of_body(request).await?;
+    let value = form.get(PROOF_FIELD).unwrap_or_default();
+    if !proof::is_own(&app.keys, value, visitor.session.id, app.core.clock.unix_seconds()) {
+        return Err(PageError::foreign_form());
+    }
+    Ok(form)
+}

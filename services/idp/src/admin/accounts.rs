@@ -1,0 +1,118 @@
+//! What operators do with accounts: add one, give it another password, take its second factor away. Routes and bodies are
+//! Keycloak's; a password is always temporary, so that nobody but its user knows the one that stays.
+
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use http::header::LOCATION;
+use http::{HeaderValue, StatusCode};
+use serde_json::json;
+use service::{ApiError, AuditEvent, Correlation, PathParams};
+use uuid::Uuid;
+
+use super::caller::Asker;
+use super::http::{record, user_id};
+use super::rules::{self, NewUser, Refused};
+use crate::form::whole_body;
+use crate::refusal::AdminError;
+use crate::second_factors;
+use crate::state::App;
+use crate::users;
+use crate::users::queue::Line;
+use crate::users::rules::name_digest;
+use crate::users::store::NewPerson;
+
+fn refused((field, message): Refused) -> AdminError {
+    AdminError::of_field(StatusCode::BAD_REQUEST, field, format!("{field}: {message}"))
+}
+
+/// `POST /admin/realms/{realm}/users`.
+pub(crate) async fn add(
+    State(app): State<App>,
+    asker: Asker,
+    Correlation(correlation): Correlation,
+    request: Request,
+) -> Result<Response, AdminError> {
+    let asker = asker.operator()?;
+    let user = rules::new_user(&whole_body(request).await?).map_err(refused)?;
+    let hash = app.passwords.hash(Line::Inside, &user.password.0).await?;
+    let id = Uuid::new_v4();
+    let person = NewPerson {
+        id,
+        username: &user.username,
+        email: user.email.as_deref(),
+        first_name: user.first_name.as_deref(),
+        last_name: user.last_name.as_deref(),
+        password_hash: &hash,
+        must_change_password: true,
+        now: app.core.clock.now(),
+    };
+    let mut tx = app.core.begin_as(asker.actor(), Some(correlation.as_str())).await?;
+    let Some(salt) = users::store::add_person(tx.conn(), &person).await? else {
+        tx.unchanged().await?;
+        return Err(taken(&app, &user).await?);
+    };
+    let payload = json!({ "nameDigest": name_digest(&salt, &user.username) });
+    record(&app, tx, &asker, "CREATE", id, &event("user.created", id, payload)).await?;
+    let location = format!("{}/{id}", app.realm.issuer.replacen("/realms/", "/admin/realms/", 1) + "/users");
+    let location = HeaderValue::try_from(location).map_err(ApiError::internal)?;
+    Ok((StatusCode::CREATED, [(LOCATION, location)]).into_response())
+}
+
+/// Which of the two is taken.
+async fn taken(app: &App, user: &NewUser) -> Result<AdminError, AdminError> {
+    let same_name = users::store::find_login(&app.core.pool, &user.username).await?.is_some();
+    let (field, message) = if same_name {
+        ("username", "User exists with same username")
+    } else {
+        ("email", "User exists with same email")
+    };
+    Ok(AdminError::of_field(StatusCode::CONFLICT, field, message))
+}
+
+/// `PUT /admin/realms/{realm}/users/{id}/reset-password`: the sessions that the old password opened end.
+pub(crate) async fn reset_password(
+    State(app): State<App>,
+    asker: Asker,
+    Correlation(correlation): Correlation,
+    path: PathParams,
+    request: Request,
+) -> Result<StatusCode, AdminError> {
+    let (asker, id) = (asker.operator()?, user_id(&path)?);
+    let password = rules::temporary_password(&whole_body(request).await?).map_err(refused)?;
+    let hash = app.passwords.hash(Line::Inside, &password.0).await?;
+    let mut tx = app.core.begin_as(asker.actor(), Some(correlation.as_str())).await?;
+    if !users::store::replace_password(tx.conn(), id, &hash, true).await? {
+        tx.unchanged().await?;
+        return Err(AdminError::user_not_found());
+    }
+    users::store::end_sessions(tx.conn(), id, None).await?;
+    let event = event("user.password_changed", id, json!({ "reason": "reset_by_operator" }));
+    record(&app, tx, &asker, "ACTION", id, &event).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `PUT /admin/realms/{realm}/users/{id}/disable-credential-types`: for a user who has lost the second factor.
+pub(crate) async fn disable_credentials(
+    State(app): State<App>,
+    asker: Asker,
+    Correlation(correlation): Correlation,
+    path: PathParams,
+    request: Request,
+) -> Result<StatusCode, AdminError> {
+    let (asker, id) = (asker.operator()?, user_id(&path)?);
+    rules::credential_types(&whole_body(request).await?).map_err(refused)?;
+    let user = users::store::find(&app.core.pool, id).await?;
+    user.ok_or_else(AdminError::user_not_found)?;
+    let mut tx = app.core.begin_as(asker.actor(), Some(correlation.as_str())).await?;
+    if !second_factors::store::remove(tx.conn(), id).await? {
+        tx.unchanged().await?;
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    let event = event("second_factor.removed", id, json!({ "reason": "operator" }));
+    record(&app, tx, &asker, "ACTION", id, &event).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn event(action: &'static str, user: Uuid, payload: serde_json::Value) -> AuditEvent {
+    AuditEvent { company: None, action, subject: format!("user:{user}"), payload }
+}

@@ -1,0 +1,56 @@
+//! A browser and its system in words, of `User-Agent`. It is for people, so what is not known is left out. Pure.
+
+/// The first that fits is the browser: the later ones are named by the earlier ones, too.
+const BROWSERS: [(&str, &str); 6] = [
+    ("Edg", "Edge"),
+    ("OPR/", "Opera"),
+    ("Firefox/", "Firefox"),
+    ("FxiOS/", "Firefox"),
+    ("Chrom", "Chrome"),
+    ("Safari/", "Safari"),
+];
+const SYSTEMS: [(&str, &str); 7] = [
+    ("Windows", "Windows"),
+    ("Android", "Android"),
+    ("iPhone", "iPhone"),
+    ("iPad", "iPad"),
+    ("Mac OS X", "macOS"),
+    ("CrOS", "ChromeOS"),
+    ("Linux", "Linux"),
+];
+
+/// `Firefox, Linux`; `None` when neither is known.
+pub(super) fn name(line: &str) -> Option<String> {
+    let find = |known: &[(&str, &'static str)]| {
+        known.iter().find(|(mark, _)| line.contains(mark)).map(|(_, name)| *name)
+    };
+    let parts: Vec<&str> = [find(&BROWSERS), find(&SYSTEMS)].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn common_browsers_are_named() {
+        for (line, expect) in [
+            (
+                "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+                Some("Firefox, Linux"),
+            ),
+            (
+                "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0 Safari/537.36 Edg/156.0",
+                Some("Edge, Windows"),
+            ),
+            (
+                "Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) AppleWebKit/605 (KHTML, like Gecko) Version/19.0 Safari/604.1",
+                Some("Safari, iPhone"),
+            ),
+            ("curl/8.0", None),
+            ("<script>", None),
+        ] {
+            assert_eq!(name(line).as_deref(), expect, "{line}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Checks a user name and a password, and the password of an account that is known already. Failures are counted
+//! (`failures.rs`).
+
+use http::HeaderMap;
+use uuid::Uuid;
+
+use super::device::Device;
+use super::failures::{self, FailedLogin};
+use super::guard::{Source, client_address};
+use crate::meter::Outcome;
+use crate::pages::texts::Texts;
+use crate::refusal::PageError;
+use crate::state::App;
+use crate::users;
+use crate::users::passwords::PasswordDigest;
+use crate::users::rules::User;
+
+/// Longest user name that is looked up.
+const MAX_USERNAME_BYTES: usize = 255;
+
+/// What came of an attempt.
+pub(super) enum Credentials {
+    Good { user: Box<User>, password: PasswordDigest, source: Source },
+    Bad { user: Option<Uuid>, failure: Failure },
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Failure {
+    Wrong,
+    /// Too soon after wrong ones from the same device or address; the password was not looked at.
+    Delayed,
+    Disabled,
+    /// The password was right, the second factor was not.
+    WrongCode,
+    DelayedCode,
+}
+
+impl Failure {
+    /// Told alike for an unknown name, a wrong password and an attempt that came too soon, so that names cannot be tried out.
+    pub(super) const fn message(self, texts: &Texts) -> &'static str {
+        match self {
+            Self::Wrong | Self::Delayed => texts.invalid_credentials,
+            Self::Disabled => texts.disabled,
+            Self::WrongCode | Self::DelayedCode => texts.invalid_code,
+        }
+    }
+
+    /// Of the audit row.
+    const fn reason(self) -> &'static str {
+        match self {
+            Self::Wrong => "credentials",
+            Self::Delayed => "too_many_failures",
+            Self::Disabled => "disabled",
+            Self::WrongCode => "second_factor",
+            Self::DelayedCode => "too_many_second_factor_failures",
+        }
+    }
+
+    const fn outcome(self) -> Outcome {
+        match self {
+            Self::Wrong | Self::Disabled | Self::WrongCode => Outcome::Failed,
+            Self::Delayed | Self::DelayedCode => Outcome::Delayed,
+        }
+    }
+}
+
+/// The same work is done for every name, known or not; that an account is disabled is told only to who knows its
+/// password. A right password stays counted as an attempt until the caller says what it was good for.
+pub(super) async fn check(
+    app: &App,
+    headers: &HeaderMap,
+    name: &str,
+    password: &str,
+) -> Result<Credentials, PageError> {
+    let name = name.trim().to_lowercase();
+    let login = if name.len() <= MAX_USERNAME_BYTES {
+        users::store::find_login(&app.core.pool, &name).await?
+    } else {
+        None
+    };
+    let (user, hash) = login.map_or((None, None), |login| (Some(login.user), login.password_hash));
+    let now = app.core.clock.unix_seconds();
+    let account = user.as_ref().map(|user| user.id);
+    let source =
+        account.map_or_else(|| Source::address(headers), |account| source(app, headers, account, now));
+    let attempt = account.map(|account| (account, source));
+    let admitted = attempt.is_none_or(|(account, source)| app.guard.admits(account, source, now));
+    let hash = hash.filter(|_| admitted);
+    let digest = hash.as_deref().map(PasswordDigest::of);
+    let line = app.guard.line(account, source, now);
+    let fits = app.passwords.matches(line, password, hash).await?;
+    Ok(match (user, digest) {
+        (Some(user), Some(password)) if fits => good(app, user, password, source),
+        (user, _) => {
+            app.guard.failed(source, now);
+            let failure = if admitted { Failure::Wrong } else { Failure::Delayed };
+            Credentials::Bad { user: user.map(|user| user.id), failure }
+        }
+    })
+}
+
+fn good(app: &App, user: User, password: PasswordDigest, source: Source) -> Credentials {
+    if user.enabled {
+        return Credentials::Good { user: Box::new(user), password, source };
+    }
+    app.guard.succeeded(user.id, source);
+    Credentials::Bad { user: Some(user.id), failure: Failure::Disabled }
+}
+
+/// A device that signed in to this account before, else the address.
+pub(super) fn source(app: &App, headers: &HeaderMap, account: Uuid, now: i64) -> Source {
+    let device = Device::of(&app.keys, headers, account, now);
+    device.map_or_else(|| Source::address(headers), Source::Device)
+}
+
+/// Checks the password of a user who is signed in; wrong ones count as those of the login do. The digest of the right one.
+pub(crate) async fn check_again(
+    app: &App,
+    headers: &HeaderMap,
+    user: Uuid,
+    password: &str,
+) -> Result<Option<PasswordDigest>, PageError> {
+    let now = app.core.clock.unix_seconds();
+    let source = source(app, headers, user, now);
+    let admitted = app.guard.admits(user, source, now);
+    let hash = users::store::password_hash(&app.core.pool, user).await?.filter(|_| admitted);
+    let digest = hash.as_deref().map(PasswordDigest::of);
+    let line = app.guard.line(Some(user), source, now);
+    if app.passwords.matches(line, password, hash).await? {
+        app.guard.succeeded(user, source);
+        return Ok(digest);
+    }
+    let failure = if admitted { Failure::Wrong } else { Failure::Delayed };
+    app.guard.failed(source, now);
+    record_failure(app, headers, "account", Some(user), failure).await?;
+    Ok(None)
+}
+
+/// Counts a failure, for the metrics and for the audit row of its minute.
+pub(super) async fn record_failure(
+    app: &App,
+    headers: &HeaderMap,
+    client_id: &str,
+    user: Option<Uuid>,
+    failure: Failure,
+) -> Result<(), PageError> {
+    app.meter.login(failure.outcome());
+    let address = client_address(headers).map(|address| address.to_string()).unwrap_or_default();
+    let failed = FailedLogin { user, address: &address, client_id, reason: failure.reason() };
+    failures::count(&app.core.pool, &failed, app.core.clock.now()).await?;
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! The last step of a login with a password that an operator gave: the user chooses another one.
+
+use axum::response::Response;
+
+use super::steps::Login;
+use super::ticket::Proved;
+use crate::form::Params;
+use crate::refusal::PageError;
+use crate::users;
+use crate::users::change::{self, NewPassword};
+
+/// Takes the form of this step.
+pub(super) async fn take(login: Login<'_>, proved: Proved, form: &Params) -> Result<Response, PageError> {
+    let app = login.app;
+    let user = users::store::find_proved(&app.core.pool, proved).await?;
+    let Some(user) = user.filter(|user| user.must_change_password) else {
+        let message = login.texts().too_slow;
+        return login.ask_password("", Some(message));
+    };
+    let wanted = NewPassword::of(form);
+    match change::change(app, &user, proved.password, &wanted, None, login.correlation).await? {
+        Ok(()) => login.finish(&user).await,
+        Err(unfit) => {
+            let message = unfit.message(login.texts());
+            login.ask_new_password(proved, &user.username, Some(message))
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! The account's own pages: password, second factor, sessions.
+
+use time::OffsetDateTime;
+use time::macros::format_description;
+use uuid::Uuid;
+
+use super::login::new_password_fields;
+use super::{Lang, Width, alert, escape, hidden, invalid, page, qr};
+
+/// Name of the field that proves that a form came from the account's own page.
+pub(crate) const PROOF_FIELD: &str = "stateChecker";
+
+/// What the account page shows.
+pub(crate) struct Account<'a> {
+    pub(crate) frame: Frame<'a>,
+    pub(crate) username: &'a str,
+    pub(crate) second_factor: Option<SecondFactor>,
+    pub(crate) sessions: &'a [Session],
+    /// What was done just now.
+    pub(crate) done: Option<&'static str>,
+    pub(crate) problem: Option<Problem>,
+}
+
+/// What every page of the account needs.
+#[derive(Clone, Copy)]
+pub(crate) struct Frame<'a> {
+    pub(crate) lang: Lang,
+    /// Address of the account page.
+    pub(crate) base: &'a str,
+    /// Query of every address, with its mark: the language, where the request chose one.
+    pub(crate) query: &'a str,
+    /// Value of [`PROOF_FIELD`].
+    pub(crate) proof: &'a str,
+}
+
+/// The second factor, when there is one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SecondFactor {
+    pub(crate) codes_left: i64,
+}
+
+/// A session of a browser.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) id: Uuid,
+    pub(crate) is_this: bool,
+    pub(crate) agent: Option<String>,
+    pub(crate) address: Option<String>,
+    pub(crate) authenticated_at: OffsetDateTime,
+    /// Clients that it is signed in to.
+    pub(crate) clients: Vec<String>,
+}
+
+/// A form that was refused, and why.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Problem {
+    pub(crate) form: FormName,
+    pub(crate) text: &'static str,
+}
+
+/// The forms that may be refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FormName {
+    Password,
+    RemoveSecondFactor,
+    NewCodes,
+}
+
+impl Frame<'_> {
+    fn action(&self, path: &str) -> String {
+        escape(&format!("{}/{path}{}", self.base, self.query))
+    }
+
+    fn form(&self, path: &str, content: &str) -> String {
+        let proof = hidden(&[(PROOF_FIELD, self.proof)]);
+        format!("<form action=\"{}\" method=\"post\">\n{proof}{content}</form>\n", self.action(path))
+    }
+}
+
+impl Account<'_> {
+    fn problem(&self, form: FormName) -> Option<&'static str> {
+        self.problem.filter(|problem| problem.form == form).map(|problem| problem.text)
+    }
+}
+
+/// The account page.
+pub(crate) fn account(account: &Account<'_>) -> String {
+    let texts = account.frame.lang.texts();
+    let done = account
+        .done
+        .map_or_else(String::new, |done| format!("<p class=\"done\" role=\"status\">{}</p>\n", escape(done)));
+    let content = format!(
+        "<h1>{title}</h1>\n{done}<p>{name}: <strong>{username}</strong></p>\n{password}{second}{sessions}",
+        title = texts.account,
+        name = texts.user_name,
+        username = escape(account.username),
+        password = password(account),
+        second = second_factor(account),
+        sessions = sessions(account),
+    );
+    page(texts, Width::Wide, texts.account, &content)
+}
+
+fn password(account: &Account<'_>) -> String {
+    let (texts, problem) = (account.frame.lang.texts(), account.problem(FormName::Password));
+    let wrong = invalid(problem.is_some());
+    let fields = format!(
+        "<input type=\"hidden\" name=\"username\" value=\"{username}\" autocomplete=\"username\">\n\
+         <label for=\"password\">{present}</label>\n\
+         <input id=\"password\" name=\"password\" type=\"password\" autocomplete=\"current-password\" required \
+         maxlength=\"256\"{wrong}>\n{new}<button type=\"submit\">{save}</button>\n",
+        username = escape(account.username),
+        present = texts.present_password,
+        new = new_password_fields(account.frame.lang, wrong, ""),
+        save = texts.save_password,
+    );
+    let form = account.frame.form("password", &fields);
+    format!(
+        "<section aria-labelledby=\"h-password\">\n<h2 id=\"h-password\">{}</h2>\n{}{form}</section>\n",
+        texts.password,
+        alert(problem)
+    )
+}
+
+fn second_factor(account: &Account<'_>) -> String {
+    let (texts, frame) = (account.frame.lang.texts(), &account.frame);
+    let content = match account.second_factor {
+        None => format!(
+            "<p>{}</p>\n<p><a class=\"button\" href=\"{}\">{}</a></p>\n",
+            texts.second_step_off,
+            frame.action("totp"),
+            texts.set_up
+        ),
+        Some(SecondFactor { codes_left }) => format!(
+            "<p>{}</p>\n<p>{} {codes_left}</p>\n{}{}",
+            texts.second_step_on,
+            texts.codes_left,
+            with_password(account, FormName::NewCodes, "recovery-codes", texts.new_codes),
+            with_password(account, FormName::RemoveSecondFactor, "totp/remove", texts.turn_off),
+        ),
+    };
+    format!(
+        "<section aria-labelledby=\"h-second\">\n<h2 id=\"h-second\">{}</h2>\n{content}</section>\n",
+        texts.second_step
+    )
+}
+
+/// A form that asks for the password again.
+fn with_password(account: &Account<'_>, form: FormName, path: &str, label: &str) -> String {
+    let (texts, problem) = (account.frame.lang.texts(), account.problem(form));
+    let (id, wrong) = (path.replace('/', "-"), invalid(problem.is_some()));
+    let fields = format!(
+        "<label for=\"password-{id}\">{}</label>\n<input id=\"password-{id}\" name=\"password\" type=\"password\" \
+         autocomplete=\"current-password\" required maxlength=\"256\"{wrong}>\n\
+         <button class=\"plain\" type=\"submit\">{label}</button>\n",
+        texts.password
+    );
+    let open = if problem.is_some() { " open" } else { "" };
+    format!(
+        "<details{open}>\n<summary>{label}</summary>\n{}{}</details>\n",
+        alert(problem),
+        account.frame.form(path, &fields)
+    )
+}
+
+fn sessions(account: &Account<'_>) -> String {
+    let (texts, frame) = (account.frame.lang.texts(), &account.frame);
+    let rows: String = account.sessions.iter().map(|session| row(frame, session)).collect();
+    let all = frame.form(
+        "sessions/end-all",
+        &format!("<button class=\"plain\" type=\"submit\">{}</button>\n", texts.end_all),
+    );
+    format!(
+        "<section aria-labelledby=\"h-sessions\">\n<h2 id=\"h-sessions\">{}</h2>\n<ul class=\"sessions\">\n{rows}</ul>\n\
+         {all}</section>\n",
+        texts.sessions
+    )
+}
+
+fn row(frame: &Frame<'_>, session: &Session) -> String {
+    let texts = frame.lang.texts();
+    let agent = session.agent.as_deref().unwrap_or(texts.unknown_browser);
+    let this = if session.is_this { format!(" ({})", texts.this_session) } else { String::new() };
+    let (machine, shown) = moment(session.authenticated_at);
+    let mut facts = vec![format!("{} <time datetime=\"{machine}\">{shown}</time>", texts.signed_in_at)];
+    facts.extend(session.address.as_deref().map(escape));
+    facts.extend(session.clients.iter().map(|client| escape(client)));
+    let id = session.id.to_string();
+    let button = format!(
+        "{}<button class=\"plain\" type=\"submit\" aria-label=\"{end}: {label}\">{end}</button>\n",
+        hidden(&[("session", &id)]),
+        end = texts.end,
+        label = escape(agent),
+    );
+    format!(
+        "<li><div><strong>{}{this}</strong><span class=\"hint\">{}</span></div>\n{}</li>\n",
+        escape(agent),
+        facts.join(" · "),
+        frame.form("sessions/end", &button)
+    )
+}
+
+/// For machines and for people, in UTC.
+fn moment(at: OffsetDateTime) -> (String, String) {
+    let machine = format_description!("[year]-[month]-[day]T[hour]:[minute]Z");
+    let shown = format_description!("[year]-[month]-[day] [hour]:[minute] UTC");
+    (at.format(machine).unwrap_or_default(), at.format(shown).unwrap_or_default())
+}
+
+/// What the set-up page of the second factor shows.
+pub(crate) struct SetUp<'a> {
+    pub(crate) frame: Frame<'a>,
+    /// `otpauth:` address of the secret.
+    pub(crate) uri: &'a str,
+    /// The secret as text.
+    pub(crate) key: &'a str,
+    /// The secret, sealed.
+    pub(crate) sealed: &'a str,
+    pub(crate) problem: Option<&'static str>,
+}
+
+/// The set-up page of the second factor.
+pub(crate) fn set_up(shown: &SetUp<'_>) -> String {
+    let texts = shown.frame.lang.texts();
+    let wrong = invalid(shown.problem.is_some());
+    let fields = format!(
+        "{secret}<label for=\"totp\">{label}</label>\n\
+         <input id=\"totp\" name=\"totp\" type=\"text\" inputmode=\"numeric\" autocomplete=\"one-time-code\" required \
+         maxlength=\"16\"{wrong} autofocus>\n<button type=\"submit\">{turn_on}</button>\n",
+        secret = hidden(&[("totpSecret", shown.sealed)]),
+        label = texts.confirm_code,
+        turn_on = texts.turn_on,
+    );
+    let content = format!(
+        "<h1>{title}</h1>\n<section>\n<p>{scan}</p>\n{picture}<p>{key_label} <code id=\"kc-totp-secret-key\">{key}</code></p>\n\
+         {alert}{form}<p><a href=\"{back}\">{cancel}</a></p>\n</section>",
+        title = texts.second_step,
+        scan = texts.scan,
+        picture = qr::svg(shown.uri, texts.qr).unwrap_or_default(),
+        key_label = texts.key,
+        key = escape(shown.key),
+        alert = alert(shown.problem),
+        form = shown.frame.form("totp", &fields),
+        back = escape(&format!("{}{}", shown.frame.base, shown.frame.query)),
+        cancel = texts.cancel,
+    );
+    page(texts, Width::Wide, texts.second_step, &content)
+}
+
+/// The recovery codes, shown once.
+pub(crate) fn recovery_codes(frame: &Frame<'_>, codes: &[String]) -> String {
+    let texts = frame.lang.texts();
+    let rows: Vec<String> = codes.iter().map(|code| format!("<li>{}</li>\n", escape(code))).collect();
+    let content = format!(
+        "<h1>{title}</h1>\n<section>\n<p>{why}</p>\n<ol class=\"codes\">\n{rows}</ol>\n\
+         <p><a class=\"button\" href=\"{back}\">{to_account}</a></p>\n</section>",
+        title = texts.recovery_codes,
+        why = texts.recovery_why,
+        rows = rows.concat(),
+        back = escape(&format!("{}{}", frame.base, frame.query)),
+        to_account = texts.to_account,
+    );
+    page(texts, Width::Wide, texts.recovery_codes, &content)
+}

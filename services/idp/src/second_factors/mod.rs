@@ -1,0 +1,75 @@
+//! The second factor of a login: one-time codes of an app (RFC 6238), and recovery codes that stand in for them.
+
+pub(crate) mod rules;
+pub(crate) mod store;
+
+use contract::CorrelationId;
+use serde_json::json;
+use service::{ApiError, AuditEvent};
+use uuid::Uuid;
+
+use crate::keys::rules::{KeyRing, Purpose};
+use crate::state::App;
+
+/// What a user answers at the second step.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Code(u32),
+    /// As [`rules::recovery_code`] reads it.
+    Recovery(String),
+    /// Neither.
+    Unreadable,
+}
+
+impl Answer {
+    /// Of the two fields of the form.
+    pub(crate) fn of(code: Option<&str>, recovery: Option<&str>) -> Self {
+        match (code, recovery) {
+            (Some(code), _) => rules::code(code).map_or(Self::Unreadable, Self::Code),
+            (None, Some(code)) => rules::recovery_code(code).map_or(Self::Unreadable, Self::Recovery),
+            (None, None) => Self::Unreadable,
+        }
+    }
+}
+
+/// Uses a code up. False when it is not a right one or was used before.
+pub(crate) async fn take(
+    app: &App,
+    user: Uuid,
+    answer: &Answer,
+    correlation: &CorrelationId,
+) -> Result<bool, ApiError> {
+    let now = app.core.clock.unix_seconds();
+    let mut tx = app.core.begin_as(&user.to_string(), Some(correlation.as_str())).await?;
+    let kind = match answer {
+        Answer::Code(code) => {
+            let known = store::lock(tx.conn(), user).await?;
+            let step = known.and_then(|totp| rules::step_of(&totp.secret, *code, now, totp.last_step));
+            match step {
+                Some(step) => store::use_step(tx.conn(), user, step).await?.then_some("one_time_code"),
+                None => None,
+            }
+        }
+        Answer::Recovery(code) => {
+            let taken = store::use_recovery_code(tx.conn(), user, &tag(&app.keys, user, code)).await?;
+            taken.then_some("recovery_code")
+        }
+        Answer::Unreadable => None,
+    };
+    let Some(kind) = kind else {
+        tx.unchanged().await?;
+        return Ok(false);
+    };
+    let payload = json!({ "kind": kind });
+    tx.commit(&event("second_factor.used", user, payload)).await?;
+    Ok(true)
+}
+
+/// What is stored of a recovery code.
+pub(crate) fn tag(keys: &KeyRing, user: Uuid, code: &str) -> Vec<u8> {
+    keys.tag(Purpose::RecoveryCode, &[user.as_bytes(), code.as_bytes()].concat())
+}
+
+pub(crate) fn event(action: &'static str, user: Uuid, payload: serde_json::Value) -> AuditEvent {
+    AuditEvent { company: None, action, subject: format!("user:{user}"), payload }
+}

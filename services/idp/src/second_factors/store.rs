@@ -1,0 +1,94 @@
+//! SQL of second factors.
+
+use sqlx::{PgConnection, PgExecutor};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+/// The one-time codes of a user.
+pub(crate) struct Totp {
+    pub(crate) secret: Vec<u8>,
+    /// Step of the last code that was used.
+    pub(crate) last_step: i64,
+}
+
+/// How many recovery codes a user has left; `None` without a second factor.
+pub(crate) async fn find(db: impl PgExecutor<'_>, user: Uuid) -> sqlx::Result<Option<i64>> {
+    sqlx::query_scalar!(
+        "SELECT (SELECT count(*) FROM idp.recovery_codes r WHERE r.user_id = t.user_id) AS \"left!\" \
+         FROM idp.totp t WHERE t.user_id = $1",
+        user
+    )
+    .fetch_optional(db)
+    .await
+}
+
+/// A user's one-time codes, locked until the transaction ends.
+pub(super) async fn lock(conn: &mut PgConnection, user: Uuid) -> sqlx::Result<Option<Totp>> {
+    sqlx::query_as!(Totp, "SELECT secret, last_step FROM idp.totp WHERE user_id = $1 FOR UPDATE", user)
+        .fetch_optional(conn)
+        .await
+}
+
+/// Uses a step up; false when it or a later one was used before.
+pub(super) async fn use_step(conn: &mut PgConnection, user: Uuid, step: i64) -> sqlx::Result<bool> {
+    let changed =
+        sqlx::query!("UPDATE idp.totp SET last_step = $2 WHERE user_id = $1 AND last_step < $2", user, step)
+            .execute(conn)
+            .await?;
+    Ok(changed.rows_affected() == 1)
+}
+
+/// Uses a recovery code up.
+pub(super) async fn use_recovery_code(conn: &mut PgConnection, user: Uuid, tag: &[u8]) -> sqlx::Result<bool> {
+    let changed =
+        sqlx::query!("DELETE FROM idp.recovery_codes WHERE user_id = $1 AND code_tag = $2", user, tag)
+            .execute(conn)
+            .await?;
+    Ok(changed.rows_affected() == 1)
+}
+
+/// Adds a second factor; false when there is one.
+pub(crate) async fn add(
+    conn: &mut PgConnection,
+    user: Uuid,
+    totp: &Totp,
+    now: OffsetDateTime,
+) -> sqlx::Result<bool> {
+    let added = sqlx::query!(
+        "INSERT INTO idp.totp(user_id, secret, last_step, created_at) VALUES ($1, $2, $3, $4) \
+         ON CONFLICT DO NOTHING",
+        user,
+        totp.secret,
+        totp.last_step,
+        now
+    )
+    .execute(conn)
+    .await?;
+    Ok(added.rows_affected() == 1)
+}
+
+/// Replaces the recovery codes; false without a second factor.
+pub(crate) async fn replace_recovery_codes(
+    conn: &mut PgConnection,
+    user: Uuid,
+    tags: &[Vec<u8>],
+) -> sqlx::Result<bool> {
+    if lock(&mut *conn, user).await?.is_none() {
+        return Ok(false);
+    }
+    sqlx::query!("DELETE FROM idp.recovery_codes WHERE user_id = $1", user).execute(&mut *conn).await?;
+    sqlx::query!(
+        "INSERT INTO idp.recovery_codes(user_id, code_tag) SELECT $1, unnest($2::bytea[])",
+        user,
+        tags
+    )
+    .execute(conn)
+    .await?;
+    Ok(true)
+}
+
+/// Removes the second factor with its recovery codes; false when there was none.
+pub(crate) async fn remove(conn: &mut PgConnection, user: Uuid) -> sqlx::Result<bool> {
+    let removed = sqlx::query!("DELETE FROM idp.totp WHERE user_id = $1", user).execute(conn).await?;
+    Ok(removed.rows_affected() == 1)
+}

@@ -1,0 +1,72 @@
+//! A user changes the password: the policy is checked, the other sessions end, and the audit row is written with it.
+
+use contract::CorrelationId;
+use serde_json::json;
+use service::{ApiError, AuditEvent};
+use uuid::Uuid;
+use zeroize::Zeroizing;
+
+use super::passwords::PasswordDigest;
+use super::policy::{self, Unfit};
+use super::queue::Line;
+use super::rules::User;
+use super::store;
+use crate::form::Params;
+use crate::refusal::PageError;
+use crate::state::App;
+
+/// A new password, typed twice.
+pub(crate) struct NewPassword {
+    password: Zeroizing<String>,
+    again: Zeroizing<String>,
+}
+
+impl NewPassword {
+    /// Of a form, by Keycloak's field names.
+    pub(crate) fn of(form: &Params) -> Self {
+        let field = |name| Zeroizing::new(form.get(name).unwrap_or_default().to_owned());
+        Self { password: field("password-new"), again: field("password-confirm") }
+    }
+}
+
+/// Changes the password that `present` is the digest of, and ends the user's sessions but `kept`.
+pub(crate) async fn change(
+    app: &App,
+    user: &User,
+    present: PasswordDigest,
+    wanted: &NewPassword,
+    kept: Option<Uuid>,
+    correlation: &CorrelationId,
+) -> Result<Result<(), Unfit>, PageError> {
+    if *wanted.password != *wanted.again {
+        return Ok(Err(Unfit::Different));
+    }
+    if let Err(unfit) = check_strength(user, &wanted.password).await? {
+        return Ok(Err(unfit));
+    }
+    // Who changes a password has given the present one.
+    let line = Line::Device(user.id);
+    let stored = store::password_hash(&app.core.pool, user.id).await?;
+    if app.passwords.matches(line, &wanted.password, stored).await? {
+        return Ok(Err(Unfit::Same));
+    }
+    let hash = app.passwords.hash(line, &wanted.password).await?;
+    let mut tx = app.core.begin_as(&user.id.to_string(), Some(correlation.as_str())).await?;
+    let locked = store::lock_password(tx.conn(), user.id).await?;
+    if locked.as_deref().map(PasswordDigest::of) != Some(present) {
+        tx.unchanged().await?;
+        return Ok(Err(Unfit::NotPresent));
+    }
+    store::replace_password(tx.conn(), user.id, &hash, false).await?;
+    store::end_sessions(tx.conn(), user.id, kept).await?;
+    let subject = format!("user:{}", user.id);
+    let payload = json!({ "reason": "chosen_by_user" });
+    tx.commit(&AuditEvent { company: None, action: "user.password_changed", subject, payload }).await?;
+    Ok(Ok(()))
+}
+
+/// Off the runtime's workers: it takes milliseconds for a long password.
+async fn check_strength(user: &User, password: &Zeroizing<String>) -> Result<Result<(), Unfit>, ApiError> {
+    let (user, password) = (user.clone(), password.clone());
+    tokio::task::spawn_blocking(move || policy::check(&password, &user)).await.map_err(ApiError::internal)
+}

@@ -1,0 +1,94 @@
+//! Which new passwords are accepted. Pure. Strength is what the crate `zxcvbn` finds: it knows common passwords, words, names,
+//! dates and keyboard patterns, and is told the user's own names.
+
+use zxcvbn::{Score, zxcvbn};
+
+use super::rules::User;
+use crate::config::MAX_PASSWORD_BYTES;
+use crate::pages::texts::Texts;
+
+/// NIST SP 800-63B asks for eight, but even eight random ones do not reach [`MIN_SCORE`].
+const MIN_CHARACTERS: usize = 10;
+/// "Safely unguessable: moderate protection from offline slow-hash scenario."
+const MIN_SCORE: Score = Score::Three;
+
+/// Why a new password is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    /// The present password is another one.
+    NotPresent,
+    Different,
+    Short,
+    Long,
+    Weak,
+    Same,
+}
+
+impl Unfit {
+    /// For the page.
+    pub(crate) const fn message(self, texts: &Texts) -> &'static str {
+        match self {
+            Self::NotPresent => texts.wrong_password,
+            Self::Different => texts.passwords_differ,
+            Self::Short => texts.password_short,
+            Self::Long => texts.password_long,
+            Self::Weak => texts.password_weak,
+            Self::Same => texts.password_same,
+        }
+    }
+}
+
+/// Whether the password may be the user's.
+pub(crate) fn check(password: &str, user: &User) -> Result<(), Unfit> {
+    if password.len() > MAX_PASSWORD_BYTES {
+        return Err(Unfit::Long);
+    }
+    if password.chars().count() < MIN_CHARACTERS {
+        return Err(Unfit::Short);
+    }
+    let names =
+        [Some(&user.username), user.email.as_ref(), user.first_name.as_ref(), user.last_name.as_ref()];
+    let mut own: Vec<&str> = names.into_iter().flatten().map(String::as_str).collect();
+    own.push("platform");
+    if zxcvbn(password, &own).score() < MIN_SCORE { Err(Unfit::Weak) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use time::OffsetDateTime;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_password_is_neither_short_nor_long_nor_easy_to_guess() {
+        let user = User {
+            id: Uuid::nil(),
+            username: "rosalind".to_owned(),
+            enabled: true,
+            email: Some("rosalind@example.test".to_owned()),
+            first_name: None,
+            last_name: Some("Featherstonehaugh".to_owned()),
+            service_client: None,
+            created_at: OffsetDateTime::UNIX_EPOCH,
+            must_change_password: false,
+            has_second_factor: false,
+        };
+        let longest = "kq7Zr!".repeat(43);
+        for (password, expect) in [
+            ("tV9#mq2xK", Err(Unfit::Short)),
+            ("tV9#mq2xKd", Ok(())),
+            (&longest[..256], Ok(())),
+            (&longest[..257], Err(Unfit::Long)),
+            ("password12", Err(Unfit::Weak)),
+            ("qwertzuiop", Err(Unfit::Weak)),
+            ("Sommer2026", Err(Unfit::Weak)),
+            ("rosalind12", Err(Unfit::Weak)),
+            ("featherstonehaugh", Err(Unfit::Weak)),
+            ("correct horse battery staple", Ok(())),
+            ("Möwe Bügel Zaun Kerze", Ok(())),
+        ] {
+            assert_eq!(check(password, &user), expect, "{password}");
+        }
+    }
+}
