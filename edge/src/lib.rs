@@ -317,7 +317,10 @@ fn watch(edge: &Arc<Edge>) -> JoinSet<()> {
     let (follower, certificates, hearer) =
         (Arc::clone(edge), Arc::clone(&edge.certificates), Arc::clone(edge));
     let tally = edge.meter.tally.clone();
-    watchers.spawn(async move { follower.catalog.follow(&follower.upstreams, &follower.places).await });
+    watchers.spawn(async move {
+        let forget = || follower.provisioned.forget();
+        follower.catalog.follow(&follower.upstreams, &follower.places, forget).await;
+    });
     watchers.spawn(certificates.follow(move |reload| tally.reloaded(reload)));
     watchers.spawn(async move { reload::listen(&hearer).await });
     watchers

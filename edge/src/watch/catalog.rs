@@ -40,6 +40,7 @@ const LONGEST_SETTLING: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Catalog {
     revision: i64,
+    edition: String,
     modules: HashMap<String, Module, RandomState>,
     apps: HashSet<String, RandomState>,
     /// The service account of each app's client, where it is known.
@@ -63,7 +64,15 @@ impl Catalog {
             (entry.key.clone(), Module { key: Arc::from(entry.key.as_str()), entry, place })
         };
         let modules = snapshot.modules.into_iter().map(located).collect();
-        Self { revision: snapshot.revision, modules, apps, app_backends }
+        let (revision, edition) = (snapshot.revision, snapshot.edition);
+        Self { revision, edition, modules, apps, app_backends }
+    }
+
+    /// Whether this catalog, which came after `before`, comes of another state of the database: a restored one, or one
+    /// whose server was started anew, which looks the same.
+    fn is_of_another_database_than(&self, before: &Self) -> bool {
+        self.revision < before.revision
+            || (self.revision == before.revision && self.edition != before.edition)
     }
 
     pub(crate) const fn revision(&self) -> i64 {
@@ -151,13 +160,14 @@ impl CatalogWatch {
         timeout(LONGEST_SETTLING, revisions.wait_for(holds)).await.is_ok_and(|found| found.is_ok())
     }
 
-    /// Follows registry for ever; ends when its task is dropped.
-    pub(crate) async fn follow(&self, upstreams: &Upstreams, places: &Places) {
+    /// Follows registry for ever; ends when its task is dropped. Calls `forget` when the database is another one than
+    /// before, once that shows in the catalog.
+    pub(crate) async fn follow(&self, upstreams: &Upstreams, places: &Places, forget: impl Fn()) {
         let mut back_off = FIRST_BACK_OFF;
         let mut away = false;
         loop {
             let mut heard = false;
-            let end = match self.follow_one(upstreams, places, &mut heard).await {
+            let end = match self.follow_one(upstreams, places, &forget, &mut heard).await {
                 Ok(never) => match never {},
                 Err(end) => end,
             };
@@ -180,6 +190,7 @@ impl CatalogWatch {
         &self,
         upstreams: &Upstreams,
         places: &Places,
+        forget: impl Fn(),
         heard: &mut bool,
     ) -> Result<std::convert::Infallible, StreamEnd> {
         let mut lines = Lines::open(upstreams, places.service(Service::Registry)).await?;
@@ -193,6 +204,11 @@ impl CatalogWatch {
             *heard = true;
             tracing::debug!(revision = catalog.revision, "a new catalog snapshot");
             let revision = catalog.revision;
+            // Before the catalog shows: whoever sees it finds nothing that was known of the other database.
+            if self.present.load().as_ref().is_some_and(|before| catalog.is_of_another_database_than(before)) {
+                tracing::info!(revision, "the database was restored or started anew");
+                forget();
+            }
             self.present.store(Some(Arc::new(catalog)));
             self.revision.send_replace(Some(revision));
         }

@@ -1,7 +1,9 @@
 //! A subject's first request makes its identity record, once per process: single flight, a failure is never remembered.
-//! Later refreshes of the profile run beside the request.
+//! Later refreshes of the profile run beside the request. A database that was restored may lack records that were made
+//! since its backup, so whatever is remembered is forgotten then.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -37,13 +39,24 @@ type Outcome = Option<Result<(), &'static str>>;
 /// workers do not wait for each other.
 #[derive(Debug)]
 pub(crate) struct Provisioned {
-    lately: Mutex<HashMap<Subject, Instant, RandomState>>,
+    lately: Mutex<Lately>,
     all: Arc<Subjects>,
+}
+
+/// What one worker remembers, and how often all had been forgotten before.
+#[derive(Debug, Default)]
+struct Lately {
+    forgotten: u64,
+    subjects: HashMap<Subject, Instant, RandomState>,
 }
 
 /// All workers' subjects.
 #[derive(Debug, Default)]
-pub(crate) struct Subjects(Mutex<Known>);
+pub(crate) struct Subjects {
+    known: Mutex<Known>,
+    /// How often all were forgotten.
+    forgotten: AtomicU64,
+}
 
 #[derive(Debug, Default)]
 struct Known {
@@ -70,8 +83,8 @@ struct Question {
 }
 
 impl Question {
-    fn answer(self, outcome: Result<(), &'static str>) {
-        self.all.settle(&self.subject, outcome.is_ok());
+    fn answer(self, outcome: Result<(), &'static str>, forgotten: u64) {
+        self.all.settle(&self.subject, outcome.is_ok().then_some(forgotten));
         self.tell.send_replace(Some(outcome));
     }
 }
@@ -81,7 +94,7 @@ impl Drop for Question {
         let unanswered = self.tell.borrow().is_none();
         if unanswered {
             // Before the sender goes: from then on the entry may be another question's.
-            self.all.settle(&self.subject, false);
+            self.all.settle(&self.subject, None);
         }
     }
 }
@@ -147,14 +160,15 @@ fn spawn(edge: &Arc<Edge>, caller: &Caller<'_>, named: Named, question: Option<Q
     let edge = Arc::clone(edge);
     let (claims, token) = (Arc::clone(&caller.claims), Bytes::copy_from_slice(caller.token));
     edge.tasks.clone().spawn(async move {
+        let forgotten = edge.provisioned.all.forgotten();
         let about = ask::About { claims: &claims, token: &token };
         let outcome = provision(&edge, about, &named).await;
         if let Err(reason) = outcome {
             tracing::warn!(reason, correlation_id = %named.correlation, "identity did not provision a subject");
         }
         match question {
-            Some(question) => question.answer(outcome),
-            None => edge.provisioned.all.settle(&claims.subject, outcome.is_ok()),
+            Some(question) => question.answer(outcome, forgotten),
+            None => edge.provisioned.all.settle(&claims.subject, outcome.is_ok().then_some(forgotten)),
         }
     });
 }
@@ -210,17 +224,27 @@ impl Provisioned {
 
     fn look(&self, subject: &Subject, now: Instant) -> Look {
         let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
-        if lately.get(subject).is_some_and(|refreshed| now.duration_since(*refreshed) < REFRESH_AFTER) {
+        let forgotten = self.all.forgotten();
+        if lately.forgotten != forgotten {
+            *lately = Lately { forgotten, ..Lately::default() };
+        }
+        let subjects = &mut lately.subjects;
+        if subjects.get(subject).is_some_and(|refreshed| now.duration_since(*refreshed) < REFRESH_AFTER) {
             return Look::Fresh;
         }
         let (look, refreshed) = self.all.look(subject, now);
         if let Some(refreshed) = refreshed {
-            if lately.len() >= MOST_LATELY {
-                lately.clear();
+            if subjects.len() >= MOST_LATELY {
+                subjects.clear();
             }
-            lately.insert(subject.clone(), refreshed);
+            subjects.insert(subject.clone(), refreshed);
         }
         look
+    }
+
+    /// Forgets every subject, for all workers: the next request of each makes its record where that is missing.
+    pub(crate) fn forget(&self) {
+        self.all.forget();
     }
 }
 
@@ -247,16 +271,29 @@ impl Subjects {
         (Look::First(question, outcome), None)
     }
 
-    fn settle(&self, subject: &Subject, provisioned: bool) {
+    /// The end of a question. `provisioned`: identity has the subject, and how often all had been forgotten when it was asked;
+    /// an answer from before the last time is not remembered.
+    fn settle(&self, subject: &Subject, provisioned: Option<u64>) {
         let mut known = self.lock();
         known.pending.remove(subject);
-        if provisioned {
+        if provisioned == Some(self.forgotten()) {
             known.remember(subject, Instant::now());
         }
     }
 
+    fn forgotten(&self) -> u64 {
+        self.forgotten.load(Ordering::Acquire)
+    }
+
+    fn forget(&self) {
+        let mut known = self.lock();
+        (known.young, known.old) = (HashMap::new(), HashMap::new());
+        // After they are gone: a worker that sees the new number finds none of them here.
+        self.forgotten.fetch_add(1, Ordering::Release);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -293,7 +330,7 @@ mod tests {
             assert!(matches!(all.look(&subject, now).0, Look::Pending(_)), "others wait for it");
             let task = tokio::spawn(async move {
                 tokio::task::yield_now().await;
-                question.answer(outcome.expect("a bug in the question's task"));
+                question.answer(outcome.expect("a bug in the question's task"), 0);
             });
             (task, waiting)
         };
@@ -311,5 +348,24 @@ mod tests {
         assert_eq!(settled(waiting).await, Ok(()));
         assert_eq!(all.lock().pending.len(), 0);
         assert!(matches!(all.look(&subject, now).0, Look::Fresh), "it is provisioned");
+    }
+
+    #[test]
+    fn what_was_forgotten_is_asked_again_by_every_worker_and_older_answers_are_not_remembered() {
+        let (all, now) = (Arc::<Subjects>::default(), Instant::now());
+        let workers = [Provisioned::of(Arc::clone(&all)), Provisioned::of(Arc::clone(&all))];
+        let [alice, bob] = ["alice", "bob"].map(|name| Subject::parse(name).expect("a subject"));
+        all.settle(&alice, Some(0));
+        assert!(workers.iter().all(|worker| matches!(worker.look(&alice, now), Look::Fresh)));
+        let Look::First(question, _waiting) = workers[0].look(&bob, now) else {
+            panic!("the first question about bob")
+        };
+        workers[0].forget();
+        question.answer(Ok(()), 0);
+        for subject in [&alice, &bob] {
+            assert!(matches!(workers[1].look(subject, now), Look::First(..)), "of {subject}");
+            all.settle(subject, Some(1));
+            assert!(workers.iter().all(|worker| matches!(worker.look(subject, now), Look::Fresh)));
+        }
     }
 }

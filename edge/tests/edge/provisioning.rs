@@ -6,7 +6,8 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use crate::backend::Answer;
-use crate::world::{PROVISION, World};
+use crate::catalog::until;
+use crate::world::{PROVISION, World, snapshot};
 
 const ROUTE: &str = "/api/org/me/companies";
 
@@ -75,4 +76,28 @@ async fn capabilities_and_catalog_answer_whatever_identity_does() {
         assert!(began.elapsed() < Duration::from_secs(2), "{route}: {:?}", began.elapsed());
     }
     assert_eq!(world.backend.seen(PROVISION).len(), 1, "one question serves all who wait");
+}
+
+#[tokio::test]
+async fn subjects_are_provisioned_anew_when_the_database_was_restored() {
+    let world = World::start().await;
+    let [alice, bob] = ["alice", "bob"].map(|name| world.bearer(name));
+    let auth = [("authorization", alice.as_str())];
+    let asked = || world.backend.seen(PROVISION).iter().filter(|seen| seen.body.contains("\"alice\"")).count();
+    assert_eq!(world.get(ROUTE, &auth).await.status, 200);
+    assert_eq!(asked(), 1);
+    let disabled = |revision| snapshot(revision, "MODULE_DISABLED");
+    let lacking = |revision| snapshot(revision, "MODULE_DEPENDENCY_MISSING");
+    let of = |snapshot: String, edition: &str| snapshot.replacen('{', &format!("{{\"edition\":\"{edition}\","), 1);
+    for (line, code, wanted, why) in [
+        (of(disabled(3), "3 a"), "MODULE_DISABLED", 1, "a change"),
+        (of(lacking(3), "3 b"), "MODULE_DEPENDENCY_MISSING", 2, "another edition of the same revision"),
+        (of(disabled(2), "2 b"), "MODULE_DISABLED", 3, "a lower revision"),
+        (of(lacking(4), "4 b"), "MODULE_DEPENDENCY_MISSING", 3, "a change after it"),
+    ] {
+        world.catalog.send_replace(line);
+        until(&world, &[("authorization", &bob)], code).await;
+        assert_eq!(world.get(ROUTE, &auth).await.status, 200, "after {why}");
+        assert_eq!(asked(), wanted, "after {why}");
+    }
 }

@@ -55,6 +55,10 @@ pub struct AppEntry {
 pub struct CatalogSnapshot {
     /// Rises with every change.
     pub revision: i64,
+    /// Names the row that holds the revision and the start of its database server. Another edition at a revision that is
+    /// no higher comes of another state of the database: a restored one, or one whose server was started anew.
+    #[serde(default)]
+    pub edition: String,
     /// Every built-in module.
     pub modules: Vec<ModuleEntry>,
     /// Every registered app.

@@ -122,7 +122,8 @@ impl Catalog {
     pub(crate) fn snapshot(&self) -> CatalogSnapshot {
         let apps = self.registered.iter().filter_map(app_entry).collect();
         let modules = self.modules().map(|(one, module)| self.module_entry(one, module)).collect();
-        CatalogSnapshot { revision: self.edition.revision, modules, apps }
+        let Edition { revision, written } = self.edition.clone();
+        CatalogSnapshot { revision, edition: written, modules, apps }
     }
 
     fn modules(&self) -> impl Iterator<Item = (&Registered, &Module)> {
@@ -293,6 +294,8 @@ mod tests {
             subject: Subject::parse("crm-account"),
             enabled: false,
         };
-        assert_eq!(catalog.snapshot(), CatalogSnapshot { revision: 7, modules: vec![], apps: vec![app] });
+        let wanted =
+            CatalogSnapshot { revision: 7, edition: edition(7).written, modules: vec![], apps: vec![app] };
+        assert_eq!(catalog.snapshot(), wanted);
     }
 }
