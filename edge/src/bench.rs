@@ -9,15 +9,14 @@ use contract::CorrelationId;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use crate::config::OwnHosts;
-use crate::way::forwarded::Sender;
-use crate::way::route::RouteTable;
-use crate::way::{guard, outbound};
-use crate::wire::connection::Peer;
-use crate::wire::h1::framing::{self, Length};
-use crate::wire::h1::reader::{Reader, Taken};
-use crate::wire::h1::{Fault, head};
-use crate::wire::headers::Marks;
-use crate::wire::tls::Scheme;
+use crate::http::h1::framing::Length;
+use crate::http::h1::reader::{Reader, Taken};
+use crate::http::h1::{Fault, framing, head};
+use crate::http::headers::Marks;
+use crate::http::peer::{Peer, Scheme};
+use crate::pipeline::forwarded::Sender;
+use crate::pipeline::route::RouteTable;
+use crate::pipeline::{guard, outbound};
 
 static HOSTS: LazyLock<OwnHosts> = LazyLock::new(|| OwnHosts::of_domain("platform.example"));
 

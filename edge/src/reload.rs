@@ -2,12 +2,15 @@
 //! second anyway; the signal is for an operator who wants to see it happen, and for what stands in the environment, which
 //! a running process cannot read anew.
 
+use std::sync::Arc;
+
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::Edge;
+use crate::metrics::tally::Tally;
+use crate::tls::certificates::Certificates;
 
 /// Waits for the signal, for ever; ends when its task is dropped.
-pub(crate) async fn listen(edge: &Edge) {
+pub(crate) async fn listen(certificates: &Arc<Certificates>, tally: &Tally) {
     let mut hangups = match signal(SignalKind::hangup()) {
         Ok(hangups) => hangups,
         Err(error) => {
@@ -22,8 +25,8 @@ pub(crate) async fn listen(edge: &Edge) {
                 "every PLATFORM_ and IDP_ variable: the environment of a running process does not change",
             "SIGHUP"
         );
-        if let Some(reload) = edge.certificates.look_now().await {
-            edge.meter.tally.reloaded(reload);
+        if let Some(reload) = certificates.look_now().await {
+            tally.reloaded(reload);
         }
     }
 }

@@ -11,8 +11,9 @@ use bytes::Bytes;
 use foldhash::quality::RandomState;
 use memchr::memchr;
 
-use super::line::{self, Fault, Kind, Line, MAX_LINE_BYTES, Sample};
-use super::text::{Numbers, Text};
+use crate::aggregate::line;
+use crate::aggregate::line::{Fault, Kind, Line, MAX_LINE_BYTES, Sample};
+use crate::aggregate::text::{Numbers, Text};
 
 /// Series of one target: ten times what the largest service of this platform shows.
 pub(super) const MAX_SERIES: usize = 100_000;

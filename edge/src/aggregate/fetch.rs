@@ -15,14 +15,13 @@ use hyper_util::rt::TokioIo;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::budget::Share;
-use super::exposition::{Exposition, Reading};
-use super::line::Fault;
-use super::pace::Pace;
-use crate::wire::Authority;
-use crate::wire::place::Speaks;
-use crate::wire::socket::Socket;
-use crate::wire::upstream::{Failure, Upstreams};
+use crate::aggregate::budget::Share;
+use crate::aggregate::exposition::{Exposition, Reading};
+use crate::aggregate::line::Fault;
+use crate::aggregate::throttle::Pace;
+use crate::config::{Authority, UpstreamProtocol};
+use crate::upstream::client::{Failure, UpstreamClient};
+use crate::upstream::socket::Socket;
 
 /// What one target may take, connection included.
 const LONGEST: Duration = Duration::from_secs(2);
@@ -38,7 +37,7 @@ const PATH: &str = "/metrics";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) service: String,
-    pub(super) speaks: Speaks,
+    pub(super) speaks: UpstreamProtocol,
     pub(super) authority: Authority,
 }
 
@@ -65,7 +64,7 @@ pub(super) enum Failed {
 
 /// Scrapes one target.
 pub(super) async fn fetch(
-    upstreams: &Upstreams,
+    upstreams: &UpstreamClient,
     target: &Target,
     share: &Share,
     pace: Pace,
@@ -81,7 +80,7 @@ pub(super) async fn fetch(
 }
 
 async fn exchange(
-    upstreams: &Upstreams,
+    upstreams: &UpstreamClient,
     target: &Target,
     share: &Share,
     pace: Pace,
@@ -99,8 +98,10 @@ async fn exchange_over(
     // Dropped, and the connection with it, when this exchange ends however it ends.
     let mut driver = JoinSet::new();
     let body = match target.speaks {
-        Speaks::Http1 | Speaks::Https => over_http1(socket, &target.authority, &mut driver).await?,
-        Speaks::H2c => over_http2(socket, &target.authority, &mut driver).await?,
+        UpstreamProtocol::Http1 | UpstreamProtocol::Https => {
+            over_http1(socket, &target.authority, &mut driver).await?
+        }
+        UpstreamProtocol::H2c => over_http2(socket, &target.authority, &mut driver).await?,
     };
     read(body, target, share, pace).await
 }
@@ -239,7 +240,7 @@ mod tests {
         });
         let socket = Socket::plain(TcpStream::connect(address).await.expect("a connection"));
         let authority = Authority::new("127.0.0.1".to_owned(), address.port());
-        let target = Target { service: "timesheet".to_owned(), speaks: Speaks::Http1, authority };
+        let target = Target { service: "timesheet".to_owned(), speaks: UpstreamProtocol::Http1, authority };
         exchange_over(socket, &target, share, Pace::begin()).await
     }
 

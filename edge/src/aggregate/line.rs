@@ -370,9 +370,9 @@ mod tests {
 
     #[test]
     fn each_limit_holds_at_the_limit_and_not_one_past_it() {
-        let named = |length: usize| format!("{} 1", "a".repeat(length));
-        assert!(read(&named(MAX_NAME_BYTES)).is_ok());
-        assert_eq!(fault(&named(MAX_NAME_BYTES + 1)), Fault::TooLong);
+        let ids = |length: usize| format!("{} 1", "a".repeat(length));
+        assert!(read(&ids(MAX_NAME_BYTES)).is_ok());
+        assert_eq!(fault(&ids(MAX_NAME_BYTES + 1)), Fault::TooLong);
         let labelled = |count: usize| {
             let labels: Vec<_> = (0..count).map(|number| format!("l{number}=\"\"")).collect();
             format!("a{{{}}} 1", labels.join(","))

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
 
-use super::exposition::{Exposition, Family, SCRAPE_UP};
-use super::line::Kind;
+use crate::aggregate::exposition::{Exposition, Family, SCRAPE_UP};
+use crate::aggregate::line::Kind;
 
 const SCRAPE_UP_HELP: &str = "Whether the service's metrics could be read: 1, or 0.";
 /// What is at least so long stays where it is and is no copy; what is shorter costs less as a copy than as a write.
@@ -241,10 +241,10 @@ mod tests {
         let long = kept.samples(kept.families.first().expect("one family"));
         assert!(pieces.iter().any(|piece| piece.as_ptr() == long.as_ptr() && piece.len() == long.len()));
         let text = rendered(&own, &targets);
-        let place = |of: &str| text.find(of).unwrap_or_else(|| panic!("{of}"));
+        let upstream = |of: &str| text.find(of).unwrap_or_else(|| panic!("{of}"));
         let order =
             ["# TYPE a ", "# TYPE b ", "b{x=\"0\"", "b{x=\"999\"", "b{service=\"authz\"", "# TYPE c "];
-        assert!(order.map(place).is_sorted(), "{text}");
+        assert!(order.map(upstream).is_sorted(), "{text}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::fmt;
 use bytes::Bytes;
 use memmap2::MmapMut;
 
-use super::TOTAL_BYTES;
+use crate::aggregate::TOTAL_BYTES;
 
 /// Room for one text: all that targets may send together, and what the last bytes before the cut grow by when every line of
 /// them gets its label. Only what is written takes memory.

@@ -7,7 +7,7 @@ use contract::{Reader, Variable, ports};
 use http::HeaderValue;
 use http::uri::Authority;
 
-use super::variables::DOMAIN;
+use crate::config::variables::DOMAIN;
 
 pub(super) const STRICT_HOST: Variable = Variable::new(
     "PLATFORM_GATEWAY_STRICT_HOST",

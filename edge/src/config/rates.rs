@@ -18,7 +18,7 @@ pub(super) const RATE_LIMIT_ANONYMOUS: Variable = Variable::new(
     "Requests of one client address without a valid token, written the same way; unset: no limit",
 );
 /// A request a nanosecond is no limit any more, and the arithmetic of buckets is in nanoseconds.
-const MOST_REQUESTS: u64 = 1_000_000_000;
+const MAX_REQUESTS: u64 = 1_000_000_000;
 
 /// So many requests in such a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Rates {
 impl Rate {
     fn parse(text: &str) -> Option<Self> {
         let (requests, unit) = text.split_once('/')?;
-        let requests = requests.parse().ok().filter(|requests| (1..=MOST_REQUESTS).contains(requests))?;
+        let requests = requests.parse().ok().filter(|requests| (1..=MAX_REQUESTS).contains(requests))?;
         let seconds = match unit {
             "s" => 1,
             "m" => 60,
@@ -58,6 +58,15 @@ impl Rate {
     }
 }
 
+/// The least that a client moves (`PLATFORM_GATEWAY_MIN_RATE`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeastRate {
+    /// Bytes a second; 0 where there is no least rate.
+    pub(crate) bytes: u32,
+    /// How long a client may move nothing before the rate is asked of it.
+    pub(crate) grace: Duration,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,7 +74,7 @@ mod tests {
     #[test]
     fn a_rate_is_a_number_and_a_unit() {
         for (text, requests, seconds) in
-            [("1/s", 1, 1), ("3000/m", 3_000, 60), ("1000000000/h", MOST_REQUESTS, 3_600)]
+            [("1/s", 1, 1), ("3000/m", 3_000, 60), ("1000000000/h", MAX_REQUESTS, 3_600)]
         {
             let window = Duration::from_secs(seconds);
             assert_eq!(Rate::parse(text), Some(Rate { requests, window }), "{text}");

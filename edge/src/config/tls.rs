@@ -1,12 +1,14 @@
 //! What the edge is told of TLS: the pairs it may show, and whose certificates it asks of clients.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use contract::settings::Kind;
 use contract::{Reader, Variable};
+use rustls::RootCertStore;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
 
-use super::variables::{TLS_CERT, TLS_KEY};
-use crate::wire::trust::roots_of;
+use crate::config::variables::{TLS_CERT, TLS_KEY};
 
 pub(super) const TLS_PAIRS: Variable = Variable::new(
     "PLATFORM_TLS_PAIRS",
@@ -27,7 +29,7 @@ pub(super) const TLS_CLIENT_REQUIRED: Variable = Variable::new(
     "Whether a client without a certificate is refused where PLATFORM_TLS_CLIENT_CA is set",
 );
 /// A handshake looks a name up in a map, so this bounds only the reading of files every second.
-const MOST_PAIRS: usize = 256;
+const MAX_PAIRS: usize = 256;
 
 /// The files of TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,8 +66,8 @@ impl TlsFiles {
                 None => reader.refuse(TLS_PAIRS.name, format!("\"{text}\" is not chain.pem:key.pem")),
             }
         }
-        if pairs.len() > MOST_PAIRS {
-            reader.refuse(TLS_PAIRS.name, format!("names more than {} pairs", MOST_PAIRS - 1));
+        if pairs.len() > MAX_PAIRS {
+            reader.refuse(TLS_PAIRS.name, format!("names more than {} pairs", MAX_PAIRS - 1));
         }
         let required = reader.flag(&TLS_CLIENT_REQUIRED);
         let clients = authorities(reader, &TLS_CLIENT_CA);
@@ -82,4 +84,15 @@ pub(super) fn authorities(reader: &mut Reader<'_>, variable: &Variable) -> Optio
         reader.refuse(variable.name, format!("cannot be used: {error}"));
     }
     Some(file)
+}
+
+/// The authorities of a PEM file; else what is wrong with it, by its name.
+pub(crate) fn roots_of(file: &Path) -> Result<RootCertStore, String> {
+    let bad = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let text = std::fs::read(file).map_err(|error| bad(&error))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&text) {
+        roots.add(certificate.map_err(|error| bad(&error))?).map_err(|error| bad(&error))?;
+    }
+    if roots.is_empty() { Err(bad(&"it holds no certificate")) } else { Ok(roots) }
 }

@@ -29,7 +29,7 @@ impl Upgrades {
                     UPGRADES.name,
                     format!(
                         "\"{text}\" is not a protocol such as websocket or name/1, or is one that is never \
-                         tunnelled (HTTP, TLS, CONNECT); each is named on its own"
+                         tunnelled (HTTP, TLS, CONNECT); each is ids on its own"
                     ),
                 ),
             }

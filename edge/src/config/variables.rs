@@ -3,7 +3,7 @@
 use contract::Variable;
 use contract::settings::Kind;
 
-use super::{hosts, rates, tls, upgrades};
+use crate::config::{hosts, rates, tls, upgrades};
 
 /// PEM file of the certificate chain.
 pub const TLS_CERT: Variable =

@@ -16,7 +16,7 @@ use crate::world::World;
 
 const PATH: &str = "/api/timesheet/v1/x";
 const PIECE: usize = 16 << 10;
-/// Of one body, as `wire/h2/unwanted.rs` has it; and of a connection's bodies at the same time.
+/// Of one body, as `body/h2/unwanted.rs` has it; and of a connection's bodies at the same time.
 const MAX_BYTES: usize = 1 << 20;
 const MAX_READ_AWAY: u32 = 32;
 const NO_ERROR: [u8; 4] = 0_u32.to_be_bytes();

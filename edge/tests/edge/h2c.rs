@@ -15,8 +15,9 @@ use tokio::time::timeout;
 
 use crate::backend::Backend;
 use crate::client::{BOTH, Reply, Version, request};
-use crate::frames::{ACK, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, RST_STREAM};
-use crate::frames::{WINDOW_UPDATE, append_length};
+use crate::frames::{
+    ACK, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, RST_STREAM, WINDOW_UPDATE, append_length,
+};
 use crate::peer::{OK, Peer, STATUS};
 use crate::raw::{Raw, SOON};
 use crate::world::World;

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use sqlx::PgConnection;
 
+use crate::engine::facts::{Ask, Held, Question, SubjectRef};
 use crate::engine::{FixedGraph, Model, SqlEngine, TupleRow, Unanswered};
-use crate::facts::{Ask, Held, Question, SubjectRef};
 
 /// Deepest expression that is read.
 const MAX_DEPTH: usize = 64;

@@ -1,5 +1,5 @@
 //! authz: may this subject do this here? A decision's way: `routes.rs` → `access/http.rs` → `decision/` (seven steps in
-//! one list) over `facts.rs`, which an engine (`engine/`) reads from one moment of the database. Beside it: the
+//! one list) over `engine/facts.rs`, which an engine (`engine/`) reads from one moment of the database. Beside it: the
 //! summary (`summary/`), grants (`grants/`), the platform role (`roles/`) and the upkeep of the change log (`feed.rs`).
 //!
 //! Fail closed: what cannot be read is 503, never a no and never a yes. A denial is committed to the audit table before
@@ -10,8 +10,8 @@ pub mod access;
 pub mod cases;
 pub mod config;
 pub mod decision;
+mod denials;
 pub mod engine;
-pub mod facts;
 pub mod feed;
 pub mod grants;
 pub mod meter;
@@ -26,6 +26,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use config::{Config, VARIABLES};
+pub use denials::{Denial, DenialLog};
+pub use engine::facts;
 pub use routes::router;
 pub use state::App;
 

@@ -8,8 +8,8 @@ use contract::decision::ObjectRef;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection, PgPool};
 
+use crate::engine::facts::{Ask, Held, Question, SubjectRef};
 use crate::engine::{DEFAULT_BUDGET, FixedGraph, Known, Model, Models, SqlEngine, Tree, Unanswered};
-use crate::facts::{Ask, Held, Question, SubjectRef};
 
 /// Most tuples that one listing shows.
 pub const MAX_LISTED: i64 = 10_000;

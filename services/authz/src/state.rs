@@ -8,8 +8,8 @@ use service::{ApiError, Caller, Core, PlatformRole, RoleAnswer, ServeError};
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
-use crate::access::DenialLog;
 use crate::decision;
+use crate::denials::DenialLog;
 use crate::engine::{DEFAULT_BUDGET, Engine, MemoryEngine, SqlEngine};
 use crate::meter::DecisionMeter;
 

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Of one crate: the folders and files directly below `src`, lower floors first. A room imports earlier ones only.
+/// Of one crate, or of one folder in it: the folders and files directly below, lower floors first. A room imports earlier
+/// ones only.
 pub(super) struct Floors {
+    /// The crate's `src`, or a folder below it.
     pub(super) source: &'static str,
     pub(super) order: &'static [&'static str],
 }
@@ -35,7 +37,11 @@ impl Report {
 }
 
 pub(super) fn check(root: &Path, floors: &Floors) -> anyhow::Result<Report> {
-    let imports = super::imports::of_crate(&root.join(floors.source))?;
+    let (source, folder) = floors.source.split_once("/src/").map_or_else(
+        || (root.join(floors.source), PathBuf::new()),
+        |(name, folder)| (root.join(name).join("src"), PathBuf::from(folder)),
+    );
+    let imports = below(&folder, &super::imports::of_crate(&source)?);
     let rooms = rooms(&imports);
     let mut problems = upward(floors, &rooms);
     for circle in circles(&rooms) {
@@ -45,10 +51,20 @@ pub(super) fn check(root: &Path, floors: &Floors) -> anyhow::Result<Report> {
     Ok(Report { rooms, largest_circle, problems })
 }
 
-/// The room of a file; the crate's root has none, because it may import every room.
+/// The files of `folder`, named from there, and what they import of each other.
+fn below(
+    folder: &Path,
+    imports: &BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
+    let named = |file: &Path| file.strip_prefix(folder).ok().map(Path::to_owned);
+    let own = imports.iter().filter_map(|(file, targets)| Some((named(file)?, targets)));
+    own.map(|(file, targets)| (file, targets.iter().filter_map(|target| named(target)).collect())).collect()
+}
+
+/// The room of a file; the root of a crate or folder has none, because it may import every room.
 fn room(file: &Path) -> Option<String> {
     let name = file.iter().next()?.to_string_lossy().trim_end_matches(".rs").to_owned();
-    (!["lib", "main"].contains(&name.as_str())).then_some(name)
+    (!["lib", "main", "mod"].contains(&name.as_str())).then_some(name)
 }
 
 fn rooms(imports: &BTreeMap<PathBuf, BTreeSet<PathBuf>>) -> BTreeMap<String, BTreeSet<String>> {
@@ -135,6 +151,20 @@ mod tests {
             upward(&FLOORS, &graph(&[("attic", "http")])),
             ["planted/attic has no floor in `xtask arch`"]
         );
+    }
+
+    #[test]
+    fn the_files_of_a_folder_are_named_from_there() {
+        let path = PathBuf::from;
+        let imports = BTreeMap::from([
+            (path("engine/sql.rs"), BTreeSet::from([path("engine/model.rs"), path("config.rs")])),
+            (path("engine/mod.rs"), BTreeSet::from([path("engine/sql.rs")])),
+            (path("config.rs"), BTreeSet::new()),
+        ]);
+        let found = below(Path::new("engine"), &imports);
+        assert_eq!(found[Path::new("sql.rs")], BTreeSet::from([path("model.rs")]));
+        assert_eq!(found.len(), 2, "no file of another folder");
+        assert_eq!(rooms(&found).into_keys().collect::<Vec<_>>(), ["sql"], "the folder's root has no floor");
     }
 
     #[test]

@@ -55,35 +55,68 @@ fn allowed(package: &str, is_module: bool) -> Option<&'static [&'static str]> {
 }
 
 /// The crates whose folders have an order, lower floors first.
-const FLOORS: &[Floors] = &[Floors {
-    source: "platform/src",
-    order: &[
-        "console",
-        "stop",
-        "cli",
-        "signals",
-        "secrets",
-        "data_dir",
-        "certificates",
-        "catalog",
-        "variables",
-        "bundle",
-        "fetching",
-        "database",
-        "plan",
-        "token",
-        "config",
-        "authorization",
-        "operator",
-        "demo",
-        "doctor",
-        "check",
-        "migrate",
-        "new",
-        "serve",
-        "up",
-    ],
-}];
+const FLOORS: &[Floors] = &[
+    Floors {
+        source: "edge/src",
+        order: &[
+            "config",
+            "tuning",
+            "http",
+            "metrics",
+            "tls",
+            "body",
+            "upstream",
+            "response",
+            "control",
+            "aggregate",
+            "pipeline",
+            "server",
+            "state",
+            "reload",
+            "bench",
+        ],
+    },
+    Floors {
+        source: "services/authz/src/engine",
+        order: &["model", "facts", "answers", "database", "source", "sql", "graph", "feed", "memory"],
+    },
+    Floors {
+        source: "services/authz/src",
+        order: &[
+            "config", "meter", "engine", "feed", "decision", "denials", "state", "access", "roles", "grants",
+            "summary", "routes", "operate", "cases",
+        ],
+    },
+    Floors {
+        source: "platform/src",
+        order: &[
+            "console",
+            "stop",
+            "cli",
+            "signals",
+            "secrets",
+            "data_dir",
+            "certificates",
+            "catalog",
+            "variables",
+            "bundle",
+            "fetching",
+            "database",
+            "plan",
+            "token",
+            "config",
+            "authorization",
+            "operator",
+            "demo",
+            "doctor",
+            "check",
+            "migrate",
+            "new",
+            "serve",
+            "up",
+        ],
+    },
+];
 
 pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut problems = workspace_edges(root)?;

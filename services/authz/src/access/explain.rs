@@ -15,8 +15,8 @@ use service::{ApiError, Caller, Data, Query};
 
 use crate::App;
 use crate::decision::{self, StepTold, Undecided};
+use crate::engine::facts::{Ask, Facts, Held, Question, SubjectRef};
 use crate::engine::{Explained, Model, Tree};
-use crate::facts::{Ask, Facts, Held, Question, SubjectRef};
 
 /// The path of a relation that is not held.
 const NO_PATH: &str = "no path";

@@ -5,15 +5,14 @@ use std::time::Instant;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use contract::Subject;
-use contract::decision::{AccessRequest, Decision, MAX_BATCH_ITEMS, ObjectRef, Reason};
+use contract::decision::{AccessRequest, Decision, MAX_BATCH_ITEMS, Reason};
 use contract::fields::{Fields, FromBody};
-use serde::Serialize;
 use service::{ApiError, Caller, Correlation, Data, RawBody};
 use telemetry::traces::step;
 
-use super::Denial;
 use crate::App;
-use crate::decision::{self, BatchItem, Undecided};
+use crate::decision::{self, BatchAnswer, BatchItem, Undecided};
+use crate::denials::Denial;
 
 /// `POST /internal/authz/effective-access/can`: shape (400), then the steps; a denial is written down before it is told. A
 /// service, known by the services' credential, may narrow its answer by a no instead of refusing anybody (`probe`): then there
@@ -61,14 +60,6 @@ impl FromBody for Batch {
     fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
         fields.objects("items", MAX_BATCH_ITEMS).map(Self)
     }
-}
-
-/// One pair and its decision.
-#[derive(Debug, Serialize)]
-pub struct BatchAnswer {
-    pub(super) object: ObjectRef,
-    pub(super) relation: String,
-    pub(super) decision: Decision,
 }
 
 /// `POST /internal/authz/effective-access/batch-can`: every pair is decided at one moment; one audit row tells the denied.

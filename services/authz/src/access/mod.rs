@@ -2,10 +2,7 @@
 //! the names of AuthZEN.
 
 pub mod authzen;
-mod denials;
 pub mod explain;
 pub mod guards;
 pub mod http;
 pub mod objects;
-
-pub use denials::{Denial, DenialLog};

@@ -10,8 +10,8 @@ use service::{ApiError, Caller, Data, Query};
 
 use crate::App;
 use crate::decision::{self, Undecided};
+use crate::engine::facts::{Place, Question, SubjectRef, deciding_module};
 use crate::engine::{Engine, Known, Listed, Listing, Window};
-use crate::facts::{Place, Question, SubjectRef, deciding_module};
 
 /// A catalog that changes more often than this while one list is made is a dependency that cannot answer.
 const ATTEMPTS: usize = 4;

@@ -7,11 +7,20 @@ use contract::Subject;
 use contract::decision::{AccessRequest, Decision, MAX_NAME, ObjectRef, Scope};
 use contract::fields::{Fields, FromBody, Text};
 use contract::id::CompanyId;
+use serde::Serialize;
 
 use super::reason::Undecided;
 use super::steps::{self, Case};
 use crate::engine::Engine;
-use crate::facts::{Ask, Place, PlaceFacts, Question, SubjectRef, company_module};
+use crate::engine::facts::{Ask, Place, PlaceFacts, Question, SubjectRef, company_module};
+
+/// One pair and its decision.
+#[derive(Debug, Serialize)]
+pub struct BatchAnswer {
+    pub(crate) object: ObjectRef,
+    pub(crate) relation: String,
+    pub(crate) decision: Decision,
+}
 
 /// One pair.
 #[derive(Clone, Debug, PartialEq, Eq)]

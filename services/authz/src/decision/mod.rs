@@ -10,9 +10,9 @@ use contract::Subject;
 use contract::decision::{AccessRequest, Decision, SUPERADMIN, Scope};
 
 use crate::engine::Engine;
-use crate::facts::{Ask, Facts, Place, PlaceFacts, Question, SubjectRef};
+use crate::engine::facts::{Ask, Facts, Place, PlaceFacts, Question, SubjectRef};
 
-pub use batch::{BatchItem, decide_all};
+pub use batch::{BatchAnswer, BatchItem, decide_all};
 pub use reason::Undecided;
 use steps::Case;
 pub use steps::StepTold;

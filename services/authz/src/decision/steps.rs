@@ -9,8 +9,8 @@ use contract::id::{CompanyId, parse_uuid};
 use serde::Serialize;
 
 use super::reason::{Trail, Undecided, decision};
+use crate::engine::facts::{Ask, Facts, Held, PlaceFacts, company_module, deciding_module};
 use crate::engine::{Known, Model};
-use crate::facts::{Ask, Facts, Held, PlaceFacts, company_module, deciding_module};
 
 /// How old identity's last look at the provider may be: as old as an access token. A look in the future is none; a second
 /// is left to a clock that was set back a little.

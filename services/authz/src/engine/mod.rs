@@ -1,96 +1,26 @@
-//! The authorization engine: given a question, the facts of one moment and who holds what. [`Engine`] is the seam: the
-//! SQL engine (`sql.rs`) asks the database everything in one statement and is always exact; the memory engine
-//! (`memory/`) keeps the graph of all tuples, follows the change log and answers the same questions. The validated model
-//! (`model.rs`), its source (`source.rs`) and the evaluators are separate files. An engine decides no step and knows no
-//! reason.
+//! The authorization engine: given a question, the facts of one moment and who holds what (`facts.rs`). [`Engine`]
+//! (`answers.rs`) is the seam: the SQL engine (`sql/`) asks the database everything in one statement and is always exact; the
+//! memory engine (`memory/`) keeps the graph of all tuples (`graph/`), follows the change log (`feed/`) and answers the same
+//! questions. The validated model (`model.rs`) and its source (`source.rs`) are theirs both. An engine decides no step and knows
+//! no reason.
 
+mod answers;
+mod database;
+pub mod facts;
+mod feed;
+mod graph;
 mod memory;
 mod model;
 mod source;
 mod sql;
-mod sql_lists;
 
-use std::pin::Pin;
-
-use contract::id::CompanyId;
-
-use crate::facts::{Ask, Facts, Question};
-
-pub use memory::{Branch, FixedGraph, Full, MemoryEngine, Tree, TupleRow};
+pub use answers::{
+    Branch, DEFAULT_BUDGET, Engine, Explained, Listed, Listing, Reading, Tree, Unanswered, Window,
+};
+pub use graph::TupleRow;
+pub use graph::fixed::FixedGraph;
+pub use graph::words::Full;
+pub use memory::MemoryEngine;
 pub use model::{Known, Model};
 pub use source::Models;
-pub use sql::{DEFAULT_BUDGET, SqlEngine};
-
-/// A question could not be answered; the caller must refuse.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{dependency} cannot answer: {cause}")]
-pub struct Unanswered {
-    /// Which dependency.
-    pub dependency: &'static str,
-    /// What happened, for the log.
-    pub cause: String,
-}
-
-/// What is to be listed: the objects of one type that belong to one module in one company.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listing {
-    /// The type.
-    pub object_type: String,
-    /// The relation that the subject holds on them.
-    pub relation: String,
-    /// The company.
-    pub company: CompanyId,
-    /// The module or app that declared the type.
-    pub module: String,
-    /// What of the list is wanted.
-    pub window: Window,
-}
-
-/// Part of a list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// Objects before it.
-    pub skip: usize,
-    /// Most objects in it.
-    pub take: usize,
-}
-
-impl Window {
-    /// The whole list.
-    pub const ALL: Self = Self { skip: 0, take: usize::MAX };
-}
-
-/// Part of a list and the facts of its moment.
-#[derive(Clone, Debug)]
-pub struct Listed {
-    /// The facts of the question.
-    pub facts: Facts,
-    /// The objects of the window, by id.
-    pub ids: Vec<String>,
-    /// How many objects the list has.
-    pub total: usize,
-}
-
-/// A tree and the facts of its moment.
-#[derive(Clone, Debug)]
-pub struct Explained {
-    /// The facts of the question, its relations among them.
-    pub facts: Facts,
-    /// What the relation follows from; absent when the object is in no tuple or the relation is not known.
-    pub tree: Option<Tree>,
-}
-
-/// An answer that is being read.
-pub type Reading<'a, T> = Pin<Box<dyn Future<Output = Result<T, Unanswered>> + Send + 'a>>;
-
-/// Answers questions, each by one moment that is not before the call.
-pub trait Engine: Send + Sync {
-    /// The facts, and who holds what was asked about.
-    fn read<'a>(&'a self, question: &'a Question) -> Reading<'a, Facts>;
-
-    /// The facts, and the wanted objects of a listing.
-    fn list<'a>(&'a self, question: &'a Question, listing: &'a Listing) -> Reading<'a, Listed>;
-
-    /// The facts, who holds what was asked about, and why one relation is held or not.
-    fn explain<'a>(&'a self, question: &'a Question, ask: &'a Ask) -> Reading<'a, Explained>;
-}
+pub use sql::SqlEngine;

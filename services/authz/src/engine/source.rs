@@ -12,12 +12,20 @@ use serde_json::Value;
 use sqlx::PgPool;
 use sqlx::types::Json;
 
-use super::model::Edition;
-use super::{Model, Unanswered};
+use crate::engine::answers::Unanswered;
+use crate::engine::database::unanswered;
+use crate::engine::model::{Edition, Model};
 
 /// The model in use. Shared by the engines of a process.
 #[derive(Debug, Default)]
 pub struct Models(RwLock<Option<Arc<Model>>>);
+
+/// The model in use, and the connections over which its source is read.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelSource {
+    pub(crate) pool: PgPool,
+    pub(crate) models: Arc<Models>,
+}
 
 /// A module or app with what it declares.
 #[derive(Debug, Deserialize)]
@@ -46,7 +54,7 @@ impl Models {
     /// # Errors
     /// The catalog cannot be read, or holds a fragment that registry should have refused.
     pub async fn reload(&self, pool: &PgPool) -> Result<Arc<Model>, Unanswered> {
-        let Catalog { revision, edition, declared } = read(pool).await.map_err(super::sql::unanswered)?;
+        let Catalog { revision, edition, declared } = read(pool).await.map_err(unanswered)?;
         let model = Arc::new(compile(revision, declared)?.of(edition));
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&model));
         tracing::info!(revision, "the authorization model was compiled");

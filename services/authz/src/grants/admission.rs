@@ -18,7 +18,7 @@ use super::types::{self, Grantee, Sorted, problem};
 use crate::App;
 use crate::decision::{self, Undecided};
 use crate::engine::Engine;
-use crate::facts::{Ask, Facts, Held, Place, PlaceFacts, Question, SubjectRef};
+use crate::engine::facts::{Ask, Facts, Held, Place, PlaceFacts, Question, SubjectRef};
 
 /// A catalog that changes more often than this while one request is judged is a dependency that cannot answer.
 pub(super) const ATTEMPTS: usize = 4;

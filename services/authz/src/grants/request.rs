@@ -8,7 +8,7 @@ pub(super) use contract::grants::{MAX_TUPLES, Op};
 use contract::id::{CompanyId, parse_uuid};
 
 use crate::decision::canonical;
-use crate::facts::SubjectRef;
+use crate::engine::facts::SubjectRef;
 
 /// One relation on one object for one subject, ids written as tuples write them.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use contract::id::{CompanyId, parse_uuid};
 use uuid::Uuid;
 
 use super::request::{Op, Tuple};
+use crate::engine::facts::company_module;
 use crate::engine::{Known, Model};
-use crate::facts::company_module;
 
 /// A tuple that can be granted.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use service::ApiError;
 use super::rules::{Feature, Rule};
 use crate::decision::{self, Undecided};
 use crate::engine::Engine;
-use crate::facts::{Ask, Facts, Held, Place, PlaceFacts, Question, SubjectRef};
+use crate::engine::facts::{Ask, Facts, Held, Place, PlaceFacts, Question, SubjectRef};
 
 /// Companies of one question.
 const AT_ONCE: usize = 16;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::store::{Held, Module};
-use crate::facts::Ask;
+use crate::engine::facts::Ask;
 
 /// Whom a feature is for.
 #[derive(Clone, Debug, PartialEq, Eq)]

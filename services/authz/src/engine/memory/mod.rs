@@ -1,26 +1,9 @@
-//! The memory engine: decides by a graph that follows the change log. A question waits for its round (`rounds.rs`), whose
-//! statement (`read_index.rs`) brings the graph to the moment of the facts it reads; the search (`search.rs`) then works on
-//! that snapshot and asks nobody. While the table is being loaded (`load.rs`), and for a question that finds that the graph
+//! The memory engine: decides by a graph that follows the change log. A question waits for its round (`feed/rounds.rs`), whose
+//! statement (`feed/read_index.rs`) brings the graph to the moment of the facts it reads; the search (`graph/search.rs`) then works on
+//! that snapshot and asks nobody. While the table is being loaded (`graph/load.rs`), and for a question that finds that the graph
 //! cannot be continued, the SQL engine answers. Without a round memory does not: what may be behind never decides.
 
-mod cursor;
-mod graph;
-mod list;
-mod load;
-mod meter;
-mod names;
-mod reach;
-mod read_index;
-mod rounds;
-mod rules;
 mod sample;
-mod search;
-mod tree;
-mod wanted;
-mod words;
-
-#[cfg(test)]
-mod handover;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,23 +12,18 @@ use service::config::DatabaseConfig;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{Engine, Explained, Listed, Listing, Reading, SqlEngine, Unanswered};
-use crate::facts::{Ask, Facts, Path, Question};
-use load::{Loaded, load};
-use meter::FeedMeter;
-use read_index::ReadIndex;
-use rounds::{Desk, Lost, Waiting};
+use crate::engine::answers::{Engine, Explained, Listed, Listing, Reading, Unanswered};
+use crate::engine::facts::{Ask, Facts, Path, Question};
+use crate::engine::feed::meter::FeedMeter;
+use crate::engine::feed::read_index::ReadIndex;
+use crate::engine::feed::rounds::{self, Desk, Lost, Waiting};
+use crate::engine::feed::wanted::{Moment, Wanted, locate_all};
+use crate::engine::graph::View;
+use crate::engine::graph::load::{Loaded, load};
+use crate::engine::graph::search::{Found, Progress, Search, states};
+use crate::engine::graph::{list, tree};
+use crate::engine::sql::SqlEngine;
 use sample::Sampler;
-use search::{Found, Progress, Search, states};
-use wanted::{Moment, View, Wanted, locate_all};
-
-pub use fixed::FixedGraph;
-pub use graph::TupleRow;
-pub(super) use read_index::Catalog;
-pub use tree::{Branch, Tree};
-pub use words::Full;
-
-mod fixed;
 
 /// How long a question may take: the round that is on its way, and its own.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
@@ -329,7 +307,7 @@ impl Feed {
     async fn loaded_source(&self) -> Option<ReadIndex> {
         let begun = Instant::now();
         let loaded = self.load_patiently().await;
-        let (tuples, catalog) = (loaded.graph.tuples(), self.sql.catalog());
+        let (tuples, catalog) = (loaded.graph.tuples(), self.sql.models());
         let (published, meter) = (self.published.clone(), self.meter.clone());
         let mut source =
             match ReadIndex::begin(self.database.clone(), catalog, loaded, published, meter).await {

@@ -5,33 +5,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::MemoryEngine;
-use super::meter::FeedMeter;
-use super::wanted::{Moment, Wanted};
-use crate::engine::Engine;
-use crate::facts::{Facts, Question};
+use crate::engine::answers::Engine;
+use crate::engine::facts::{Facts, Question};
+use crate::engine::feed::meter::FeedMeter;
+use crate::engine::feed::wanted::{Moment, Wanted};
 
 /// One decision in so many.
 const ONE_IN: u64 = 1_000;
 
 /// Chooses and compares. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct Sampler {
+pub(crate) struct Sampler {
     meter: FeedMeter,
     decisions: Arc<AtomicU64>,
 }
 
 impl Sampler {
-    pub(super) fn new(meter: FeedMeter) -> Self {
+    pub(crate) fn new(meter: FeedMeter) -> Self {
         Self { meter, decisions: Arc::new(AtomicU64::new(0)) }
     }
 
     /// True for the first decision and every thousandth after it.
-    pub(super) fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.decisions.fetch_add(1, Ordering::Relaxed).is_multiple_of(ONE_IN)
     }
 
     /// Compares beside the decision, which waits for nothing.
-    pub(super) fn compare(
+    pub(crate) fn compare(
         &self,
         engine: MemoryEngine,
         question: Question,

@@ -1,0 +1,144 @@
+//! [`Credit`]: how long a client may still keep the edge waiting. Waiting uses it up, and every byte that the client sends
+//! or takes earns some of it back, so that a client which moves less than the least rate runs out of it. Time in which
+//! the upstream is waited for costs nothing: a stream whose events are rare is not slow.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::config::LeastRate;
+
+/// The time over which the rate is measured, once the grace is over.
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// Why an answer is cut off whose client takes too little of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SlowReader {
+    /// Less than the least rate.
+    BelowRate,
+    /// Nothing for the longest pause.
+    Stalled,
+}
+
+impl SlowReader {
+    /// A stable word for the access log and the metrics.
+    pub(crate) const fn reason(self) -> &'static str {
+        match self {
+            Self::BelowRate => "client_too_slow",
+            Self::Stalled => "client_stalled",
+        }
+    }
+}
+
+/// What is left of one client's time in one direction of one exchange.
+#[derive(Debug)]
+pub(crate) struct Credit {
+    rate: LeastRate,
+    left: Duration,
+    waiting_since: Option<Instant>,
+}
+
+impl Credit {
+    /// A whole credit.
+    pub(crate) fn new(rate: LeastRate) -> Self {
+        Self { rate, left: rate.grace.saturating_add(WINDOW), waiting_since: None }
+    }
+
+    /// The client is waited for, since then or since before. Yields when its credit will be used up, where it can be.
+    pub(crate) fn wait(&mut self, now: Instant) -> Option<Instant> {
+        let since = *self.waiting_since.get_or_insert(now);
+        (self.rate.bytes > 0).then(|| since + self.left)
+    }
+
+    /// Bytes a second.
+    pub(crate) const fn least_rate(&self) -> u32 {
+        self.rate.bytes
+    }
+
+    /// Whether the client was waited for until its credit was used up.
+    pub(crate) fn is_used_up(&self, now: Instant) -> bool {
+        self.rate.bytes > 0 && self.waiting_since.is_some_and(|since| since + self.left <= now)
+    }
+
+    /// What the client did that was waited for with this credit.
+    pub(crate) fn slow_reader(&self, now: Instant) -> SlowReader {
+        if self.is_used_up(now) { SlowReader::BelowRate } else { SlowReader::Stalled }
+    }
+
+    /// Whether the client is waited for.
+    pub(crate) const fn is_waiting(&self) -> bool {
+        self.waiting_since.is_some()
+    }
+
+    /// The client has moved so many bytes, and is waited for no more.
+    pub(crate) fn moved(&mut self, bytes: usize, now: impl FnOnce() -> Instant) {
+        if let Some(since) = self.waiting_since.take() {
+            self.left = self.left.saturating_sub(now().duration_since(since));
+        }
+        let most = self.rate.grace.saturating_add(WINDOW);
+        if self.left < most && self.rate.bytes > 0 {
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            let earned = Duration::from_secs(1).saturating_mul(bytes) / self.rate.bytes;
+            self.left = self.left.saturating_add(earned).min(most);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: LeastRate = LeastRate { bytes: 100, grace: Duration::from_secs(5) };
+
+    /// How long a client lasts that moves `bytes` after each `pause`; a minute at most.
+    fn lasts(bytes: usize, pause: Duration) -> Duration {
+        let begun = Instant::now();
+        let (mut credit, mut now) = (Credit::new(RATE), begun);
+        while now < begun + Duration::from_mins(1) {
+            let end = credit.wait(now).expect("a rate");
+            if end <= now + pause {
+                return end - begun;
+            }
+            now += pause;
+            credit.moved(bytes, || now);
+        }
+        now - begun
+    }
+
+    #[test]
+    fn a_client_at_the_rate_lasts_and_a_slower_one_does_not() {
+        let second = Duration::from_secs(1);
+        assert_eq!(lasts(100, second), Duration::from_mins(1), "at the rate");
+        assert_eq!(lasts(1_000, second * 10), Duration::from_mins(1), "in any portions");
+        assert!(lasts(99, second) == Duration::from_mins(1), "a little behind, for a while");
+        assert_eq!(
+            lasts(50, second),
+            Duration::from_secs(29),
+            "at half of it: twice the credit, less a second"
+        );
+        assert_eq!(lasts(0, second), Duration::from_secs(15), "grace and window");
+        assert_eq!(
+            lasts(1_000_000, second * 16),
+            Duration::from_secs(15),
+            "nobody earns more than a whole credit"
+        );
+    }
+
+    #[test]
+    fn time_in_which_nobody_waits_for_the_client_costs_nothing() {
+        let (begun, hour) = (Instant::now(), Duration::from_hours(1));
+        let mut credit = Credit::new(RATE);
+        assert_eq!(credit.wait(begun), Some(begun + Duration::from_secs(15)));
+        credit.moved(0, || begun + Duration::from_secs(3));
+        assert!(!credit.is_waiting());
+        assert_eq!(credit.wait(begun + hour), Some(begun + hour + Duration::from_secs(12)));
+    }
+
+    #[test]
+    fn without_a_rate_nobody_runs_out() {
+        let mut credit = Credit::new(LeastRate { bytes: 0, ..RATE });
+        assert_eq!(credit.wait(Instant::now()), None);
+        credit.moved(1, Instant::now);
+        assert_eq!(credit.wait(Instant::now()), None);
+    }
+}

@@ -1,0 +1,127 @@
+//! [`Allowance`]: how many frames an HTTP/2 client may send that bring no work. A flood of them costs the edge more than the
+//! client. `h2` limits resets before a stream is accepted, broken rules, empty DATA and CONTINUATION; this limits the rest,
+//! with open streams as without.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Frames ahead of any progress, and resets ahead of any whole answer. Honest clients send dozens: settings, the priorities
+/// of a page, the resets of a page that the user leaves. nghttp2 allows as many resets.
+pub(crate) const MAX_AHEAD: u32 = 1_000;
+/// Time gives one back this often, 33 a second as in nghttp2. Clients that cancel requests or send keep-alive pings stay
+/// below it, and that many cost the edge next to nothing.
+pub(crate) const ONE_BACK_EVERY: Duration = Duration::from_millis(30);
+/// What each HEADERS or DATA frame of an answer gives back: a client that reads one may open the windows of the stream and
+/// of the connection, and measure bandwidth with a PING. So neither a long download nor a stream of small messages
+/// uses the allowance up.
+pub(crate) const BACK_BY_ANSWER_FRAME: u32 = 3;
+
+/// What one client may still send.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    demands: Bucket,
+    resets: Bucket,
+}
+
+impl Allowance {
+    pub(crate) const fn new(now: Instant) -> Self {
+        Self { demands: Bucket { full_at: now }, resets: Bucket { full_at: now } }
+    }
+
+    /// A frame that brings no work came; `false` when it is one too many.
+    pub(crate) fn demand(&mut self, now: Instant) -> bool {
+        self.demands.take(now)
+    }
+
+    /// A stream was reset by the client; `false` when it is one too many.
+    pub(crate) fn reset(&mut self, now: Instant) -> bool {
+        self.resets.take(now)
+    }
+
+    /// A HEADERS or DATA frame went to the client, and may have been the end of its answer.
+    pub(crate) fn answer_frame(&mut self, is_end: bool) {
+        self.demands.give_back(BACK_BY_ANSWER_FRAME);
+        if is_end {
+            self.resets.give_back(1);
+        }
+    }
+}
+
+/// A token bucket, stored as the moment at which it will be full again.
+#[derive(Debug)]
+struct Bucket {
+    full_at: Instant,
+}
+
+impl Bucket {
+    fn take(&mut self, now: Instant) -> bool {
+        self.full_at = self.full_at.max(now) + ONE_BACK_EVERY;
+        self.full_at.saturating_duration_since(now) <= ONE_BACK_EVERY.saturating_mul(MAX_AHEAD)
+    }
+
+    fn give_back(&mut self, count: u32) {
+        // Before the beginning of the clock nothing is taken.
+        self.full_at = self.full_at.checked_sub(ONE_BACK_EVERY.saturating_mul(count)).unwrap_or(self.full_at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(allowance: &mut Allowance, now: Instant) -> u32 {
+        let most = (0..MAX_AHEAD * 2).position(|_| !allowance.demand(now));
+        u32::try_from(most.expect("there is a limit")).expect("a count")
+    }
+
+    #[test]
+    fn at_the_limit_all_is_well_and_one_past_it_is_too_many() {
+        let now = Instant::now();
+        let mut allowance = Allowance::new(now);
+        assert_eq!(taken(&mut allowance, now), MAX_AHEAD);
+        assert!((0..MAX_AHEAD).all(|_| allowance.reset(now)), "resets have a limit of their own");
+        assert!(!allowance.reset(now));
+    }
+
+    #[test]
+    fn time_gives_back_and_no_more_than_the_limit() {
+        let begun = Instant::now();
+        let mut allowance = Allowance::new(begun);
+        assert_eq!(taken(&mut allowance, begun), MAX_AHEAD);
+        // The one that was too many is taken as well.
+        assert_eq!(taken(&mut allowance, begun + ONE_BACK_EVERY * 11), 10);
+        assert_eq!(taken(&mut allowance, begun + Duration::from_hours(1)), MAX_AHEAD);
+    }
+
+    #[test]
+    fn answers_give_back_and_no_more_than_the_limit() {
+        let now = Instant::now();
+        let mut allowance = Allowance::new(now);
+        for _ in 0..MAX_AHEAD * 10 {
+            allowance.answer_frame(false);
+            assert!((0..BACK_BY_ANSWER_FRAME).all(|_| allowance.demand(now)));
+        }
+        for _ in 0..MAX_AHEAD * 10 {
+            allowance.answer_frame(false);
+        }
+        assert_eq!(taken(&mut allowance, now + ONE_BACK_EVERY), MAX_AHEAD);
+    }
+
+    #[test]
+    fn a_whole_answer_pays_for_a_reset_and_a_part_of_one_does_not() {
+        let now = Instant::now();
+        let mut allowance = Allowance::new(now);
+        for _ in 0..MAX_AHEAD * 10 {
+            allowance.answer_frame(true);
+            assert!(allowance.reset(now));
+        }
+        // One of them still counts.
+        for _ in 1..MAX_AHEAD {
+            allowance.answer_frame(false);
+            assert!(allowance.reset(now));
+        }
+        allowance.answer_frame(false);
+        assert!(!allowance.reset(now));
+    }
+}

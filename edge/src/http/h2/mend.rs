@@ -1,0 +1,249 @@
+//! Rewrites, within their own bytes, the literal fields for which `h2` would end the whole connection: it takes a name or a
+//! value that HTTP does not know for a fault of HPACK (`hpack::Header::new` yields a `DecoderError`, which
+//! `codec::framed_read` answers with GOAWAY), where RFC 9113, 8.1.1 asks for an error of the one stream. What stands there
+//! afterwards takes as much of the dynamic table as the field did, so that both tables stay the same. The request is reset
+//! in any case.
+
+use std::ops::Range;
+
+use crate::http::h2::text::{CODED, Text, number};
+
+/// A literal that is kept in the table; its index has the six bits below.
+const KEPT: u8 = 0x40;
+/// `:scheme` in the static table, and all names there that are as long. Its value may be any text.
+const SCHEME: u8 = 6;
+const AS_LONG_AS_SCHEME: [Range<usize>; 2] = [2..4, 6..15];
+/// Bits of the shortest code, of `0`, all of them zeros.
+const ZERO_BITS: usize = 5;
+/// The beginning of a field of one `0` as its name, which is not kept.
+const SPARE_FIELD: [u8; 3] = [0, 1, b'0'];
+/// A field of the static table, `accept-encoding`, for what is shorter.
+const SPARE_BYTE: u8 = 0x90;
+
+/// Rewrites these fields of a block; `None` where one cannot be. What is left over stands at the end, as fields that are
+/// right: `h2` resets the stream of a block that is malformed before its last frame, and then takes the next frame for an
+/// error of the connection.
+pub(crate) fn mend(block: &mut [u8], wrong: &[Range<usize>]) -> Option<()> {
+    let mut mended = Vec::with_capacity(block.len());
+    let mut read = 0;
+    for field in wrong {
+        mended.extend_from_slice(block.get(read..field.start)?);
+        put_harmless(&mut mended, block.get(field.clone())?)?;
+        read = field.end;
+    }
+    mended.extend_from_slice(block.get(read..)?);
+    let spare = block.len().checked_sub(mended.len())?;
+    put_spare(&mut mended, spare);
+    block.iter_mut().zip(mended).for_each(|(upstream, byte)| *upstream = byte);
+    Some(())
+}
+
+/// What stands for a malformed field: nothing, or a literal of zeros where the field is kept in the table.
+fn put_harmless(to: &mut Vec<u8>, field: &[u8]) -> Option<()> {
+    if field.first()? & KEPT == 0 {
+        return Some(());
+    }
+    let mut rest = field;
+    let index = number(&mut rest, 6)?;
+    if index == 0 {
+        to.push(KEPT);
+        let name = Text::take(&mut rest)?.decoded_bytes()?;
+        // There is no name of no bytes.
+        put_zeros(to, (name > 0).then_some(name)?);
+    } else if AS_LONG_AS_SCHEME.iter().any(|names| names.contains(&index)) {
+        to.push(KEPT | SCHEME);
+    } else {
+        to.extend_from_slice(field.get(..field.len() - rest.len())?);
+    }
+    put_zeros(to, Text::take(&mut rest)?.decoded_bytes()?);
+    Some(())
+}
+
+/// Fields of so many bytes.
+fn put_spare(to: &mut Vec<u8>, mut bytes: usize) {
+    while let Some(room) = bytes.checked_sub(SPARE_FIELD.len() + 1) {
+        // The length of the value takes one byte or more of them.
+        let value = (0..4).filter_map(|more| room.checked_sub(more)).find(|value| {
+            let mut length = Vec::new();
+            put_number(&mut length, 0, *value);
+            value + length.len() == room + 1
+        });
+        let value = value.unwrap_or_else(|| room.min(FULL - 1));
+        let before = to.len();
+        to.extend_from_slice(&SPARE_FIELD);
+        put_number(to, 0, value);
+        to.resize(to.len() + value, b'0');
+        bytes = bytes.saturating_sub(to.len() - before);
+    }
+    to.resize(to.len() + bytes, SPARE_BYTE);
+}
+
+/// A text of so many zeros, Huffman-coded: no text of that length is shorter.
+fn put_zeros(to: &mut Vec<u8>, count: usize) {
+    let bits = count * ZERO_BITS;
+    let length = bits.div_ceil(8);
+    put_number(to, CODED, length);
+    to.resize(to.len() + length, 0);
+    if let Some(last) = to.last_mut().filter(|_| length > 0) {
+        // The rest of the last byte is ones.
+        *last = (1 << (length * 8 - bits)) - 1;
+    }
+}
+
+/// The largest number of one byte, and one more.
+const FULL: usize = 0x7f;
+
+/// The length of a text (RFC 7541, 5.1), coded or not.
+fn put_number(to: &mut Vec<u8>, is_coded: u8, number: usize) {
+    let mut byte = |value: usize| to.push(u8::try_from(value).unwrap_or(u8::MAX));
+    if number < FULL {
+        return byte(usize::from(is_coded) | number);
+    }
+    byte(usize::from(is_coded) | FULL);
+    let mut rest = number - FULL;
+    while rest >= 0x80 {
+        byte(0x80 | rest & 0x7f);
+        rest >>= 7;
+    }
+    byte(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http::HeaderMap;
+    use proptest::prelude::*;
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+    use crate::http::h2::blocks::Blocks;
+    use crate::http::h2::fields::Fields;
+    use crate::http::h2::text::tests::encoded;
+
+    /// `:method: GET`, `:scheme: https`, `:path: /`, `:authority: a`.
+    const REQUEST: &[u8] = b"\x82\x87\x84\x01\x01a";
+
+    #[derive(Clone, Debug)]
+    struct Field {
+        /// 0: the name is a text.
+        index: u8,
+        is_kept: bool,
+        is_coded: bool,
+        name: Vec<u8>,
+        value: Vec<u8>,
+    }
+
+    impl Field {
+        fn block(&self) -> Vec<u8> {
+            let mut block = vec![if self.is_kept { KEPT | self.index } else { 0 }];
+            match self.index {
+                0 => self.put(&self.name, &mut block),
+                index if !self.is_kept && index >= 15 => block = vec![15, index - 15],
+                index if !self.is_kept => block = vec![index],
+                _ => {}
+            }
+            self.put(&self.value, &mut block);
+            block
+        }
+
+        fn put(&self, text: &[u8], to: &mut Vec<u8>) {
+            let bytes = if self.is_coded { encoded(text) } else { text.to_vec() };
+            to.push(u8::try_from(bytes.len()).expect("short") | if self.is_coded { CODED } else { 0 });
+            to.extend(bytes);
+        }
+    }
+
+    fn fields() -> impl Strategy<Value = Field> {
+        let text = || {
+            prop_oneof![
+                proptest::collection::vec(any::<u8>(), 0..28),
+                proptest::collection::vec(prop_oneof![Just(b'A'), Just(b'\n'), Just(0), Just(b'a')], 0..28),
+            ]
+        };
+        let index = prop_oneof![3 => Just(0_u8), 1 => 1..62_u8];
+        (index, any::<bool>(), any::<bool>(), text(), text()).prop_map(
+            |(index, is_kept, is_coded, name, value)| Field { index, is_kept, is_coded, name, value },
+        )
+    }
+
+    fn frame(stream: u8, block: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(block.len()).expect("a short frame").to_be_bytes();
+        [&[0, length[0], length[1], 1, 5, 0, 0, 0, stream], block].concat()
+    }
+
+    /// What `h2` makes of these blocks, each the whole of a request: the headers of those that it yields.
+    fn read_by_h2(blocks: &[Vec<u8>]) -> Result<Vec<HeaderMap>, h2::Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let (mut client, server) = tokio::io::duplex(1 << 20);
+            let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
+            for (number, block) in (1..).step_by(2).zip(blocks) {
+                bytes.extend(frame(number, block));
+            }
+            client.write_all(&bytes).await.expect("room");
+            let (server, _marks) = Blocks::new(server, 11);
+            let mut connection = h2::server::handshake(server).await?;
+            let mut read = Vec::new();
+            // All bytes are buffered already, so an `accept` that waits means that none is left.
+            while let Ok(Some(request)) =
+                tokio::time::timeout(Duration::from_millis(1), connection.accept()).await
+            {
+                read.push(request?.0.headers().clone());
+            }
+            Ok(read)
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(400))]
+
+        #[test]
+        fn the_connection_goes_on_with_both_tables_the_same(malformed in fields(), before in 0..120_usize) {
+            let filling: Vec<u8> = (0..before).flat_map(|number| format!("\x40\x01a\x03{number:03}").into_bytes()).collect();
+            let first = [REQUEST, &filling].concat();
+            let second = [REQUEST, &malformed.block()].concat();
+            let mut table = Fields::default();
+            table.read(&first).expect("well formed");
+            let seen = table.read(&second).expect("it can be followed");
+            // The oldest entry of a table that is full, or of one that is not.
+            let oldest = table.len();
+            prop_assume!(oldest > usize::from(malformed.is_kept) && oldest + 61 < 0x7f);
+            let third = [REQUEST, &[0x80 | u8::try_from(oldest + 61).expect("a byte")]].concat();
+            let is_mended = !(malformed.is_kept && malformed.index == 0 && malformed.name.is_empty());
+            match read_by_h2(&[first, second, third]) {
+                Ok(read) => {
+                    let last = read.last().expect("the third");
+                    let expected = format!("{:03}", before + usize::from(malformed.is_kept) - oldest);
+                    prop_assert_eq!(last.get("a").map(http::HeaderValue::as_bytes), Some(expected.as_bytes()));
+                }
+                Err(error) => prop_assert!(seen.malformed && !is_mended, "{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn spare_fields_are_as_long_as_asked_for_and_right() {
+        for bytes in (0..600).chain(16_000..17_000) {
+            let mut spare = Vec::new();
+            put_spare(&mut spare, bytes);
+            assert_eq!(spare.len(), bytes);
+            assert!(
+                Fields::default().read(&spare).is_some_and(|seen| !seen.malformed && !seen.pseudo),
+                "{bytes}"
+            );
+        }
+    }
+
+    #[test]
+    fn zeros_of_every_length_are_read_as_so_many() {
+        for count in [0, 1, 2, 7, 8, 9, 15, 16, 202, 203, 204, 5_000] {
+            let mut text = Vec::new();
+            put_zeros(&mut text, count);
+            let mut rest = &text[..];
+            let read = Text::take(&mut rest).and_then(Text::decoded).expect("a text");
+            assert_eq!((read.len(), rest.len()), (count, 0));
+            assert!(read.iter().all(|byte| *byte == b'0'));
+        }
+    }
+}

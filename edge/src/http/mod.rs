@@ -1,0 +1,13 @@
+//! What the client side and the upstream side share: header rules, framing, limits, dates, the HTTP/1.1 codec, and the counting
+//! of HTTP/2 frames.
+
+pub(crate) mod alarm;
+pub(crate) mod credit;
+pub(crate) mod dates;
+pub(crate) mod h1;
+pub(crate) mod h2;
+pub(crate) mod headers;
+pub(crate) mod peer;
+pub(crate) mod share;
+pub(crate) mod spelling;
+pub(crate) mod trailers;

@@ -1,0 +1,164 @@
+//! [`Pump`]: an answer's body on its way to the client, as fast as the client opens its window.
+
+use std::error::Error as _;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::{Reason, SendStream};
+use http_body::{Body as _, Frame};
+use tokio::time::Instant;
+
+use crate::config::LeastRate;
+use crate::http::alarm::Alarm;
+use crate::http::credit::{Credit, SlowReader};
+use crate::http::trailers;
+use crate::response::body::EdgeBody;
+use crate::upstream::answer::BodyError;
+
+/// What is sent at once to a client whose window was closed before: a frame, so that its rate can be seen.
+const SLOW_PIECE: usize = 16 << 10;
+
+/// An answer's body under way.
+pub(crate) struct Pump {
+    to: SendStream<Bytes>,
+    /// Waits for the client's window. With it: whether it is the last.
+    held: Option<(Bytes, bool)>,
+    /// Rings when the window stays closed.
+    alarm: Option<Alarm>,
+    longest_pause: Duration,
+    credit: Credit,
+    /// The window was closed before.
+    slow: bool,
+}
+
+/// Why an answer was not sent to its end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unsent {
+    #[error("the client has reset the stream")]
+    Reset,
+    #[error("the client takes too little: {}", .0.reason())]
+    CutOff(SlowReader),
+    #[error(transparent)]
+    Protocol(#[from] h2::Error),
+    #[error(transparent)]
+    Body(#[from] BodyError),
+}
+
+impl Pump {
+    pub(crate) fn new(to: SendStream<Bytes>, rate: LeastRate, longest_pause: Duration) -> Self {
+        let credit = Credit::new(rate);
+        Self { to, held: None, alarm: None, longest_pause, credit, slow: false }
+    }
+
+    /// Sends the body to its end. A body that breaks off resets the stream, and so does a client that takes nothing.
+    pub(crate) fn poll(
+        &mut self,
+        mut body: Pin<&mut EdgeBody>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), Unsent>> {
+        loop {
+            if self.held.is_some() {
+                ready!(self.poll_window(&mut body, context))?;
+            }
+            if let Some((mut data, last)) = self.held.take() {
+                if self.slow && data.len() > SLOW_PIECE {
+                    let rest = data.split_off(SLOW_PIECE);
+                    self.send(data, false)?;
+                    self.to.reserve_capacity(1);
+                    self.held = Some((rest, last));
+                    continue;
+                }
+                self.send(data, last)?;
+                if last {
+                    return Poll::Ready(Ok(()));
+                }
+            }
+            match body.as_mut().poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    if self.take(frame, body.is_end_stream())? {
+                        return Poll::Ready(Ok(()));
+                    }
+                }
+                Poll::Ready(None) => return Poll::Ready(Ok(self.to.send_data(Bytes::new(), true)?)),
+                Poll::Ready(Some(Err(error))) => {
+                    self.to.send_reset(reason_of(&error));
+                    return Poll::Ready(Err(error.into()));
+                }
+                Poll::Pending => return self.to.poll_reset(context).map(|_| Err(Unsent::Reset)),
+            }
+        }
+    }
+
+    /// Takes a frame of the body; `true` when it was the end.
+    fn take(&mut self, frame: Frame<Bytes>, last: bool) -> Result<bool, Unsent> {
+        match frame.into_data() {
+            Ok(data) if data.is_empty() && !last => Ok(false),
+            Ok(data) => {
+                // The least that is worth waiting for: more would keep other streams of the connection from its window. The
+                // rest of the piece is asked for as it is sent.
+                self.to.reserve_capacity(data.len().min(1));
+                self.held = Some((data, last));
+                Ok(false)
+            }
+            Err(frame) => {
+                let mut fields = frame.into_trailers().unwrap_or_default();
+                trailers::strip(&mut fields);
+                self.to.send_trailers(fields)?;
+                Ok(true)
+            }
+        }
+    }
+
+    fn send(&mut self, data: Bytes, last: bool) -> Result<(), Unsent> {
+        self.credit.moved(data.len(), Instant::now);
+        Ok(self.to.send_data(data, last)?)
+    }
+
+    /// Waits until what is held can be sent.
+    fn poll_window(&mut self, body: &mut EdgeBody, context: &mut Context<'_>) -> Poll<Result<(), Unsent>> {
+        let needs_none = self.held.as_ref().is_none_or(|(data, _)| data.is_empty());
+        while !needs_none && self.to.capacity() == 0 {
+            match self.to.poll_capacity(context) {
+                Poll::Ready(Some(Ok(_))) => {}
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error.into())),
+                Poll::Ready(None) => return Poll::Ready(Err(Unsent::Reset)),
+                Poll::Pending => {
+                    self.slow = true;
+                    ready!(self.poll_stalled(body, context));
+                    self.to.send_reset(Reason::CANCEL);
+                    return Poll::Ready(Err(Unsent::CutOff(self.credit.slow_reader(Instant::now()))));
+                }
+            }
+        }
+        self.alarm = None;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Resolves when the client has opened no window for the longest pause, or has used up its credit.
+    fn poll_stalled(&mut self, body: &mut EdgeBody, context: &mut Context<'_>) -> Poll<()> {
+        let Self { alarm, credit, longest_pause, .. } = self;
+        let alarm = alarm.get_or_insert_with(|| {
+            let now = Instant::now();
+            body.stalled(now);
+            let (credit, pause) = (credit.wait(now), now + *longest_pause);
+            Alarm::at(credit.map_or(pause, |credit| credit.min(pause)))
+        });
+        alarm.poll(context)
+    }
+}
+
+/// What an upstream said over HTTP/2 when it broke off, is said to the client: but not that all is well, or that nothing
+/// more is wanted. Clients take both for the end of a whole body.
+fn reason_of(error: &BodyError) -> Reason {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<h2::Error>() {
+            let parts = error.reason().filter(|reason| !matches!(*reason, Reason::NO_ERROR | Reason::CANCEL));
+            return parts.unwrap_or(Reason::INTERNAL_ERROR);
+        }
+        cause = error.source();
+    }
+    Reason::INTERNAL_ERROR
+}

@@ -1,0 +1,288 @@
+//! [`Multiplexed`]: an open HTTP/2 connection to an upstream, which carries many requests. A task of its own moves its
+//! frames. While a request waits for its answer the upstream is asked for a sign of life, and a connection that gives none
+//! is dropped with everything on it: nothing else would tell that the other side is gone without a goodbye.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::client::{Builder, Connection, SendRequest};
+use h2::{Ping, PingPong};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Budgets;
+use crate::upstream::socket::Socket;
+
+/// Requests under way on one connection; the next one takes another. Where the upstream allows fewer, it is fewer. Servers
+/// should allow as many (RFC 9113, 6.5.2), so that many are sent before the upstream has said how many it allows.
+const MAX_STREAMS: u32 = 100;
+/// What one stream may have under way towards the edge; the client's own window is what holds an answer back.
+const STREAM_WINDOW: u32 = 256 << 10;
+/// Room for the windows of all streams: answers that their clients do not read must not keep others from theirs.
+const CONNECTION_WINDOW: u32 = MAX_STREAMS * STREAM_WINDOW;
+/// Bytes of requests that wait for the upstream's window, for each stream.
+const MAX_UNSENT: usize = 1 << 20;
+/// The largest head of an answer, the same as over HTTP/1.1.
+const MAX_HEAD: u32 = 64 << 10;
+
+/// A request waits for so many parts of the first-byte budget before its connection is doubted: most answers are there. A
+/// ping's answer has so many parts of it, so that a dead connection is known before the budget is over.
+const PARTS: u32 = 5;
+const PARTS_BEFORE_DOUBT: u32 = 1;
+const PARTS_FOR_PING: u32 = 2;
+
+/// How long a request waits before its connection is doubted.
+pub(crate) fn doubt_after(budgets: &Budgets) -> Duration {
+    budgets.first_byte / PARTS * PARTS_BEFORE_DOUBT
+}
+
+/// How long a ping's answer may take, and the least time between two pings.
+pub(crate) fn ping_patience(budgets: &Budgets) -> Duration {
+    budgets.first_byte / PARTS * PARTS_FOR_PING
+}
+
+/// A connection. Closed when the last of these and the last request are gone.
+#[derive(Clone, Debug)]
+pub(crate) struct Multiplexed {
+    sender: SendRequest<Bytes>,
+    state: Arc<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// It takes no further request.
+    retired: AtomicBool,
+    /// Requests under way.
+    busy: AtomicUsize,
+    /// A request waits, and a sign of life is wanted.
+    doubted: Notify,
+    /// It has to end, whatever is under way.
+    end: CancellationToken,
+}
+
+/// The right to send one request, counted on its connection until it is dropped.
+pub(crate) struct Slot {
+    pub(crate) sender: SendRequest<Bytes>,
+    pub(crate) busy: Busy,
+}
+
+/// One request under way on a connection, until it is dropped.
+pub(crate) struct Busy(Arc<State>);
+
+impl Busy {
+    fn on(state: &Arc<State>) -> Self {
+        state.busy.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(state))
+    }
+
+    /// Whether nothing else is under way.
+    fn is_alone(&self) -> bool {
+        self.0.busy.load(Ordering::Relaxed) == 1
+    }
+
+    /// Wants a sign of life.
+    pub(crate) fn doubt(&self) {
+        self.0.doubted.notify_one();
+    }
+
+    /// Takes no further request. What is under way goes on as long as there are signs of life.
+    pub(crate) fn retire(&self) {
+        self.0.retire();
+        self.doubt();
+    }
+
+    /// Ends it with everything that is under way.
+    pub(crate) fn end(&self) {
+        self.0.retire();
+        self.0.end.cancel();
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Multiplexed {
+    /// Speaks HTTP/2 over this socket. An upstream that leaves pings unanswered for `patience` is taken for dead.
+    pub(crate) async fn open(socket: Socket, patience: Duration) -> Result<Self, h2::Error> {
+        let mut builder = Builder::new();
+        builder
+            .initial_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_send_buffer_size(MAX_UNSENT)
+            .initial_max_send_streams(most_streams())
+            .max_header_list_size(MAX_HEAD)
+            .enable_push(false);
+        let (sender, connection) = builder.handshake(socket).await?;
+        let state = Arc::new(State::default());
+        tokio::spawn(drive(connection, Arc::clone(&state), patience));
+        Ok(Self { sender, state })
+    }
+
+    /// Whether it takes further requests, as far as is known.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.state.is_retired()
+    }
+
+    /// Whether nothing is under way on it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.state.busy.load(Ordering::Relaxed) == 0
+    }
+
+    /// Room for one more request; `None` where the connection has as many under way as it may, or takes none any more.
+    pub(crate) fn slot(&self) -> Option<Slot> {
+        let most = most_streams().min(self.sender.current_max_send_streams());
+        let has_room = self.is_open() && self.state.busy.load(Ordering::Relaxed) < most;
+        has_room.then(|| self.first_slot())
+    }
+
+    /// The same on a connection that was just made, whatever the upstream allows.
+    pub(crate) fn first_slot(&self) -> Slot {
+        Slot { sender: self.sender.clone(), busy: Busy::on(&self.state) }
+    }
+}
+
+impl Slot {
+    /// Waits until the request can be sent; `None` when the connection takes none any more.
+    pub(crate) async fn ready(mut self) -> Option<Self> {
+        if self.busy.is_alone() {
+            // What came to an idle connection together with this request is seen first: it may be the end.
+            let mut seen = false;
+            poll_fn(|context| {
+                if std::mem::replace(&mut seen, true) {
+                    return Poll::Ready(());
+                }
+                context.waker().wake_by_ref();
+                Poll::Pending
+            })
+            .await;
+        }
+        poll_fn(|context| self.sender.poll_ready(context)).await.ok()?;
+        (!self.busy.0.is_retired()).then_some(self)
+    }
+}
+
+fn most_streams() -> usize {
+    usize::try_from(MAX_STREAMS).unwrap_or(usize::MAX)
+}
+
+impl State {
+    fn retire(&self) {
+        self.retired.store(true, Ordering::Relaxed);
+    }
+
+    fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
+    }
+}
+
+/// Moves frames until the connection's end.
+async fn drive(mut connection: Connection<Socket, Bytes>, state: Arc<State>, patience: Duration) {
+    // However this task ends.
+    let state = scopeguard::guard(state, |state| state.retire());
+    let pings = connection.ping_pong();
+    let moved = async {
+        tokio::select! {
+            biased;
+            ended = connection => ended.map_err(Ended::Http2),
+            () = silence(pings, &state.doubted, patience) => Err(Ended::Silent),
+        }
+    };
+    if let Some(Err(error)) = state.end.run_until_cancelled(moved).await {
+        tracing::debug!(%error, "an HTTP/2 upstream connection ended");
+    }
+}
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+enum Ended {
+    #[error(transparent)]
+    Http2(h2::Error),
+    #[error("the upstream leaves a ping unanswered")]
+    Silent,
+}
+
+/// Resolves when a ping stays unanswered. One is sent when somebody doubts, and none so soon after an answered one: some
+/// upstreams take many for an attack.
+async fn silence(pings: Option<PingPong>, doubted: &Notify, patience: Duration) {
+    // It is there until somebody has taken it.
+    let Some(mut pings) = pings else { return std::future::pending().await };
+    let mut heard: Option<Instant> = None;
+    loop {
+        doubted.notified().await;
+        if heard.is_some_and(|heard| heard.elapsed() < patience) {
+            continue;
+        }
+        let answered = timeout(patience, pings.ping(Ping::opaque())).await;
+        if !matches!(answered, Ok(Ok(_))) {
+            return;
+        }
+        heard = Some(Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// SETTINGS without a setting, and the answer to them.
+    const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    const TAKEN: [u8; 9] = [0, 0, 0, 4, 1, 0, 0, 0, 0];
+
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (dialled, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+        (dialled.expect("a connection"), accepted.expect("a connection").0)
+    }
+
+    /// An open connection on which nothing is under way, and its upstream.
+    async fn idle() -> (Multiplexed, TcpStream) {
+        let (socket, mut upstream) = pair().await;
+        let opened = Multiplexed::open(Socket::plain(socket), Duration::from_mins(1)).await;
+        upstream.write_all(&SETTINGS).await.expect("written");
+        let mut came = Vec::new();
+        while !came.ends_with(&TAKEN) {
+            upstream.read_buf(&mut came).await.expect("the greeting and the answer to the upstream's");
+        }
+        (opened.expect("a connection"), upstream)
+    }
+
+    #[tokio::test]
+    async fn an_end_that_came_together_with_a_request_is_seen_before_the_request_is_sent() {
+        for ends in [false, true] {
+            let (connection, upstream) = idle().await;
+            let (request, mut client) = pair().await;
+            let slot = tokio::spawn(async move {
+                request.readable().await.expect("a request");
+                connection.slot()?.ready().await.map(|_| ())
+            });
+            tokio::task::yield_now().await;
+            client.write_all(b"a request").await.expect("written");
+            // Before this task waits, so that both are known at once.
+            let kept = (!ends).then_some(upstream);
+            assert_eq!(slot.await.expect("no panic").is_some(), !ends);
+            drop(kept);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_has_room_for_as_many_requests_as_it_may_carry_and_no_more() {
+        let (connection, _upstream) = idle().await;
+        let slots: Vec<Slot> = std::iter::from_fn(|| connection.slot()).take(2 * most_streams()).collect();
+        assert_eq!(slots.len(), most_streams());
+        assert!(!connection.is_idle());
+        drop(slots);
+        assert!(connection.is_idle() && connection.slot().is_some(), "each was given back");
+    }
+}

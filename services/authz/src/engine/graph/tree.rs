@@ -1,0 +1,121 @@
+//! Why somebody holds a relation, or does not: the tree of what the relation follows from, as far as it was worth looking.
+//! A tree has limits in every direction, so that an answer about a deep or a widely shared object is as small as any other.
+
+use contract::decision::ObjectRef;
+
+use crate::engine::answers::{Branch, Tree};
+use crate::engine::facts::{Held, SubjectRef};
+use crate::engine::graph::names::Node;
+use crate::engine::graph::rules::{Bound, Rule};
+use crate::engine::graph::search::{Search, State, tuple_text};
+use crate::engine::graph::words::Word;
+use crate::engine::graph::{Edge, Graph, Way};
+
+/// Most nodes of a tree, those that stand in it again included: more than anybody reads.
+const MAX_NODES: usize = 200;
+/// Most nodes from top to bottom. One is three levels of JSON, and readers of JSON give up at 128.
+const MAX_HEIGHT: usize = 32;
+/// Most bytes of texts: names may be long.
+const MAX_TEXT: usize = 32 << 10;
+
+struct Planter<'a> {
+    graph: &'a Graph,
+    rules: &'a Bound,
+    named: Option<(Node, Word)>,
+    planted: Vec<State>,
+    /// Tells of every state whether it is held.
+    search: Search<'a>,
+    nodes: usize,
+    text: usize,
+}
+
+/// A tuple that leads on: its relation, its subject's relation, and where to.
+type Lead = (Word, Word, State);
+
+/// The tree of one relation; `None`: the object is in no tuple, or the model does not know the relation.
+pub(crate) fn plant(
+    graph: &Graph,
+    rules: &Bound,
+    subject: &SubjectRef,
+    (object, relation): (&ObjectRef, &str),
+    budget: usize,
+) -> Option<Tree> {
+    let node = graph.node(&object.kind, &object.id)?;
+    let relation = graph.words.find(relation)?;
+    rules.rule(graph.names.kind(node), relation)?;
+    let named = graph.node(&subject.kind, &subject.id).zip(graph.words.find(&subject.relation));
+    let search = Search::of_states(graph, rules, subject, MAX_NODES, budget);
+    let mut planter = Planter { graph, rules, named, planted: Vec::new(), search, nodes: 0, text: 0 };
+    Some(planter.grow((node, relation), 1))
+}
+
+impl Planter<'_> {
+    fn grow(&mut self, state: State, height: usize) -> Tree {
+        let (node, relation) = state;
+        self.nodes += 1;
+        let mut tree = Tree {
+            object: self.graph.name(node),
+            relation: self.graph.words.text(relation).to_owned(),
+            held: false,
+            tuple: self.own_tuple(state),
+            from: Vec::new(),
+            repeated: self.planted.contains(&state),
+            truncated: false,
+        };
+        self.text += tree.object.len() + tree.relation.len() + tree.tuple.as_ref().map_or(0, String::len);
+        if !tree.repeated {
+            self.planted.push(state);
+            self.branch(&mut tree, state, height);
+        }
+        // After what it follows from, which mostly answers it.
+        tree.held = self.search.holds(state) == Held::Yes;
+        tree
+    }
+
+    fn branch(&mut self, tree: &mut Tree, state: State, height: usize) {
+        for (by, of, next) in self.leads(state) {
+            if height == MAX_HEIGHT || self.nodes >= MAX_NODES || self.text >= MAX_TEXT {
+                tree.truncated = true;
+                break;
+            }
+            let tuple = tuple_text(self.graph, state.0, by, next.0, of);
+            self.text += tuple.len();
+            let to = self.grow(next, height + 1);
+            tree.from.push(Branch { tuple, to });
+        }
+    }
+
+    fn rule(&self, (node, relation): State) -> Option<&Rule> {
+        self.rules.rule(self.graph.names.kind(node), relation)
+    }
+
+    fn own_tuple(&self, state: State) -> Option<String> {
+        let (subject, of) = self.named?;
+        let node = state.0;
+        let by = |word: &&Word| self.graph.contains(node, Edge { near: **word, far: of, node: subject });
+        let word = self.rule(state)?.direct.iter().find(by)?;
+        Some(tuple_text(self.graph, node, *word, subject, of))
+    }
+
+    /// The tuples that lead on; one more than fit at most.
+    fn leads(&self, state: State) -> Vec<Lead> {
+        let mut leads: Vec<Lead> = Vec::new();
+        let Some(rule) = self.rule(state) else { return leads };
+        let mut lead = |by: Word, of: Word, next: State| {
+            if leads.len() <= MAX_NODES && self.rule(next).is_some() {
+                leads.push((by, of, next));
+            }
+        };
+        for direct in &rule.direct {
+            self.graph.each(Way::Forward, state.0, *direct, Word::FIRST..=Word::LAST, |edge| {
+                lead(*direct, edge.far, (edge.node, edge.far));
+            });
+        }
+        for (tupleset, computed) in &rule.follow {
+            self.graph.each(Way::Forward, state.0, *tupleset, Word::NONE..=Word::NONE, |edge| {
+                lead(*tupleset, Word::NONE, (edge.node, *computed));
+            });
+        }
+        leads
+    }
+}
