@@ -50,7 +50,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Duration, timeout};
 use tokio_util::sync::CancellationToken;
 
-pub use config::{EdgeConfig, TLS_CERT, TLS_KEY, VARIABLES};
+pub use config::{EDGE_ADDR, EDGE_PLAIN_ADDR, EdgeConfig, ListenAddresses, TLS_CERT, TLS_KEY, VARIABLES};
 pub use server::activation::{HandedOver, handed_over};
 pub use tls::certificates::CertificateError;
 pub use tuning::start_tuned;

@@ -4,22 +4,16 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use anyhow::Context;
-use contract::settings::Kind;
-use contract::{Reader, Settings, Variable, ports};
-use edge::EdgeConfig;
+use anyhow::{Context, bail};
+use contract::Settings;
+use edge::{EdgeConfig, ListenAddresses};
 use mimalloc::MiMalloc;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
-
-const TLS_ADDR: Variable =
-    Variable::new("PLATFORM_EDGE_ADDR", Kind::Address, None, "Address of the TLS edge");
-const PLAIN_ADDR: Variable =
-    Variable::new("PLATFORM_EDGE_PLAIN_ADDR", Kind::Address, None, "Address of the edge without TLS");
 
 fn main() -> ExitCode {
     edge::start_tuned();
@@ -39,41 +33,46 @@ fn run() -> anyhow::Result<()> {
     let settings = Settings::from_pairs(std::env::vars_os().filter_map(readable));
     let _traces = telemetry::install(&settings)?;
     let config = EdgeConfig::read(&settings)?;
-    let mut reader = settings.reader();
-    let (tls, plain) =
-        (address(&mut reader, &TLS_ADDR, ports::EDGE), address(&mut reader, &PLAIN_ADDR, ports::EDGE_PLAIN));
-    let (tls, plain) = reader.finish((tls, plain))?;
+    let addresses = ListenAddresses::read(&settings)?;
     // The requests have threads of their own; this one watches and merges metrics.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(serve(config, tls, plain))
+    runtime.block_on(serve(config, addresses))
 }
 
-fn address(reader: &mut Reader<'_>, variable: &Variable, port: u16) -> SocketAddr {
-    let parse = |text: &str| text.parse::<SocketAddr>().ok();
-    let default = SocketAddr::from(([127, 0, 0, 1], port));
-    reader.parsed(variable, parse, "an address and port such as 127.0.0.1:8443").unwrap_or(default)
-}
-
-async fn serve(config: EdgeConfig, tls: SocketAddr, plain: SocketAddr) -> anyhow::Result<()> {
+async fn serve(config: EdgeConfig, addresses: ListenAddresses) -> anyhow::Result<()> {
     let stop = CancellationToken::new();
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let asked = stop.clone();
-    tokio::spawn(async move {
+    let at_once = tokio::spawn(requests_to_end(
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+        stop.clone(),
+    ));
+    let handed = edge::handed_over().context("the sockets of LISTEN_FDS cannot be used")?;
+    let tls = match handed.tls {
+        Some(socket) => socket,
+        None => bind(addresses.tls).await?,
+    };
+    let plain = match (handed.plain, addresses.plain) {
+        (Some(socket), _) => Some(socket),
+        (None, Some(address)) => Some(bind(address).await?),
+        (None, None) => None,
+    };
+    tokio::select! {
+        served = edge::serve(config, tls, plain, stop) => Ok(served?),
+        _ = at_once => bail!("asked a second time to end, before the drain was over"),
+    }
+}
+
+async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))
+}
+
+/// The first request begins the drain; resolves with the second, which ends everything at once.
+async fn requests_to_end(mut terminate: Signal, mut interrupt: Signal, drain: CancellationToken) {
+    for _ in 0..2 {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        asked.cancel();
-    });
-    let handed = edge::handed_over().context("the sockets of LISTEN_FDS cannot be used")?;
-    let tls = match handed.tls {
-        Some(socket) => socket,
-        None => TcpListener::bind(tls).await.with_context(|| format!("cannot listen on {tls}"))?,
-    };
-    let plain = match handed.plain {
-        Some(socket) => socket,
-        None => TcpListener::bind(plain).await.with_context(|| format!("cannot listen on {plain}"))?,
-    };
-    edge::serve(config, tls, Some(plain), stop).await?;
-    Ok(())
+        drain.cancel();
+    }
 }

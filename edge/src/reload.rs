@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::metrics::tally::Tally;
+use crate::metrics::tally::{Reload, Tally};
 use crate::tls::certificates::Certificates;
 
 /// Waits for the signal, for ever; ends when its task is dropped.
@@ -19,13 +19,20 @@ pub(crate) async fn listen(certificates: &Arc<Certificates>, tally: &Tally) {
         }
     };
     while hangups.recv().await.is_some() {
+        let reload = certificates.look_now().await;
+        let found = match reload {
+            Some(Reload::Used) => "others, which are in use now",
+            Some(Reload::Refused) => "files that cannot be used; those in use stay",
+            None => "the same",
+        };
         tracing::info!(
             read_again = "TLS chains, keys and client authorities",
+            found,
             needs_a_restart =
                 "every PLATFORM_ and IDP_ variable: the environment of a running process does not change",
             "SIGHUP"
         );
-        if let Some(reload) = certificates.look_now().await {
+        if let Some(reload) = reload {
             tally.reloaded(reload);
         }
     }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use contract::Settings;
 use edge::EdgeConfig;
+use edge::ListenAddresses;
 use service::config::offset_port;
 use tokio::task::JoinHandle;
 
@@ -35,7 +36,7 @@ pub(crate) async fn serve(name: &str, settings: &Settings) -> Result<(), Stop> {
 type Server = JoinHandle<Result<(), Stop>>;
 
 async fn gateway(settings: &Settings, signals: &Signals) -> Result<Server, Stop> {
-    let addresses = listeners::edge_addresses(settings)?;
+    let addresses = ListenAddresses::read(settings)?;
     let (settings, data_dir) = certified(settings, addresses.tls.port())?;
     let config = EdgeConfig::read(&settings)?;
     let EdgeListeners { tls, plain } = EdgeListeners::bind(&addresses).await?;

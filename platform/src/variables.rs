@@ -22,20 +22,6 @@ pub(crate) const DATABASE_URL: Variable = Variable::new(
     None,
     "postgres://owner:password@host:port/database of a login that may create roles and schemas; absent: up runs an embedded database",
 );
-/// The edge with TLS.
-pub(crate) const EDGE_ADDR: Variable = Variable::new(
-    "PLATFORM_EDGE_ADDR",
-    Kind::Address,
-    None,
-    "Address of the TLS edge; default 127.0.0.1 and port 8443 plus PLATFORM_PORT_OFFSET",
-);
-/// The edge without TLS.
-pub(crate) const EDGE_PLAIN_ADDR: Variable = Variable::new(
-    "PLATFORM_EDGE_PLAIN_ADDR",
-    Kind::Address,
-    None,
-    "Address of the edge without TLS, for a balancer that ends TLS; default 127.0.0.1 and port 8090 plus PLATFORM_PORT_OFFSET; empty turns it off",
-);
 /// Least free space to start with. The database needs about 60 MiB at first, and must never run out while it writes.
 pub(crate) const MIN_FREE_DISK: Variable = Variable::new(
     "PLATFORM_MIN_FREE_DISK",
@@ -45,7 +31,7 @@ pub(crate) const MIN_FREE_DISK: Variable = Variable::new(
 );
 
 const OWN: &[Variable] =
-    &[DATA_DIR, DATABASE_URL, EDGE_ADDR, EDGE_PLAIN_ADDR, MAVEN_URL, MIN_FREE_DISK, PG_BIN];
+    &[DATA_DIR, DATABASE_URL, edge::EDGE_ADDR, edge::EDGE_PLAIN_ADDR, MAVEN_URL, MIN_FREE_DISK, PG_BIN];
 
 /// Every variable by name; a crate that declares one that another has declared means the same one.
 pub(crate) fn all() -> BTreeMap<&'static str, Variable> {

@@ -9,6 +9,7 @@ use bearer::BearerConfig;
 use contract::settings::Problems;
 use contract::{Reader, Settings, Variable, ports};
 
+mod addresses;
 mod authority;
 mod hosts;
 mod rates;
@@ -28,6 +29,7 @@ use crate::config::variables::{
     UPSTREAM_CA, UPSTREAM_CONCURRENCY, WORKERS,
 };
 pub use crate::config::variables::{TLS_CERT, TLS_KEY, VARIABLES};
+pub use addresses::{EDGE_ADDR, EDGE_PLAIN_ADDR, ListenAddresses};
 pub(crate) use authority::Authority;
 pub(crate) use hosts::OwnHosts;
 pub(crate) use rates::{LeastRate, Rate, Rates};

@@ -237,8 +237,8 @@ pub(super) const MAX_CONNECTIONS_PER_ADDRESS: Variable = Variable::new(
 pub(super) const MAX_HANDSHAKES: Variable = Variable::new(
     "PLATFORM_GATEWAY_MAX_HANDSHAKES",
     Kind::Integer,
-    Some("256"),
-    "Most TLS handshakes at once; half of the places are kept for the first of an address",
+    Some("1024"),
+    "Most TLS handshakes at once; half of the places are kept for the first of an address, and one has a quarter of all at most",
 );
 // Each holds two connections and up to 32 KiB.
 pub(super) const MAX_TUNNELS: Variable = Variable::new(

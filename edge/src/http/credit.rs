@@ -55,9 +55,14 @@ impl Credit {
         self.rate.bytes
     }
 
+    /// When it will be used up, where the client is waited for.
+    pub(crate) fn used_up_at(&self) -> Option<Instant> {
+        self.waiting_since.filter(|_| self.rate.bytes > 0).map(|since| since + self.left)
+    }
+
     /// Whether the client was waited for until its credit was used up.
     pub(crate) fn is_used_up(&self, now: Instant) -> bool {
-        self.rate.bytes > 0 && self.waiting_since.is_some_and(|since| since + self.left <= now)
+        self.used_up_at().is_some_and(|end| end <= now)
     }
 
     /// What the client did that was waited for with this credit.

@@ -21,11 +21,11 @@ pub struct HandedOver {
 /// A descriptor that is no listening TCP socket.
 pub fn handed_over() -> io::Result<HandedOver> {
     let mut handed = ListenFd::from_env();
-    let mut next = |upstream| -> io::Result<Option<TcpListener>> {
-        if upstream >= handed.len() {
+    let mut next = |index| -> io::Result<Option<TcpListener>> {
+        if index >= handed.len() {
             return Ok(None);
         }
-        let Some(socket) = handed.take_tcp_listener(upstream)? else { return Ok(None) };
+        let Some(socket) = handed.take_tcp_listener(index)? else { return Ok(None) };
         socket.set_nonblocking(true)?;
         TcpListener::from_std(socket).map(Some)
     };

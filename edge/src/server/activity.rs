@@ -12,8 +12,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use crate::config::Timers;
+use crate::config::{LeastRate, Timers};
 use crate::http::h2::frames::{Frames, HalfHead};
+use crate::http::quantum::give_way;
+use crate::server::backlog::Backlog;
 use crate::server::evictions::{Evictions, IDLE_PATIENCE};
 
 /// Bytes of heads whose requests' bodies have not come yet, on one connection. Each stream may send as much as the limit on
@@ -38,6 +40,7 @@ pub(crate) enum Protocol {
 pub(crate) struct Activity {
     doing: Mutex<Doing>,
     sooner: Notify,
+    backlog: Backlog,
     /// Why the connection has to end at once. Nothing more is read then.
     broken: OnceLock<Reason>,
 }
@@ -70,16 +73,20 @@ pub(crate) enum Overdue {
     KeepAlive,
     /// An exchange in which nothing moved in either direction: the connection is dropped.
     Stalled,
+    /// The client takes too little of what was given to it: the connection is dropped.
+    SlowReader,
     /// The client's frames end it, or it has to make room for a new one; see [`Activity::broken`].
     Broken,
 }
 
 impl Activity {
-    pub(crate) fn new() -> Arc<Self> {
+    /// `rate`: what its client has to read at least, where something waits for it.
+    pub(crate) fn new(rate: LeastRate) -> Arc<Self> {
         let now = Instant::now();
         let state = State::Silent { since: now };
         let doing = Doing { state, frames: Frames::new(now), head_bytes: 0, read_away: 0, half_head: None };
-        Arc::new(Self { doing: Mutex::new(doing), sooner: Notify::new(), broken: OnceLock::new() })
+        let (backlog, broken) = (Backlog::new(rate), OnceLock::new());
+        Arc::new(Self { doing: Mutex::new(doing), sooner: Notify::new(), backlog, broken })
     }
 
     /// A request has begun; the connection is busy until the result is dropped. `waiting` is the size of its head where
@@ -113,7 +120,9 @@ impl Activity {
                 return Overdue::Broken;
             }
             let now = Instant::now();
-            let (deadline, overdue) = self.lock().deadline(timers);
+            let by_state = self.lock().deadline(timers);
+            let by_reader = self.backlog.deadline().filter(|end| *end < by_state.0);
+            let (deadline, overdue) = by_reader.map_or(by_state, |end| (end, Overdue::SlowReader));
             if deadline <= now {
                 return overdue;
             }
@@ -167,7 +176,21 @@ impl Activity {
         }
     }
 
-    fn bytes_written<'a>(&self, slices: impl Iterator<Item = &'a [u8]>) {
+    /// What waits to be sent on it.
+    pub(crate) const fn backlog(&self) -> &Backlog {
+        &self.backlog
+    }
+
+    /// The socket takes nothing more at this moment.
+    #[cold]
+    fn blocked(&self) {
+        if self.backlog.stall(Instant::now()) {
+            self.sooner.notify_one();
+        }
+    }
+
+    fn bytes_written<'a>(&self, length: usize, slices: impl Iterator<Item = &'a [u8]>) {
+        self.backlog.take(length, Instant::now);
         let doing = &mut *self.lock();
         if let State::Busy { moved, .. } = &mut doing.state {
             *moved = Instant::now();
@@ -237,6 +260,11 @@ impl Busy {
         self.has_body
     }
 
+    /// What waits to be sent on the connection.
+    pub(crate) fn backlog(&self) -> &Backlog {
+        self.activity.backlog()
+    }
+
     /// Counts the request's body among those that are read and dropped; `false` when the connection has enough of them.
     #[cold]
     pub(crate) fn may_read_away(&mut self) -> bool {
@@ -279,14 +307,18 @@ impl<S> Watched<S> {
 
     /// So many bytes of these slices were written.
     fn wrote(&self, polled: &Poll<io::Result<usize>>, slices: &[io::IoSlice<'_>]) {
-        let Poll::Ready(Ok(length @ 1..)) = polled else { return };
+        let length = match polled {
+            Poll::Ready(Ok(length @ 1..)) => length,
+            Poll::Ready(Ok(0) | Err(_)) => return,
+            Poll::Pending => return self.activity.blocked(),
+        };
         let mut left = *length;
         let written = slices.iter().map(|slice| {
             let written = slice.get(..left.min(slice.len())).unwrap_or_default();
             left -= written.len();
             written
         });
-        self.activity.bytes_written(written);
+        self.activity.bytes_written(*length, written);
     }
 }
 
@@ -300,7 +332,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
             return Poll::Pending;
         }
         if std::mem::take(&mut self.pausing) {
-            context.waker().wake_by_ref();
+            give_way(context);
             return Poll::Pending;
         }
         let before = buffer.filled().len();

@@ -5,6 +5,7 @@ pub(crate) mod activation;
 pub(crate) mod activity;
 pub(crate) mod addresses;
 pub(crate) mod admission;
+pub(crate) mod backlog;
 pub(crate) mod connection;
 pub(crate) mod evictions;
 pub(crate) mod handshake;

@@ -9,6 +9,8 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::server::backlog::Backlog;
+
 /// The most that is held: one full TLS record. What is longer by itself gains nothing from waiting.
 const MAX_HELD: usize = 16 << 10;
 /// The buffer that a connection keeps for its next poll; thousands of idle connections must not keep whole records.
@@ -21,6 +23,7 @@ pub(crate) struct Holding<S>(Arc<Mutex<Held<S>>>);
 pub(crate) struct Flushing<'a, C, S> {
     connection: Pin<&'a mut C>,
     writes: Writes<S>,
+    backlog: &'a Backlog,
 }
 
 /// The other hand on a [`Holding`] socket. Both are used by one task in turn, so the lock is never waited for.
@@ -54,8 +57,8 @@ pub(crate) fn hold<S>(socket: S) -> (Holding<S>, Writes<S>) {
 }
 
 impl<'a, C, S> Flushing<'a, C, S> {
-    pub(crate) const fn new(connection: Pin<&'a mut C>, writes: Writes<S>) -> Self {
-        Self { connection, writes }
+    pub(crate) const fn new(connection: Pin<&'a mut C>, writes: Writes<S>, backlog: &'a Backlog) -> Self {
+        Self { connection, writes, backlog }
     }
 
     /// The connection itself.
@@ -79,7 +82,12 @@ where
             // kept for a client that does not read.
             (Poll::Ready(ended), _) => Poll::Ready(ended.map_err(Broken::from)),
             (Poll::Pending, Poll::Ready(Err(error))) => Poll::Ready(Err(error.into())),
-            (Poll::Pending, Poll::Ready(Ok(())) | Poll::Pending) => Poll::Pending,
+            (Poll::Pending, Poll::Ready(Ok(()))) => {
+                // Streams give no more than their windows have room for, so `h2` has kept none of it either.
+                self.backlog.clear();
+                Poll::Pending
+            }
+            (Poll::Pending, Poll::Pending) => Poll::Pending,
         }
     }
 }

@@ -27,6 +27,8 @@ use crate::tls::{ALPN_H2, ALPN_HTTP1, expiry};
 
 /// How often the files are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Looks in a row that find a file missing before that is told: for a moment, one that is being replaced is.
+const TELL_AFTER: u32 = 5;
 
 /// Why the TLS files cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -58,8 +60,15 @@ pub(crate) struct Certificates {
     files: TlsFiles,
     present: ArcSwap<Usable>,
     provider: Arc<CryptoProvider>,
-    /// Digest of what was read last, usable or not. Times and sizes would miss two writes in one tick of the clock.
-    seen: Mutex<Digest>,
+    seen: Mutex<Seen>,
+}
+
+/// What the looks at the files found.
+struct Seen {
+    /// Of what was read last, usable or not. Times and sizes would miss two writes in one tick of the clock.
+    digest: Digest,
+    /// Looks in a row that could not read a file.
+    unread: u32,
 }
 
 /// A set that can be used.
@@ -155,7 +164,8 @@ impl Certificates {
         let contents = Contents::read(&files)?;
         let provider = Arc::new(default_provider());
         let present = ArcSwap::from_pointee(contents.parse(&files, None, &provider)?);
-        Ok(Self { seen: Mutex::new(contents.digest()), files, present, provider })
+        let seen = Mutex::new(Seen { digest: contents.digest(), unread: 0 });
+        Ok(Self { seen, files, present, provider })
     }
 
     pub(crate) fn present(&self) -> Arc<Usable> {
@@ -182,29 +192,45 @@ impl Certificates {
         let mut ticks = tokio::time::interval(LOOK_EVERY);
         loop {
             ticks.tick().await;
-            self.look_now().await.into_iter().for_each(&tell);
+            self.look_off_thread(false).await.into_iter().for_each(&tell);
         }
     }
 
-    /// Looks at the files once; `None` when they are the same.
+    /// Looks at the files once, because somebody asked for it; `None` when they are the same.
     pub(crate) async fn look_now(self: &Arc<Self>) -> Option<Reload> {
+        self.look_off_thread(true).await
+    }
+
+    async fn look_off_thread(self: &Arc<Self>, asked: bool) -> Option<Reload> {
         let this = Arc::clone(self);
         // Files are read off the async threads; a panic there would be a bug, and the next look tries again.
-        let looked = tokio::task::spawn_blocking(move || this.look()).await;
+        let looked = tokio::task::spawn_blocking(move || this.look(asked)).await;
         looked.unwrap_or_else(|error| {
             tracing::error!(%error, "the TLS files could not be looked at");
             None
         })
     }
 
-    /// Takes up the files when they have changed and can be used; `None` when they are the same.
-    fn look(&self) -> Option<Reload> {
-        // A file that is missing for a moment is being replaced; the next look sees it.
-        let contents = Contents::read(&self.files).ok()?;
-        let digest = contents.digest();
-        let before =
-            std::mem::replace(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner), digest);
-        if before == digest {
+    /// Takes up the files when they have changed and can be used; `None` when they are the same. A file that cannot be read is
+    /// told at once to somebody who asked, and once where it stays so.
+    fn look(&self, asked: bool) -> Option<Reload> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let contents = match Contents::read(&self.files) {
+            Ok(contents) => contents,
+            Err(error) => {
+                seen.unread = seen.unread.saturating_add(1);
+                if !asked && seen.unread != TELL_AFTER {
+                    return None;
+                }
+                tracing::error!(%error, "the TLS files cannot be read; those in use stay, but a start would fail");
+                return Some(Reload::Refused);
+            }
+        };
+        let fresh = Seen { digest: contents.digest(), unread: 0 };
+        let is_same = fresh.digest == seen.digest;
+        *seen = fresh;
+        drop(seen);
+        if is_same {
             return None;
         }
         match contents.parse(&self.files, Some(&self.present.load()), &self.provider) {
@@ -364,14 +390,21 @@ mod tests {
         for (bad_chain, bad_key) in [("", key.as_str()), ("no PEM", &key), (&chain, ""), (&chain, &other_key)]
         {
             write(&folder, bad_chain, bad_key);
-            assert_eq!(certificates.look(), Some(Reload::Refused));
+            assert_eq!(certificates.look(false), Some(Reload::Refused));
             assert!(Arc::ptr_eq(&certificates.present(), &first), "the old pair stays");
             assert!(read().is_err(), "at the start a bad pair is an error");
         }
         write(&folder, &other_chain, &other_key);
-        assert_eq!(certificates.look(), Some(Reload::Used));
-        assert_eq!(certificates.look(), None, "the same files again");
+        assert_eq!(certificates.look(false), Some(Reload::Used));
+        assert_eq!(certificates.look(false), None, "the same files again");
         assert!(!Arc::ptr_eq(&certificates.present(), &first), "a good pair is taken up");
+        std::fs::remove_file(pair().key).expect("a file");
+        assert_eq!(certificates.look(true), Some(Reload::Refused), "somebody asked");
+        let looks: Vec<_> = (0..3 * TELL_AFTER).map(|_| certificates.look(false)).collect();
+        assert_eq!(looks.iter().flatten().count(), 1, "told once: {looks:?}");
+        assert_eq!(looks.first(), Some(&None), "it may be replaced at this moment");
+        write(&folder, &other_chain, &other_key);
+        assert_eq!(certificates.look(false), None, "the same files are back");
         std::fs::remove_dir_all(&folder).expect("the test's own folder");
     }
 }

@@ -2,7 +2,7 @@
 //! fails, so that whoever passes it on never makes it look complete.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use crate::config::Budgets;
 use crate::http::alarm::Alarm;
+use crate::http::quantum::Quantum;
 use crate::upstream::http1::{Broken, Link};
 use crate::upstream::http2::answer::Answer;
 use crate::upstream::lasting::Lasting;
@@ -33,6 +34,7 @@ pub(crate) struct Stream {
     permit: UpstreamPermit,
     alarm: Alarm,
     lasting: Lasting,
+    quantum: Quantum,
     budgets: Budgets,
 }
 
@@ -74,7 +76,7 @@ impl AnswerBody {
     pub(crate) fn stream(body: Answer, permit: UpstreamPermit, budgets: Budgets) -> Self {
         let alarm = Alarm::at(Instant::now() + budgets.stream_idle);
         let lasting = Lasting::default();
-        Self::Stream(Box::new(Stream { body, permit, alarm, lasting, budgets }))
+        Self::Stream(Box::new(Stream { body, permit, alarm, lasting, quantum: Quantum::new(), budgets }))
     }
 
     /// Another protocol.
@@ -161,8 +163,12 @@ fn poll_link(
 
 impl Stream {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        ready!(self.quantum.poll_left(context));
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
             self.lasting.moved();
+            if let Some(Ok(frame)) = &frame {
+                self.quantum.spend(frame.data_ref().map_or(0, Bytes::len));
+            }
             return Poll::Ready(frame.map(|frame| frame.map_err(BodyError::Stream)));
         }
         let Self { lasting, alarm, permit, budgets, .. } = self;

@@ -23,6 +23,7 @@ use crate::http::h1::head::AnswerHead;
 use crate::http::h1::output::{Coding, Output};
 use crate::http::h1::reader::{Reader, Taken};
 use crate::http::h1::{framing, head};
+use crate::http::quantum::Quantum;
 use crate::upstream::client::Failure;
 use crate::upstream::informing::Informing;
 use crate::upstream::lasting::Lasting;
@@ -63,6 +64,7 @@ pub(crate) struct Link {
     blocked: Option<Instant>,
     used_before: bool,
     lasting: Lasting,
+    quantum: Quantum,
     alarm: Alarm,
     worker: usize,
     permit: Option<UpstreamPermit>,
@@ -103,6 +105,7 @@ impl Link {
             blocked: None,
             used_before: false,
             lasting: Lasting::default(),
+            quantum: Quantum::new(),
             alarm: Alarm::at(now),
             worker,
             permit: None,
@@ -225,10 +228,12 @@ impl Link {
         if !self.deaf && !matches!(self.progress, Progress::Sent(_)) {
             self.pump(context).map_err(Broken::Client)?;
         }
+        ready!(self.quantum.poll_left(context));
         loop {
             match self.reader.next(&mut self.input).map_err(Broken::Malformed)? {
                 Taken::Frame(frame) => {
                     self.lasting.moved();
+                    self.quantum.spend(frame.data_ref().map_or(0, Bytes::len));
                     return Poll::Ready(Some(Ok(frame)));
                 }
                 Taken::End => return Poll::Ready(None),

@@ -387,6 +387,56 @@ async fn an_answer_that_is_read_below_the_least_rate_is_cut_off() {
     timeout(SOON, counted).await.expect("each is counted");
 }
 
+/// Opens streams for whole answers whose client's windows are open, and reads none of them.
+async fn unread(world: &World, path: &str, bearer: &str, count: u32) -> Frames {
+    let mut frames = Frames::connect(world, 1 << 20).await;
+    frames.send(WINDOW_UPDATE, 0, 0, &(1_u32 << 30).to_be_bytes()).await;
+    for number in 0..count {
+        frames.get(2 * number + 1, path, bearer).await;
+    }
+    frames
+}
+
+#[tokio::test]
+async fn a_connection_whose_client_reads_no_answer_is_cut_off_though_each_answer_is_whole() {
+    const WHOLE: &str = "/api/timesheet/v1/whole";
+    let world = World::with(&[
+        ("PLATFORM_GATEWAY_MIN_RATE_GRACE", "0s"),
+        ("PLATFORM_GATEWAY_UPSTREAM_CONCURRENCY", "4096"),
+    ])
+    .await;
+    let bearer = known(&world, "alice").await;
+    world.backend.on_path(WHOLE, Answer::Json(200, json!("x".repeat(60 << 10))));
+    let begun = Instant::now();
+    // More than the system keeps of a connection; and a control with less.
+    let mut deaf = unread(&world, WHOLE, &bearer, 240).await;
+    let mut patient = unread(&world, WHOLE, &bearer, 2).await;
+    let seen = || world.backend.seen(WHOLE).len();
+    let all_asked = async {
+        while seen() < 242 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(SOON, all_asked).await.expect("every stream's request goes on");
+    world.superadmin(true, "ALLOWED");
+    let cut_off = r#"platform_gateway_answers_cut_off_total{reason="client_too_slow",service="gateway"}"#;
+    let counted = async {
+        while !text(&scrape(&world).await).contains(cut_off) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(LONG, counted).await.expect("it is cut off");
+    assert!(begun.elapsed() >= CREDIT, "{:?}", begun.elapsed());
+    // Its streams are reset, or all of it has ended.
+    let rest = async { while deaf.next().await.is_some_and(|frame| frame.kind != RST_STREAM) {} };
+    timeout(SOON, rest).await.expect("what is left is not sent");
+    let mut ends = 0;
+    while ends < 2 {
+        let frame = patient.next().await.expect("nobody waited for this client");
+        ends += u32::from(frame.kind == DATA && frame.flags & 1 == 1);
+    }
+}
+
 #[tokio::test]
 async fn a_rare_event_is_not_slow() {
     const EVENTS: &str = "/api/timesheet/v1/events";

@@ -2,6 +2,16 @@
 
 use std::ops::RangeInclusive;
 
+use crate::settings::{Kind, Reader, Variable};
+
+/// Moves every port.
+pub const PORT_OFFSET: Variable = Variable::new(
+    "PLATFORM_PORT_OFFSET",
+    Kind::Integer,
+    Some("0"),
+    "Added to every port, so that copies run side by side",
+);
+
 /// The TLS edge.
 pub const EDGE: u16 = 8443;
 /// The edge without TLS, for a balancer that ends TLS.
@@ -33,3 +43,13 @@ pub const TAKEN: [(u16, &str); 8] = [
     (IDP, "the built-in identity provider"),
     (POSTGRES, "the embedded database"),
 ];
+
+/// The port that a listener of fixed port `port` has under `PLATFORM_PORT_OFFSET`.
+pub fn offset_port(reader: &mut Reader<'_>, port: u16) -> u16 {
+    let offset = reader.integer(&PORT_OFFSET, 0);
+    let shifted = u16::try_from(offset).ok().and_then(|offset| port.checked_add(offset));
+    shifted.unwrap_or_else(|| {
+        reader.refuse(PORT_OFFSET.name, format!("\"{offset}\" moves port {port} past 65535"));
+        port
+    })
+}

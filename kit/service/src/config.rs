@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bearer::BearerConfig;
+use contract::ports::PORT_OFFSET;
+pub use contract::ports::offset_port;
 use contract::settings::Kind;
 use contract::{Reader, Settings, Variable};
 
@@ -17,12 +19,6 @@ const LISTEN_ADDR: Variable = Variable::new(
     Kind::Text,
     Some("127.0.0.1"),
     "Address (host only) that internal listeners bind",
-);
-const PORT_OFFSET: Variable = Variable::new(
-    "PLATFORM_PORT_OFFSET",
-    Kind::Integer,
-    Some("0"),
-    "Added to every port, so that copies run side by side",
 );
 const DB_HOST: Variable = Variable::new(
     "PLATFORM_<SERVICE>_DB_HOST",
@@ -211,16 +207,6 @@ impl ServiceConfig {
             commit: reader.text(&COMMIT),
         }
     }
-}
-
-/// The port that a listener of fixed port `port` has under `PLATFORM_PORT_OFFSET`.
-pub fn offset_port(reader: &mut Reader<'_>, port: u16) -> u16 {
-    let offset = reader.integer(&PORT_OFFSET, 0);
-    let shifted = u16::try_from(offset).ok().and_then(|offset| port.checked_add(offset));
-    shifted.unwrap_or_else(|| {
-        reader.refuse(PORT_OFFSET.name, format!("\"{offset}\" moves port {port} past 65535"));
-        port
-    })
 }
 
 /// The base address of a foundation service: `PLATFORM_<NAME>_BASE_URL`, else its port on this machine.

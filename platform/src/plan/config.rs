@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use contract::settings::Problems;
 use contract::{Reader, Settings, ports};
+use edge::ListenAddresses;
 use service::config::{DatabaseTls, offset_port};
 
 use crate::catalog;
@@ -12,7 +13,7 @@ use crate::stop::Stop;
 use crate::variables::{DATA_DIR, DATABASE_URL, MIN_FREE_DISK, all};
 use crate::{certificates, database};
 
-use super::listeners::{EdgeAddresses, edge_addresses, listen_host};
+use super::listeners::listen_host;
 
 /// The configuration of `up`.
 #[derive(Clone, Debug)]
@@ -23,7 +24,7 @@ pub(crate) struct UpConfig {
     /// How connections to that one are secured.
     pub(crate) database_tls: DatabaseTls,
     pub(crate) postgres_port: u16,
-    pub(crate) edge: EdgeAddresses,
+    pub(crate) edge: ListenAddresses,
     pub(crate) listen: IpAddr,
     /// Host or host:port of the public address.
     pub(crate) domain: String,
@@ -39,7 +40,7 @@ pub(crate) struct UpConfig {
 impl UpConfig {
     /// Reads the variables of `up`.
     pub(crate) fn read(settings: &Settings) -> Result<Self, Stop> {
-        let edge = edge_addresses(settings)?;
+        let edge = ListenAddresses::read(settings)?;
         let listen = listen_host(settings)?;
         let mut reader = settings.reader();
         let makes_certificates = makes_certificates(&mut reader);

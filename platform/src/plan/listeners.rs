@@ -3,14 +3,14 @@
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 
-use contract::{Reader, Settings, Variable, ports};
-use service::config::offset_port;
+use contract::Settings;
+use edge::{EDGE_ADDR, EDGE_PLAIN_ADDR, ListenAddresses};
 use tokio::net::TcpListener;
 
 use super::Plan;
 use crate::console;
 use crate::stop::Stop;
-use crate::variables::{EDGE_ADDR, EDGE_PLAIN_ADDR, all};
+use crate::variables::all;
 
 /// What to do about a port that cannot be bound.
 const ADVICE: [(ErrorKind, &str); 3] = [
@@ -22,13 +22,6 @@ const ADVICE: [(ErrorKind, &str); 3] = [
     (ErrorKind::PermissionDenied, "may not be used by this account: set another value"),
     (ErrorKind::AddrNotAvailable, "is not an address of this machine: set another value"),
 ];
-
-/// Where the edge listens.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EdgeAddresses {
-    pub(crate) tls: SocketAddr,
-    pub(crate) plain: Option<SocketAddr>,
-}
 
 /// The edge's sockets.
 pub(crate) struct EdgeListeners {
@@ -57,7 +50,7 @@ impl Listeners {
 
 impl EdgeListeners {
     /// Takes those that were handed over, and binds the rest of both, or of the one that is on.
-    pub(crate) async fn bind(addresses: &EdgeAddresses) -> Result<Self, Stop> {
+    pub(crate) async fn bind(addresses: &ListenAddresses) -> Result<Self, Stop> {
         let handed = edge::handed_over().map_err(|error| {
             Stop::Unfit(format!("LISTEN_FDS: the sockets handed over cannot be used: {error}"))
         })?;
@@ -95,15 +88,6 @@ fn exposed(host: &IpAddr, port: u16, name: &str) -> Option<String> {
     })
 }
 
-/// The edge's addresses; those that are not set have their default ports, moved by the offset.
-pub(crate) fn edge_addresses(settings: &Settings) -> Result<EdgeAddresses, Stop> {
-    let mut reader = settings.reader();
-    let tls = address(&mut reader, &EDGE_ADDR, ports::EDGE);
-    let off = settings.is_set(EDGE_PLAIN_ADDR.name) && settings.raw(EDGE_PLAIN_ADDR.name).is_none();
-    let plain = (!off).then(|| address(&mut reader, &EDGE_PLAIN_ADDR, ports::EDGE_PLAIN));
-    reader.finish(EdgeAddresses { tls, plain }).map_err(Stop::from)
-}
-
 /// The host of internal listeners.
 pub(crate) fn listen_host(settings: &Settings) -> Result<IpAddr, Stop> {
     let mut reader = settings.reader();
@@ -113,12 +97,6 @@ pub(crate) fn listen_host(settings: &Settings) -> Result<IpAddr, Stop> {
     let host =
         variable.and_then(|variable| reader.parsed(&variable, parse, "an IP address such as 127.0.0.1"));
     reader.finish(host.unwrap_or(loopback)).map_err(Stop::from)
-}
-
-fn address(reader: &mut Reader<'_>, variable: &Variable, port: u16) -> SocketAddr {
-    let default = SocketAddr::from(([127, 0, 0, 1], offset_port(reader, port)));
-    let parse = |text: &str| text.parse::<SocketAddr>().ok();
-    reader.parsed(variable, parse, "an address and port such as 127.0.0.1:8443").unwrap_or(default)
 }
 
 async fn bind(address: SocketAddr, variable: &str, whose: &str) -> Result<TcpListener, Stop> {

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 
 use contract::Settings;
 use edge::EdgeConfig;
+use edge::ListenAddresses;
 use service::config::{env_name, offset_port};
 use service::migrate::Login;
 use service::{operator, sealed};
 
 use super::UpConfig;
 use super::config::problems_of;
-use super::listeners::EdgeAddresses;
 use crate::catalog::{self, IDP, Part, Start};
 use crate::console;
 use crate::database;
@@ -36,7 +36,7 @@ pub(crate) struct Plan {
     pub(crate) settings: Settings,
     pub(crate) servers: Vec<Planned>,
     pub(crate) edge: EdgeConfig,
-    pub(crate) edge_addresses: EdgeAddresses,
+    pub(crate) edge_addresses: ListenAddresses,
     pub(crate) listen: IpAddr,
     pub(crate) logins: Vec<Login>,
     /// Whether the edge takes this machine for a balancer, whose connections begin with a PROXY header.
@@ -62,7 +62,7 @@ pub(crate) struct Urls {
     /// Name and address of each internal listener.
     pub(crate) internal: Vec<(&'static str, String)>,
     /// The edge itself, as this machine reaches it.
-    pub(crate) edge: EdgeAddresses,
+    pub(crate) edge: ListenAddresses,
     /// What clients trust, when the certificate is a development one.
     pub(crate) ca: Option<PathBuf>,
 }

@@ -195,9 +195,9 @@ impl Output {
         let mut text = [b'0'; 20];
         let mut left = number;
         let mut begin = text.len();
-        for (position, upstream) in text.iter_mut().enumerate().rev() {
+        for (position, slot) in text.iter_mut().enumerate().rev() {
             let digit = usize::try_from(left % base).unwrap_or_default();
-            *upstream = DIGITS.get(digit).copied().unwrap_or(b'0');
+            *slot = DIGITS.get(digit).copied().unwrap_or(b'0');
             begin = position;
             left /= base;
             if left == 0 {

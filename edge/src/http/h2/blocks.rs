@@ -239,7 +239,7 @@ impl Frames {
             return from + HEAD_BYTES;
         }
         let missing = self.head.iter_mut().skip(self.head_filled);
-        let filled = missing.zip(rest).map(|(upstream, byte)| *upstream = *byte).count();
+        let filled = missing.zip(rest).map(|(slot, byte)| *slot = *byte).count();
         self.head_filled += filled;
         if self.head_filled == HEAD_BYTES {
             self.head_filled = 0;
@@ -335,8 +335,8 @@ impl Frames {
         self.whole(&mut block);
         let mut read = block.iter();
         for part in &parts {
-            let upstreams = bytes.get_mut(of(part)).unwrap_or_default();
-            upstreams.iter_mut().zip(&mut read).for_each(|(upstream, byte)| *upstream = *byte);
+            let slots = bytes.get_mut(of(part)).unwrap_or_default();
+            slots.iter_mut().zip(&mut read).for_each(|(slot, byte)| *slot = *byte);
         }
     }
 

@@ -190,14 +190,14 @@ impl Fields {
 
     fn kind(&self, index: usize) -> Option<Kind> {
         match index.checked_sub(STATIC_NAMES.len() + 1) {
-            Some(upstream) => self.entries.get(upstream).map(|entry| entry.kind),
+            Some(index) => self.entries.get(index).map(|entry| entry.kind),
             None => (index > 0).then(|| Kind::of_static(index)),
         }
     }
 
     fn name_bytes(&self, index: usize) -> Option<usize> {
         match index.checked_sub(STATIC_NAMES.len() + 1) {
-            Some(upstream) => self.entries.get(upstream).map(|entry| entry.name_bytes),
+            Some(index) => self.entries.get(index).map(|entry| entry.name_bytes),
             None => STATIC_NAMES.get(index.checked_sub(1)?).copied(),
         }
     }

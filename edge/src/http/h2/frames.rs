@@ -44,6 +44,34 @@ pub(crate) struct Frames {
     small: u32,
 }
 
+/// Counts the short frames of an upstream, of whatever kind.
+#[derive(Debug)]
+pub(crate) struct ShortFrames {
+    heads: Heads,
+    /// Since the last pause.
+    count: u32,
+}
+
+impl ShortFrames {
+    pub(crate) const fn new() -> Self {
+        Self { heads: Heads::after(0), count: 0 }
+    }
+
+    /// Takes the next bytes, and tells whether it is time for others to have their turn; that begins a new count.
+    pub(crate) fn receive(&mut self, mut bytes: &[u8]) -> bool {
+        while !bytes.is_empty() {
+            if self.heads.next(&mut bytes).is_some_and(|head| head.length < SMALL) {
+                self.count += 1;
+            }
+        }
+        let due = self.count >= SMALL_AT_ONCE;
+        if due {
+            self.count = 0;
+        }
+        due
+    }
+}
+
 /// What the payload under way belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
@@ -178,7 +206,7 @@ impl Heads {
             return Some(self.head(head));
         }
         let missing = self.bytes.iter_mut().skip(self.filled);
-        let filled = missing.zip(*bytes).map(|(upstream, byte)| *upstream = *byte).count();
+        let filled = missing.zip(*bytes).map(|(slot, byte)| *slot = *byte).count();
         self.filled += filled;
         *bytes = bytes.get(filled..).unwrap_or_default();
         if self.filled < HEAD_BYTES {

@@ -34,7 +34,7 @@ pub(crate) fn mend(block: &mut [u8], wrong: &[Range<usize>]) -> Option<()> {
     mended.extend_from_slice(block.get(read..)?);
     let spare = block.len().checked_sub(mended.len())?;
     put_spare(&mut mended, spare);
-    block.iter_mut().zip(mended).for_each(|(upstream, byte)| *upstream = byte);
+    block.iter_mut().zip(mended).for_each(|(slot, byte)| *slot = byte);
     Some(())
 }
 

@@ -21,6 +21,7 @@ use crate::http::h1::output::Output;
 use crate::http::h1::reader::{Reader, Taken};
 use crate::http::h1::{Fault, head};
 use crate::http::headers::strip_answer;
+use crate::http::quantum::Quantum;
 use crate::upstream::socket::ClientSocket;
 
 /// Read at once while a head is awaited. On the stack, so that an idle connection keeps no buffer.
@@ -43,6 +44,7 @@ struct Wire<S> {
     /// Bytes of `input` that were looked at.
     scanned: usize,
     reader: Reader,
+    quantum: Quantum,
     /// The client waits for a 100.
     expects: bool,
     /// The body cannot be read on.
@@ -59,6 +61,7 @@ impl<S> Line<S> {
             input: BytesMut::new(),
             scanned: 0,
             reader: Reader::done(),
+            quantum: Quantum::new(),
             expects: false,
             broken: false,
             half_closed: false,
@@ -220,9 +223,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         if self.broken {
             return Poll::Ready(Some(Err(ClientFault::Broken)));
         }
+        ready!(self.quantum.poll_left(context));
         loop {
             match self.reader.next(&mut self.input) {
-                Ok(Taken::Frame(frame)) => return Poll::Ready(Some(Ok(frame))),
+                Ok(Taken::Frame(frame)) => {
+                    self.quantum.spend(frame.data_ref().map_or(0, Bytes::len));
+                    return Poll::Ready(Some(Ok(frame)));
+                }
                 Ok(Taken::End) => return Poll::Ready(None),
                 Ok(Taken::NeedMore) => {}
                 Err(_) => {
@@ -338,6 +345,7 @@ mod tests {
     use std::task::Waker;
 
     use super::*;
+    use crate::http::h1::framing::Length;
 
     #[tokio::test]
     async fn a_client_that_reads_nothing_has_no_room_after_so_much() {
@@ -353,5 +361,36 @@ mod tests {
             assert_eq!(Client::poll_room(&line, context).is_ready(), room);
             line.inform(StatusCode::EARLY_HINTS, &hints);
         }
+    }
+
+    /// Polls the body until it is at its end; how many frames came before each pause.
+    async fn frames_between_pauses(chunk: &[u8], count: usize) -> Vec<usize> {
+        let body = chunk.repeat(count);
+        let (socket, mut client) = tokio::io::duplex(body.len() + (1 << 10));
+        let whole = [body.as_slice(), b"0\r\n\r\n"].concat();
+        tokio::io::AsyncWriteExt::write_all(&mut client, &whole).await.expect("is taken");
+        let line = Line::new(socket);
+        line.wire().reader = Reader::of(Length::Chunked);
+        let context = &mut Context::from_waker(Waker::noop());
+        let mut frames = vec![0];
+        loop {
+            match Client::poll_frame(&line, context) {
+                Poll::Ready(Some(frame)) => {
+                    frame.expect("a frame");
+                    *frames.last_mut().expect("one") += 1;
+                }
+                Poll::Ready(None) => return frames,
+                Poll::Pending => frames.push(0),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_body_of_many_small_chunks_leaves_others_their_turn() {
+        let frames = frames_between_pauses(b"1\r\nx\r\n", 2_000).await;
+        assert_eq!(frames.iter().sum::<usize>(), 2_000, "every chunk comes");
+        assert!(frames.iter().all(|frames| *frames <= 512), "{frames:?}");
+        let control = frames_between_pauses(b"1\r\nx\r\n", 100).await;
+        assert_eq!(control, [100], "a few chunks come at once");
     }
 }

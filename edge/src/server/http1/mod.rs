@@ -330,9 +330,6 @@ enum Gone {
     CutOff(SlowReader),
 }
 
-/// Bytes of one answer after which the worker's other connections have their turn: a large one must not be their latency.
-const MAX_AT_ONCE: usize = 256 << 10;
-
 /// An answer's body on its way out.
 struct Pump {
     coding: Coding,
@@ -361,7 +358,6 @@ impl Pump {
     where
         S: ClientSocket,
     {
-        let mut passed = 0_usize;
         loop {
             if self.ended {
                 return match line.poll_send(context) {
@@ -377,14 +373,7 @@ impl Pump {
                 }
             }
             match body.as_mut().poll_frame(context) {
-                Poll::Ready(Some(Ok(frame))) => {
-                    passed = passed.saturating_add(frame.data_ref().map_or(0, bytes::Bytes::len));
-                    self.put(line, frame, body.is_end_stream());
-                    if passed >= MAX_AT_ONCE {
-                        context.waker().wake_by_ref();
-                        return Poll::Pending;
-                    }
-                }
+                Poll::Ready(Some(Ok(frame))) => self.put(line, frame, body.is_end_stream()),
                 Poll::Ready(None) => self.end(line, None),
                 Poll::Ready(Some(Err(error))) => {
                     tracing::debug!(%error, "an answer broke off");

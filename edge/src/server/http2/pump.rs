@@ -15,14 +15,16 @@ use crate::http::alarm::Alarm;
 use crate::http::credit::{Credit, SlowReader};
 use crate::http::trailers;
 use crate::response::body::EdgeBody;
+use crate::server::backlog::Backlog;
 use crate::upstream::answer::BodyError;
 
 /// What is sent at once to a client whose window was closed before: a frame, so that its rate can be seen.
 const SLOW_PIECE: usize = 16 << 10;
 
 /// An answer's body under way.
-pub(crate) struct Pump {
+pub(crate) struct Pump<'a> {
     to: SendStream<Bytes>,
+    backlog: &'a Backlog,
     /// Waits for the client's window. With it: whether it is the last.
     held: Option<(Bytes, bool)>,
     /// Rings when the window stays closed.
@@ -46,10 +48,15 @@ pub(crate) enum Unsent {
     Body(#[from] BodyError),
 }
 
-impl Pump {
-    pub(crate) fn new(to: SendStream<Bytes>, rate: LeastRate, longest_pause: Duration) -> Self {
+impl<'a> Pump<'a> {
+    pub(crate) fn new(
+        to: SendStream<Bytes>,
+        rate: LeastRate,
+        longest_pause: Duration,
+        backlog: &'a Backlog,
+    ) -> Self {
         let credit = Credit::new(rate);
-        Self { to, held: None, alarm: None, longest_pause, credit, slow: false }
+        Self { to, backlog, held: None, alarm: None, longest_pause, credit, slow: false }
     }
 
     /// Sends the body to its end. A body that breaks off resets the stream, and so does a client that takes nothing.
@@ -63,10 +70,12 @@ impl Pump {
                 ready!(self.poll_window(&mut body, context))?;
             }
             if let Some((mut data, last)) = self.held.take() {
-                if self.slow && data.len() > SLOW_PIECE {
-                    let rest = data.split_off(SLOW_PIECE);
+                // What `h2` were given beyond the client's window would wait there, and nobody would for it.
+                let most = self.to.capacity().min(if self.slow { SLOW_PIECE } else { usize::MAX });
+                if data.len() > most {
+                    let rest = data.split_off(most);
                     self.send(data, false)?;
-                    self.to.reserve_capacity(1);
+                    self.to.reserve_capacity(rest.len());
                     self.held = Some((rest, last));
                     continue;
                 }
@@ -74,6 +83,14 @@ impl Pump {
                 if last {
                     return Poll::Ready(Ok(()));
                 }
+            }
+            if self.backlog.poll_room(context).is_pending() {
+                ready!(self.poll_stalled(&mut body, context));
+                return Poll::Ready(Err(self.cut_off()));
+            }
+            if self.alarm.take().is_some() {
+                // From now on the upstream is waited for.
+                self.credit.moved(0, Instant::now);
             }
             match body.as_mut().poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => {
@@ -96,9 +113,7 @@ impl Pump {
         match frame.into_data() {
             Ok(data) if data.is_empty() && !last => Ok(false),
             Ok(data) => {
-                // The least that is worth waiting for: more would keep other streams of the connection from its window. The
-                // rest of the piece is asked for as it is sent.
-                self.to.reserve_capacity(data.len().min(1));
+                self.to.reserve_capacity(data.len());
                 self.held = Some((data, last));
                 Ok(false)
             }
@@ -113,6 +128,7 @@ impl Pump {
 
     fn send(&mut self, data: Bytes, last: bool) -> Result<(), Unsent> {
         self.credit.moved(data.len(), Instant::now);
+        self.backlog.give(data.len());
         Ok(self.to.send_data(data, last)?)
     }
 
@@ -127,13 +143,19 @@ impl Pump {
                 Poll::Pending => {
                     self.slow = true;
                     ready!(self.poll_stalled(body, context));
-                    self.to.send_reset(Reason::CANCEL);
-                    return Poll::Ready(Err(Unsent::CutOff(self.credit.slow_reader(Instant::now()))));
+                    return Poll::Ready(Err(self.cut_off()));
                 }
             }
         }
         self.alarm = None;
         Poll::Ready(Ok(()))
+    }
+
+    /// Nothing more is sent, because the client takes too little of it.
+    #[cold]
+    fn cut_off(&mut self) -> Unsent {
+        self.to.send_reset(Reason::CANCEL);
+        Unsent::CutOff(self.credit.slow_reader(Instant::now()))
     }
 
     /// Resolves when the client has opened no window for the longest pause, or has used up its credit.

@@ -12,6 +12,7 @@ use h2::server::{Connection, Handshake};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
+use crate::http::credit::SlowReader;
 use crate::http::h2::HasFragment;
 use crate::http::h2::blocks::{Blocks, Mark, Marks};
 use crate::http::headers::size_of;
@@ -33,7 +34,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: Handler,
 {
-    let activity = Activity::new();
+    let activity = Activity::new(server.timers.least_rate);
     let max_frames = crate::server::http2::max_block_frames(&server.limits);
     let (socket, marks) = Blocks::new(Watched::new(socket, Arc::clone(&activity)), max_frames);
     let (io, writes) = writes::hold(socket);
@@ -48,7 +49,7 @@ where
         broken: false,
     };
     let serving = pin!(serving);
-    let ended = drive(&server, &activity, Flushing::new(serving, writes)).await;
+    let ended = drive(&server, &activity, Flushing::new(serving, writes, activity.backlog())).await;
     let error = ended.and_then(Result::err);
     if is_flood(&activity, error.as_ref()) {
         server.meter.tally.closed(Closed::Flood);
@@ -183,6 +184,10 @@ where
         ended = &mut connection => Some(ended),
         overdue = activity.overdue(&server.timers, &server.evictions) => match overdue {
             Overdue::Head | Overdue::Stalled => None,
+            Overdue::SlowReader => {
+                server.meter.tally.cut_off(SlowReader::BelowRate);
+                None
+            }
             Overdue::Broken => timeout(LAST_WORD, connection).await.ok(),
             Overdue::KeepAlive => {
                 connection.connection().close();

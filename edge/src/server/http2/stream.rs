@@ -14,16 +14,20 @@ use http::header::{CONNECTION, CONTENT_LENGTH, DATE, SEC_WEBSOCKET_ACCEPT, UPGRA
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body as _;
 use tokio::task::yield_now;
+use tokio::time::timeout;
 
 use crate::body::h2::receiving::Receiving;
 use crate::body::h2::reply::Reply;
 use crate::body::h2::unwanted::read_away;
 use crate::body::request::RequestBody;
+use crate::config::Timers;
 use crate::http::h1::framing::has_no_body;
 use crate::http::h2::blocks::Marks;
+use crate::http::headers::size_of;
 use crate::http::peer::Peer;
 use crate::response::body::EdgeBody;
 use crate::server::activity::Busy;
+use crate::server::backlog::Backlog;
 use crate::server::http2::pump::{Pump, Unsent};
 use crate::server::http2::through::Through;
 use crate::server::{Handler, Server};
@@ -59,10 +63,15 @@ pub(crate) async fn serve<H: Handler>(
         return carry(&server, &reply, response, tunnel, from, busy);
     }
     let (head, mut body) = response.into_parts();
+    if !(busy.backlog().has_room() || comes_to_have_room(busy.backlog(), &server.timers).await) {
+        reply.reset(Reason::CANCEL);
+        return;
+    }
+    busy.backlog().give(size_of(&head.headers));
     let Ok(to) = begin(&server, &reply, Response::from_parts(head, ()), &body, is_head) else { return };
     if let Some(to) = to {
         let timers = &server.timers;
-        let mut pump = Pump::new(to, timers.least_rate, timers.stream_idle);
+        let mut pump = Pump::new(to, timers.least_rate, timers.stream_idle, busy.backlog());
         let sent = poll_fn(|context| pump.poll(Pin::new(&mut body), context)).await;
         if let Err(error) = sent {
             if let Unsent::CutOff(why) = error {
@@ -77,6 +86,14 @@ pub(crate) async fn serve<H: Handler>(
     if busy.has_body() {
         take_leave(&server, &reply, bare, busy).await;
     }
+}
+
+/// Waits while the connection's client does not read what others of its streams were given; `false` when it takes too long.
+#[cold]
+#[inline(never)]
+fn comes_to_have_room<'a>(backlog: &'a Backlog, timers: &Timers) -> BoxFuture<'a, bool> {
+    let room = timeout(timers.stream_idle, poll_fn(|context| backlog.poll_room(context)));
+    Box::pin(async { room.await.is_ok() })
 }
 
 /// After the answer, reads and drops the unread rest of the request's body, within bounds.

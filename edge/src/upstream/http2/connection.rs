@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Budgets;
+use crate::upstream::http2::paced::Paced;
 use crate::upstream::socket::Socket;
 
 /// Requests under way on one connection; the next one takes another. Where the upstream allows fewer, it is fewer. Servers
@@ -120,7 +121,7 @@ impl Multiplexed {
             .initial_max_send_streams(most_streams())
             .max_header_list_size(MAX_HEAD)
             .enable_push(false);
-        let (sender, connection) = builder.handshake(socket).await?;
+        let (sender, connection) = builder.handshake(Paced::new(socket)).await?;
         let state = Arc::new(State::default());
         tokio::spawn(drive(connection, Arc::clone(&state), patience));
         Ok(Self { sender, state })
@@ -184,7 +185,7 @@ impl State {
 }
 
 /// Moves frames until the connection's end.
-async fn drive(mut connection: Connection<Socket, Bytes>, state: Arc<State>, patience: Duration) {
+async fn drive(mut connection: Connection<Paced<Socket>, Bytes>, state: Arc<State>, patience: Duration) {
     // However this task ends.
     let state = scopeguard::guard(state, |state| state.retire());
     let pings = connection.ping_pong();

@@ -1,10 +1,12 @@
 //! Upstreams that speak HTTP/2 without TLS: a connection carries as many requests of its worker as the upstream allows, and
 //! no more than its window has room for; then there is another.
-//! `connection` is that connection and the pings on it, `call` one request, `answer` the body that comes back.
+//! `connection` is that connection and the pings on it, `call` one request, `answer` the body that comes back, `paced` a socket whose
+//! short frames leave room for other connections.
 
 pub(crate) mod answer;
 mod call;
 pub(crate) mod connection;
+mod paced;
 
 use std::sync::PoisonError;
 

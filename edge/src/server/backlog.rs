@@ -1,0 +1,136 @@
+//! [`Backlog`]: what an HTTP/2 connection was given to send and has not sent, whichever streams it belongs to. An answer whose
+//! last piece was given to `h2` has no task any more, so the connection itself sees to it that its client reads.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use tokio::time::{Duration, Instant};
+
+use crate::config::LeastRate;
+use crate::http::credit::Credit;
+
+/// Bytes of all streams beyond which no more is given: what a client that reads needs to be kept busy.
+const MAX_BYTES: usize = 256 << 10;
+/// The connection's timer is told of a client that has stopped to read no more often.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+
+/// What waits to be sent, and how long it may.
+#[derive(Debug)]
+pub(crate) struct Backlog {
+    bytes: AtomicUsize,
+    reading: Mutex<Reading>,
+}
+
+#[derive(Debug)]
+struct Reading {
+    credit: Credit,
+    told: Option<Instant>,
+    /// Streams that wait for room.
+    waiting: Vec<Waker>,
+}
+
+impl Backlog {
+    pub(crate) fn new(rate: LeastRate) -> Self {
+        let reading = Reading { credit: Credit::new(rate), told: None, waiting: Vec::new() };
+        Self { bytes: AtomicUsize::new(0), reading: Mutex::new(reading) }
+    }
+
+    /// So many bytes were given to `h2`.
+    pub(crate) fn give(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Whether more may be given.
+    pub(crate) fn has_room(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) < MAX_BYTES
+    }
+
+    /// Ready when more may be given.
+    pub(crate) fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
+        if self.has_room() {
+            return Poll::Ready(());
+        }
+        let waiting = &mut self.lock().waiting;
+        if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+            waiting.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Everything that was given has gone to the socket, or belonged to streams that were reset.
+    pub(crate) fn clear(&self) {
+        if self.bytes.swap(0, Ordering::Relaxed) >= MAX_BYTES {
+            let waiting = std::mem::take(&mut self.lock().waiting);
+            waiting.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// The client takes nothing more at this moment. `true` when the connection's timer has to know.
+    pub(crate) fn stall(&self, now: Instant) -> bool {
+        let reading = &mut *self.lock();
+        let newly = !reading.credit.is_waiting();
+        reading.credit.wait(now);
+        let due = newly && reading.told.is_none_or(|told| told + TELL_EVERY <= now);
+        if due {
+            reading.told = Some(now);
+        }
+        due
+    }
+
+    /// The client has taken so many bytes.
+    pub(crate) fn take(&self, bytes: usize, now: impl FnOnce() -> Instant) {
+        self.lock().credit.moved(bytes, now);
+    }
+
+    /// When the client has used up its credit, where something waits for it.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        if self.bytes.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        self.lock().credit.used_up_at()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Reading> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: LeastRate = LeastRate { bytes: 100, grace: Duration::from_secs(5) };
+
+    #[test]
+    fn there_is_room_up_to_the_limit_and_again_when_everything_is_sent() {
+        let waker = futures_util::task::noop_waker();
+        let context = &mut Context::from_waker(&waker);
+        let backlog = Backlog::new(RATE);
+        backlog.give(MAX_BYTES - 1);
+        assert!(backlog.poll_room(context).is_ready());
+        backlog.give(1);
+        assert!(backlog.poll_room(context).is_pending(), "at the limit");
+        assert!(backlog.poll_room(context).is_pending());
+        assert_eq!(backlog.lock().waiting.len(), 1, "one stream waits once");
+        backlog.clear();
+        assert!(backlog.poll_room(context).is_ready());
+        assert!(backlog.lock().waiting.is_empty());
+    }
+
+    #[test]
+    fn a_client_that_stops_to_read_has_its_credit_and_one_without_anything_to_read_needs_none() {
+        let (backlog, begun) = (Backlog::new(RATE), Instant::now());
+        assert!(backlog.stall(begun));
+        assert_eq!(backlog.deadline(), None, "nothing waits for it");
+        backlog.give(1);
+        let end = begun + Duration::from_secs(15);
+        assert_eq!(backlog.deadline(), Some(end));
+        assert!(!backlog.stall(begun + Duration::from_secs(9)), "it waits already");
+        assert_eq!(backlog.deadline(), Some(end));
+        backlog.take(200, || begun + Duration::from_secs(9));
+        assert_eq!(backlog.deadline(), None, "it reads");
+        assert!(backlog.stall(begun + Duration::from_secs(9)));
+        assert_eq!(backlog.deadline(), Some(end + Duration::from_secs(2)), "and has earned some of it back");
+    }
+}

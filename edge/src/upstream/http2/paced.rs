@@ -1,0 +1,71 @@
+//! [`Paced`]: an upstream's socket that gives the worker's other connections their turn after so many short frames: `h2` reads as
+//! long as there is something to read.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::http::h2::frames::ShortFrames;
+use crate::http::quantum::give_way;
+
+/// Counts frames in what is read.
+pub(super) struct Paced<S> {
+    socket: S,
+    frames: ShortFrames,
+    pausing: bool,
+}
+
+impl<S> Paced<S> {
+    pub(super) const fn new(socket: S) -> Self {
+        Self { socket, frames: ShortFrames::new(), pausing: false }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if std::mem::take(&mut self.pausing) {
+            give_way(context);
+            return Poll::Pending;
+        }
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.socket).poll_read(context, buffer);
+        self.pausing = self.frames.receive(buffer.filled().get(before..).unwrap_or_default());
+        polled
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(context)
+    }
+}
