@@ -22,9 +22,13 @@ const MAX_ROWS: usize = 256;
 /// Most denials that wait for their turn; the next one waits for room, within its request's time limit.
 const MAX_WAITING: usize = 1_024;
 
-/// Most denied items that the row of a batch lists, and most bytes of them: each request writes one, whatever it names.
-const MAX_LISTED: usize = 10;
-const MAX_LISTED_BYTES: usize = 2_048;
+/// Most denied items that the row of a batch lists.
+const MAX_LISTED: usize = 50;
+/// Most bytes of each text of such an item, so that the row is small whatever a request names. The longest object that the
+/// platform names itself, a module in a company, fits.
+const MAX_TEXT: usize = 128;
+/// Ends a text that goes on.
+const MORE: &str = "…";
 
 /// What is written of one denial.
 #[derive(Clone, Debug, Serialize)]
@@ -86,21 +90,23 @@ impl Denial {
 
 /// The first of the denied items.
 fn listed(denied: &[&BatchAnswer]) -> Vec<Value> {
-    let mut bytes = 0;
     let told = |answer: &&BatchAnswer| {
         json!({
-            "object": answer.object.to_string(),
-            "relation": answer.relation,
+            "object": cut(answer.object.to_string()),
+            "relation": cut(answer.relation.clone()),
             "reason": answer.decision.reason,
         })
     };
-    let items = denied.iter().take(MAX_LISTED).map(told);
-    items
-        .take_while(|item| {
-            bytes += item.to_string().len();
-            bytes <= MAX_LISTED_BYTES
-        })
-        .collect()
+    denied.iter().take(MAX_LISTED).map(told).collect()
+}
+
+/// At most [`MAX_TEXT`] bytes of a text, and what tells that it goes on.
+fn cut(mut text: String) -> String {
+    if text.len() > MAX_TEXT {
+        text.truncate(text.floor_char_boundary(MAX_TEXT));
+        text.push_str(MORE);
+    }
+    text
 }
 
 struct Waiting {

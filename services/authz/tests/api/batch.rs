@@ -142,40 +142,58 @@ async fn an_object_of_another_company_looks_like_none() {
     }
 }
 
-/// Whatever is denied, the row is a small one: counts, and a few of the items.
+/// Whatever is denied, the row is a small one: as many items as of any other batch, each with its first bytes.
 #[tokio::test]
-async fn a_denied_batch_writes_little() {
+async fn a_denied_batch_of_long_names_lists_as_many_and_writes_little() {
     let app = App::start().await;
     let items: Vec<Value> =
-        (0..100).map(|index| item(&format!("{}:{index:0>200}", "t".repeat(200)), &"r".repeat(200))).collect();
+        (0..100).map(|index| item(&format!("{}:{index:0>200}", "t".repeat(64)), &"ü".repeat(100))).collect();
     let reply = app.ask("POST", BATCH, "root", Some(json!({ "items": items }))).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
-    let sizes: Vec<i32> = sqlx::query_scalar("SELECT octet_length(payload::text) FROM audit.authz__events")
-        .fetch_all(&app.owner)
-        .await
-        .expect("the audit can be read");
-    assert!(sizes.len() == 1 && sizes[0] < 3_000, "{sizes:?} bytes");
+    let payload = app.audit().await.pop().expect("a row")["payload"].clone();
+    assert_eq!(payload["items"].as_array().map(Vec::len), Some(50));
+    let expected = (format!("{}:{}…", "t".repeat(64), "0".repeat(63)), format!("{}…", "ü".repeat(64)));
+    assert_eq!(
+        (&payload["items"][0]["object"], &payload["items"][0]["relation"]),
+        (&json!(expected.0), &json!(expected.1))
+    );
+    assert!(payload.to_string().len() < 20_000, "{} bytes", payload.to_string().len());
+}
+
+/// A text as long as may be is told whole; one byte more is cut.
+#[tokio::test]
+async fn a_denied_item_is_told_up_to_the_limit_of_a_text() {
+    let app = App::start().await;
+    let (whole, longer) = (format!("t:{}", "i".repeat(126)), format!("t:{}", "i".repeat(127)));
+    let items = [item(&whole, "r"), item(&longer, "r")];
+    assert_eq!(app.ask("POST", BATCH, "root", Some(json!({ "items": items }))).await.status, 200);
+    let row = app.audit().await.pop().expect("a row");
+    let told = |index: usize| row["payload"]["items"][index]["object"].clone();
+    assert_eq!((told(0), told(1)), (json!(whole), json!(format!("{whole}…"))));
 }
 
 #[tokio::test]
-async fn one_audit_row_counts_the_denied_and_lists_the_first_ten() {
+async fn one_audit_row_counts_the_denied_and_lists_the_first_fifty() {
     let app = App::start().await;
-    for (count, listed, truncated) in [(10, 10, false), (11, 10, true), (100, 10, true)] {
+    for (count, listed, truncated) in [(50, 50, false), (51, 50, true), (100, 50, true)] {
         let items: Vec<Value> = (0..count).map(|index| item(&format!("unicorn:{index}"), "rider")).collect();
         let reply = app.ask("POST", BATCH, "root", Some(json!({ "items": items }))).await;
         assert_eq!((reply.status, reply.data().as_array().map(Vec::len)), (200, Some(count)));
         let row = app.audit().await.pop().expect("a row");
         assert_eq!((&row["action"], &row["actor"]), (&json!("access.batch_denied"), &json!("root")));
-        assert_eq!(row["payload"]["items"].as_array().map(Vec::len), Some(listed));
+        let told = row["payload"]["items"].as_array().expect("a list");
+        assert_eq!(told.len(), listed);
         assert_eq!(row["payload"]["denied"], count);
         assert_eq!(row["payload"]["reasons"], json!({ "ENGINE_DENIED": count }));
         assert_eq!(row["payload"]["truncated"], truncated);
-        let first = json!({ "object": "unicorn:0", "relation": "rider", "reason": "ENGINE_DENIED" });
-        assert_eq!(row["payload"]["items"][0], first);
+        for (index, one) in told.iter().enumerate() {
+            let object = format!("unicorn:{index}");
+            assert_eq!(*one, json!({ "object": object, "relation": "rider", "reason": "ENGINE_DENIED" }));
+        }
     }
     assert_eq!(app.audit().await.len(), 3);
     let metrics = app.api.get("/metrics").send().await.text;
-    let line = "platform_authz_decisions_total{reason=\"ENGINE_DENIED\",service=\"authz\"} 121";
+    let line = "platform_authz_decisions_total{reason=\"ENGINE_DENIED\",service=\"authz\"} 201";
     assert!(metrics.contains(line), "one for each item\n{metrics}");
 }
 
