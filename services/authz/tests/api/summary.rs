@@ -120,6 +120,77 @@ async fn a_disabled_module_and_an_inactive_membership_give_nothing() {
     }
 }
 
+fn objects(told: &Value) -> Vec<String> {
+    let listed = told["objectAccess"].as_array().expect("a list");
+    let name = |one: &Value| one["objectId"].as_str().expect("an id").to_owned();
+    listed.iter().map(name).collect()
+}
+
+/// What `can` would deny before it comes to the relation is not listed, whatever tuples stand.
+#[tokio::test]
+async fn objects_are_those_of_companies_and_modules_that_are_open_to_the_subject() {
+    let (app, first, second) = world().await;
+    let of = async || {
+        let mut all = objects(&summary(&app, "alice", "").await);
+        all.sort_unstable();
+        let own = objects(&summary(&app, "alice", &format!("?companyId={first}")).await);
+        (all, own)
+    };
+    let (tier, deals) = (format!("{second}/desk"), [first.to_string(), second.to_string()]);
+    let mut every = vec![tier.clone(), deals[0].clone(), deals[1].clone()];
+    every.sort_unstable();
+    let mut others = vec![tier.clone(), deals[1].clone()];
+    others.sort_unstable();
+    assert_eq!(of().await, (every.clone(), vec![deals[0].clone()]), "control");
+    for (change, back) in [
+        (
+            "org.members SET is_active = false WHERE company_id",
+            "org.members SET is_active = true WHERE company_id",
+        ),
+        (
+            "org.members SET user_id = NULL WHERE company_id",
+            "org.members SET user_id = 'alice' WHERE company_id",
+        ),
+        ("org.units SET is_active = false WHERE id", "org.units SET is_active = true WHERE id"),
+    ] {
+        app.rows().run(format!("UPDATE {change} = '{first}'")).await;
+        assert_eq!(of().await, (others.clone(), Vec::new()), "{change}");
+        app.rows().run(format!("UPDATE {back} = '{first}'")).await;
+        assert_eq!(of().await.0, every, "{back}");
+    }
+    let tuple = format!("crm_deal:{first}#company_module@company_module:{second}/crm");
+    app.rows().tuple(&tuple, "grant").await;
+    assert_eq!(of().await, (others, Vec::new()), "an object that claims two companies is in neither");
+    for (module, left) in [("crm", vec![tier]), ("desk", Vec::new())] {
+        app.rows().run(format!("UPDATE registry.modules SET enabled = false WHERE key = '{module}'")).await;
+        app.rows().catalog_changed().await;
+        assert_eq!(of().await, (left, Vec::new()), "{module} is disabled");
+    }
+}
+
+/// As many tuples as are listed, and one more.
+#[tokio::test]
+async fn a_summary_lists_ten_thousand_tuples_and_says_that_there_are_more() {
+    let (app, first, _) = world().await;
+    let query = format!("?companyId={first}");
+    let add = async |from: u32, to: u32| {
+        app.rows()
+            .run(format!(
+                "INSERT INTO authz.tuple SELECT 'crm_deal', 'n' || n, 'company_module', 'company_module', '{first}/crm', '', 'grant'
+                   FROM generate_series({from}, {to}) n;
+                 INSERT INTO authz.tuple SELECT 'crm_deal', 'n' || n, 'owner', 'user', 'alice', '', 'grant'
+                   FROM generate_series({from}, {to}) n"
+            ))
+            .await;
+        let told = summary(&app, "alice", &query).await;
+        let relations = |one: &Value| one["relations"].as_array().map_or(0, Vec::len);
+        let count: usize = told["objectAccess"].as_array().expect("a list").iter().map(relations).sum();
+        (count, told["objectAccessTruncated"] == true)
+    };
+    assert_eq!(add(1, 9_998).await, (10_000, false), "two of them on the deal that was there");
+    assert_eq!(add(9_999, 9_999).await, (10_000, true));
+}
+
 #[tokio::test]
 async fn who_may_do_nothing_is_told_nothing() {
     let (app, _, _) = world().await;
