@@ -49,6 +49,20 @@ impl Deref for Superadmin {
     }
 }
 
+impl Superadmin {
+    /// Asks again: under a lock that orders a write with whoever takes the role away, what was true before the wait for it may
+    /// be true no longer.
+    ///
+    /// # Errors
+    /// 403: the role is not held any more; 503 when authz cannot answer.
+    pub async fn confirm<S>(&self, state: &S, correlation: &CorrelationId) -> Result<(), ApiError>
+    where
+        S: PlatformRole + Sync,
+    {
+        require(state, &self.0, correlation).await
+    }
+}
+
 impl<S> FromRequestParts<S> for Superadmin
 where
     S: PlatformRole + Send + Sync,
@@ -59,9 +73,17 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
         let caller = Caller::from_request_parts(parts, state).await?;
         let Ok(Correlation(correlation)) = Correlation::from_request_parts(parts, state).await;
-        let answer = state.platform_role(&caller, &correlation).await?;
-        if answer.held { Ok(Self(caller)) } else { Err(denied(&answer)) }
+        require(state, &caller, &correlation).await?;
+        Ok(Self(caller))
     }
+}
+
+async fn require<S>(state: &S, caller: &Caller, correlation: &CorrelationId) -> Result<(), ApiError>
+where
+    S: PlatformRole + Sync,
+{
+    let answer = state.platform_role(caller, correlation).await?;
+    if answer.held { Ok(()) } else { Err(denied(&answer)) }
 }
 
 /// As the edge's guard refuses.

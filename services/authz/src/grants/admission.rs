@@ -1,6 +1,7 @@
 //! Whether the caller may change these tuples: each object's type is a module's that is enabled (and for an app's backend
 //! its own), the caller passes steps 1 to 6 of the decision for that module and company, where a superadmin needs no
-//! membership, and holds `admin` on a module whose tiers it gives. All of it is read at one moment.
+//! membership, and holds `admin` on a module whose tiers it gives. All of it is read at one moment, and again at one under
+//! the locks of the transaction that writes: who lost the right while the request waited for them gives nothing more.
 
 use std::collections::BTreeSet;
 
@@ -27,6 +28,12 @@ pub(super) const ATTEMPTS: usize = 4;
 pub(super) struct Admission {
     /// In the order of the request's tuples.
     pub(super) sorted: Vec<Sorted>,
+    /// The modules whose tuples they are.
+    modules: BTreeSet<String>,
+    /// The app whose client the bearer was made for.
+    client_of: Option<store::App>,
+    /// The apps among the modules whose backend the caller is not.
+    others: Vec<String>,
     facts: Facts,
 }
 
@@ -41,12 +48,11 @@ pub(super) async fn admit(
         None => None,
     };
     for _ in 0..ATTEMPTS {
-        let first = read(&*app.engine, caller, request, &[]).await?;
+        let first = read(&*app.engine, caller, request, &BTreeSet::new()).await?;
         let backend_of = backend_of(client_of.as_ref(), &caller.subject, &first)?;
         let sorted = types::sort_all(&first.model, request.op, &request.tuples);
         let sorted = sorted.map_err(|problems| ApiError::unprocessable(&problems))?;
-        let modules: BTreeSet<&str> = sorted.iter().map(|one| one.module.as_str()).collect();
-        let modules: Vec<&str> = modules.into_iter().collect();
+        let modules: BTreeSet<String> = sorted.iter().map(|one| one.module.clone()).collect();
         let others = match backend_of {
             Some(own) => own_types_only(own, &sorted).map(|()| Vec::new())?,
             None => store::apps_among(&app.core.pool, &modules).await?,
@@ -54,10 +60,9 @@ pub(super) async fn admit(
         let model = first.model;
         let facts = read(&*app.engine, caller, request, &modules).await?;
         if facts.model.edition() == model.edition() {
-            refuse_disabled(&sorted, &modules, &facts)?;
-            no_apps_types(&others, &facts)?;
-            judge(&caller.subject, request.company, &modules, &facts)?;
-            return Ok(Admission { sorted, facts });
+            let admission = Admission { sorted, modules, client_of, others, facts };
+            admission.judge(&caller.subject, request.company, &admission.facts)?;
+            return Ok(admission);
         }
     }
     Err(catalog_moves())
@@ -96,7 +101,7 @@ async fn read(
     engine: &dyn Engine,
     caller: &Caller,
     request: &GrantsRequest,
-    modules: &[&str],
+    modules: &BTreeSet<String>,
 ) -> Result<Facts, ApiError> {
     let company = request.company;
     let asks = modules.iter().map(|key| admin_of(company, key)).chain(superadmin());
@@ -150,28 +155,12 @@ fn no_apps_types(apps: &[String], facts: &Facts) -> Result<(), ApiError> {
     apps.first().map_or(Ok(()), |app| only_a_superadmin(app, facts))
 }
 
-fn refuse_disabled(sorted: &[Sorted], modules: &[&str], facts: &Facts) -> Result<(), ApiError> {
-    let problems = of_disabled(sorted, modules, &facts.places);
-    if problems.is_empty() { Ok(()) } else { Err(ApiError::unprocessable(&problems)) }
-}
-
-/// Every decision (403).
-fn judge(subject: &Subject, company: CompanyId, modules: &[&str], facts: &Facts) -> Result<(), ApiError> {
-    for (key, place) in modules.iter().zip(&facts.places) {
-        let decision = decision::judge(subject, &access(company, Some(key)), facts, place)?;
-        if !decision.allowed {
-            return Err(denied("the access decision is no", decision.reason.as_str(), key));
-        }
-    }
-    Ok(())
-}
-
-fn of_disabled(sorted: &[Sorted], modules: &[&str], places: &[PlaceFacts]) -> Vec<FieldProblem> {
+fn of_disabled(sorted: &[Sorted], modules: &BTreeSet<String>, places: &[PlaceFacts]) -> Vec<FieldProblem> {
     let usable =
         |place: &PlaceFacts| place.module.as_ref().is_some_and(|module| module.installed && module.enabled);
-    let enabled: BTreeSet<&str> =
-        modules.iter().zip(places).filter(|(_, place)| usable(place)).map(|(key, _)| *key).collect();
-    let wrong = sorted.iter().enumerate().filter(|(_, one)| !enabled.contains(one.module.as_str()));
+    let enabled: BTreeSet<&String> =
+        modules.iter().zip(places).filter(|(_, place)| usable(place)).map(|(key, _)| key).collect();
+    let wrong = sorted.iter().enumerate().filter(|(_, one)| !enabled.contains(&one.module));
     wrong
         .map(|(index, one)| {
             let field = if one.tier_of.is_some() { "objectId" } else { "objectType" };
@@ -186,15 +175,54 @@ impl Admission {
         self.facts.model.revision()
     }
 
+    /// Whether the caller held the platform role, so that it may rest on that.
+    pub(super) fn holds_role(&self) -> bool {
+        superadmin().is_some_and(|role| self.facts.holds(&role) != Held::No)
+    }
+
+    /// Judges as before, and whose tiers are changed, by facts that are read now: under the locks of the transaction. `false`:
+    /// the catalog is another one.
+    pub(super) async fn judge_again(
+        &self,
+        app: &App,
+        caller: &Caller,
+        request: &GrantsRequest,
+    ) -> Result<bool, ApiError> {
+        let facts = read(&*app.engine, caller, request, &self.modules).await?;
+        if facts.model.edition() != self.facts.model.edition() {
+            return Ok(false);
+        }
+        self.judge(&caller.subject, request.company, &facts)?;
+        self.may_change_tiers(request.company, &facts)?;
+        Ok(true)
+    }
+
+    /// The modules' state (422), whose backend asks, and every decision (403).
+    fn judge(&self, subject: &Subject, company: CompanyId, facts: &Facts) -> Result<(), ApiError> {
+        backend_of(self.client_of.as_ref(), subject, facts)?;
+        let problems = of_disabled(&self.sorted, &self.modules, &facts.places);
+        if !problems.is_empty() {
+            return Err(ApiError::unprocessable(&problems));
+        }
+        no_apps_types(&self.others, facts)?;
+        for (key, place) in self.modules.iter().zip(&facts.places) {
+            let decision = decision::judge(subject, &access(company, Some(key)), facts, place)?;
+            if !decision.allowed {
+                return Err(denied("the access decision is no", decision.reason.as_str(), key));
+            }
+        }
+        Ok(())
+    }
+
     /// Whoever changes the tiers of a module administers it; its default tuple is the platform's, so a superadmin's.
-    pub(super) fn may_change_tiers(&self, company: CompanyId) -> Result<(), ApiError> {
+    fn may_change_tiers(&self, company: CompanyId, facts: &Facts) -> Result<(), ApiError> {
         for one in self.sorted.iter().filter(|one| one.tier_of.is_some()) {
             let (ask, reason) = if one.grantee == Grantee::System {
                 (superadmin(), Reason::PlatformRoleRequired)
             } else {
                 (Some(admin_of(company, &one.module)), Reason::EngineDenied)
             };
-            match ask.map_or(Held::No, |ask| self.facts.holds(&ask)) {
+            match ask.map_or(Held::No, |ask| facts.holds(&ask)) {
                 Held::Yes => {}
                 Held::No => {
                     return Err(denied(

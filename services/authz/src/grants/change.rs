@@ -1,28 +1,34 @@
 //! The transaction of a grant. Locks first: the catalog (shared with other grants, against registry), then the objects of
-//! the request; only then is read what they belong to, so that two requests never anchor one object to two companies and
-//! none relies on an anchor that is being taken away.
+//! the request, and before both the guard of the platform role where the caller holds it; only then is read what the objects
+//! belong to and whether the caller still has the right, so that two requests never anchor one object to two companies, none
+//! relies on an anchor that is being taken away, and nobody whose right is being taken away gives it back to himself.
 
 use contract::id::CompanyId;
 use serde_json::json;
-use service::{ApiError, AuditEvent, AuditedTx};
+use service::{ApiError, AuditEvent, AuditedTx, Caller};
 
 use super::admission::Admission;
 use super::anchors;
 use super::request::{GrantsRequest, Op, Tuple};
 use super::store;
 use super::types::Sorted;
+use crate::{App, roles};
 
-/// Writes; answers which tuples changed, as text, or `None` when the catalog is no longer the one that was judged by.
+/// Writes for the caller; answers which tuples changed, as text, or `None` when the catalog is no longer the one that was judged by.
 pub(super) async fn write(
+    (app, caller): (&App, &Caller),
     mut tx: AuditedTx,
     request: &GrantsRequest,
     admission: &Admission,
 ) -> Result<Option<Vec<String>>, ApiError> {
-    if !lock(&mut tx, request.company, &request.tuples, &admission.sorted, admission.revision()).await? {
+    if admission.holds_role() {
+        roles::keep_holders(tx.conn()).await?;
+    }
+    let locked = lock(&mut tx, request.company, &request.tuples, &admission.sorted, admission.revision());
+    if !locked.await? || !admission.judge_again(app, caller, request).await? {
         tx.unchanged().await?;
         return Ok(None);
     }
-    admission.may_change_tiers(request.company)?;
     let changed = match request.op {
         Op::Grant => store::add(tx.conn(), &request.tuples).await?,
         Op::Revoke => store::remove(tx.conn(), &request.tuples).await?,

@@ -38,7 +38,7 @@ pub async fn change(
     for _ in 0..admission::ATTEMPTS {
         let admission = admission::admit(&app, &caller, &request).await?;
         let tx = app.core.begin_as(caller.subject.as_str(), Some(correlation)).await?;
-        if let Some(tuples) = change::write(tx, &request, &admission).await? {
+        if let Some(tuples) = change::write((&app, &caller), tx, &request, &admission).await? {
             let (status, count) = (request.op.status(), request.tuples.len());
             return Ok(Data(GrantsAnswer { status, count, changed: tuples.len(), tuples }));
         }

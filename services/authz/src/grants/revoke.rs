@@ -6,6 +6,8 @@
 //! The services' credential is one for all of them, so `moduleKey` is what the caller says; it keeps a module's mistake from
 //! another's tuples and is no proof.
 
+use std::collections::BTreeSet;
+
 use axum::extract::State;
 use contract::decision::MAX_NAME;
 use contract::fields::{Fields, FromBody, Text};
@@ -67,7 +69,7 @@ pub async fn revoke(
     body: RawBody,
 ) -> Result<Data<GrantsAnswer>, ApiError> {
     let request: RevokeRequest = body.parse()?;
-    if !store::apps_among(&app.core.pool, &[&request.module]).await?.is_empty() {
+    if !store::apps_among(&app.core.pool, &BTreeSet::from([request.module.clone()])).await?.is_empty() {
         return Err(denied("an app's tuples are its own account's", "TYPE_OF_AN_APP", &request.module));
     }
     let actor = format!("service:{}", request.module);

@@ -30,8 +30,8 @@ pub(super) async fn app_of_client(pool: &PgPool, client: &str) -> sqlx::Result<O
 }
 
 /// Which of these modules are apps.
-pub(super) async fn apps_among(pool: &PgPool, keys: &[&str]) -> sqlx::Result<Vec<String>> {
-    let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+pub(super) async fn apps_among(pool: &PgPool, keys: &BTreeSet<String>) -> sqlx::Result<Vec<String>> {
+    let keys: Vec<String> = keys.iter().cloned().collect();
     sqlx::query_scalar!(
         r#"SELECT key AS "key!" FROM registry.app_backends WHERE key = ANY($1) ORDER BY key"#,
         &keys

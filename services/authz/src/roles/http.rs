@@ -1,5 +1,6 @@
 //! `POST /internal/authz/platform-roles`, `DELETE /internal/authz/platform-roles/{role}/{subjectId}`. The bearer must
-//! hold the role itself, whatever the edge has asked before; it is the audit row's actor.
+//! hold the role itself, whatever the edge has asked before, and hold it still once the guard is locked: a write that waited for
+//! the one that takes its actor's role is refused. The bearer is the audit row's actor.
 
 use axum::extract::State;
 use contract::Subject;
@@ -39,6 +40,7 @@ pub async fn grant(
     let subject = wanted.subject_id.as_str();
     let mut tx = app.core.begin(&caller.subject, &correlation).await?;
     store::lock_guard(tx.conn()).await?;
+    caller.confirm(&app, &correlation).await?;
     if !store::is_known(tx.conn(), subject).await? {
         return Err(ApiError::NotFound("subject".into()));
     }
@@ -62,6 +64,7 @@ pub async fn revoke(
     let subject = path.subject("subjectId").ok_or_else(held)?;
     let mut tx = app.core.begin(&caller.subject, &correlation).await?;
     store::lock_guard(tx.conn()).await?;
+    caller.confirm(&app, &correlation).await?;
     rules::may_revoke(subject.as_str(), &store::holders(tx.conn()).await?)?;
     store::remove(tx.conn(), subject.as_str()).await?;
     commit(tx, subject.as_str(), Change::Revoked, correlation.as_str()).await?;

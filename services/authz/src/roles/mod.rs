@@ -6,6 +6,8 @@ mod rules;
 pub mod start;
 mod store;
 
+pub(crate) use store::keep_holders;
+
 use contract::decision::SUPERADMIN;
 use serde_json::json;
 use service::AuditEvent;

@@ -13,6 +13,13 @@ pub(super) async fn lock_guard(conn: &mut PgConnection) -> sqlx::Result<()> {
     Ok(())
 }
 
+/// Locks the guard together with others that only need the holders to stay: whoever gives or takes the role, or suspends
+/// somebody, waits for all of them. A statement of its own, as above.
+pub(crate) async fn keep_holders(conn: &mut PgConnection) -> sqlx::Result<()> {
+    sqlx::query!("SELECT one FROM authz.superadmin_guard FOR SHARE").fetch_one(conn).await?;
+    Ok(())
+}
+
 /// Who holds the role.
 pub(super) async fn holders(conn: &mut PgConnection) -> sqlx::Result<Vec<Holder>> {
     sqlx::query_as!(

@@ -2,10 +2,12 @@
 
 use contract::id::CompanyId;
 use serde_json::{Value, json};
+use sqlx::AssertSqlSafe;
 use testkit::Reply;
 
 use crate::app::{App, in_company, with};
 use crate::can::crm;
+use crate::roles::until_somebody_waits;
 
 const GRANTS: &str = "/internal/authz/grants";
 const LOOKUP: &str = "/internal/authz/tuples/lookup";
@@ -102,6 +104,21 @@ impl World {
         let details = &reply.body["error"]["details"];
         let told = details["fields"][0]["path"].as_str().or_else(|| details["reason"].as_str());
         (reply.status, told.unwrap_or_default().to_owned())
+    }
+
+    /// Everybody may do again what they could; no deal is there.
+    async fn as_at_the_start(&self) {
+        self.app
+            .rows()
+            .run(format!(
+                "UPDATE identity.users SET lifecycle = 'active'; UPDATE org.members SET is_active = true;
+                 DELETE FROM authz.tuple WHERE object_type = 'crm_deal';
+                 INSERT INTO authz.tuple VALUES ('company_module', '{}/crm', 'admin', 'user', 'boss', '', 'grant'),
+                     ('crm_deal', '1', 'company_module', 'company_module', '{}/crm', '', 'grant'),
+                     ('system', 'platform', 'superadmin', 'user', 'mona', '', 'role') ON CONFLICT DO NOTHING",
+                self.company, self.company
+            ))
+            .await;
     }
 
     pub(crate) async fn granted(&self) -> i64 {
@@ -453,14 +470,61 @@ async fn a_catalog_that_changes_before_the_write_is_asked_again() {
         sqlx::query(sql).execute(&mut *registry).await.expect("the superuser may");
     }
     let (refused, ()) = tokio::join!(world.refused("alice", "grant", &[ANCHOR, OWNER]), async {
-        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
-        while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&world.app.owner).await.expect("activity") == 0
-        {
-            tokio::task::yield_now().await;
-        }
+        until_somebody_waits(&world.app).await;
         registry.commit().await.expect("a commit");
     });
     assert_eq!(refused, (422, "tuples[0].objectType".to_owned()));
+}
+
+/// A grant that was let in before its actor lost what it rests on, and waits for the locks until that is committed.
+#[tokio::test]
+async fn a_grant_that_waits_is_refused_once_its_actor_lost_the_right() {
+    let world = World::start().await;
+    world.app.rows().subject("mona").await;
+    world.app.rows().tuple("system:platform#superadmin@user:mona", "role").await;
+    let module = "SELECT pg_advisory_xact_lock(hashtext('authz.grants'),
+        (hashtextextended('company_module:' || '{c}' || '/crm', 0) & 127)::int)";
+    let object = "SELECT pg_advisory_xact_lock(hashtext('authz.grants'), (hashtextextended('crm_deal:1', 0) & 127)::int)";
+    let guard = "SELECT FROM authz.superadmin_guard FOR UPDATE";
+    let (tier, deal) = (&["company_module:{c}/crm#admin@user:boss"][..], &[ANCHOR, OWNER][..]);
+    let nothing = "SELECT";
+    let admin = "DELETE FROM authz.tuple WHERE object_type = 'company_module' AND relation = 'admin'";
+    let role = "DELETE FROM authz.tuple WHERE object_type = 'system' AND subject_id = 'mona'";
+    let suspended = "UPDATE identity.users SET lifecycle = 'suspended' WHERE kc_sub = 'mona'";
+    let member = "UPDATE org.members SET is_active = false WHERE user_id = 'alice'";
+    for (actor, tuples, lock, meanwhile, reason) in [
+        ("boss", tier, module, nothing, None),
+        ("boss", tier, module, admin, Some("ENGINE_DENIED")),
+        ("mona", tier, guard, nothing, None),
+        ("mona", tier, guard, role, Some("COMPANY_MEMBERSHIP_REQUIRED")),
+        ("mona", deal, guard, nothing, None),
+        ("mona", deal, guard, role, Some("COMPANY_MEMBERSHIP_REQUIRED")),
+        ("mona", deal, guard, suspended, Some("USER_LIFECYCLE_DISABLED")),
+        ("alice", deal, object, nothing, None),
+        ("alice", deal, object, member, Some("COMPANY_ACCESS_BLOCKED")),
+    ] {
+        for op in ["grant", "revoke"] {
+            world.as_at_the_start().await;
+            let before = (world.app.audit().await.len(), world.granted().await);
+            let mut revoking = world.app.owner.begin().await.expect("a transaction");
+            for sql in [lock, meanwhile] {
+                let sql = sql.replace("{c}", &world.company.to_string());
+                sqlx::query(AssertSqlSafe(sql)).execute(&mut *revoking).await.expect("the superuser may");
+            }
+            let (reply, ()) = tokio::join!(world.ask(actor, op, tuples), async {
+                until_somebody_waits(&world.app).await;
+                revoking.commit().await.expect("a commit");
+            });
+            let told = reply.body["error"]["details"]["reason"].as_str();
+            let status = if reason.is_none() { 200 } else { 403 };
+            assert_eq!((reply.status, told), (status, reason), "{actor} {op} {meanwhile}: {}", reply.text);
+            if reason.is_some() {
+                let gone = i64::from(meanwhile == admin);
+                let expected = (before.0, before.1 - gone);
+                assert_eq!((world.app.audit().await.len(), world.granted().await), expected);
+            }
+        }
+    }
 }
 
 #[tokio::test]

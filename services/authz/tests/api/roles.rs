@@ -179,11 +179,67 @@ async fn a_revoke_waits_for_whoever_holds_the_guard() {
         .await
         .expect("identity's own row");
     let (reply, ()) = tokio::join!(revoke(&app, "root", "root"), async {
-        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
-        while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&app.owner).await.expect("activity") == 0 {
-            tokio::task::yield_now().await;
-        }
+        until_somebody_waits(&app).await;
         suspending.commit().await.expect("a commit");
     });
     assert_eq!(reply.status, 409, "it sees what was committed while it waited");
+}
+
+/// Until a statement waits for a lock.
+pub(crate) async fn until_somebody_waits(app: &App) {
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+    while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&app.owner).await.expect("activity") == 0 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A write that was let in before its actor lost the role, and waits for the guard until that is committed.
+#[tokio::test]
+async fn a_write_that_waits_for_the_guard_is_refused_once_its_actor_lost_the_role() {
+    let app = App::start().await;
+    for subject in ["alice", "bob"] {
+        app.rows().subject(subject).await;
+    }
+    assert_eq!(grant(&app, "root", "bob").await.status, 200);
+    let nothing = "SELECT";
+    let taken = "DELETE FROM authz.tuple WHERE object_type = 'system' AND subject_id = 'alice'";
+    let suspended = "UPDATE identity.users SET lifecycle = 'suspended' WHERE kc_sub = 'alice'";
+    for (meanwhile, status, code, left) in [
+        (nothing, 200, "", &["alice", "bob", "root"][..]),
+        (taken, 403, "PLATFORM_ROLE_REQUIRED", &["bob", "root"]),
+        (suspended, 403, "AUTHORIZATION_DENIED", &["alice", "bob", "root"]),
+    ] {
+        for write in ["keep", "give", "take"] {
+            app.rows().run("UPDATE identity.users SET lifecycle = 'active'").await;
+            for subject in ["alice", "root"] {
+                assert_eq!(grant(&app, "bob", subject).await.status, 200);
+            }
+            let before = app.audit().await.len();
+            let mut revoking = app.owner.begin().await.expect("a transaction");
+            for sql in ["SELECT FROM authz.superadmin_guard FOR UPDATE", meanwhile] {
+                sqlx::query(sql).execute(&mut *revoking).await.expect("the superuser may");
+            }
+            let writing = async {
+                match write {
+                    "keep" => grant(&app, "alice", "alice").await,
+                    "give" => grant(&app, "alice", "root").await,
+                    _ => revoke(&app, "alice", "root").await,
+                }
+            };
+            let (reply, ()) = tokio::join!(writing, async {
+                until_somebody_waits(&app).await;
+                revoking.commit().await.expect("a commit");
+            });
+            assert_eq!((reply.status, reply.code()), (status, code), "{write} {meanwhile}: {}", reply.text);
+            let left: Vec<&str> = left
+                .iter()
+                .copied()
+                .filter(|one| status != 200 || write != "take" || *one != "root")
+                .collect();
+            assert_eq!(holders(&app).await, left, "{write} {meanwhile}");
+            if status == 403 {
+                assert_eq!(app.audit().await.len(), before, "{write} {meanwhile}");
+            }
+        }
+    }
 }
