@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::FromRef;
 use contract::CorrelationId;
 use service::{ApiError, Caller, Core, PlatformRole, RoleAnswer, ServeError};
+use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::Config;
@@ -18,6 +19,8 @@ use crate::meter::DecisionMeter;
 pub struct App {
     pub(crate) core: Core,
     pub(crate) engine: Arc<dyn Engine>,
+    /// Connections of lists and summaries, which nothing else waits for.
+    pub(crate) lists: PgPool,
     pub(crate) denials: DenialLog,
     pub(crate) meter: DecisionMeter,
     /// The public origin, for whoever is told where to ask.
@@ -32,11 +35,12 @@ impl App {
     pub fn start(core: Core, config: &Config, stop: &CancellationToken) -> Result<Self, ServeError> {
         let database = &config.service.database;
         let sql = Arc::new(SqlEngine::connect(database, DEFAULT_BUDGET));
+        let lists = sql.lists();
         let engine = MemoryEngine::start(database, sql, DEFAULT_BUDGET, &core.metrics, stop.clone())?;
         let engine = Arc::new(engine);
         let meter = DecisionMeter::register(&core.metrics)?;
         let base_url = Arc::from(config.service.bearer.public_origin());
-        Ok(Self { denials: DenialLog::start(database), engine, meter, base_url, core })
+        Ok(Self { denials: DenialLog::start(database), engine, lists, meter, base_url, core })
     }
 }
 

@@ -1,4 +1,5 @@
-//! `GET /internal/authz/effective-access/summary`: of the bearer, in one company or in all of its companies.
+//! `GET /internal/authz/effective-access/summary`: of the bearer, in one company or in all of its companies. A
+//! costly read, bounded as lists are, over their connections.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +28,7 @@ pub struct Summary {
     feature_keys: BTreeSet<String>,
     role_bindings: Vec<RoleBinding>,
     object_access: Vec<ObjectAccess>,
-    /// There are more objects than are listed.
+    /// There may be more than is listed.
     object_access_truncated: bool,
     row_scopes: Vec<RowScope>,
     field_policies: Vec<FieldPolicy>,
@@ -44,14 +45,14 @@ pub async fn summary(
         return Err(ApiError::validation_field("kcSub", "actor", "absent or the bearer's own subject"));
     }
     let mut summary = empty(caller.subject, company);
-    let mut rows = store::read(&app.core.pool, &summary.subject_id, company).await?;
+    let _turn = app.core.read_limit.enter(&summary.subject_id).await?;
+    let rows = store::read(&app.lists, &summary.subject_id, company).await?;
     let features = rules::features(&rows.modules);
     let found = holdings::read(&*app.engine, &summary.subject_id, &rows.companies, &features).await?;
     let Some(found) = found else { return Ok(Data(summary)) };
     summary.feature_keys = found.features;
     summary.role_bindings = found.bindings;
-    summary.object_access_truncated = rows.tuples.len() > store::MAX_TUPLES;
-    rows.tuples.truncate(store::MAX_TUPLES);
+    summary.object_access_truncated = !rows.are_all;
     summary.object_access = rules::object_access(rows.tuples);
     summary.row_scopes = rules::row_scopes(&rows.modules);
     summary.field_policies = rules::field_policies(&rows.modules);

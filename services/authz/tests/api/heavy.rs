@@ -19,6 +19,7 @@ use crate::journal::number;
 
 const OBJECTS: &str = "/internal/authz/effective-access/objects";
 const EXPLAIN: &str = "/internal/authz/effective-access/explain";
+const SUMMARY: &str = "/internal/authz/effective-access/summary";
 /// Where the child listens; only the child has it.
 const CHILD_PORT: &str = "AUTHZ_HEAVY_CHILD_PORT";
 /// The promise: what the process holds at most, the graph included.
@@ -43,8 +44,8 @@ async fn the_fifth_read_of_a_subject_is_refused_and_no_decision_is() {
         .execute(&mut *holding)
         .await
         .expect("held");
-    let (list, explanation) = (list(company, 1), explanation(company));
-    let of_alice = [&list, &list, &list, &explanation, &explanation, &list];
+    let (list, explanation, summary) = (list(company, 1), explanation(company), SUMMARY.to_owned());
+    let of_alice = [&list, &summary, &list, &explanation, &explanation, &summary];
     let reads = join_all(of_alice.map(|path| app.ask("GET", path, "alice", None)));
     let decision = app.can("alice", in_company(company));
     let (reads, of_bob, decision) = tokio::join!(reads, app.ask("GET", &list, "bob", None), decision);
@@ -65,6 +66,46 @@ async fn the_fifth_read_of_a_subject_is_refused_and_no_decision_is() {
             200,
             "one after the other there is no limit"
         );
+    }
+}
+
+/// Summaries of ten subjects wait for tuples that somebody has locked; a grant is refused by its decision meanwhile, which
+/// needs one of the service's connections.
+#[tokio::test]
+async fn no_grant_waits_for_summaries() {
+    let readers: Vec<String> = (0..10).map(|number| format!("reader{number}")).collect();
+    let names: Vec<&str> = readers.iter().map(String::as_str).collect();
+    let (app, rows, company) = with_crm(&names).await;
+    rows.subject("stranger").await;
+    rows.module("erp", &json!({ "erp_order": { "company_module": { "this": true } } })).await;
+    let body = json!({ "op": "grant", "companyId": company, "tuples": [{
+        "objectType": "erp_order", "objectId": "1", "relation": "company_module",
+        "subjectType": "company_module", "subjectId": format!("{company}/erp"),
+    }] });
+    let grant = async || app.ask("POST", "/internal/authz/grants", "stranger", Some(body.clone())).await;
+    let refused = |reply: &Reply| reply.body["error"]["details"]["reason"].as_str().map(ToOwned::to_owned);
+    let reason = Some("COMPANY_MEMBERSHIP_REQUIRED".to_owned());
+    assert_eq!(refused(&grant().await), reason, "control");
+    let mut holding = app.owner.begin().await.expect("a transaction");
+    sqlx::query("LOCK TABLE authz.tuple IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut *holding)
+        .await
+        .expect("held");
+    let summaries = join_all(names.iter().map(|name| app.ask("GET", SUMMARY, name, None)));
+    let granting = async {
+        let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+        while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&app.owner).await.expect("activity") < 2 {
+            tokio::task::yield_now().await;
+        }
+        let reply = grant().await;
+        holding.rollback().await.expect("let go");
+        reply
+    };
+    let (summaries, reply) = tokio::join!(summaries, granting);
+    assert_eq!(refused(&reply), reason, "{}", reply.text);
+    assert!(summaries.iter().all(|reply| [200, 503].contains(&reply.status)), "{summaries:?}");
+    for name in names {
+        assert_eq!(app.ask("GET", SUMMARY, name, None).await.status, 200);
     }
 }
 

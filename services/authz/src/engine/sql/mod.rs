@@ -62,6 +62,11 @@ impl SqlEngine {
         row.facts(model, question)
     }
 
+    /// The connections of lists, for other reads of that kind.
+    pub(crate) fn lists(&self) -> PgPool {
+        self.lists.clone()
+    }
+
     /// The connections and the model, for whoever shares them.
     pub(crate) fn models(&self) -> ModelSource {
         ModelSource { pool: self.pool.clone(), models: Arc::clone(&self.models) }
