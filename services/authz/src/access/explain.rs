@@ -1,7 +1,8 @@
 //! `GET /internal/authz/effective-access/explain`: why a decision is what it is. The seven steps with what became of each,
 //! the decision, and what the last step followed from. A superadmin may ask about anybody; an active member about itself in
-//! its company. The tree of relations, which names whom an object is shared with, is for who manages the object and for
-//! superadmins; others see the path by which they hold the relation. An explanation is no decision: it is neither counted nor
+//! its company. The tree of relations names whom objects are shared with: each object's tuples are for who manages that object
+//! and for superadmins, of the others on the way a member sees only how it holds the relation itself. Who does not manage the
+//! object that is asked about sees the path by which it holds the relation. An explanation is no decision: it is neither counted nor
 //! audited.
 
 use axum::extract::State;
@@ -15,8 +16,7 @@ use service::{ApiError, Caller, Data, Query};
 
 use crate::App;
 use crate::decision::{self, StepTold, Undecided};
-use crate::engine::facts::{Ask, Facts, Held, Question, SubjectRef};
-use crate::engine::{Explained, Model, Tree};
+use crate::engine::{Explained, Shown, Tree};
 
 /// The path of a relation that is not held.
 const NO_PATH: &str = "no path";
@@ -32,7 +32,7 @@ pub struct Explanation {
     path: Option<String>,
     /// The path goes on.
     path_truncated: bool,
-    /// Present when the relation was looked at by somebody who may see all of it.
+    /// Present when the relation was looked at by somebody who may see the object's tuples.
     tree: Option<Tree>,
 }
 
@@ -46,20 +46,21 @@ pub async fn explain(
     let request = request(&query)?;
     let _turn = app.core.read_limit.enter(&caller.subject).await?;
     let own = subject == caller.subject;
+    let role = decision::decide(&*app.engine, &caller.subject, &decision::superadmin_request()).await?;
     if !own {
-        require_superadmin(&app, &caller.subject).await?;
+        require_superadmin(&role)?;
     }
     let question = decision::question(&subject, &request);
     let unread = |why| Undecided::at_once(&why, &subject, &request);
+    let shown = if role.allowed { Shown::All } else { Shown::Managed };
     let explained = match decision::relation_ask(&request) {
-        Some(ask) => app.engine.explain(&question, &ask).await.map_err(unread)?,
+        Some(ask) => app.engine.explain(&question, &ask, shown).await.map_err(unread)?,
         None => Explained { facts: app.engine.read(&question).await.map_err(unread)?, tree: None },
     };
     let Explained { facts, tree } = explained;
     let place = facts.places.first().ok_or_else(|| ApiError::unavailable("engine"))?;
-    let as_member = own && place.member_active == Some(true);
-    if own && !as_member {
-        require_superadmin(&app, &caller.subject).await?;
+    if own && place.member_active != Some(true) {
+        require_superadmin(&role)?;
     }
     let decision = decision::judge(&subject, &request, &facts, place)?;
     let steps = decision::steps_told(&request, &decision);
@@ -70,36 +71,8 @@ pub async fn explain(
     let known = asked.as_ref().map(|ask| facts.paths.get(ask));
     let path = known.map(|path| path.map_or_else(|| NO_PATH.to_owned(), |path| path.text.clone()));
     let path_truncated = known.flatten().is_some_and(|path| path.is_cut);
-    let tree = match tree.filter(|_| looked) {
-        Some(_) if as_member && !sees_all(&app, &caller.subject, &request, &facts).await? => None,
-        tree => tree,
-    };
+    let tree = tree.filter(|_| looked);
     Ok(Data(Explanation { subject, steps, decision, path, path_truncated, tree }))
-}
-
-/// Whether a member may see whom an object is shared with: it manages the object, or holds the platform role.
-async fn sees_all(
-    app: &App,
-    subject: &Subject,
-    request: &AccessRequest,
-    facts: &Facts,
-) -> Result<bool, ApiError> {
-    if let Some(manages) = manager_ask(&facts.model, request) {
-        let asks = vec![manages.clone()];
-        let question = Question { subject: SubjectRef::user(subject.as_str()), places: Vec::new(), asks };
-        let unread = |why| Undecided::at_once(&why, subject, request);
-        if app.engine.read(&question).await.map_err(unread)?.holds(&manages) == Held::Yes {
-            return Ok(true);
-        }
-    }
-    Ok(decision::decide(&*app.engine, subject, &decision::superadmin_request()).await?.allowed)
-}
-
-/// The relation whose holders manage the object that is asked about.
-fn manager_ask(model: &Model, request: &AccessRequest) -> Option<Ask> {
-    let Ask { object, .. } = decision::relation_ask(request)?;
-    let relation = model.manager_relation(&object.kind)?.to_owned();
-    Some(Ask { object, relation })
 }
 
 fn subject(query: &Query) -> Result<Option<Subject>, ApiError> {
@@ -148,8 +121,7 @@ fn request(query: &Query) -> Result<AccessRequest, ApiError> {
     })
 }
 
-async fn require_superadmin(app: &App, subject: &Subject) -> Result<(), ApiError> {
-    let decided = decision::decide(&*app.engine, subject, &decision::superadmin_request()).await?;
+fn require_superadmin(decided: &Decision) -> Result<(), ApiError> {
     if decided.allowed {
         return Ok(());
     }

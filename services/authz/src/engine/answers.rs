@@ -66,8 +66,18 @@ pub struct Listed {
 pub struct Explained {
     /// The facts of the question, its relations among them.
     pub facts: Facts,
-    /// What the relation follows from; absent when the object is in no tuple or the relation is not known.
+    /// What the relation follows from; absent when the object is in no tuple, the relation is not known or none may be shown.
     pub tree: Option<Tree>,
+}
+
+/// How much a tree shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// Every tuple that leads on.
+    All,
+    /// Those of the objects that the subject manages, and of others those by which it holds the relation itself: whom an
+    /// object is shared with is for its managers. There is no tree of an object that it does not manage.
+    Managed,
 }
 
 /// One relation of one object.
@@ -105,5 +115,5 @@ pub trait Engine: Send + Sync {
     fn list<'a>(&'a self, question: &'a Question, listing: &'a Listing) -> Reading<'a, Listed>;
 
     /// The facts, who holds what was asked about, and why one relation is held or not.
-    fn explain<'a>(&'a self, question: &'a Question, ask: &'a Ask) -> Reading<'a, Explained>;
+    fn explain<'a>(&'a self, question: &'a Question, ask: &'a Ask, shown: Shown) -> Reading<'a, Explained>;
 }

@@ -15,7 +15,7 @@ mod source;
 mod sql;
 
 pub use answers::{
-    Branch, DEFAULT_BUDGET, Engine, Explained, Listed, Listing, Reading, Tree, Unanswered, Window,
+    Branch, DEFAULT_BUDGET, Engine, Explained, Listed, Listing, Reading, Shown, Tree, Unanswered, Window,
 };
 pub use graph::TupleRow;
 pub use graph::fixed::FixedGraph;

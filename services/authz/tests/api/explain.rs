@@ -123,3 +123,78 @@ async fn a_member_sees_its_own_path_and_a_manager_the_shares_of_what_it_manages(
     let plain = app.ask("GET", &path, "bob", None).await;
     assert_eq!((&plain.data()["tree"], &plain.data()["path"]), (&Value::Null, &Value::Null));
 }
+
+/// Documents in folders that are in folders, and who may see what of whom they are shared with.
+#[tokio::test]
+async fn a_tree_tells_the_shares_of_each_object_to_its_managers_only() {
+    let (app, rows, company) = with_crm(&["alice", "mia"]).await;
+    let this = || json!({ "this": true });
+    let viewers = || {
+        let above = json!({ "tupleToUserset": { "tupleset": "parent", "computedUserset": "viewer" } });
+        json!({ "union": [this(), { "computedUserset": "owner" }, above] })
+    };
+    let kind = || json!({ "company_module": this(), "parent": this(), "owner": this(), "viewer": viewers() });
+    rows.module("files", &json!({ "files_folder": kind(), "files_doc": kind() })).await;
+    rows.run(
+        r#"UPDATE registry.modules SET fragment = fragment || '{"objects": [
+           {"objectType": "files_doc", "managerRelation": "owner"},
+           {"objectType": "files_folder", "managerRelation": "owner"}]}' WHERE key = 'files'"#,
+    )
+    .await;
+    rows.catalog_changed().await;
+    for object in ["files_doc:d", "files_folder:sub", "files_folder:top"] {
+        rows.tuple(&format!("{object}#company_module@company_module:{company}/files"), "grant").await;
+    }
+    for tuple in [
+        "files_doc:d#parent@files_folder:sub",
+        "files_doc:d#owner@user:alice",
+        "files_doc:d#viewer@group:readers#member",
+        "files_folder:sub#parent@files_folder:top",
+        "files_folder:sub#viewer@group:editors#member",
+        "files_folder:top#viewer@group:secret#member",
+        "files_folder:top#viewer@position:council#holder",
+        "files_folder:top#owner@user:mia",
+        "group:secret#member@group:inner#member",
+    ] {
+        rows.tuple(tuple, "grant").await;
+    }
+    let tree = async |subject: &str, object: &str| {
+        let (kind, id) = object.split_once(':').expect("type:id");
+        let path = format!("{EXPLAIN}?companyId={company}&objectType={kind}&objectId={id}&relation=viewer");
+        let told = app.ask("GET", &path, subject, None).await.data().clone();
+        (told["tree"].to_string(), told["tree"].clone())
+    };
+    let names = |tree: &str| {
+        [
+            "group:readers",
+            "files_folder:sub",
+            "group:editors",
+            "files_folder:top",
+            "group:secret",
+            "position:council",
+        ]
+        .map(|name| tree.contains(name))
+    };
+    rows.tuple("system:platform#superadmin@user:mia", "role").await;
+    assert_eq!(names(&tree("mia", "files_doc:d").await.0), [true; 6], "control: a superadmin sees all");
+    rows.run("DELETE FROM authz.tuple WHERE object_type = 'system' AND subject_id = 'mia'").await;
+    let told = tree("alice", "files_doc:d").await;
+    assert_eq!(names(&told.0), [true, true, false, false, false, false], "the document's own: {}", told.0);
+    assert_eq!(tree("alice", "files_folder:top").await.1, Value::Null, "control");
+    assert_eq!(tree("mia", "files_doc:d").await.1, Value::Null, "of the top folder only");
+    let told = tree("mia", "files_folder:top").await;
+    assert_eq!(names(&told.0), [false, false, false, true, true, true], "its own: {}", told.0);
+    // Her own path goes through a folder that she does not manage: she sees it, and nothing beside it.
+    rows.tuple("group:editors#member@user:alice", "org").await;
+    let told = tree("alice", "files_doc:d").await;
+    assert_eq!(names(&told.0), [true, true, true, false, false, false], "{}", told.0);
+    assert!(told.0.contains("group:editors#member@user:alice"), "{}", told.0);
+    rows.tuple("group:inner#member@user:alice", "org").await;
+    let told = tree("alice", "files_doc:d").await;
+    assert_eq!(names(&told.0), [true, true, true, true, true, false], "the group is hers: {}", told.0);
+    // Who manages the folder in the middle sees its shares, and still not those above.
+    rows.run("DELETE FROM authz.tuple WHERE object_type = 'group' AND subject_id = 'alice'").await;
+    rows.tuple("files_folder:sub#owner@user:alice", "grant").await;
+    let told = tree("alice", "files_doc:d").await;
+    assert_eq!(names(&told.0), [true, true, true, true, false, false], "{}", told.0);
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sqlx::PgConnection;
 
-use crate::engine::answers::{DEFAULT_BUDGET, Tree, Unanswered};
+use crate::engine::answers::{DEFAULT_BUDGET, Shown, Tree, Unanswered};
 use crate::engine::facts::{Ask, Held, SubjectRef};
 use crate::engine::graph::load::load_over;
 use crate::engine::graph::names::Node;
@@ -107,7 +107,7 @@ impl FixedGraph {
     /// Why a relation is held or not.
     #[must_use]
     pub fn tree(&self, subject: &SubjectRef, ask: &Ask) -> Option<Tree> {
-        tree::plant(&self.graph, &self.rules, subject, (&ask.object, &ask.relation), states(self.budget))
+        tree::plant(&self.graph, &self.rules, subject, ask, Shown::All, states(self.budget))
     }
 
     fn ids(&self, nodes: &[Node]) -> Vec<String> {

@@ -1,10 +1,9 @@
 //! Why somebody holds a relation, or does not: the tree of what the relation follows from, as far as it was worth looking.
+//! What a node does not show (`Shown`) is not followed either, and nothing tells that it is there.
 //! A tree has limits in every direction, so that an answer about a deep or a widely shared object is as small as any other.
 
-use contract::decision::ObjectRef;
-
-use crate::engine::answers::{Branch, Tree};
-use crate::engine::facts::{Held, SubjectRef};
+use crate::engine::answers::{Branch, Shown, Tree};
+use crate::engine::facts::{Ask, Held, SubjectRef};
 use crate::engine::graph::names::Node;
 use crate::engine::graph::rules::{Bound, Rule};
 use crate::engine::graph::search::{Search, State, tuple_text};
@@ -22,6 +21,7 @@ struct Planter<'a> {
     graph: &'a Graph,
     rules: &'a Bound,
     named: Option<(Node, Word)>,
+    shown: Shown,
     planted: Vec<State>,
     /// Tells of every state whether it is held.
     search: Search<'a>,
@@ -32,21 +32,23 @@ struct Planter<'a> {
 /// A tuple that leads on: its relation, its subject's relation, and where to.
 type Lead = (Word, Word, State);
 
-/// The tree of one relation; `None`: the object is in no tuple, or the model does not know the relation.
+/// The tree of one relation; `None`: the object is in no tuple, the model does not know the relation, or nothing of it may be
+/// shown.
 pub(crate) fn plant(
     graph: &Graph,
     rules: &Bound,
     subject: &SubjectRef,
-    (object, relation): (&ObjectRef, &str),
+    ask: &Ask,
+    shown: Shown,
     budget: usize,
 ) -> Option<Tree> {
-    let node = graph.node(&object.kind, &object.id)?;
-    let relation = graph.words.find(relation)?;
+    let node = graph.node(&ask.object.kind, &ask.object.id)?;
+    let relation = graph.words.find(&ask.relation)?;
     rules.rule(graph.names.kind(node), relation)?;
     let named = graph.node(&subject.kind, &subject.id).zip(graph.words.find(&subject.relation));
     let search = Search::of_states(graph, rules, subject, MAX_NODES, budget);
-    let mut planter = Planter { graph, rules, named, planted: Vec::new(), search, nodes: 0, text: 0 };
-    Some(planter.grow((node, relation), 1))
+    let mut planter = Planter { graph, rules, named, shown, planted: Vec::new(), search, nodes: 0, text: 0 };
+    planter.shows_all(node).then(|| planter.grow((node, relation), 1))
 }
 
 impl Planter<'_> {
@@ -68,12 +70,19 @@ impl Planter<'_> {
             self.branch(&mut tree, state, height);
         }
         // After what it follows from, which mostly answers it.
-        tree.held = self.search.holds(state) == Held::Yes;
+        tree.held = self.holds(state);
+        // By a tuple that was not come to among those that are not shown.
+        let told = tree.repeated || tree.tuple.is_some() || !tree.from.is_empty();
+        tree.truncated |= tree.held && !told;
         tree
     }
 
     fn branch(&mut self, tree: &mut Tree, state: State, height: usize) {
+        let all = self.shows_all(state.0);
         for (by, of, next) in self.leads(state) {
+            if !all && !self.holds(next) {
+                continue;
+            }
             if height == MAX_HEIGHT || self.nodes >= MAX_NODES || self.text >= MAX_TEXT {
                 tree.truncated = true;
                 break;
@@ -83,6 +92,23 @@ impl Planter<'_> {
             let to = self.grow(next, height + 1);
             tree.from.push(Branch { tuple, to });
         }
+    }
+
+    /// Whether all tuples of an object are shown.
+    fn shows_all(&mut self, node: Node) -> bool {
+        match self.shown {
+            Shown::All => true,
+            Shown::Managed => {
+                let kind = self.graph.words.text(self.graph.names.kind(node));
+                let relation = self.rules.model.manager_relation(kind);
+                let relation = relation.and_then(|relation| self.graph.words.find(relation));
+                relation.is_some_and(|relation| self.holds((node, relation)))
+            }
+        }
+    }
+
+    fn holds(&mut self, state: State) -> bool {
+        self.search.holds(state) == Held::Yes
     }
 
     fn rule(&self, (node, relation): State) -> Option<&Rule> {

@@ -12,7 +12,7 @@ use service::config::DatabaseConfig;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::answers::{Engine, Explained, Listed, Listing, Reading, Unanswered};
+use crate::engine::answers::{Engine, Explained, Listed, Listing, Reading, Shown, Unanswered};
 use crate::engine::facts::{Ask, Facts, Path, Question};
 use crate::engine::feed::meter::FeedMeter;
 use crate::engine::feed::read_index::ReadIndex;
@@ -164,7 +164,13 @@ impl MemoryEngine {
         turn.ok().and_then(Result::ok).ok_or_else(|| Lost::Round(crowded()))
     }
 
-    async fn explained(&self, view: Arc<View>, question: &Question, ask: &Ask) -> Result<Explained, Lost> {
+    async fn explained(
+        &self,
+        view: Arc<View>,
+        question: &Question,
+        ask: &Ask,
+        shown: Shown,
+    ) -> Result<Explained, Lost> {
         let turn = self.turn().await?;
         let (mut facts, moment) = self.moment(view, question).await?;
         let found = self.search(&moment.view, question).await;
@@ -173,7 +179,7 @@ impl MemoryEngine {
             (Arc::clone(&moment.view), question.subject.clone(), ask.clone(), states(self.budget));
         // Two hundred searches, which nobody else's decision shall wait for.
         let planted = move || {
-            let tree = tree::plant(&view.graph, &view.rules, &subject, (&ask.object, &ask.relation), budget);
+            let tree = tree::plant(&view.graph, &view.rules, &subject, &ask, shown, budget);
             drop(turn);
             tree
         };
@@ -234,11 +240,11 @@ impl Engine for MemoryEngine {
         })
     }
 
-    fn explain<'a>(&'a self, question: &'a Question, ask: &'a Ask) -> Reading<'a, Explained> {
+    fn explain<'a>(&'a self, question: &'a Question, ask: &'a Ask, shown: Shown) -> Reading<'a, Explained> {
         Box::pin(async move {
-            let Some(view) = self.loaded() else { return self.sql.explain(question, ask).await };
-            match self.explained(view, question, ask).await {
-                Err(lost) if lost.ends_rounds() => self.sql.explain(question, ask).await,
+            let Some(view) = self.loaded() else { return self.sql.explain(question, ask, shown).await };
+            match self.explained(view, question, ask, shown).await {
+                Err(lost) if lost.ends_rounds() => self.sql.explain(question, ask, shown).await,
                 explained => explained.map_err(Lost::why),
             }
         })

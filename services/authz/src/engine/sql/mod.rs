@@ -14,7 +14,7 @@ use service::config::DatabaseConfig;
 use sqlx::types::Json;
 use sqlx::{PgExecutor, PgPool};
 
-use crate::engine::answers::{Engine, Explained, Listed, Listing, Reading, Unanswered};
+use crate::engine::answers::{Engine, Explained, Listed, Listing, Reading, Shown, Unanswered};
 use crate::engine::database::{SETTINGS, unanswered};
 use crate::engine::facts::{Ask, Facts, Held, Place, PlaceFacts, Question, SubjectFacts, SubjectRef};
 use crate::engine::model::{Edition, Model};
@@ -124,7 +124,12 @@ impl Engine for SqlEngine {
     }
 
     /// A tree needs the graph: this engine has none, so it says what is missing.
-    fn explain<'a>(&'a self, _question: &'a Question, _ask: &'a Ask) -> Reading<'a, Explained> {
+    fn explain<'a>(
+        &'a self,
+        _question: &'a Question,
+        _ask: &'a Ask,
+        _shown: Shown,
+    ) -> Reading<'a, Explained> {
         let cause = "the graph is not in memory yet".to_owned();
         Box::pin(std::future::ready(Err(Unanswered { dependency: "engine", cause })))
     }
