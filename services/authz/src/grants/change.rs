@@ -22,7 +22,7 @@ pub(super) async fn write(
     admission: &Admission,
 ) -> Result<Option<Vec<String>>, ApiError> {
     if admission.holds_role() {
-        roles::keep_holders(tx.conn()).await?;
+        roles::lock_guard(tx.conn()).await?;
     }
     let locked = lock(&mut tx, request.company, &request.tuples, &admission.sorted, admission.revision());
     if !locked.await? || !admission.judge_again(app, caller, request).await? {

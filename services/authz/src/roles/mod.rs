@@ -1,12 +1,13 @@
 //! The platform role: the tuple that is the truth, the ledger that is its history, and the guard row that keeps the last
-//! holder who can act. Granting and revoking lock the guard first; identity locks the same row before it suspends anybody.
+//! holder who can act. Granting and revoking lock the guard first, and so does whoever grants tuples by the role; identity
+//! locks the same row before it suspends anybody.
 
 pub mod http;
 mod rules;
 pub mod start;
 mod store;
 
-pub(crate) use store::keep_holders;
+pub(crate) use store::lock_guard;
 
 use contract::decision::SUPERADMIN;
 use serde_json::json;

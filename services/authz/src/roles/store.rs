@@ -7,16 +7,9 @@ use super::Change;
 use super::rules::Holder;
 
 /// Locks the guard until the transaction ends. A statement of its own: what is read after it is what others committed
-/// before it was had.
-pub(super) async fn lock_guard(conn: &mut PgConnection) -> sqlx::Result<()> {
+/// before it was had. Never shared: whoever takes the role would wait as long as such locks follow each other.
+pub(crate) async fn lock_guard(conn: &mut PgConnection) -> sqlx::Result<()> {
     sqlx::query!("SELECT one FROM authz.superadmin_guard FOR UPDATE").fetch_one(conn).await?;
-    Ok(())
-}
-
-/// Locks the guard together with others that only need the holders to stay: whoever gives or takes the role, or suspends
-/// somebody, waits for all of them. A statement of its own, as above.
-pub(crate) async fn keep_holders(conn: &mut PgConnection) -> sqlx::Result<()> {
-    sqlx::query!("SELECT one FROM authz.superadmin_guard FOR SHARE").fetch_one(conn).await?;
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! Grants: what each rule accepts and refuses, in which order, and that all or nothing is written, with its audit row.
 
+use std::time::Duration;
+
 use contract::id::CompanyId;
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
@@ -7,7 +9,7 @@ use testkit::Reply;
 
 use crate::app::{App, in_company, with};
 use crate::can::crm;
-use crate::roles::until_somebody_waits;
+use crate::roles::{revoke, until_so_many_wait, until_somebody_waits};
 
 const GRANTS: &str = "/internal/authz/grants";
 const LOOKUP: &str = "/internal/authz/tuples/lookup";
@@ -525,6 +527,36 @@ async fn a_grant_that_waits_is_refused_once_its_actor_lost_the_right() {
             }
         }
     }
+}
+
+/// Grants by the platform role that come one after the other never keep a revoke of it waiting: it has its turn.
+#[tokio::test]
+async fn a_revoke_of_the_role_goes_before_the_grants_that_come_after_it() {
+    let world = World::start().await;
+    world.app.rows().subject("mona").await;
+    world.as_at_the_start().await;
+    let deal = |id: u32| world.body("grant", &[&ANCHOR.replace(":1#", &format!(":{id}#"))]);
+    let give = |id: u32| world.app.ask("POST", GRANTS, "mona", Some(deal(id)));
+    assert_eq!(give(2).await.status, 200, "control");
+    let mut holding = world.app.owner.begin().await.expect("a transaction");
+    let object = "SELECT pg_advisory_xact_lock(hashtext('authz.grants'), (hashtextextended('crm_deal:1', 0) & 127)::int)";
+    sqlx::query(object).execute(&mut *holding).await.expect("held");
+    let second = async {
+        until_so_many_wait(&world.app, 2).await;
+        give(3).await
+    };
+    let revoking = async {
+        until_so_many_wait(&world.app, 1).await;
+        revoke(&world.app, "root", "mona").await
+    };
+    let letting_go = async {
+        until_so_many_wait(&world.app, 3).await;
+        holding.rollback().await.expect("let go");
+    };
+    let in_order = async { tokio::join!(give(1), revoking, second, letting_go) };
+    let in_order = tokio::time::timeout(Duration::from_secs(20), in_order).await;
+    let (first, revoked, second, ()) = in_order.expect("the second waits behind the revoke");
+    assert_eq!((first.status, revoked.status, second.status), (200, 200, 403), "{}", second.text);
 }
 
 #[tokio::test]

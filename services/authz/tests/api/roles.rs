@@ -10,7 +10,7 @@ async fn grant(app: &App, actor: &str, subject: &str) -> testkit::Reply {
     app.ask("POST", ROLES, actor, Some(json!({ "subjectId": subject, "role": "platform-superadmin" }))).await
 }
 
-async fn revoke(app: &App, actor: &str, subject: &str) -> testkit::Reply {
+pub(crate) async fn revoke(app: &App, actor: &str, subject: &str) -> testkit::Reply {
     app.ask("DELETE", &format!("{ROLES}/platform-superadmin/{subject}"), actor, None).await
 }
 
@@ -187,8 +187,13 @@ async fn a_revoke_waits_for_whoever_holds_the_guard() {
 
 /// Until a statement waits for a lock.
 pub(crate) async fn until_somebody_waits(app: &App) {
+    until_so_many_wait(app, 1).await;
+}
+
+/// Until so many statements wait for locks.
+pub(crate) async fn until_so_many_wait(app: &App, many: i64) {
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
-    while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&app.owner).await.expect("activity") == 0 {
+    while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&app.owner).await.expect("activity") < many {
         tokio::task::yield_now().await;
     }
 }
