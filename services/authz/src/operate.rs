@@ -10,6 +10,7 @@ use sqlx::{Connection, PgConnection, PgPool};
 
 use crate::engine::facts::{Ask, Held, Question, SubjectRef};
 use crate::engine::{DEFAULT_BUDGET, FixedGraph, Known, Model, Models, SqlEngine, Tree, Unanswered};
+use crate::grants;
 
 /// Most tuples that one listing shows.
 pub const MAX_LISTED: i64 = 10_000;
@@ -189,6 +190,8 @@ pub async fn change(
         return refused("the platform role has a ledger and a last holder: use its routes");
     }
     let mut tx = connection.begin().await?;
+    // Grants are ordered by it: one that rests on the tuple is written before it goes, or refused.
+    grants::lock_objects(&mut tx, std::iter::once((object.kind.clone(), object.id.clone()))).await?;
     let values = [&object.kind, &object.id, relation, &subject.kind, &subject.id, &subject.relation];
     let [object_type, object_id, relation, subject_type, subject_id, subject_relation] = values;
     let changed = if add {

@@ -13,3 +13,5 @@ mod request;
 pub mod revoke;
 mod store;
 mod types;
+
+pub(crate) use store::lock_objects;

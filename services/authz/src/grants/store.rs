@@ -53,7 +53,7 @@ pub(super) async fn lock_catalog(conn: &mut PgConnection) -> sqlx::Result<()> {
 
 /// Locks objects until the transaction ends. A statement of its own: what is read after it is what others committed
 /// before it was had.
-pub(super) async fn lock_objects(
+pub(crate) async fn lock_objects(
     conn: &mut PgConnection,
     objects: impl Iterator<Item = Key>,
 ) -> sqlx::Result<()> {

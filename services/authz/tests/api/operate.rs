@@ -42,6 +42,33 @@ async fn tuples_are_listed_added_and_removed_each_with_its_audit_row() {
     }
 }
 
+/// A grant that rests on a tuple holds its object's lock until it is written.
+#[tokio::test]
+async fn a_tuple_is_removed_when_no_grant_is_being_written_on_its_object() {
+    let database = testkit::database().await;
+    let pool = database.owner_pool();
+    let mut owner = PgConnection::connect_with(&database.owner_options()).await.expect("a connection");
+    let tuple = TupleText::parse("company_module:c/crm#admin@user:ann").expect("a tuple");
+    assert!(operate::change(&mut owner, true, &tuple, "me").await.expect("control"));
+    let mut granting = pool.begin().await.expect("a transaction");
+    let lock = "SELECT pg_advisory_xact_lock(hashtext('authz.grants'), (hashtextextended('company_module:c/crm', 0) & 127)::int)";
+    sqlx::query(lock).execute(&mut *granting).await.expect("held");
+    let mut removing = Box::pin(operate::change(&mut owner, false, &tuple, "me"));
+    let waiting = async {
+        let sql = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+        while sqlx::query_scalar::<_, i64>(sql).fetch_one(&pool).await.expect("activity") == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let early = tokio::select! {
+        _ = &mut removing => true,
+        () = waiting => false,
+    };
+    assert!(!early, "it waits for the grant");
+    granting.rollback().await.expect("let go");
+    assert!(removing.await.expect("done"));
+}
+
 #[tokio::test]
 async fn a_relation_is_checked_and_explained() {
     let database = testkit::database().await;
