@@ -16,7 +16,7 @@ const BARE_TASKS: [&str; 3] = [
     // A comparison beside a decision.
     "services/authz/src/engine/memory/sample.rs",
     // Requests in flight at the stop wait for it.
-    "services/authz/src/access/denials.rs",
+    "services/authz/src/denials.rs",
 ];
 
 pub(crate) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
