@@ -67,7 +67,7 @@ pub(crate) async fn change_password(
         }
     };
     match changed {
-        Ok(()) => Ok(redirect(&visitor.done("password"))),
+        Ok(_) => Ok(redirect(&visitor.done("password"))),
         Err(unfit) => {
             let text = unfit.message(visitor.lang.texts());
             show(&app, &visitor, None, Some(Problem { form: FormName::Password, text })).await

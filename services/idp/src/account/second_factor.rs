@@ -6,11 +6,12 @@ use axum::response::Response;
 use contract::CorrelationId;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use service::{ApiError, Correlation};
+use service::{ApiError, AuditedTx, Correlation};
 use uuid::Uuid;
 
 use super::http::show;
 use super::visitor::{self, Asked, Entry, Login, Visitor};
+use crate::browser_sessions;
 use crate::form::Params;
 use crate::keys::rules::Purpose;
 use crate::login::credentials;
@@ -22,6 +23,7 @@ use crate::refusal::PageError;
 use crate::second_factors::store::Totp;
 use crate::second_factors::{self, event, rules};
 use crate::state::App;
+use crate::users;
 
 /// A secret that waits for its first code.
 #[derive(Serialize, Deserialize)]
@@ -81,6 +83,12 @@ async fn add(
     let (user, now) = (visitor.user.id, app.core.clock.now());
     let codes = rules::new_recovery_codes()?;
     let mut tx = app.core.begin_as(&user.to_string(), Some(correlation.as_str())).await?;
+    // The login that it follows must not have ended by another password, or by the account's end.
+    users::store::lock_password(tx.conn(), user).await?;
+    if !browser_sessions::store::keep(tx.conn(), visitor.session.id, now).await? {
+        tx.unchanged().await?;
+        return visitor.sign_in(app, AccountPage::SecondFactor, correlation);
+    }
     if !second_factors::store::add(tx.conn(), user, &totp, now).await? {
         tx.unchanged().await?;
         return show(app, visitor, None, None).await;
@@ -96,12 +104,11 @@ pub(crate) async fn renew_codes(
     Correlation(correlation): Correlation,
     request: Request,
 ) -> Result<Response, PageError> {
-    let visitor = match with_password(&app, request, FormName::NewCodes, &correlation).await? {
-        Entry::SignIn(answer) => return Ok(answer),
-        Entry::Visitor(visitor) => visitor,
+    let (visitor, mut tx) = match with_password(&app, request, FormName::NewCodes, &correlation).await? {
+        Checked::Other(answer) => return Ok(answer),
+        Checked::Right(visitor, tx) => (visitor, tx),
     };
     let (user, codes) = (visitor.user.id, rules::new_recovery_codes()?);
-    let mut tx = app.core.begin_as(&user.to_string(), Some(correlation.as_str())).await?;
     let tags = tags(&app, user, &codes);
     if !second_factors::store::replace_recovery_codes(tx.conn(), user, &tags).await? {
         tx.unchanged().await?;
@@ -117,12 +124,12 @@ pub(crate) async fn remove(
     Correlation(correlation): Correlation,
     request: Request,
 ) -> Result<Response, PageError> {
-    let visitor = match with_password(&app, request, FormName::RemoveSecondFactor, &correlation).await? {
-        Entry::SignIn(answer) => return Ok(answer),
-        Entry::Visitor(visitor) => visitor,
+    let checked = with_password(&app, request, FormName::RemoveSecondFactor, &correlation).await?;
+    let (visitor, mut tx) = match checked {
+        Checked::Other(answer) => return Ok(answer),
+        Checked::Right(visitor, tx) => (visitor, tx),
     };
     let user = visitor.user.id;
-    let mut tx = app.core.begin_as(&user.to_string(), Some(correlation.as_str())).await?;
     if second_factors::store::remove(tx.conn(), user).await? {
         tx.commit(&event("second_factor.removed", user, json!({ "reason": "user" }))).await?;
     } else {
@@ -131,27 +138,38 @@ pub(crate) async fn remove(
     Ok(redirect(&visitor.done("second-factor-removed")))
 }
 
-/// The visitor who posted a form with the right password, or the answer for anybody else.
+/// Whether a form came with the right password.
+enum Checked {
+    /// In a transaction that holds the user's row, so that it still is.
+    Right(Box<Visitor>, AuditedTx),
+    /// The answer for anybody else.
+    Other(Response),
+}
+
 async fn with_password(
     app: &App,
     request: Request,
     name: FormName,
     correlation: &CorrelationId,
-) -> Result<Entry, PageError> {
+) -> Result<Checked, PageError> {
     let asked = Asked::of(&request)?;
     let entry = visitor::of(app, &asked, AccountPage::Account, Login::Any, correlation).await?;
     let visitor = match entry {
-        Entry::SignIn(_) => return Ok(entry),
+        Entry::SignIn(answer) => return Ok(Checked::Other(answer)),
         Entry::Visitor(visitor) => visitor,
     };
     let form: Params = visitor::form(app, &visitor, request).await?;
     let typed = form.get("password").unwrap_or_default();
     let user = visitor.user.id;
-    if credentials::check_again(app, &visitor.headers, user, typed).await?.is_some() {
-        return Ok(Entry::Visitor(visitor));
+    if let Some(password) = credentials::check_again(app, &visitor.headers, user, typed).await? {
+        let mut tx = app.core.begin_as(&user.to_string(), Some(correlation.as_str())).await?;
+        if users::store::lock_password_of(tx.conn(), user, password).await? {
+            return Ok(Checked::Right(visitor, tx));
+        }
+        tx.unchanged().await?;
     }
     let text = visitor.lang.texts().wrong_password;
-    Ok(Entry::SignIn(show(app, &visitor, None, Some(Problem { form: name, text })).await?))
+    Ok(Checked::Other(show(app, &visitor, None, Some(Problem { form: name, text })).await?))
 }
 
 fn show_secret(

@@ -54,6 +54,17 @@ impl Visitor {
         Frame { lang: self.lang, base: &self.base, query: &self.query, proof: &self.proof }
     }
 
+    /// The login form, when the session has ended meanwhile.
+    pub(super) fn sign_in(
+        &self,
+        app: &App,
+        page: AccountPage,
+        correlation: &CorrelationId,
+    ) -> Result<Response, PageError> {
+        let destination = Destination::Account { page, ui_locales: self.ui_locales.clone() };
+        login::http::begin(app, destination, &self.headers, correlation)
+    }
+
     /// Address of the account page that says what was done.
     pub(super) fn done(&self, what: &str) -> String {
         let pairs = [("done", Some(what)), ("ui_locales", self.ui_locales.as_deref())];

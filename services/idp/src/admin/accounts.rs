@@ -104,6 +104,8 @@ pub(crate) async fn disable_credentials(
     let user = users::store::find(&app.core.pool, id).await?;
     user.ok_or_else(AdminError::user_not_found)?;
     let mut tx = app.core.begin_as(asker.actor(), Some(correlation.as_str())).await?;
+    // A login that is under way waits, or is over.
+    users::store::lock_password(tx.conn(), id).await?;
     if !second_factors::store::remove(tx.conn(), id).await? {
         tx.unchanged().await?;
         return Ok(StatusCode::NO_CONTENT);

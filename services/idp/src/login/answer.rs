@@ -13,7 +13,7 @@ use super::device::{self, Device};
 use super::http::{redirect, set_cookie};
 use super::rules::LoginRequest;
 use super::store;
-use super::ticket::{AccountPage, Destination};
+use super::ticket::{AccountPage, Destination, Proved};
 use crate::account;
 use crate::browser_sessions::{self, BrowserSession, Seen};
 use crate::cookies::Keep;
@@ -21,18 +21,23 @@ use crate::keys::rules::{random_text, sha256};
 use crate::meter::Outcome;
 use crate::refusal::PageError;
 use crate::state::App;
+use crate::users;
 
-/// After a password: opens the browser's session anew; `None` when the user was disabled or removed meanwhile.
+/// After every factor: opens the browser's session anew; `None` when what was proved is no longer what signs the user in.
 pub(super) async fn to_login(
     app: &App,
     destination: &Destination,
     headers: &HeaderMap,
-    user: Uuid,
+    proved: Proved,
     correlation: &CorrelationId,
 ) -> Result<Option<Response>, PageError> {
-    let secret = random_text()?;
+    let (user, secret) = (proved.user, random_text()?);
     let now = app.core.clock.now();
     let mut tx = app.core.begin_as(&user.to_string(), Some(correlation.as_str())).await?;
+    if !users::store::lock_proved(tx.conn(), proved).await? {
+        tx.unchanged().await?;
+        return Ok(None);
+    }
     let (cookie_hash, seen) = (sha256(secret.as_bytes()), Seen::of(headers));
     let opened = browser_sessions::store::open(tx.conn(), &cookie_hash, user, &seen, now).await?;
     let Some(browser) = opened else {

@@ -12,7 +12,7 @@ use crate::pages::texts::Texts;
 use crate::refusal::PageError;
 use crate::state::App;
 use crate::users;
-use crate::users::passwords::PasswordDigest;
+use crate::users::passwords::CredentialDigest;
 use crate::users::rules::User;
 
 /// Longest user name that is looked up.
@@ -20,7 +20,7 @@ const MAX_USERNAME_BYTES: usize = 255;
 
 /// What came of an attempt.
 pub(super) enum Credentials {
-    Good { user: Box<User>, password: PasswordDigest, source: Source },
+    Good { user: Box<User>, password: CredentialDigest, source: Source },
     Bad { user: Option<Uuid>, failure: Failure },
 }
 
@@ -87,7 +87,7 @@ pub(super) async fn check(
     let attempt = account.map(|account| (account, source));
     let admitted = attempt.is_none_or(|(account, source)| app.guard.admits(account, source, now));
     let hash = hash.filter(|_| admitted);
-    let digest = hash.as_deref().map(PasswordDigest::of);
+    let digest = hash.as_deref().map(CredentialDigest::of);
     let line = app.guard.line(account, source, now);
     let fits = app.passwords.matches(line, password, hash).await?;
     Ok(match (user, digest) {
@@ -100,7 +100,7 @@ pub(super) async fn check(
     })
 }
 
-fn good(app: &App, user: User, password: PasswordDigest, source: Source) -> Credentials {
+fn good(app: &App, user: User, password: CredentialDigest, source: Source) -> Credentials {
     if user.enabled {
         return Credentials::Good { user: Box::new(user), password, source };
     }
@@ -120,12 +120,12 @@ pub(crate) async fn check_again(
     headers: &HeaderMap,
     user: Uuid,
     password: &str,
-) -> Result<Option<PasswordDigest>, PageError> {
+) -> Result<Option<CredentialDigest>, PageError> {
     let now = app.core.clock.unix_seconds();
     let source = source(app, headers, user, now);
     let admitted = app.guard.admits(user, source, now);
     let hash = users::store::password_hash(&app.core.pool, user).await?.filter(|_| admitted);
-    let digest = hash.as_deref().map(PasswordDigest::of);
+    let digest = hash.as_deref().map(CredentialDigest::of);
     let line = app.guard.line(Some(user), source, now);
     if app.passwords.matches(line, password, hash).await? {
         app.guard.succeeded(user, source);

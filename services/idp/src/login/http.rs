@@ -112,7 +112,7 @@ pub(crate) async fn authenticate(
 async fn take_password(login: Login<'_>, username: &str, password: &str) -> Result<Response, PageError> {
     match credentials::check(login.app, login.headers, username, password).await? {
         Credentials::Good { user, password, source } => {
-            let proved = Proved { user: user.id, password };
+            let proved = Proved { user: user.id, password, second_factor: None };
             login.after_password(&user, proved, source).await
         }
         Credentials::Bad { user, failure } => login.fail(user, failure, username).await,

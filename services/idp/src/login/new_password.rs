@@ -19,7 +19,7 @@ pub(super) async fn take(login: Login<'_>, proved: Proved, form: &Params) -> Res
     };
     let wanted = NewPassword::of(form);
     match change::change(app, &user, proved.password, &wanted, None, login.correlation).await? {
-        Ok(()) => login.finish(&user).await,
+        Ok(password) => login.finish(&user, Proved { password, ..proved }).await,
         Err(unfit) => {
             let message = unfit.message(login.texts());
             login.ask_new_password(proved, &user.username, Some(message))

@@ -26,8 +26,10 @@ pub(super) async fn take(login: Login<'_>, proved: Proved, form: &Params) -> Res
     };
     let failure = if app.guard.admits(user.id, source, now) {
         let answer = Answer::of(form.get("otp"), form.get("recoveryCodeInput"));
-        if second_factors::take(app, user.id, &answer, login.correlation).await? {
+        let taken = second_factors::take(app, user.id, &answer, login.correlation).await?;
+        if let Some(second_factor) = taken {
             app.guard.succeeded(user.id, source);
+            let proved = Proved { second_factor: Some(second_factor), ..proved };
             return login.after_factors(&user, proved).await;
         }
         Failure::WrongCode

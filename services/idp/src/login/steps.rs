@@ -57,18 +57,18 @@ impl Login<'_> {
         if user.must_change_password {
             return self.ask_new_password(proved, &user.username, None);
         }
-        self.finish(user).await
+        self.finish(user, proved).await
     }
 
     /// Answers the request of a user who has proved to be who it is.
-    pub(super) async fn finish(self, user: &User) -> Result<Response, PageError> {
+    pub(super) async fn finish(self, user: &User, proved: Proved) -> Result<Response, PageError> {
         let app = self.app;
         let answered =
-            answer::to_login(app, &self.destination, self.headers, user.id, self.correlation).await?;
+            answer::to_login(app, &self.destination, self.headers, proved, self.correlation).await?;
         if let Some(response) = answered {
             return Ok(response);
         }
-        self.fail(Some(user.id), Failure::Disabled, &user.username).await
+        self.fail(Some(user.id), Failure::Wrong, &user.username).await
     }
 
     /// Writes the failure down and shows the first form again.

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::cookies;
 use crate::keys::rules::{KeyError, KeyRing, Purpose, random_text, sha256};
 use crate::login::rules::LoginRequest;
-use crate::users::passwords::PasswordDigest;
+use crate::users::passwords::CredentialDigest;
 
 /// Cookie that binds forms to a browser.
 pub(crate) const BROWSER_COOKIE: &str = "AUTH_SESSION_ID";
@@ -98,11 +98,14 @@ pub(crate) enum Stage {
     NewPassword(Proved),
 }
 
-/// Who has given the right password. Another password meanwhile makes it worth nothing.
+/// Who has given the right password, and the right code where there is a second factor. Another one meanwhile makes it worth
+/// nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Proved {
     pub(crate) user: Uuid,
-    pub(crate) password: PasswordDigest,
+    pub(crate) password: CredentialDigest,
+    /// The one whose code was given.
+    pub(crate) second_factor: Option<CredentialDigest>,
 }
 
 /// What a form holds.

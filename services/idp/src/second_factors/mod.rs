@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::keys::rules::{KeyRing, Purpose};
 use crate::state::App;
+use crate::users::passwords::CredentialDigest;
 
 /// What a user answers at the second step.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,24 +33,24 @@ impl Answer {
     }
 }
 
-/// Uses a code up. False when it is not a right one or was used before.
+/// Uses a code up; the second factor that it belongs to, or `None` when it is not a right one or was used before.
 pub(crate) async fn take(
     app: &App,
     user: Uuid,
     answer: &Answer,
     correlation: &CorrelationId,
-) -> Result<bool, ApiError> {
+) -> Result<Option<CredentialDigest>, ApiError> {
     let now = app.core.clock.unix_seconds();
     let mut tx = app.core.begin_as(&user.to_string(), Some(correlation.as_str())).await?;
+    let Some(totp) = store::lock(tx.conn(), user).await? else {
+        tx.unchanged().await?;
+        return Ok(None);
+    };
     let kind = match answer {
-        Answer::Code(code) => {
-            let known = store::lock(tx.conn(), user).await?;
-            let step = known.and_then(|totp| rules::step_of(&totp.secret, *code, now, totp.last_step));
-            match step {
-                Some(step) => store::use_step(tx.conn(), user, step).await?.then_some("one_time_code"),
-                None => None,
-            }
-        }
+        Answer::Code(code) => match rules::step_of(&totp.secret, *code, now, totp.last_step) {
+            Some(step) => store::use_step(tx.conn(), user, step).await?.then_some("one_time_code"),
+            None => None,
+        },
         Answer::Recovery(code) => {
             let taken = store::use_recovery_code(tx.conn(), user, &tag(&app.keys, user, code)).await?;
             taken.then_some("recovery_code")
@@ -58,11 +59,11 @@ pub(crate) async fn take(
     };
     let Some(kind) = kind else {
         tx.unchanged().await?;
-        return Ok(false);
+        return Ok(None);
     };
     let payload = json!({ "kind": kind });
     tx.commit(&event("second_factor.used", user, payload)).await?;
-    Ok(true)
+    Ok(Some(CredentialDigest::of(totp.secret)))
 }
 
 /// What is stored of a recovery code.

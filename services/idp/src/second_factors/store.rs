@@ -23,7 +23,7 @@ pub(crate) async fn find(db: impl PgExecutor<'_>, user: Uuid) -> sqlx::Result<Op
 }
 
 /// A user's one-time codes, locked until the transaction ends.
-pub(super) async fn lock(conn: &mut PgConnection, user: Uuid) -> sqlx::Result<Option<Totp>> {
+pub(crate) async fn lock(conn: &mut PgConnection, user: Uuid) -> sqlx::Result<Option<Totp>> {
     sqlx::query_as!(Totp, "SELECT secret, last_step FROM idp.totp WHERE user_id = $1 FOR UPDATE", user)
         .fetch_optional(conn)
         .await

@@ -6,7 +6,7 @@ use service::{ApiError, AuditEvent};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-use super::passwords::PasswordDigest;
+use super::passwords::CredentialDigest;
 use super::policy::{self, Unfit};
 use super::queue::Line;
 use super::rules::User;
@@ -29,15 +29,15 @@ impl NewPassword {
     }
 }
 
-/// Changes the password that `present` is the digest of, and ends the user's sessions but `kept`.
+/// Changes the password that `present` is the digest of, and ends the user's sessions but `kept`; the digest of the new one.
 pub(crate) async fn change(
     app: &App,
     user: &User,
-    present: PasswordDigest,
+    present: CredentialDigest,
     wanted: &NewPassword,
     kept: Option<Uuid>,
     correlation: &CorrelationId,
-) -> Result<Result<(), Unfit>, PageError> {
+) -> Result<Result<CredentialDigest, Unfit>, PageError> {
     if *wanted.password != *wanted.again {
         return Ok(Err(Unfit::Different));
     }
@@ -52,8 +52,7 @@ pub(crate) async fn change(
     }
     let hash = app.passwords.hash(line, &wanted.password).await?;
     let mut tx = app.core.begin_as(&user.id.to_string(), Some(correlation.as_str())).await?;
-    let locked = store::lock_password(tx.conn(), user.id).await?;
-    if locked.as_deref().map(PasswordDigest::of) != Some(present) {
+    if !store::lock_password_of(tx.conn(), user.id, present).await? {
         tx.unchanged().await?;
         return Ok(Err(Unfit::NotPresent));
     }
@@ -62,7 +61,7 @@ pub(crate) async fn change(
     let subject = format!("user:{}", user.id);
     let payload = json!({ "reason": "chosen_by_user" });
     tx.commit(&AuditEvent { company: None, action: "user.password_changed", subject, payload }).await?;
-    Ok(Ok(()))
+    Ok(Ok(CredentialDigest::of(hash)))
 }
 
 /// Off the runtime's workers: it takes milliseconds for a long password.

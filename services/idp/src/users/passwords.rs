@@ -34,13 +34,14 @@ pub(crate) enum HashingError {
     Ended(#[from] tokio::task::JoinError),
 }
 
-/// Which password a user has, without telling anything about it: a digest of its stored hash, whose salt is random.
+/// Which password or second factor a user has, without telling anything about it: a digest of the stored hash, whose salt is
+/// random, or of the secret, which is random itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct PasswordDigest([u64; 2]);
+pub(crate) struct CredentialDigest([u64; 2]);
 
-impl PasswordDigest {
-    pub(crate) fn of(stored: &str) -> Self {
-        let digest = sha256(stored.as_bytes());
+impl CredentialDigest {
+    pub(crate) fn of(stored: impl AsRef<[u8]>) -> Self {
+        let digest = sha256(stored.as_ref());
         let half =
             |from: usize| digest.iter().skip(from).take(8).fold(0, |sum, byte| (sum << 8) | u64::from(*byte));
         Self([half(0), half(8)])

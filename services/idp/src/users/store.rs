@@ -5,7 +5,8 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::login::ticket::Proved;
-use crate::users::passwords::PasswordDigest;
+use crate::second_factors;
+use crate::users::passwords::CredentialDigest;
 use crate::users::rules::User;
 
 /// A user and the hash of the password; a service account has none.
@@ -80,10 +81,33 @@ pub(crate) async fn find_proved(
     proved: Proved,
 ) -> sqlx::Result<Option<User>> {
     let stored = password_hash(db, proved.user).await?;
-    if stored.as_deref().map(PasswordDigest::of) != Some(proved.password) {
+    if stored.as_deref().map(CredentialDigest::of) != Some(proved.password) {
         return Ok(None);
     }
     Ok(find(db, proved.user).await?.filter(|user| user.enabled))
+}
+
+/// Whether what was proved is still what signs the user in; the user's row is locked until the transaction ends, as it is by
+/// whatever changes a password, a second factor or the account. Two statements more: they see what was committed while the
+/// first waited.
+pub(crate) async fn lock_proved(conn: &mut PgConnection, proved: Proved) -> sqlx::Result<bool> {
+    if !lock_password_of(conn, proved.user, proved.password).await? {
+        return Ok(false);
+    }
+    let second_factor = second_factors::store::lock(conn, proved.user).await?;
+    if second_factor.map(|totp| CredentialDigest::of(totp.secret)) != proved.second_factor {
+        return Ok(false);
+    }
+    Ok(find(conn, proved.user).await?.is_some_and(|user| !user.must_change_password))
+}
+
+/// Whether this is the password of an enabled user; the user's row is locked until the transaction ends.
+pub(crate) async fn lock_password_of(
+    conn: &mut PgConnection,
+    id: Uuid,
+    password: CredentialDigest,
+) -> sqlx::Result<bool> {
+    Ok(lock_password(conn, id).await?.map(CredentialDigest::of) == Some(password))
 }
 
 /// The hash of a user's password.

@@ -7,29 +7,29 @@ use crate::browser::{Browser, action, problem};
 use crate::provider::{ADMIN_SECRET, OPERATOR, Provider, claims_of, oauth_error};
 
 const USERS: &str = "/admin/realms/platform/users";
-const GIVEN: &str = "given-by-an-operator";
-const CHOSEN: &str = "Kerze Zaun Bügel Möwe";
+pub(crate) const GIVEN: &str = "given-by-an-operator";
+pub(crate) const CHOSEN: &str = "Kerze Zaun Bügel Möwe";
 
 fn new_user(name: &str, email: Option<&str>) -> Value {
     json!({ "username": name, "email": email, "firstName": "Grace", "credentials": [credential()] })
 }
 
-fn credential() -> Value {
+pub(crate) fn credential() -> Value {
     json!({ "type": "password", "value": GIVEN, "temporary": true })
 }
 
-async fn ask(provider: &Provider, method: &str, path: &str, body: Value) -> Reply {
+pub(crate) async fn ask(provider: &Provider, method: &str, path: &str, body: Value) -> Reply {
     let path = format!("{USERS}{path}?operator=root");
     provider.send(method, &path, |call| call.bearer(OPERATOR).json(body)).await
 }
 
-async fn id_of(provider: &Provider, name: &str) -> String {
+pub(crate) async fn id_of(provider: &Provider, name: &str) -> String {
     let path = format!("{USERS}?username={name}&exact=true");
     let found = provider.send("GET", &path, |call| call.bearer(OPERATOR)).await;
     found.body[0]["id"].as_str().unwrap_or_else(|| panic!("no user: {}", found.text)).to_owned()
 }
 
-async fn add(provider: &Provider, name: &str) -> String {
+pub(crate) async fn add(provider: &Provider, name: &str) -> String {
     let added = ask(provider, "POST", "", new_user(name, None)).await;
     assert_eq!(added.status, 201, "{}", added.text);
     let id = id_of(provider, name).await;

@@ -18,6 +18,7 @@ mod forgetting;
 mod guessing;
 mod login;
 mod logout;
+mod meanwhile;
 mod outage;
 mod provider;
 mod redirects;

@@ -11,7 +11,7 @@ use crate::browser::{ACCOUNT, Browser, action, field, problem};
 use crate::provider::{BASE, NOW, OPERATOR, Provider};
 
 /// The code of RFC 6238 at a time, worked out beside the provider.
-fn code(secret: &[u8], seconds: i64) -> String {
+pub(crate) fn code(secret: &[u8], seconds: i64) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, secret);
     let tag = hmac::sign(&key, &(seconds / 30).to_be_bytes());
     let tag = tag.as_ref();
@@ -25,17 +25,17 @@ pub(crate) fn code_of(key: &str) -> String {
     code(&BASE32_NOPAD.decode(key.as_bytes()).expect("Base32"), NOW)
 }
 
-struct Scene<'a> {
-    browser: Browser<'a>,
-    secret: Vec<u8>,
+pub(crate) struct Scene<'a> {
+    pub(crate) browser: Browser<'a>,
+    pub(crate) secret: Vec<u8>,
     recovery: Vec<String>,
 }
 
-fn own(provider: &Provider) -> Browser<'_> {
+pub(crate) fn own(provider: &Provider) -> Browser<'_> {
     Browser::new(provider).with("sec-fetch-site", "same-origin")
 }
 
-fn secret_of(page: &Reply) -> Vec<u8> {
+pub(crate) fn secret_of(page: &Reply) -> Vec<u8> {
     let key = page.text.split("id=\"kc-totp-secret-key\">").nth(1).and_then(|rest| rest.split('<').next());
     BASE32_NOPAD.decode(key.unwrap_or_else(|| panic!("no key: {}", page.text)).as_bytes()).expect("Base32")
 }
@@ -47,7 +47,7 @@ fn codes_of(page: &Reply) -> Vec<String> {
     rows.filter_map(|row| row.split('<').next()).map(ToOwned::to_owned).collect()
 }
 
-async fn set_up(provider: &Provider) -> Scene<'_> {
+pub(crate) async fn set_up(provider: &Provider) -> Scene<'_> {
     let mut browser = own(provider);
     browser.enter("alice", "alice").await;
     let page = browser.get(&format!("{ACCOUNT}/totp")).await;
