@@ -30,12 +30,13 @@ use service::{ApiError, ServeError};
 
 service::declare_module! { key: "docs", port: 8170, operations: operations, settings: (), state: start }
 
-/// Starts the worker that settles rows which a crash left between two states.
+/// Starts the workers: the sweep of rows which a crash left between two states, and the one of relinked members' shares.
 ///
 /// # Errors
 /// None.
 pub fn start(parts: App, (): &()) -> Result<App, ServeError> {
     let aside = App { core: parts.core.for_workers(), ..parts.clone() };
+    shares::relinked::start(&parts);
     parts.core.workers.every("docs_sweep", SWEEP_EVERY, move || {
         let parts = aside.clone();
         async move { sweep(&parts, STALE_AFTER).await }

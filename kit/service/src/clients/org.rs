@@ -239,6 +239,34 @@ impl OrgClient {
         Ok(self.standing(call).await?.ok())
     }
 
+    /// Of each of these member rows (at most 200) with a login that it had: whether the two have parted for good. The row has
+    /// another login now, or none while another row of the company has that login, active or not. A login that no row has may
+    /// come back to its row.
+    ///
+    /// # Errors
+    /// 503 when org cannot answer.
+    pub async fn parted(
+        &self,
+        company: CompanyId,
+        rows: &[(MemberId, Subject)],
+        correlation: &CorrelationId,
+    ) -> Result<Vec<bool>, ApiError> {
+        let member_ids = rows.iter().map(|(member, _)| *member).collect();
+        let found = self.lookup(company, &Wanted { member_ids, ..Wanted::default() }, correlation).await?;
+        let mut parted = Vec::with_capacity(rows.len());
+        for (member, login) in rows {
+            let row = found.members.iter().find(|found| found.id == *member);
+            let has_parted = if let Some(now) = row.and_then(|row| row.kc_sub.as_ref()) {
+                now != login
+            } else {
+                let holder = self.context(company, login, correlation).await?;
+                holder.is_member && holder.member_id.is_some_and(|holder| holder != *member)
+            };
+            parted.push(has_parted);
+        }
+        Ok(parted)
+    }
+
     /// What these ids are in the company.
     ///
     /// # Errors
@@ -307,9 +335,7 @@ impl OrgClient {
 
     /// The context of an active member, or the reason why there is none.
     async fn standing(&self, call: &CompanyCall) -> Result<Result<MemberContext, Reason>, ApiError> {
-        let (company, subject) = (call.company, encode_segment(call.subject.as_str()));
-        let path = format!("/internal/org/companies/{company}/members/by-kcsub/{subject}/context");
-        let found: Answer = self.ask(Call::new(Method::GET, path), &call.correlation).await?;
+        let found = self.context(call.company, &call.subject, &call.correlation).await?;
         Ok(match found.member_id {
             Some(member) if found.is_member && found.is_active => {
                 let Answer { display_name, position_ids, group_ids, .. } = found;
@@ -318,6 +344,17 @@ impl OrgClient {
             Some(_) if found.is_member => Err(Reason::CompanyAccessBlocked),
             _ => Err(Reason::CompanyMembershipRequired),
         })
+    }
+
+    async fn context(
+        &self,
+        company: CompanyId,
+        login: &Subject,
+        correlation: &CorrelationId,
+    ) -> Result<Answer, ApiError> {
+        let login = encode_segment(login.as_str());
+        let path = format!("/internal/org/companies/{company}/members/by-kcsub/{login}/context");
+        self.ask(Call::new(Method::GET, path), correlation).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 pub(crate) mod http;
 pub(crate) mod new;
-pub(crate) mod relinked;
+pub mod relinked;
 pub mod row;
 pub mod rules;
 pub(crate) mod store;

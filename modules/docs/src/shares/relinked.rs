@@ -5,29 +5,86 @@
 //! - before each decision about a document or folder, when it names the caller's login by another member row
 //!   ([`settle_caller`]), so that the old login opens nothing on its next request;
 //! - before a share of that row is given, changed or listed ([`settle_member`], [`settle_link`], [`take`]), so that a share
-//!   always stands for the person whose name it shows.
+//!   always stands for the person whose name it shows;
+//! - by a worker ([`sweep`]), for those who read tuples without asking this module.
 //!
-//! A row without a login keeps its share: the login that comes back finds it, and one that does not come back is no member of
-//! the company. As with an interrupted transfer, any member's bearer will do: authz lets it change the tuple, and only a tuple
-//! that should give nothing any more is removed.
+//! A row without a login keeps its share while no other row of the company has that login: the login that comes back finds
+//! it, and one that does not come back is no member of the company. As with an interrupted transfer, any member's bearer will
+//! do: authz lets it change the tuple, and only a tuple that should give nothing any more is removed. The worker has none;
+//! authz takes the tuple by the services' credential ([`TwoStore::withdraw`](service::two_store::TwoStore::withdraw)).
 
-use contract::Subject;
 use contract::grants::Tuple;
 use contract::id::{CompanyId, MemberId};
+use contract::{CorrelationId, Subject};
 use contract::{Principal, principal::PrincipalKind};
 use serde_json::json;
 use service::clients::org::Found;
-use service::two_store::TupleRow;
+use service::two_store::{SWEEP_EVERY, TupleRow, Withdrawal};
 use service::{ApiError, AuditEvent, AuditedTx, CompanyCall};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::row::Swept;
 use super::rules::{Share, ShareId, ShareRole, Shown, Target};
-use super::store;
+use super::store::{self, Grantee};
 use crate::App;
 use crate::documents::rules::DocumentId;
 use crate::folders::rules::FolderId;
+
+/// Actor of the worker's audit rows.
+const ACTOR: &str = "system:relinked-shares";
+/// Why a share ended, in the audit rows.
+const REASON: &str = "MEMBER_RELINKED";
+/// Member rows that the worker reads at a time, as many as one look-up takes, and shares of one of them.
+const BATCH: i64 = 200;
+
+/// Starts the worker.
+pub(crate) fn start(app: &App) {
+    let aside = App { core: app.core.for_workers(), ..app.clone() };
+    app.core.workers.every("shares_relinked", SWEEP_EVERY, move || {
+        let app = aside.clone();
+        async move { sweep(&app).await }
+    });
+}
+
+/// Removes every share that stands whose member row has another login according to org, or none while another row has its
+/// login. What is between two states is settled first (`service::two_store`).
+///
+/// # Errors
+/// org, authz or the database cannot answer: the rest waits for the next round.
+pub async fn sweep(app: &App) -> Result<(), ApiError> {
+    let mut after = None;
+    loop {
+        let read = store::grantees(&app.core.pool, after.as_ref(), BATCH).await?;
+        for of_company in read.chunk_by(|one, other| one.company == other.company) {
+            take_parted(app, of_company).await?;
+        }
+        if i64::try_from(read.len()).unwrap_or(BATCH) < BATCH {
+            return Ok(());
+        }
+        after = read.into_iter().last();
+    }
+}
+
+async fn take_parted(app: &App, of_company: &[Grantee]) -> Result<(), ApiError> {
+    let Some(company) = of_company.first().map(|one| one.company) else { return Ok(()) };
+    let correlation = CorrelationId::generate();
+    let withdrawal = Withdrawal { company, actor: ACTOR, reason: REASON, correlation: &correlation };
+    let rows: Vec<_> = of_company.iter().map(|one| (one.member, one.login.clone())).collect();
+    let parted = app.org.parted(company, &rows, &correlation).await?;
+    for (grantee, _) in of_company.iter().zip(parted).filter(|(_, parted)| *parted) {
+        loop {
+            let shares = store::of_grantee(&app.core.pool, grantee, BATCH).await?;
+            if shares.is_empty() {
+                break;
+            }
+            for id in shares {
+                app.two_store().withdraw::<Relinked>(id, &withdrawal).await?;
+            }
+        }
+    }
+    Ok(())
+}
 
 /// Removes those of the shares, all of which name the caller's login, that were given to another member row than the caller's.
 ///
@@ -173,7 +230,7 @@ impl TupleRow for Relinked {
     async fn revoked(&self, _tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
         let mut payload = self.share.told(false);
         if let Some(members) = payload.as_object_mut() {
-            members.insert("reason".to_owned(), json!("MEMBER_RELINKED"));
+            members.insert("reason".to_owned(), json!(REASON));
         }
         let subject = self.share.target.audit_subject();
         Ok(AuditEvent { company: Some(self.share.company), action: "share.deleted", subject, payload })

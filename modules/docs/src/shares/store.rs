@@ -1,10 +1,10 @@
 //! `docs.shares`: the module's own index of whom something is shared with.
 
-use contract::Principal;
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
 use contract::principal::Named;
+use contract::{Principal, Subject};
 use service::ApiError;
-use sqlx::{PgConnection, PgExecutor};
+use sqlx::{PgConnection, PgExecutor, PgPool};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -165,7 +165,7 @@ pub(crate) async fn insert(
         share.principal.member().map(MemberId::as_uuid),
         share.principal.position().map(PositionId::as_uuid),
         share.principal.group().map(GroupId::as_uuid),
-        share.kc_sub.as_ref().map(contract::Subject::as_str),
+        share.kc_sub.as_ref().map(Subject::as_str),
         share.label,
         share.role.word(),
         state,
@@ -208,4 +208,57 @@ pub(super) async fn set_role(
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// A member row with the login that it had when something was shared with it.
+pub(super) struct Grantee {
+    pub(super) company: CompanyId,
+    pub(super) member: MemberId,
+    pub(super) login: Subject,
+}
+
+/// With whom of every company something is shared, company by company, after one of them. It goes from one to the next in the
+/// index, whatever number of shares each has.
+pub(super) async fn grantees(
+    pool: &PgPool,
+    after: Option<&Grantee>,
+    limit: i64,
+) -> Result<Vec<Grantee>, ApiError> {
+    let found = sqlx::query!(
+        r#"WITH RECURSIVE grantees AS (
+             (SELECT company_id, member_id, kc_sub FROM docs.shares
+               WHERE member_id IS NOT NULL AND state = 'active' AND next_role IS NULL
+                 AND (company_id, member_id, kc_sub) > ($1, $2, $3)
+               ORDER BY company_id, member_id, kc_sub LIMIT 1)
+             UNION ALL
+             SELECT following.* FROM grantees g, LATERAL (
+               SELECT s.company_id, s.member_id, s.kc_sub FROM docs.shares s
+                WHERE s.member_id IS NOT NULL AND s.state = 'active' AND s.next_role IS NULL
+                  AND (s.company_id, s.member_id, s.kc_sub) > (g.company_id, g.member_id, g.kc_sub)
+                ORDER BY s.company_id, s.member_id, s.kc_sub LIMIT 1) following)
+           SELECT company_id AS "company_id!", member_id AS "member_id!", kc_sub AS "kc_sub!" FROM grantees LIMIT $4"#,
+        after.map_or_else(Uuid::nil, |one| one.company.as_uuid()),
+        after.map_or_else(Uuid::nil, |one| one.member.as_uuid()),
+        after.map_or("", |one| one.login.as_str()),
+        limit
+    )
+    .fetch_all(pool)
+    .await?;
+    let grantee = |company: Uuid, member: Uuid, login: &str| {
+        Ok(Grantee { company: company.into(), member: member.into(), login: subject(login)? })
+    };
+    found.iter().map(|row| grantee(row.company_id, row.member_id, &row.kc_sub)).collect()
+}
+
+/// Shares with a member row under this login whose tuples stand.
+pub(super) async fn of_grantee(pool: &PgPool, grantee: &Grantee, limit: i64) -> Result<Vec<Uuid>, ApiError> {
+    let found = sqlx::query_scalar!(
+        "SELECT id FROM docs.shares
+         WHERE company_id = $1 AND member_id = $2 AND kc_sub = $3 AND state = 'active' AND next_role IS NULL LIMIT $4",
+        grantee.company.as_uuid(),
+        grantee.member.as_uuid(),
+        grantee.login.as_str(),
+        limit
+    );
+    Ok(found.fetch_all(pool).await?)
 }

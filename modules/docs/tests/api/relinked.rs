@@ -1,6 +1,11 @@
 //! Shares of a member row that org has linked to another login: they open nothing to the old one, and speak of the new one.
 
+use contract::Clock;
+use docs::Config;
+use docs::shares::relinked;
 use serde_json::{Value, json};
+use service::module::Parts;
+use tokio_util::sync::CancellationToken;
 
 use crate::world::{Fault, World, id};
 
@@ -124,4 +129,47 @@ async fn a_row_that_is_blocked_for_a_while_keeps_its_shares() {
     assert!(!world.may_read(2, &document).await);
     world.facts().active[2] = true;
     assert!(world.may_read(2, &document).await);
+}
+
+/// What the worker works with.
+fn worker(world: &World) -> Parts {
+    let config = Config::read(&world.module.settings).expect("the settings of a test are right");
+    Parts::start(&config.module, Clock::system(), &CancellationToken::new()).expect("the parts")
+}
+
+#[tokio::test]
+async fn the_worker_removes_the_shares_that_nobody_asks_about_and_nothing_else() {
+    let world = World::of(7).await;
+    let (document, folder) = (world.document(1, "Plan").await, world.folder(1, "Team", None).await);
+    for who in [2, 3, 4] {
+        id(&world.share(1, &document, who, "editor").await);
+        let share = json!({ "memberId": world.people[who].member, "role": "viewer" });
+        id(&world.ask(1, "POST", &format!("/folders/{folder}/shares"), Some(share)).await);
+    }
+    let worker = worker(&world);
+    let all = world.facts().tuples.clone();
+    world.unlink(2);
+    world.unlink(4);
+    relinked::sweep(&worker).await.expect("org and authz answer");
+    assert_eq!(world.facts().tuples, all, "control: a login that nobody has may come back");
+    world.row_for(2);
+    world.relink(3, 5);
+    world.fail(&[Fault::LostBefore]);
+    relinked::sweep(&worker).await.expect_err("authz does not answer");
+    assert_eq!(tuples_of(&world, "subject-2").len(), 2, "nothing is removed unasked");
+    docs::sweep(&worker, std::time::Duration::ZERO).await.expect("authz answers");
+    relinked::sweep(&worker).await.expect("org and authz answer");
+    for (subject, left) in [("subject-2", 0), ("subject-3", 0), ("subject-4", 2)] {
+        assert_eq!(tuples_of(&world, subject).len(), left, "{subject}");
+    }
+    assert_eq!(world.count("SELECT count(*) FROM docs.shares").await, 2);
+    let rows = world.module.audit().await;
+    let ended: Vec<_> = rows.iter().filter(|row| row["action"] == "share.deleted").collect();
+    assert_eq!(ended.len(), 4);
+    for row in ended {
+        assert_eq!(
+            (&row["actor"], &row["payload"]["reason"]),
+            (&json!("system:relinked-shares"), &json!("MEMBER_RELINKED"))
+        );
+    }
 }

@@ -167,7 +167,8 @@ impl Facts {
     }
 
     fn context(&self, subject: &str) -> Value {
-        let Some(who) = self.people.iter().position(|(known, _)| known == subject) else {
+        let has_row = |(known, row): &(String, Uuid)| known == subject && !row.is_nil();
+        let Some(who) = self.people.iter().position(has_row) else {
             return json!({ "data": { "isMember": false, "isActive": false, "memberId": null, "displayName": null,
                 "email": null, "positionIds": [], "groupIds": [] } });
         };
@@ -279,6 +280,20 @@ impl World {
         facts.people[to].1 = facts.people[row_of].1;
         facts.people[row_of].1 = new;
         new
+    }
+
+    /// Org takes a person's login away from the member row, which stays.
+    pub(crate) fn unlink(&self, row_of: Name) {
+        let mut facts = self.facts();
+        let row = facts.people[row_of].1;
+        facts.people[row_of].1 = Uuid::nil();
+        facts.people.push((format!("unlinked-{row}"), row));
+        facts.active.push(true);
+    }
+
+    /// Org gives the login of a person without a row a new one.
+    pub(crate) fn row_for(&self, who: Name) {
+        self.facts().people[who].1 = Uuid::now_v7();
     }
 
     /// A new position that this person holds.

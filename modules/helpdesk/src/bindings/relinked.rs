@@ -6,8 +6,8 @@
 //! - before the row is bound again, or that login by its present row ([`settle_bound`]);
 //! - by a worker ([`sweep`]), for those who read tuples without asking this module.
 //!
-//! A row without a login keeps its binding: the login that comes back finds it, and one that does not come back is no member
-//! of the company, or another row's, and then the first of these takes it.
+//! A row without a login keeps its binding while no other row of the company has that login: the login that comes back finds
+//! it, and one that does not come back is no member of the company.
 //!
 //! No bearer is at hand that authz lets change a tier, and the old login's must not be needed: authz takes the tuple by the
 //! services' credential ([`TwoStore::withdraw`](service::two_store::TwoStore::withdraw)). A stale administrator is none, so
@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use contract::grants::Tuple;
-use contract::id::{CompanyId, MemberId};
-use contract::{CorrelationId, Principal, Subject};
+use contract::id::CompanyId;
+use contract::{CorrelationId, Principal};
 use serde_json::json;
-use service::clients::org::{Found, FoundPrincipal, Wanted};
+use service::clients::org::FoundPrincipal;
 use service::module::Parts;
 use service::permit::{Removal, StaleRights};
 use service::two_store::{SWEEP_EVERY, TupleRow, Withdrawal};
@@ -93,7 +93,7 @@ pub(super) async fn settle_bound(
     remove(parts, call.company, &stale, &call.correlation).await
 }
 
-/// Removes every binding whose member row has another login according to org.
+/// Removes every binding whose member row has another login according to org, or none while another row has its login.
 ///
 /// # Errors
 /// org, authz or the database cannot answer: the rest waits for the next round.
@@ -114,22 +114,16 @@ pub async fn sweep(parts: &Parts) -> Result<(), ApiError> {
     }
 }
 
-/// Those of the bindings whose member row has another login. At most [`BATCH`].
+/// Those of the bindings whose login is not their row's: the row has another one, or another row has it. At most [`BATCH`].
 async fn stale(
     parts: &Parts,
     company: CompanyId,
     bound: &[BoundLogin],
     correlation: &CorrelationId,
 ) -> Result<Vec<Uuid>, ApiError> {
-    let member_ids = bound.iter().map(|one| one.member).collect();
-    let found = parts.org.lookup(company, &Wanted { member_ids, ..Wanted::default() }, correlation).await?;
-    let is_stale =
-        |one: &&BoundLogin| login(&found, one.member).is_some_and(|now| now.as_str() != one.kc_sub);
-    Ok(bound.iter().filter(is_stale).map(|one| one.id).collect())
-}
-
-fn login(found: &Found, member: MemberId) -> Option<&Subject> {
-    found.members.iter().find(|found| found.id == member)?.kc_sub.as_ref()
+    let rows = bound.iter().map(BoundLogin::row).collect::<Result<Vec<_>, _>>()?;
+    let parted = parts.org.parted(company, &rows, correlation).await?;
+    Ok(bound.iter().zip(parted).filter(|(_, parted)| *parted).map(|(one, _)| one.id).collect())
 }
 
 async fn remove(

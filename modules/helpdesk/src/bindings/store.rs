@@ -183,6 +183,14 @@ pub(super) struct BoundLogin {
     tier: String,
 }
 
+impl BoundLogin {
+    /// The member row, and the login that it had.
+    pub(super) fn row(&self) -> Result<(MemberId, Subject), ApiError> {
+        let login = Subject::parse(&self.kc_sub);
+        Ok((self.member, login.ok_or_else(|| ApiError::internal("a stored subject is none"))?))
+    }
+}
+
 /// What a login is or was bound by in a company.
 pub(super) struct Bindings {
     pub(super) bound: Vec<BoundLogin>,

@@ -200,6 +200,31 @@ async fn the_worker_removes_what_nobody_asks_about_and_nothing_else() {
     assert_eq!((world.tuples.all().len(), ended(&world).await), (2, vec![by_worker(2)]));
 }
 
+/// The old row has no login any more, but its login is another row's: nobody but the worker tells those who read tuples.
+#[tokio::test]
+async fn the_worker_removes_the_binding_of_a_login_that_another_row_has() {
+    for active in [true, false] {
+        let world = with_administrators(&[ALICE, BOB]).await;
+        let worker = worker(&world);
+        world.link(ALICE, None);
+        world.link(BOB, None);
+        relinked::sweep(&worker).await.expect("org and authz answer");
+        assert_eq!(world.tuples.all().len(), 2, "control: a login that nobody has may come back");
+        world.row_for(ALICE, active);
+        let context = format!("/internal/org/companies/{}/members/by-kcsub/*", world.module.company);
+        world.module.org.close("GET", &context);
+        relinked::sweep(&worker).await.expect_err("org does not answer");
+        assert_eq!(world.tuples.all().len(), 2, "nothing is removed unasked");
+        world.answer_as_org();
+        relinked::sweep(&worker).await.expect("org and authz answer");
+        assert_eq!(world.tuples.all(), [tuple(&world, BOB)], "its new row is active: {active}");
+        assert_eq!((ended(&world).await, world.count(ADMINISTRATORS).await), (vec![by_worker(1)], 1));
+        world.link(BOB, Some(BOB));
+        relinked::sweep(&worker).await.expect("org and authz answer");
+        has_tier(&world, BOB, "admin").await;
+    }
+}
+
 #[tokio::test]
 async fn the_last_administrators_old_login_goes_too_and_a_superadmin_binds_the_next() {
     let world = with_administrators(&[ALICE]).await;

@@ -128,8 +128,13 @@ impl World {
     pub(crate) fn relink(&self, row_of: Name, to: Name) -> Uuid {
         self.link(to, None);
         self.link(row_of, Some(to));
-        let (id, subject) = (Uuid::now_v7(), Some(self.people[row_of].subject.clone()));
-        self.company().members.insert(id, Member { name: "Again".to_owned(), active: true, subject });
+        self.row_for(row_of, true)
+    }
+
+    /// A new member row with this person's login, which no other row has.
+    pub(crate) fn row_for(&self, who: Name, active: bool) -> Uuid {
+        let (id, subject) = (Uuid::now_v7(), Some(self.people[who].subject.clone()));
+        self.company().members.insert(id, Member { name: "Again".to_owned(), active, subject });
         id
     }
 
