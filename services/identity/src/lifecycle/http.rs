@@ -8,9 +8,11 @@ use service::{ApiError, AuditEvent, AuditedTx, Correlation, Data, Operator, Path
 use super::rules::{Lifecycle, LifecycleChange};
 use super::store;
 use crate::App;
+use crate::provision::provision_unseen;
 use crate::users::rules::User;
 
-/// Moves a subject to another state.
+/// Moves a subject to another state. An account that has sent no request yet has no record; it gets one here, so that it may
+/// be suspended or closed before it does.
 pub(crate) async fn change(
     State(app): State<App>,
     _operator: Operator,
@@ -21,6 +23,10 @@ pub(crate) async fn change(
     let unknown = || ApiError::NotFound("user".into());
     let subject = path.subject("kcSub").ok_or_else(unknown)?;
     let change: LifecycleChange = body.parse()?;
+    if change.state != Lifecycle::Active {
+        let with_names = change.state != Lifecycle::Closed;
+        provision_unseen(&app, &change.actor(), &id, &subject, with_names).await?;
+    }
     apply(&app, &id, &subject, &change).await?;
     crate::users::store::find(&app.core.pool, &subject).await?.map(Data).ok_or_else(unknown)
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use service::{ApiError, AuditEvent, changes};
 
 use crate::App;
-use rules::{AccountState, NewUser};
+use rules::{AccountState, NewUser, Profile};
 
 /// Makes the record unless there is one, in which case its display data is brought up to date. Whoever of many parallel
 /// calls makes it writes the one audit row. `true`: this call made it.
@@ -50,6 +50,31 @@ pub(crate) async fn provision_known(
     payload.insert("idpEnabled".to_owned(), serde_json::json!({ "from": null, "to": state.is_enabled() }));
     tx.commit(&event(&user.subject, "user.provisioned", Value::Object(payload))).await?;
     Ok(true)
+}
+
+/// Makes the record of an account of which no request has come, when the provider has it; without the names where these are to
+/// be forgotten.
+///
+/// # Errors
+/// 503 when the database or, for a subject without a record, the provider cannot answer.
+pub(crate) async fn provision_unseen(
+    app: &App,
+    actor: &str,
+    correlation: &CorrelationId,
+    subject: &Subject,
+    with_names: bool,
+) -> Result<(), ApiError> {
+    if store::exists(&app.core.pool, subject).await? {
+        return Ok(());
+    }
+    let Some(account) = app.provider.account(subject.as_str()).await? else { return Ok(()) };
+    let Some(mut user) = NewUser::of_account(&account).filter(|user| user.subject == *subject) else {
+        return Ok(());
+    };
+    if !with_names {
+        user.profile = Profile::default();
+    }
+    provision_known(app, actor, correlation, &user, AccountState::of(Some(&account))).await.map(drop)
 }
 
 /// A record is written at most once in some minutes unless its display data changed: it must not become a hot row.

@@ -54,6 +54,49 @@ async fn a_change_names_a_known_subject_a_state_and_a_reason() {
     assert_eq!(put(&identity, "alice", longest).await.status, 200);
 }
 
+/// An account that an operator made, and that has sent no request yet, has no record.
+#[tokio::test]
+async fn an_account_without_a_record_is_suspended_and_closed_too() {
+    let identity = Identity::start().await;
+    for subject in ["newcomer", "leaver"] {
+        identity.provider.account(subject, &format!("{subject}-by-name"), true);
+        assert_eq!(identity.get(&format!("/internal/identity/users/{subject}")).await.status, 404);
+    }
+    assert_eq!(to(&identity, "newcomer", "active").await.code(), "NOT_FOUND", "it is");
+    for state in ["suspended", "active", "closed"] {
+        let moved = to(&identity, "newcomer", state).await;
+        assert_eq!((moved.status, &moved.body["data"]["lifecycle"]), (200, &json!(state)), "{}", moved.text);
+    }
+    let closed = to(&identity, "leaver", "closed").await;
+    assert_eq!((closed.status, &closed.body["data"]["displayName"]), (200, &Value::Null), "{}", closed.text);
+    let audited: String = sqlx::query_scalar("SELECT string_agg(e::text, ' ') FROM audit.identity__events e")
+        .fetch_one(&identity.owner)
+        .await
+        .expect("the audit table");
+    assert!(!audited.contains("leaver-by-name"), "a name that is to be forgotten is not learnt");
+    let again =
+        identity.provision(json!({ "kcSub": "leaver", "kind": "user", "displayName": "Leaver" })).await;
+    assert_eq!(again.data()["created"], false);
+    let moves = ["user.provisioned", "user.lifecycle_changed"]
+        .map(|what| format!("operator:root {what} user:leaver"));
+    let rows = identity.audit().await;
+    assert_eq!(
+        rows.iter().filter(|row| row.ends_with("user:leaver")).collect::<Vec<_>>(),
+        moves.iter().collect::<Vec<_>>()
+    );
+
+    identity.provider.account("unseen", "unseen", true);
+    identity.provider.fail_at("/users/*", 503);
+    assert_eq!(to(&identity, "unseen", "closed").await.status, 503);
+    assert_eq!(
+        to(&identity, "leaver", "closed").await.code(),
+        "LIFECYCLE_TRANSITION_INVALID",
+        "control: not asked"
+    );
+    identity.provider.answer();
+    assert_eq!(to(&identity, "unseen", "closed").await.status, 200);
+}
+
 #[tokio::test]
 async fn the_last_superadmin_who_can_act_stays_active() {
     let identity = Identity::start().await;
