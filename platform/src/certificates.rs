@@ -9,6 +9,8 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
+use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use serde::{Deserialize, Serialize};
@@ -70,18 +72,30 @@ pub(crate) fn obtain(data_dir: &Path, domain: &str, clock: &Clock) -> Result<Cer
     Ok(files)
 }
 
-/// Refuses files that hold no certificate chain or no private key, before anything is served.
-pub(crate) fn check_files(chain: &Path, key: &Path) -> Result<(), String> {
+/// Which of the two files cannot be used, and why.
+#[derive(Debug)]
+pub(crate) enum Unusable {
+    Chain(String),
+    Key(String),
+}
+
+/// Refuses files that hold no certificate chain, no private key, or another certificate's, before anything is served.
+pub(crate) fn check_files(chain: &Path, key: &Path) -> Result<(), Unusable> {
     let certificates = CertificateDer::pem_file_iter(chain).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    match certificates {
-        Ok(found) if !found.is_empty() => {}
+    let certificates = match certificates {
+        Ok(found) if !found.is_empty() => found,
         Ok(_) => {
-            return Err(format!("PLATFORM_TLS_CERT: {} holds no certificate in PEM form", chain.display()));
+            return Err(Unusable::Chain(format!("{} holds no certificate in PEM form", chain.display())));
         }
-        Err(error) => return Err(format!("PLATFORM_TLS_CERT: {} cannot be read: {error}", chain.display())),
-    }
-    let read = PrivateKeyDer::from_pem_file(key);
-    read.map(|_| ()).map_err(|error| format!("PLATFORM_TLS_KEY: {} cannot be read: {error}", key.display()))
+        Err(error) => return Err(Unusable::Chain(format!("{} cannot be read: {error}", chain.display()))),
+    };
+    let unfit =
+        |error: &dyn std::fmt::Display, what| Unusable::Key(format!("{} {what}: {error}", key.display()));
+    let read = PrivateKeyDer::from_pem_file(key).map_err(|error| unfit(&error, "cannot be read"))?;
+    let what = format!("is no key for {}", chain.display());
+    CertifiedKey::from_der(certificates, read, &default_provider())
+        .map(drop)
+        .map_err(|error| unfit(&error, what.as_str()))
 }
 
 fn names(domain: &str) -> Vec<String> {

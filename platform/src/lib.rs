@@ -44,6 +44,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use contract::Settings;
+use contract::settings::Problems;
 
 pub use cli::Command;
 use cli::{NewCommand, NewKind};
@@ -87,13 +88,18 @@ fn log_settings(command: &Command, environment: &Settings) -> Settings {
 async fn dispatch(command: Command, environment: Settings) -> Result<(), Stop> {
     // Several TLS libraries in one process share one provider; a second installation changes nothing.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
-    let _traces = telemetry::install(&log_settings(&command, &environment))?;
+    let (_traces, early) = match telemetry::install(&log_settings(&command, &environment)) {
+        Ok(traces) => (Some(traces), Problems(Vec::new())),
+        // Told beside everything else that is wrong.
+        Err(problems) if matches!(command, Command::Check(_)) => (None, problems),
+        Err(problems) => return Err(problems.into()),
+    };
     variables::warn_unknown(&environment);
     match command {
         Command::Up => up::up(environment).await,
         Command::Serve { name } => serve::serve(&name, &environment).await,
         Command::Migrate => migrate::migrate(&environment).await,
-        Command::Check(request) => check::check(&environment, &request),
+        Command::Check(request) => check::check(&environment, &request, early),
         Command::New(NewCommand { kind: NewKind::Module(request) }) => new::module(&request),
         Command::Config { markdown: false } => config::print(&environment),
         Command::Config { markdown: true } => config::markdown(),

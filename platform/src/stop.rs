@@ -13,6 +13,9 @@ pub(crate) enum Stop {
     /// It could not start (exit code 2): usage, configuration, busy port, unfit data directory, no space.
     #[error("{0}")]
     Unfit(String),
+    /// It could not start, because of variables (exit code 2).
+    #[error("the configuration is wrong:\n{0}")]
+    Misconfigured(Problems),
     /// It failed while running (exit code 1).
     #[error("{0}")]
     Failed(String),
@@ -28,7 +31,7 @@ impl Stop {
             console::say(&format!("platform: {self}"));
         }
         match self {
-            Self::Unfit(_) => ExitCode::from(2),
+            Self::Unfit(_) | Self::Misconfigured(_) => ExitCode::from(2),
             Self::Failed(_) | Self::No => ExitCode::from(1),
         }
     }
@@ -36,7 +39,7 @@ impl Stop {
 
 impl From<Problems> for Stop {
     fn from(problems: Problems) -> Self {
-        Self::Unfit(format!("the configuration is wrong:\n{problems}"))
+        Self::Misconfigured(problems)
     }
 }
 

@@ -37,10 +37,17 @@ impl ListenAddresses {
     /// Every variable whose value cannot be used.
     pub fn read(settings: &Settings) -> Result<Self, Problems> {
         let mut reader = settings.reader();
-        let tls = address(&mut reader, &EDGE_ADDR, ports::EDGE);
+        let addresses = Self::read_with(&mut reader);
+        reader.finish(addresses)
+    }
+
+    /// The same, with the default of each value that cannot be used.
+    pub fn read_with(reader: &mut Reader<'_>) -> Self {
+        let settings = reader.settings();
         let off = settings.is_set(EDGE_PLAIN_ADDR.name) && settings.raw(EDGE_PLAIN_ADDR.name).is_none();
-        let plain = (!off).then(|| address(&mut reader, &EDGE_PLAIN_ADDR, ports::EDGE_PLAIN));
-        reader.finish(Self { tls, plain })
+        let tls = address(reader, &EDGE_ADDR, ports::EDGE);
+        let plain = (!off).then(|| address(reader, &EDGE_PLAIN_ADDR, ports::EDGE_PLAIN));
+        Self { tls, plain }
     }
 }
 

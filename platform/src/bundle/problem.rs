@@ -5,6 +5,7 @@ use std::fmt;
 use contract::FieldProblem;
 use contract::fence::Finding;
 use contract::manifest::set::FileProblem;
+use contract::settings;
 use serde::Serialize;
 
 /// What is wrong and where.
@@ -29,6 +30,13 @@ impl Problem {
         let FieldProblem { path, rule, message } = problem;
         let path = (!path.is_empty()).then_some(path);
         Self { file: file.into(), path, rule: rule.into_owned(), message }
+    }
+
+    /// Of a variable, whose name is the path.
+    pub(crate) fn variable(problem: settings::Problem) -> Self {
+        let settings::Problem { name, message } = problem;
+        let configuration = "configuration".to_owned();
+        Self { file: configuration.clone(), path: Some(name), rule: configuration, message }
     }
 
     pub(crate) fn between(problem: FileProblem) -> Self {

@@ -7,6 +7,7 @@ mod module;
 mod shipped;
 
 use contract::Settings;
+use contract::settings::Problems;
 use serde_json::json;
 
 use crate::bundle::Problem;
@@ -14,12 +15,12 @@ use crate::cli::CheckRequest;
 use crate::console;
 use crate::stop::Stop;
 
-/// Looks at what is asked for, and says what is wrong with it.
-pub(crate) fn check(settings: &Settings, request: &CheckRequest) -> Result<(), Stop> {
+/// Looks at what is asked for, and says what is wrong with it. `early`: the variables of log and traces that are wrong.
+pub(crate) fn check(settings: &Settings, request: &CheckRequest, early: Problems) -> Result<(), Stop> {
     let problems = match request {
         CheckRequest { module: Some(folder), .. } => module::check(folder),
         CheckRequest { app: Some(file), .. } => app::check(file),
-        CheckRequest { module: None, app: None, .. } => shipped::check(settings),
+        CheckRequest { module: None, app: None, .. } => shipped::check(settings, early),
     };
     report(&problems, request.json)
 }

@@ -1,22 +1,23 @@
 //! The platform itself: its configuration, and the files of every part that is compiled in.
 
 use contract::manifest::set;
-use contract::{Settings, license, openapi};
+use contract::settings::Problems;
+use contract::{Reader, Settings, license, openapi};
+use postgres::{Binaries, PG_BIN};
 use serde_json::Value;
 
 use crate::bundle::{Problem, migrations};
 use crate::catalog;
 use crate::plan::{Plan, UpConfig};
 use crate::stop::Stop;
+use crate::variables::DATA_DIR;
 
-/// Configuration, contract files, OpenAPI files and migrations.
-pub(super) fn check(settings: &Settings) -> Vec<Problem> {
-    let mut problems = Vec::new();
-    problems.extend(
-        configuration(settings)
-            .err()
-            .map(|stop| Problem::new("configuration", "configuration", stop.to_string())),
-    );
+/// File and rule of what is wrong with the configuration as a whole.
+const CONFIGURATION: &str = "configuration";
+
+/// Configuration, contract files, OpenAPI files and migrations. `early`: variables that were wrong before a check could begin.
+pub(super) fn check(settings: &Settings, early: Problems) -> Vec<Problem> {
+    let mut problems = configuration(settings, early);
     problems.extend(modules());
     for part in catalog::parts() {
         problems.extend(document(part.name, part.openapi));
@@ -28,14 +29,45 @@ pub(super) fn check(settings: &Settings) -> Vec<Problem> {
 }
 
 /// As `up` would read it. Secrets that it would make are stood in for: a check writes nothing.
-fn configuration(settings: &Settings) -> Result<(), Stop> {
-    let config = UpConfig::read(settings)?;
+fn configuration(settings: &Settings, early: Problems) -> Vec<Problem> {
+    let mut reader = settings.reader();
+    let config = UpConfig::read_with(&mut reader);
+    unusable_folders(settings, &config, &mut reader);
+    let mut found = early.0;
+    found.extend(reader.finish(()).err().into_iter().flat_map(|problems| problems.0));
     let mut settings = settings.clone();
-    if config.makes_certificates {
-        settings.default_to("PLATFORM_TLS_CERT", "made at the start");
-        settings.default_to("PLATFORM_TLS_KEY", "made at the start");
+    // Where one of them alone is given, that is told already.
+    for name in ["PLATFORM_TLS_CERT", "PLATFORM_TLS_KEY"] {
+        settings.default_to(name, "made at the start");
     }
-    Plan::make(&settings, &config, |_| crate::secrets::random()).map(drop)
+    let mut other = None;
+    match Plan::make(&settings, &config, |_| crate::secrets::random()) {
+        Ok(_) => {}
+        Err(Stop::Misconfigured(problems)) => found.extend(problems.0),
+        // It may come of what is told already.
+        Err(stop) => other = Some(Problem::new(CONFIGURATION, CONFIGURATION, stop.to_string())),
+    }
+    let mut told = Vec::new();
+    for problem in found {
+        let problem = Problem::variable(problem);
+        if !told.contains(&problem) {
+            told.push(problem);
+        }
+    }
+    if told.is_empty() { other.into_iter().collect() } else { told }
+}
+
+/// Folders that `up` would use and that are none.
+fn unusable_folders(settings: &Settings, config: &UpConfig, reader: &mut Reader<'_>) {
+    if config.data_dir.exists() && !config.data_dir.is_dir() {
+        reader.refuse(DATA_DIR.name, format!("{} is not a folder", config.data_dir.display()));
+    }
+    if config.database_url.is_none()
+        && settings.raw(PG_BIN.name).is_some()
+        && let Err(error) = Binaries::find(settings, None)
+    {
+        reader.refuse(PG_BIN.name, error.to_string());
+    }
 }
 
 /// Each module's files, then what must hold between modules.

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 
-use contract::Settings;
+use contract::{Reader, Settings};
 use edge::{EDGE_ADDR, EDGE_PLAIN_ADDR, ListenAddresses};
 use tokio::net::TcpListener;
 
@@ -91,12 +91,18 @@ fn exposed(host: &IpAddr, port: u16, name: &str) -> Option<String> {
 /// The host of internal listeners.
 pub(crate) fn listen_host(settings: &Settings) -> Result<IpAddr, Stop> {
     let mut reader = settings.reader();
+    let host = read_listen_host(&mut reader);
+    reader.finish(host).map_err(Stop::from)
+}
+
+/// The same, with the default of a value that is wrong.
+pub(super) fn read_listen_host(reader: &mut Reader<'_>) -> IpAddr {
     let loopback = IpAddr::from([127, 0, 0, 1]);
     let variable = all().get("PLATFORM_LISTEN_ADDR").copied();
     let parse = |text: &str| text.parse::<IpAddr>().ok();
     let host =
         variable.and_then(|variable| reader.parsed(&variable, parse, "an IP address such as 127.0.0.1"));
-    reader.finish(host.unwrap_or(loopback)).map_err(Stop::from)
+    host.unwrap_or(loopback)
 }
 
 async fn bind(address: SocketAddr, variable: &str, whose: &str) -> Result<TcpListener, Stop> {

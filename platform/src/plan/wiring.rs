@@ -1,11 +1,12 @@
 //! The plan of a run: which servers, each with settings of its own, the logins of their roles, and the addresses that
 //! people use. Pure but for the secrets, which the caller supplies.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 use contract::Settings;
+use contract::settings::{Problem, Problems};
 use edge::EdgeConfig;
 use edge::ListenAddresses;
 use service::config::{env_name, offset_port};
@@ -13,7 +14,6 @@ use service::migrate::Login;
 use service::{operator, sealed};
 
 use super::UpConfig;
-use super::config::problems_of;
 use crate::catalog::{self, IDP, Part, Start};
 use crate::console;
 use crate::database;
@@ -80,7 +80,7 @@ impl Plan {
         let (servers, mut problems) = configure(&shared, config);
         problems.extend(nobody_to_administer(&shared, config));
         let edge = EdgeConfig::read(&shared);
-        problems.extend(problems_of(edge.as_ref().map(|_| ()).map_err(Clone::clone)));
+        problems.extend(edge.as_ref().err().into_iter().flat_map(|found| found.0.clone()));
         let own = config.edge.plain.unwrap_or(config.edge.tls).ip();
         let is_behind_proxy = edge.as_ref().is_ok_and(|edge| edge.expects_proxy_header(own));
         match edge {
@@ -95,7 +95,7 @@ impl Plan {
                 is_behind_proxy,
                 settings: shared,
             }),
-            _ => Err(Stop::Unfit(format!("the configuration is wrong:\n{}", unique(problems).join("\n")))),
+            _ => Err(Problems(unique(problems)).into()),
         }
     }
 
@@ -189,8 +189,8 @@ fn shared(
         shared = shared.with("PLATFORM_DATABASE_TLS", "");
     }
     shared.default_to("PLATFORM_INSTALLED_MODULES", config.modules.join(","));
-    shared.default_to(operator::TOKEN.name, secret(OPERATOR)?);
-    shared.default_to(sealed::KEYS.name, secret(SEALING_KEYS)?);
+    default_secret(&mut shared, operator::TOKEN.name, OPERATOR, secret)?;
+    default_secret(&mut shared, sealed::KEYS.name, SEALING_KEYS, secret)?;
     if config.domain.split(':').next() == Some("localhost") {
         // On a developer's machine webhooks may lead to it; the platform's own ports stay closed there, too.
         shared.default_to(WEBHOOK_NETWORKS, "127.0.0.0/8,::1/128");
@@ -216,16 +216,30 @@ fn provider(
         shared = shared.with("PLATFORM_IDP_RECONCILE", "off");
         shared.default_to("PLATFORM_SUPERADMINS", "admin");
         shared.default_to("PLATFORM_IDP_ADMIN_CLIENT_ID", ADMIN_CLIENT);
-        shared.default_to("PLATFORM_IDP_ADMIN_CLIENT_SECRET", secret("idp-admin")?);
+        default_secret(&mut shared, "PLATFORM_IDP_ADMIN_CLIENT_SECRET", "idp-admin", secret)?;
     }
     for client in contract::settings::split_list(shared.raw("PLATFORM_SERVICE_CLIENTS").unwrap_or_default()) {
         let variable = format!("PLATFORM_SERVICE_CLIENT_SECRET_{}", env_name(&client));
         // An id that is no file name is refused by the provider's own check.
         if is_file_name(&client) {
-            shared.default_to(variable, secret(&format!("client-{client}"))?);
+            default_secret(&mut shared, &variable, &format!("client-{client}"), secret)?;
         }
     }
     Ok(shared)
+}
+
+/// A kept secret where the operator chose none. One that nobody uses is not made: whoever restores it would take it for the
+/// one in use.
+fn default_secret(
+    shared: &mut Settings,
+    variable: &str,
+    kept: &str,
+    secret: &impl Fn(&str) -> Result<String, Stop>,
+) -> Result<(), Stop> {
+    if !shared.is_set(variable) {
+        shared.default_to(variable, secret(kept)?);
+    }
+    Ok(())
 }
 
 fn is_file_name(client: &str) -> bool {
@@ -241,7 +255,7 @@ fn database_address(config: &UpConfig) -> Result<(String, u16, String), Stop> {
     Ok((owner.get_host().to_owned(), owner.get_port(), name))
 }
 
-fn configure(shared: &Settings, config: &UpConfig) -> (Vec<Planned>, Vec<String>) {
+fn configure(shared: &Settings, config: &UpConfig) -> (Vec<Planned>, Vec<Problem>) {
     let mut reader = shared.reader();
     let (mut servers, mut problems) = (Vec::new(), Vec::new());
     for part in catalog::parts().into_iter().filter(|part| runs(part, config)) {
@@ -249,7 +263,7 @@ fn configure(shared: &Settings, config: &UpConfig) -> (Vec<Planned>, Vec<String>
             Ok(start) => {
                 servers.push(Planned { name: part.name, port: offset_port(&mut reader, part.port), start });
             }
-            Err(found) => problems.extend(problems_of(Err(found))),
+            Err(found) => problems.extend(found.0),
         }
     }
     (servers, problems)
@@ -257,7 +271,7 @@ fn configure(shared: &Settings, config: &UpConfig) -> (Vec<Planned>, Vec<String>
 
 /// A first start on the built-in provider has the accounts that its settings name, and no others: where none of them is to
 /// administer the platform, nobody could, and the start would wait for ever.
-fn nobody_to_administer(shared: &Settings, config: &UpConfig) -> Option<String> {
+fn nobody_to_administer(shared: &Settings, config: &UpConfig) -> Option<Problem> {
     let is_first = config.database_url.is_none() && config.data_dir.join("pg").symlink_metadata().is_err();
     if config.idp_url.is_some() || !is_first {
         return None;
@@ -275,11 +289,12 @@ fn nobody_to_administer(shared: &Settings, config: &UpConfig) -> Option<String> 
     if named.iter().any(|name| accounts.contains(&name.to_lowercase())) {
         return None;
     }
-    Some(format!(
-        "PLATFORM_SUPERADMINS: \"{}\" names no account of this first start: choose from PLATFORM_DEV_USERS ({})",
+    let message = format!(
+        "\"{}\" names no account of this first start: choose from PLATFORM_DEV_USERS ({})",
         named.join(", "),
         users.join(", ")
-    ))
+    );
+    Some(Problem { name: "PLATFORM_SUPERADMINS".to_owned(), message })
 }
 
 /// The connections of one service: its requests' and its workers'.
@@ -293,6 +308,45 @@ fn pool_size(shared: &Settings) -> u32 {
 }
 
 /// Ten servers that read the same variable have the same problem with it.
-fn unique(problems: Vec<String>) -> Vec<String> {
-    problems.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
+fn unique(problems: Vec<Problem>) -> Vec<Problem> {
+    let by_text = problems.into_iter().map(|problem| (problem.to_string(), problem));
+    by_text.collect::<BTreeMap<_, _>>().into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    /// Which kept secrets a plan asks for.
+    fn asked(settings: &Settings) -> BTreeSet<String> {
+        let asked = RefCell::new(BTreeSet::new());
+        let settings = settings.clone().with("PLATFORM_SERVICE_CLIENTS", "crm");
+        let config = UpConfig::read(&settings).expect("good settings");
+        let certified = settings.with("PLATFORM_TLS_CERT", "a.pem").with("PLATFORM_TLS_KEY", "a.key");
+        let plan = Plan::make(&certified, &config, |name| {
+            asked.borrow_mut().insert(name.to_owned());
+            crate::secrets::random()
+        });
+        plan.expect("a plan");
+        asked.into_inner()
+    }
+
+    #[test]
+    fn a_secret_that_the_operator_chose_is_not_made() {
+        let chosen = [
+            (sealed::KEYS.name, SEALING_KEYS),
+            (operator::TOKEN.name, OPERATOR),
+            ("PLATFORM_IDP_ADMIN_CLIENT_SECRET", "idp-admin"),
+            ("PLATFORM_SERVICE_CLIENT_SECRET_CRM", "client-crm"),
+        ];
+        let without = asked(&Settings::default());
+        for (variable, kept) in chosen {
+            assert!(without.contains(kept), "control: {kept} is made where {variable} is not set");
+            let secret = crate::secrets::random().expect("randomness");
+            let with = asked(&Settings::default().with(variable, secret));
+            assert!(!with.contains(kept), "{variable} is set");
+        }
+    }
 }

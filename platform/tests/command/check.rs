@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ring::digest::{SHA256, digest};
+use serde_json::Value;
 
 use crate::fixture::Platform;
 
@@ -40,6 +41,64 @@ fn every_problem_is_printed() {
         .with("IDP_JWKS_REFRESH_INTERVAL", "x")
         .run(&["check"]);
     run.refused(&["PLATFORM_DRAIN_TIMEOUT", "IDP_JWKS_REFRESH_INTERVAL"]);
+}
+
+/// Whatever reads them, and whatever else is wrong.
+#[test]
+fn each_wrong_variable_is_a_problem_of_its_own() {
+    for (name, value) in [
+        ("IDP_JWKS_REFRESH_INTERVAL", "x"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "x"),
+        ("PLATFORM_EDGE_ADDR", "x"),
+        ("PLATFORM_LISTEN_ADDR", "x"),
+        ("PLATFORM_LOG_FORMAT", "xml"),
+        ("PLATFORM_TLS_CERT", "/nowhere.pem"),
+    ] {
+        let run = Platform::new()
+            .with(name, value)
+            .with("PLATFORM_DRAIN_TIMEOUT", "soon")
+            .run(&["check", "--json"]);
+        assert_eq!(run.code, Some(2), "{}", run.err);
+        let answer: Value = serde_json::from_str(&run.out).expect("JSON on standard output");
+        let mut paths: Vec<&str> = answer["problems"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .filter_map(|one| one["path"].as_str())
+            .collect();
+        paths.sort_unstable();
+        let missing = if name == "PLATFORM_TLS_CERT" { "PLATFORM_TLS_KEY" } else { name };
+        let mut expected = ["PLATFORM_DRAIN_TIMEOUT", missing];
+        expected.sort_unstable();
+        assert_eq!(paths, expected, "{}", run.out);
+        assert!(run.err.contains("2 problems"), "{}", run.err);
+    }
+}
+
+/// What `up` would refuse only after it has started the database, or could not do at all.
+#[test]
+fn files_and_folders_that_a_start_cannot_use_are_found_before() {
+    let [first, second] = [(); 2]
+        .map(|()| rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate"));
+    let platform = Platform::new()
+        .with_file("a.pem", &first.cert.pem())
+        .with_file("a.key", &first.signing_key.serialize_pem())
+        .with_file("b.pem", &second.cert.pem())
+        .with_file("b.key", &second.signing_key.serialize_pem());
+    let path = |name: &str| platform.data_dir.join(name).to_string_lossy().into_owned();
+    let with = |chain: &str, key: &str| {
+        platform.beside().with("PLATFORM_TLS_CERT", &path(chain)).with("PLATFORM_TLS_KEY", &path(key))
+    };
+    with("a.pem", "a.key").run(&["check"]).succeeded();
+    with("a.pem", "b.key").run(&["check"]).refused(&["PLATFORM_TLS_KEY", "b.key is no key for", "a.pem"]);
+    let pairs = |pair: String| with("a.pem", "a.key").with("PLATFORM_TLS_PAIRS", &pair).run(&["check"]);
+    pairs(format!("{}:{}", path("b.pem"), path("b.key"))).succeeded();
+    for pair in ["/nowhere:/nowhere".to_owned(), format!("{}:{}", path("b.pem"), path("a.key"))] {
+        pairs(pair).refused(&["configuration: PLATFORM_TLS_PAIRS: "]);
+    }
+    let check = |name: &str, value: &str| Platform::new().with(name, value).run(&["check"]);
+    check("PLATFORM_PG_BIN", "/nowhere").refused(&["configuration: PLATFORM_PG_BIN: ", "/nowhere"]);
+    check("PLATFORM_DATA_DIR", &path("a.pem")).refused(&["PLATFORM_DATA_DIR", "is not a folder"]);
 }
 
 #[test]
