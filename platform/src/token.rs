@@ -200,9 +200,10 @@ fn code_of(answer: &Response, state: &str, user: &str) -> Result<String, Stop> {
     let location = answer.headers().get("location").and_then(|value| value.to_str().ok());
     let Some(location) = location.and_then(|text| Url::parse(text).ok()) else {
         return Err(refused(&format!(
-            "the login of {user} was refused: wrong name or password. PLATFORM_DEV_USERS (name:password,…) must be \
-             here as it was when the platform was started; its default is admin, alice, bob, carol and dave, each with \
-             its name as password. After several wrong ones wait a minute"
+            "the login of {user} was refused: wrong name or password, an account that is disabled, or one that needs \
+             more than a password, as after `identity user add` or with a second factor (the login page says which). \
+             PLATFORM_DEV_USERS (name:password,…) must be here as it was when the platform was started; its default is \
+             admin, alice, bob, carol and dave, each with its name as password. After several wrong ones wait a minute"
         )));
     };
     let parameter =

@@ -28,13 +28,16 @@ pub(crate) async fn up(settings: Settings) -> Result<(), Stop> {
     say_what_there_is(&config, &data_dir);
     let plan = prepare(settings, &config, &data_dir)?;
     let listeners = Listeners::bind(&plan).await?;
+    let is_embedded = config.database_url.is_none();
     let started = start_database(&plan, &config, &data_dir, &signals).await?;
     let Some(mut database) = started else { return Ok(()) };
     let outcome = run(plan, listeners, &mut database, &signals).await;
     if signals.at_once.is_cancelled() {
         database.stop_at_once();
     } else {
-        console::say("platform: stopping the database");
+        if is_embedded {
+            console::say("platform: stopping the database");
+        }
         database.stop().await;
     }
     outcome

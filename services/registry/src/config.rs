@@ -10,7 +10,7 @@ const INSTALLED_MODULES: Variable = Variable::new(
     "PLATFORM_INSTALLED_MODULES",
     Kind::List,
     None,
-    "Built-in modules to install and enable at a start that finds them not installed",
+    "Built-in modules to install and enable at a start that finds them not installed; under up those that run, too: one that is installed and not named is not started. Absent: up runs all",
 );
 const IDP_ADMIN_CLIENT_ID: Variable = Variable::new(
     "PLATFORM_IDP_ADMIN_CLIENT_ID",
