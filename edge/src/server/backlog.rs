@@ -12,6 +12,8 @@ use crate::http::credit::Credit;
 
 /// Bytes of all streams beyond which no more is given: what a client that reads needs to be kept busy.
 const MAX_BYTES: usize = 256 << 10;
+/// What a frame costs besides its bytes: `h2` remembers each, and writes its head.
+const FRAME_BYTES: usize = 256;
 /// The connection's timer is told of a client that has stopped to read no more often.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
@@ -36,9 +38,9 @@ impl Backlog {
         Self { bytes: AtomicUsize::new(0), reading: Mutex::new(reading) }
     }
 
-    /// So many bytes were given to `h2`.
+    /// A frame with so many bytes was given to `h2`.
     pub(crate) fn give(&self, bytes: usize) {
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes.saturating_add(FRAME_BYTES), Ordering::Relaxed);
     }
 
     /// Whether more may be given.
@@ -107,9 +109,9 @@ mod tests {
         let waker = futures_util::task::noop_waker();
         let context = &mut Context::from_waker(&waker);
         let backlog = Backlog::new(RATE);
-        backlog.give(MAX_BYTES - 1);
+        backlog.give(MAX_BYTES - FRAME_BYTES - 1);
         assert!(backlog.poll_room(context).is_ready());
-        backlog.give(1);
+        backlog.give(0);
         assert!(backlog.poll_room(context).is_pending(), "at the limit");
         assert!(backlog.poll_room(context).is_pending());
         assert_eq!(backlog.lock().waiting.len(), 1, "one stream waits once");
