@@ -55,7 +55,7 @@ pub(crate) async fn run(request: &AuthzRequest, settings: &Settings) -> Result<(
 }
 
 /// The owner's login to the platform's database.
-fn owner(settings: &Settings) -> Result<PgConnectOptions, Stop> {
+pub(crate) fn owner(settings: &Settings) -> Result<PgConnectOptions, Stop> {
     let config = UpConfig::read(settings)?;
     if let Some(url) = &config.database_url {
         return database::owner(url, &config.database_tls);
@@ -76,7 +76,7 @@ fn owner(settings: &Settings) -> Result<PgConnectOptions, Stop> {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is a `map_err` function")]
-fn unreachable(error: sqlx::Error) -> Stop {
+pub(crate) fn unreachable(error: sqlx::Error) -> Stop {
     Stop::Failed(format!("the database does not answer its owner: {error}"))
 }
 

@@ -176,9 +176,9 @@ pub enum IdentityCommand {
     Suspend(LifecycleRequest),
     /// Let a suspended subject act again
     Activate(LifecycleRequest),
-    /// End a subject for good and forget its name and address, in the built-in provider, too
+    /// End a subject for good: the identity provider removes its account, and names and addresses are forgotten
     Close(LifecycleRequest),
-    /// Print what the built-in provider holds about a subject, as JSON
+    /// Print what the database holds about a subject, as JSON without secrets
     Export(SubjectRequest),
     /// Users of the built-in identity provider
     #[command(subcommand)]

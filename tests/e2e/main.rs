@@ -17,6 +17,7 @@ mod apps;
 #[path = "../../kit/contract/tests/rules/cases.rs"]
 mod cases;
 mod chain;
+mod closing;
 mod docs_statuses;
 mod doctor;
 mod durability;

@@ -134,7 +134,7 @@ impl Scene {
         self.done(&format!("identity activate {subject} --reason back"));
         assert_eq!(self.reason(None).await, "ALLOWED");
         self.done(&format!("identity close {subject}"));
-        assert_eq!(self.reason(None).await, "USER_LIFECYCLE_DISABLED");
+        assert_eq!(self.reason(None).await, "IDP_DISABLED", "the provider has removed the account");
         let again = self.run(&format!("identity activate {subject}"));
         assert_eq!(
             (code(&again), said(&again).contains("LIFECYCLE_TRANSITION_INVALID")),

@@ -11,6 +11,7 @@ mod admission;
 pub mod comments;
 pub mod documents;
 pub mod folders;
+pub mod former_members;
 mod history;
 mod names;
 pub mod operations;
@@ -30,7 +31,8 @@ use service::{ApiError, ServeError};
 
 service::declare_module! { key: "docs", port: 8170, operations: operations, settings: (), state: start }
 
-/// Starts the workers: the sweep of rows which a crash left between two states, and the one of relinked members' shares.
+/// Starts the workers: the sweep of rows which a crash left between two states, the one of relinked members' shares, and the one
+/// that forgets former members.
 ///
 /// # Errors
 /// None.
@@ -41,6 +43,7 @@ pub fn start(parts: App, (): &()) -> Result<App, ServeError> {
         let parts = aside.clone();
         async move { sweep(&parts, STALE_AFTER).await }
     });
+    parts.forget_members::<former_members::Names>();
     Ok(parts)
 }
 

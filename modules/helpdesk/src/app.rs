@@ -10,6 +10,7 @@ use service::{Core, Permits, ServeError};
 use crate::bindings::relinked;
 use crate::bindings::row::BindingRow;
 use crate::config::Own;
+use crate::former_members::Names;
 use crate::{auto_close, notices};
 
 /// State of the routes. Cheap to clone.
@@ -46,8 +47,8 @@ impl FromRef<App> for Permits {
     }
 }
 
-/// Starts the workers: the sweep of bindings and the one of relinked members, the closer of resolved tickets, and the queue
-/// of notices.
+/// Starts the workers: the sweep of bindings and the one of relinked members, the closer of resolved tickets, the one that
+/// forgets former members, and the queue of notices.
 ///
 /// # Errors
 /// None.
@@ -56,6 +57,7 @@ pub(crate) fn start(parts: Parts, own: &Own) -> Result<App, ServeError> {
     parts.sweep_rows::<BindingRow>("bindings_sweep");
     let parts = Parts { permits: parts.permits.clone().without(relinked::start(&parts)), ..parts };
     let notices = notices::start(&parts.core, &own.notification);
+    parts.forget_members::<Names>();
     auto_close::start(&parts.core, &notices);
     Ok(App { parts, notices })
 }

@@ -15,6 +15,7 @@ pub mod auto_close;
 pub mod bindings;
 pub mod comments;
 pub mod config;
+pub mod former_members;
 pub mod notices;
 pub mod operations;
 pub mod settings;

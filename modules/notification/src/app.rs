@@ -11,6 +11,7 @@ use service::workers::Wake;
 use service::{ApiError, Core, Permits, ServeError};
 
 use crate::delivery::{self, Meter};
+use crate::former_members::Addresses;
 use crate::secrets::rules::Sealer;
 use crate::settings::Settings;
 
@@ -64,7 +65,7 @@ impl FromRef<App> for Permits {
     }
 }
 
-/// Registers the metrics and starts the worker, the recount and the sweep of settled jobs.
+/// Registers the metrics and starts the worker, the recount, the sweep of settled jobs and the forgetting of former members.
 ///
 /// # Errors
 /// A family registered twice, or a mail transport that cannot be made.
@@ -79,6 +80,7 @@ pub(crate) fn start(parts: Parts, settings: &Settings) -> Result<App, ServeError
         group: settings.claim_group.as_str().into(),
         delay_seconds: settings.ladder.first_delay.as_secs_f64(),
     };
+    parts.forget_members::<Addresses>();
     let wake = delivery::start(&parts, settings, &meter, &outbound, &sealer, &outbox)?;
     let Parts { core, permits, org, .. } = parts;
     Ok(App { core, permits, org, outbound, sealer, outbox, wake })

@@ -12,6 +12,7 @@ pub mod channels;
 pub mod deliveries;
 pub mod delivery;
 pub mod events;
+pub mod former_members;
 pub mod health;
 pub mod messages;
 pub mod operations;

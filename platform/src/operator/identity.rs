@@ -5,7 +5,7 @@ use http::Method;
 use serde_json::{Value, json};
 use service::client::{Call, encode_segment};
 
-use super::{account_name, call, data, error_member, users};
+use super::{account_name, call, data, export, put, users};
 use crate::cli::{IdentityCommand, LifecycleRequest, SubjectRequest};
 use crate::console;
 use crate::stop::Stop;
@@ -16,21 +16,41 @@ pub(crate) async fn run(command: &IdentityCommand, settings: &Settings) -> Resul
         IdentityCommand::Suspend(request) => ("suspended", request),
         IdentityCommand::Activate(request) => ("active", request),
         IdentityCommand::Close(request) => ("closed", request),
-        IdentityCommand::Export(SubjectRequest { subject }) => return users::export(subject, settings).await,
+        IdentityCommand::Export(SubjectRequest { subject }) => return export::run(subject, settings).await,
         IdentityCommand::User(command) => return users::run(command, settings).await,
     };
+    let name = if state == "closed" { configured_name(subject, settings).await? } else { None };
     let path = format!("/internal/identity/users/{}/lifecycle", encode_segment(subject));
     let body = json!({ "state": state, "reason": reason, "operator": account_name(settings)? });
-    let request = Call::new(Method::PUT, path).json(&body);
-    let (status, body) = call(settings, "identity", ports::IDENTITY, request).await?;
-    // Closed before: the provider may not have answered then, so it is asked again.
-    let is_again = state == "closed" && error_member(&body, "code") == "LIFECYCLE_TRANSITION_INVALID";
-    if !is_again {
-        let user = data(status, &body)?;
-        let lifecycle = user.get("lifecycle").and_then(Value::as_str).unwrap_or_default();
-        console::result(&format!("{subject} is {lifecycle}"));
+    let user = put(settings, "identity", ports::IDENTITY, &path, &body).await?;
+    let said = |name| user.get(name).and_then(Value::as_str).unwrap_or_default();
+    console::result(&format!("{subject} is {}", said("lifecycle")));
+    match said("accountRemoval") {
+        "done" => console::result("the identity provider has removed the account"),
+        "due" => console::result(
+            "the identity provider has not removed the account yet; identity asks for it every minute until it has",
+        ),
+        _ => {}
     }
-    let has_forgotten =
-        state == "closed" && users::are_built_in(settings) && users::forget(subject, settings).await?;
-    if is_again && !has_forgotten { data(status, &body).map(drop) } else { Ok(()) }
+    if let Some(name) = name {
+        console::result(&format!(
+            "PLATFORM_DEV_USERS still names {name}: take it out, or the next start makes a new account of that name"
+        ));
+    }
+    Ok(())
+}
+
+/// The subject's user name, where the built-in provider would make an account of that name at its next start.
+async fn configured_name(subject: &str, settings: &Settings) -> Result<Option<String>, Stop> {
+    if !users::are_built_in(settings) {
+        return Ok(None);
+    }
+    let path = format!("/internal/identity/users/{}", encode_segment(subject));
+    let (status, body) = call(settings, "identity", ports::IDENTITY, Call::new(Method::GET, path)).await?;
+    let user = data(status, &body)?;
+    let Some(name) = user.get("preferredUsername").and_then(Value::as_str) else { return Ok(None) };
+    let configured = settings.reader().text(&idp::config::DEV_USERS);
+    let is_configured =
+        configured.split(',').filter_map(|entry| entry.trim().split(':').next()).any(|known| known == name);
+    Ok(is_configured.then(|| name.to_owned()))
 }

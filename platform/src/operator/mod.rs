@@ -2,6 +2,7 @@
 //! call of the service that owns the rows, at its internal address, with the operator's credential; its audit row names the
 //! operator's account.
 
+mod export;
 pub(crate) mod identity;
 pub(crate) mod org;
 mod users;

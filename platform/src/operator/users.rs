@@ -1,5 +1,4 @@
-//! `platform identity user add|reset|disable|enable` and `platform identity export`: the users of the built-in provider, by
-//! its administration routes. `platform identity close` ends here, too.
+//! `platform identity user add|reset|disable|enable`: the users of the built-in provider, by its administration routes.
 //! A password is made here, sent once and printed once; it is good for one login.
 
 use contract::{Settings, ports};
@@ -66,56 +65,6 @@ async fn enable(provider: &Provider<'_>, user: &UserName, enabled: bool) -> Resu
 /// Whether users are the built-in provider's.
 pub(super) fn are_built_in(settings: &Settings) -> bool {
     settings.raw("PLATFORM_IDP_URL").is_none()
-}
-
-/// Prints what is held about a subject; audit rows come in pages.
-pub(super) async fn export(subject: &str, settings: &Settings) -> Result<(), Stop> {
-    let provider = Provider::of(settings)?;
-    let path = format!("/{}/export", encode_segment(subject));
-    let mut held = provider.ask(Method::GET, &path, None).await?;
-    let mut rows = take_rows(&mut held);
-    let mut next = held.get("auditNext").and_then(Value::as_i64);
-    while let Some(after) = next {
-        let mut page = provider.ask(Method::GET, &format!("{path}?auditAfter={after}"), None).await?;
-        rows.extend(take_rows(&mut page));
-        next = page.get("auditNext").and_then(Value::as_i64);
-    }
-    if let Some(held) = held.as_object_mut() {
-        held.remove("auditNext");
-        held.insert("audit".to_owned(), Value::Array(rows));
-    }
-    console::result(&format!("{:#}", json!({ "subject": subject, "provider": held })));
-    Ok(())
-}
-
-fn take_rows(page: &mut Value) -> Vec<Value> {
-    match page.get_mut("audit").map(Value::take) {
-        Some(Value::Array(rows)) => rows,
-        _ => Vec::new(),
-    }
-}
-
-/// Removes the account of a closed subject, so that the provider forgets its names; false when there was none.
-pub(super) async fn forget(subject: &str, settings: &Settings) -> Result<bool, Stop> {
-    let provider = Provider::of(settings)?;
-    let path = format!("/{}", encode_segment(subject));
-    let account = provider.try_ask(Method::GET, &path, None).await?;
-    let Some(account) = account else { return Ok(false) };
-    let name = account.get("username").and_then(Value::as_str).unwrap_or_default();
-    if account.get("serviceAccountClientId").is_some() {
-        console::result("it is a service account, which the provider keeps while its client is declared");
-        return Ok(false);
-    }
-    provider.try_ask(Method::DELETE, &path, None).await?;
-    console::result("the built-in provider has forgotten the account");
-    let is_configured =
-        |entry: &str| entry.split(':').next().is_some_and(|known| known.eq_ignore_ascii_case(name));
-    if settings.reader().text(&idp::config::DEV_USERS).split(',').map(str::trim).any(is_configured) {
-        console::result(
-            "PLATFORM_DEV_USERS still names it: take it out, or the next start makes a new account of that name",
-        );
-    }
-    Ok(true)
 }
 
 fn credential(password: &str) -> Value {

@@ -8,7 +8,8 @@
 //! Beside a real Keycloak it also makes the realm and the platform's clients there be as configured, once at every start
 //! (`reconcile/`).
 //!
-//! E-mail and names are display data: never keys, never authority.
+//! E-mail and names are display data: never keys, never authority. Closing a subject forgets them and has the provider remove
+//! the account (`removal/`).
 
 pub mod config;
 mod lifecycle;
@@ -16,6 +17,7 @@ pub mod look;
 pub mod provider;
 mod provision;
 pub mod reconcile;
+pub mod removal;
 pub mod routes;
 mod state;
 mod texts;
@@ -47,6 +49,7 @@ pub async fn serve(
     let core = Core::start(&config.service, contract::Clock::system(), &shutdown)?;
     let app = App::new(core.clone(), &config);
     look::start(&app, config.intervals);
+    removal::start(&app);
     if let Some(target) = config.reconcile {
         reconcile::start(&app, target);
     }

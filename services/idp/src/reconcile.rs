@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use service::{ApiError, AuditEvent, AuditedTx, Core, ServeError};
+use service::{ApiError, AuditEvent, AuditedTx, Core, ServeError, name_digest};
 use time::OffsetDateTime;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -17,7 +17,7 @@ use crate::config::{ConfidentialClient, Config, DevUser, FRONTEND_CLIENT, defaul
 use crate::keys::rules::{KeyRing, Purpose, make_signing_key, random_bytes};
 use crate::users::passwords::Passwords;
 use crate::users::queue::Line;
-use crate::users::rules::{Profile, name_digest};
+use crate::users::rules::Profile;
 use crate::users::store::NewPerson;
 use crate::{clients, keys, users};
 

@@ -46,7 +46,6 @@ pub fn router(app: App) -> Router {
             "/admin/realms/{realm}/users/{id}",
             get(admin::http::user).put(admin::http::put_user).delete(admin::http::delete_user),
         )
-        .route("/admin/realms/{realm}/users/{id}/export", get(admin::export::export))
         .route("/admin/realms/{realm}/users/{id}/reset-password", put(admin::accounts::reset_password))
         .route(
             "/admin/realms/{realm}/users/{id}/disable-credential-types",

@@ -3,7 +3,8 @@
 //!
 //! Three things hold after every write here. Its audit row is committed with it. The tuples that follow from the rows
 //! (`tuples/`) are equal to their definition, the view `org.derived_tuples`. A company has the default grants of every
-//! enabled module (`default_grants.rs`).
+//! enabled module (`default_grants.rs`). The member rows of a subject that identity has closed forget whose they were
+//! (`forgetting/`).
 //!
 //! The edge guards these routes; org verifies the bearer of administration routes again, for the audit row's actor,
 //! and decides no rights. Other services read org's facts through the views of its migration, never its tables.
@@ -14,6 +15,7 @@ pub mod config;
 mod default_grants;
 mod directory;
 mod events;
+mod forgetting;
 mod groups;
 mod identity;
 mod lookup;
@@ -50,6 +52,7 @@ pub async fn serve(
 ) -> Result<(), ServeError> {
     let core = Core::start(&config.service, contract::Clock::system(), &shutdown)?;
     tuples::repair::start(&core);
+    forgetting::start(&core);
     let app = App::new(core.clone(), &config);
     service::serve(core, router(app), listener, shutdown, config.service.drain_timeout).await;
     Ok(())

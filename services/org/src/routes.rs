@@ -4,7 +4,9 @@
 use axum::Router;
 use axum::routing::{delete, get, post, put};
 
-use crate::{App, assignments, companies, directory, groups, lookup, members, operators, positions, units};
+use crate::{
+    App, assignments, companies, directory, forgetting, groups, lookup, members, operators, positions, units,
+};
 
 /// Every route of org.
 pub fn router(app: App) -> Router {
@@ -39,6 +41,7 @@ fn for_modules() -> Router<App> {
             get(lookup::http::assignable_positions),
         )
         .route("/internal/org/companies/{companyId}/assignables/groups", get(lookup::http::assignable_groups))
+        .route("/internal/org/former-members", get(forgetting::http::former_members))
 }
 
 fn for_operators() -> Router<App> {

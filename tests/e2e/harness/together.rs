@@ -154,13 +154,22 @@ impl Together {
 
     /// The database as one service sees it.
     pub(crate) async fn database(&self, service: &str) -> PgPool {
-        let secret = self.data().join(format!("secrets/db-{service}"));
+        self.connect(service, &format!("platform_{service}")).await
+    }
+
+    /// The database as its owner sees it.
+    pub(crate) async fn owner(&self) -> PgPool {
+        self.connect("superuser", "postgres").await
+    }
+
+    async fn connect(&self, secret: &str, role: &str) -> PgPool {
+        let secret = self.data().join(format!("secrets/db-{secret}"));
         let password = std::fs::read_to_string(secret).expect("the role's password is kept");
         let options = PgConnectOptions::new_without_pgpass()
             .host("127.0.0.1")
             .port(8191 + self.offset)
             .database("platform")
-            .username(&format!("platform_{service}"))
+            .username(role)
             .password(password.trim());
         PgPool::connect_with(options).await.expect("the role connects")
     }

@@ -13,6 +13,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::client::{Call, Client, encode_segment};
+use crate::forgetting::FormerMember;
 use crate::{ApiError, CompanyCall, Inside};
 
 /// How long org may take.
@@ -318,6 +319,19 @@ impl OrgClient {
     ) -> Result<Vec<AssignableGroup>, ApiError> {
         let path = format!("/internal/org/companies/{company}/assignables/groups");
         self.ask(Call::new(Method::GET, path), correlation).await
+    }
+
+    /// The members that org has forgotten after the one at `after`, in that order; none when there is no more.
+    ///
+    /// # Errors
+    /// 503 when org cannot answer.
+    pub async fn former_members(
+        &self,
+        after: i64,
+        correlation: &CorrelationId,
+    ) -> Result<Vec<FormerMember>, ApiError> {
+        self.ask(Call::new(Method::GET, format!("/internal/org/former-members?after={after}")), correlation)
+            .await
     }
 
     /// The data of a 200; anything else is no answer.

@@ -9,10 +9,12 @@ use super::rules::{Lifecycle, LifecycleChange};
 use super::store;
 use crate::App;
 use crate::provision::provision_unseen;
+use crate::removal;
 use crate::users::rules::User;
 
 /// Moves a subject to another state. An account that has sent no request yet has no record; it gets one here, so that it may
-/// be suspended or closed before it does.
+/// be suspended or closed before it does. The provider is asked to remove the account of one that is closed; where it does not
+/// answer, it is asked again until it does.
 pub(crate) async fn change(
     State(app): State<App>,
     _operator: Operator,
@@ -28,6 +30,9 @@ pub(crate) async fn change(
         provision_unseen(&app, &change.actor(), &id, &subject, with_names).await?;
     }
     apply(&app, &id, &subject, &change).await?;
+    if change.state == Lifecycle::Closed {
+        removal::try_now(&app, &subject).await?;
+    }
     crate::users::store::find(&app.core.pool, &subject).await?.map(Data).ok_or_else(unknown)
 }
 
@@ -40,12 +45,26 @@ async fn apply(
     let mut tx = app.core.begin_as(&change.actor(), Some(id.as_str())).await?;
     let last = change.state != Lifecycle::Active && store::is_last_superadmin(tx.conn(), subject).await?;
     let from = locked(&mut tx, subject).await?;
+    if (from, change.state) == (Lifecycle::Closed, Lifecycle::Closed) {
+        return close_again(tx, subject).await;
+    }
     from.move_to(change.state)?;
     if last && from == Lifecycle::Active {
         return Err(ApiError::conflict("the subject is the last active superadmin"));
     }
     store::update(tx.conn(), subject, change.state, &change.reason).await?;
     tx.commit(&event(subject, from, change)).await
+}
+
+/// Closing once more completes what is left of it: the removal of the account.
+async fn close_again(mut tx: AuditedTx, subject: &Subject) -> Result<(), ApiError> {
+    if store::request_removal(tx.conn(), subject).await? {
+        return tx.commit(&removal::event(subject, "user.account_removal_requested")).await;
+    }
+    if removal::is_due(tx.conn(), subject).await? {
+        return tx.unchanged().await;
+    }
+    Lifecycle::Closed.move_to(Lifecycle::Closed)
 }
 
 async fn locked(tx: &mut AuditedTx, subject: &Subject) -> Result<Lifecycle, ApiError> {

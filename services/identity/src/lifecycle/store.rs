@@ -34,7 +34,21 @@ pub(super) async fn lock(conn: &mut PgConnection, subject: &Subject) -> sqlx::Re
         .await
 }
 
-/// Stores the new state; closing forgets the display data.
+/// Asks for the removal of a closed account that was closed before the provider was asked for it; false where it was, and
+/// for services' own accounts, which go with their clients.
+pub(super) async fn request_removal(conn: &mut PgConnection, subject: &Subject) -> sqlx::Result<bool> {
+    let asked = sqlx::query!(
+        "UPDATE identity.users SET account_removal = 'due'
+          WHERE kc_sub = $1 AND lifecycle = 'closed' AND kind = 'user' AND account_removal IS NULL",
+        subject.as_str()
+    )
+    .execute(conn)
+    .await?;
+    Ok(asked.rows_affected() == 1)
+}
+
+/// Stores the new state. Closing forgets the display data and the salt of the names in audit rows, and asks for the removal of
+/// a person's account at the provider.
 pub(super) async fn update(
     conn: &mut PgConnection,
     subject: &Subject,
@@ -45,7 +59,9 @@ pub(super) async fn update(
         "UPDATE identity.users SET lifecycle = $2, lifecycle_reason = $3,
                 email = CASE WHEN $2 <> 'closed' THEN email END,
                 display_name = CASE WHEN $2 <> 'closed' THEN display_name END,
-                preferred_username = CASE WHEN $2 <> 'closed' THEN preferred_username END
+                preferred_username = CASE WHEN $2 <> 'closed' THEN preferred_username END,
+                name_salt = CASE WHEN $2 <> 'closed' THEN name_salt END,
+                account_removal = CASE WHEN $2 = 'closed' AND kind = 'user' THEN 'due' END
           WHERE kc_sub = $1",
         subject.as_str(),
         state.as_str(),

@@ -1,8 +1,8 @@
-//! Reading and changing the provider's own settings, for the reconcile alone. Nothing here touches an account.
+//! Changing the provider: its own settings, for the reconcile, and the removal of an account.
 
 use http::{Method, StatusCode};
 use serde_json::Value;
-use service::client::{Answer, Unavailable};
+use service::client::{Answer, Unavailable, encode_segment};
 
 use super::Provider;
 
@@ -31,6 +31,16 @@ impl Provider {
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<(), Unavailable> {
         let answer = self.exchange(&Method::POST, path, Some(body)).await?;
         self.accepted(&Method::POST, path, &answer)
+    }
+
+    /// Removes an account with everything that the provider holds about it; one that is gone already is removed.
+    pub(crate) async fn remove_account(&self, id: &str) -> Result<(), Unavailable> {
+        let path = format!("/users/{}", encode_segment(id));
+        let answer = self.exchange(&Method::DELETE, &path, None).await?;
+        if answer.status == StatusCode::NOT_FOUND {
+            return Ok(());
+        }
+        self.accepted(&Method::DELETE, &path, &answer)
     }
 
     /// A refusal is told with the provider's own words; they name no secret.

@@ -1,5 +1,5 @@
 //! The identity provider's admin routes, as far as identity needs them (Keycloak's and the built-in provider's are the
-//! same). Nothing here changes an account; `manage.rs` changes the realm's and the clients' settings.
+//! same). `manage.rs` removes the account of a closed subject and changes the realm's and the clients' settings.
 
 mod account;
 mod admin;

@@ -6,10 +6,10 @@ mod store;
 
 use contract::{CorrelationId, Subject};
 use serde_json::Value;
-use service::{ApiError, AuditEvent, changes};
+use service::{ApiError, AuditEvent, changes, pseudonymise};
 
 use crate::App;
-use rules::{AccountState, NewUser, Profile};
+use rules::{AccountState, NAMES, NewUser, Profile};
 
 /// Makes the record unless there is one, in which case its display data is brought up to date. Whoever of many parallel
 /// calls makes it writes the one audit row. `true`: this call made it.
@@ -42,11 +42,12 @@ pub(crate) async fn provision_known(
     state: AccountState,
 ) -> Result<bool, ApiError> {
     let mut tx = app.core.begin_as(actor, Some(correlation.as_str())).await?;
-    if !store::insert(tx.conn(), user, state).await? {
+    let Some(salt) = store::insert(tx.conn(), user, state).await? else {
         tx.unchanged().await?;
         return Ok(false);
-    }
+    };
     let mut payload = changes(None, user)?;
+    pseudonymise(&mut payload, &salt, &NAMES);
     payload.insert("idpEnabled".to_owned(), serde_json::json!({ "from": null, "to": state.is_enabled() }));
     tx.commit(&event(&user.subject, "user.provisioned", Value::Object(payload))).await?;
     Ok(true)
@@ -88,15 +89,16 @@ async fn refresh(
         return Ok(());
     }
     let mut tx = app.core.begin_as(actor, Some(correlation.as_str())).await?;
-    let Some(before) = store::lock_profile(tx.conn(), &user.subject).await? else {
+    let Some((before, salt)) = store::lock_profile(tx.conn(), &user.subject).await? else {
         return tx.unchanged().await;
     };
     let after = before.clone().updated_by(&user.profile);
     store::touch(tx.conn(), &user.subject, &after).await?;
-    let changed = changes(Some(&before), &after)?;
+    let mut changed = changes(Some(&before), &after)?;
     if changed.is_empty() {
         return tx.commit_recorded().await;
     }
+    pseudonymise(&mut changed, &salt, &NAMES);
     tx.commit(&event(&user.subject, "user.profile_changed", Value::Object(changed))).await
 }
 

@@ -9,6 +9,9 @@ use crate::provider::Account;
 /// Longest display value: a first and a last name of 255 characters each fit, with room.
 const MAX_DISPLAY: usize = 1_000;
 
+/// Members of a profile that audit rows hold as digests.
+pub(crate) const NAMES: [&str; 3] = ["email", "displayName", "preferredUsername"];
+
 /// A person's account or a service client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

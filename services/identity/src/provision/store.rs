@@ -15,17 +15,17 @@ pub(super) async fn exists(pool: &PgPool, subject: &Subject) -> sqlx::Result<boo
     .await
 }
 
-/// Adds the record; false when another call added it first.
+/// Adds the record; the salt of the names in its audit rows, or `None` when another call added it first.
 pub(super) async fn insert(
     conn: &mut PgConnection,
     user: &NewUser,
     state: AccountState,
-) -> sqlx::Result<bool> {
-    let added = sqlx::query!(
+) -> sqlx::Result<Option<Vec<u8>>> {
+    let added = sqlx::query_scalar!(
         "INSERT INTO identity.users(kc_sub, kind, email, display_name, preferred_username, idp_enabled, idp_gone_at,
                 idp_checked_at)
          VALUES ($1, $2, $3, $4, $5, $6, CASE WHEN $7 THEN now() END, now())
-             ON CONFLICT (kc_sub) DO NOTHING RETURNING kc_sub",
+             ON CONFLICT (kc_sub) DO NOTHING RETURNING name_salt",
         user.subject.as_str(),
         user.kind.as_str(),
         user.profile.email,
@@ -36,7 +36,7 @@ pub(super) async fn insert(
     )
     .fetch_optional(conn)
     .await?;
-    Ok(added.is_some())
+    Ok(added.flatten())
 }
 
 /// Whether the record was last seen some minutes ago or shows other display data. A closed record is left alone.
@@ -57,19 +57,22 @@ pub(super) async fn needs_refresh(pool: &PgPool, user: &NewUser) -> sqlx::Result
     Ok(found.unwrap_or(false))
 }
 
-/// The display data of a record that is not closed, its row held until the transaction ends.
+/// The display data of a record that is not closed and the salt of its names, its row held until the transaction ends.
 pub(super) async fn lock_profile(
     conn: &mut PgConnection,
     subject: &Subject,
-) -> sqlx::Result<Option<Profile>> {
-    sqlx::query_as!(
-        Profile,
-        "SELECT email, display_name, preferred_username FROM identity.users
-          WHERE kc_sub = $1 AND lifecycle <> 'closed' FOR UPDATE",
+) -> sqlx::Result<Option<(Profile, Vec<u8>)>> {
+    let row = sqlx::query!(
+        r#"SELECT email, display_name, preferred_username, name_salt AS "name_salt!" FROM identity.users
+            WHERE kc_sub = $1 AND lifecycle <> 'closed' FOR UPDATE"#,
         subject.as_str()
     )
     .fetch_optional(conn)
-    .await
+    .await?;
+    Ok(row.map(|row| {
+        let (email, display_name, preferred_username) = (row.email, row.display_name, row.preferred_username);
+        (Profile { email, display_name, preferred_username }, row.name_salt)
+    }))
 }
 
 /// Stores display data and that the subject was seen.

@@ -27,6 +27,8 @@ pub(crate) struct User {
     pub(crate) preferred_username: Option<String>,
     pub(crate) idp_enabled: bool,
     pub(crate) lifecycle: String,
+    /// Of a closed one: `due` until the provider has removed the account, then `done`.
+    pub(crate) account_removal: Option<String>,
     pub(crate) first_seen_at: Timestamp,
     pub(crate) last_seen_at: Timestamp,
 }

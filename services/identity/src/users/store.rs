@@ -8,7 +8,8 @@ use super::rules::{DisplayEntry, SubjectState, User};
 /// The record of a subject.
 pub(crate) async fn find(db: impl PgExecutor<'_>, subject: &Subject) -> sqlx::Result<Option<User>> {
     let row = sqlx::query!(
-        "SELECT kc_sub, kind, email, display_name, preferred_username, idp_enabled, lifecycle, first_seen_at, last_seen_at
+        "SELECT kc_sub, kind, email, display_name, preferred_username, idp_enabled, lifecycle, account_removal,
+                first_seen_at, last_seen_at
            FROM identity.users WHERE kc_sub = $1",
         subject.as_str()
     )
@@ -22,6 +23,7 @@ pub(crate) async fn find(db: impl PgExecutor<'_>, subject: &Subject) -> sqlx::Re
         preferred_username: row.preferred_username,
         idp_enabled: row.idp_enabled,
         lifecycle: row.lifecycle,
+        account_removal: row.account_removal,
         first_seen_at: row.first_seen_at.into(),
         last_seen_at: row.last_seen_at.into(),
     }))

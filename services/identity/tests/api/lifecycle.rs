@@ -33,8 +33,14 @@ async fn subjects_are_suspended_activated_and_closed_for_good() {
     let record = identity.get("/internal/identity/users/alice").await;
     assert_eq!(record.data()["displayName"], Value::Null, "and is not filled again");
     let rows = identity.audit().await;
-    assert_eq!(rows.len(), 5);
-    assert_eq!(rows.last().map(String::as_str), Some("operator:root user.lifecycle_changed user:alice"));
+    assert_eq!(rows.len(), 6);
+    assert_eq!(
+        rows[4..],
+        [
+            "operator:root user.lifecycle_changed user:alice",
+            "system:account-removal user.account_removed user:alice",
+        ]
+    );
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@
     reason = "a test that finds something else than it expects has failed"
 )]
 
+mod closing;
 mod guards;
 mod histories;
 mod lifecycle;

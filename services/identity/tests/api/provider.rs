@@ -24,6 +24,8 @@ struct State {
     deleted: Vec<String>,
     /// Pages of all accounts from here on do not come.
     list_ends_at: Option<usize>,
+    /// Removals are refused.
+    keeps_accounts: bool,
     token: u32,
 }
 
@@ -51,6 +53,19 @@ impl Provider {
         self.on("/users/*", |state, request| match state.accounts.get(last_segment(&request.path)) {
             Some(account) => (200, account.clone()),
             None => (404, json!({ "error": "User not found" })),
+        });
+        let removing = self.clone();
+        self.stub.answer_with("DELETE", &format!("{ADMIN}/users/*"), move |request| {
+            let mut state = removing.state();
+            let id = last_segment(&request.path).to_owned();
+            if state.keeps_accounts {
+                return (403, json!({ "error": "unknown_error" }));
+            }
+            if state.accounts.remove(&id).is_none() {
+                return (404, json!({ "error": "User not found" }));
+            }
+            state.deleted.push(id);
+            (204, Value::Null)
         });
         self.on("/clients", |state, request| {
             let wanted = parameter(&request.query, "clientId");
@@ -113,6 +128,16 @@ impl Provider {
     /// Adds or replaces a client, with an account of its own or without.
     pub(crate) fn client(&self, id: &str, client_id: &str, account: Option<&str>) {
         self.state().clients.insert(id.to_owned(), (client_id.to_owned(), account.map(ToOwned::to_owned)));
+    }
+
+    /// Refuses to remove accounts, or no longer.
+    pub(crate) fn keep_accounts(&self, keep: bool) {
+        self.state().keeps_accounts = keep;
+    }
+
+    /// Whether there is such an account.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.state().accounts.contains_key(id)
     }
 
     pub(crate) fn delete(&self, id: &str) {

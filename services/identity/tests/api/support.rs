@@ -81,6 +81,11 @@ impl Identity {
         look::once(&self.app, scope).await
     }
 
+    /// Asks the provider for every removal that is due.
+    pub(crate) async fn remove_due(&self) -> Result<(), ApiError> {
+        identity::removal::once(&self.app).await
+    }
+
     /// A look for disabled and deleted accounts now.
     pub(crate) async fn quick_look(&self) -> Result<usize, ApiError> {
         self.look(Scope::Quick { since: time::OffsetDateTime::UNIX_EPOCH }).await

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use serde_json::json;
-use service::{ApiError, AuditEvent, Correlation, PathParams};
+use service::{ApiError, AuditEvent, Correlation, PathParams, name_digest};
 use uuid::Uuid;
 
 use super::caller::Asker;
@@ -18,7 +18,6 @@ use crate::second_factors;
 use crate::state::App;
 use crate::users;
 use crate::users::queue::Line;
-use crate::users::rules::name_digest;
 use crate::users::store::NewPerson;
 
 fn refused((field, message): Refused) -> AdminError {

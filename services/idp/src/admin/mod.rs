@@ -5,7 +5,6 @@
 pub(crate) mod accounts;
 mod caller;
 pub(crate) mod clients;
-pub(crate) mod export;
 pub(crate) mod http;
 pub(crate) mod rules;
 pub(crate) mod store;

@@ -1,10 +1,7 @@
 //! What a user is. Pure.
 
-use data_encoding::HEXLOWER;
 use time::OffsetDateTime;
 use uuid::Uuid;
-
-use crate::keys::rules::sha256;
 
 /// Longest username of the built-in provider's own users.
 const MAX_USERNAME_BYTES: usize = 64;
@@ -34,11 +31,6 @@ impl User {
             [&self.first_name, &self.last_name].into_iter().flatten().map(String::as_str).collect();
         (!parts.is_empty()).then(|| parts.join(" "))
     }
-}
-
-/// What stands for a name in audit rows. Once the user's salt is gone, nobody can tell whose name it was.
-pub(crate) fn name_digest(salt: &[u8], name: &str) -> String {
-    HEXLOWER.encode(&sha256(&[salt, name.as_bytes()].concat()))
 }
 
 /// Name and address made up for a development user.

@@ -6,9 +6,10 @@ use contract::page::Page;
 use service::caller::Correlation;
 use service::{
     ApiError, AuditEvent, AuditedTx, Created, Data, PathParams, Query, RawBody, Superadmin, changes,
+    pseudonymise,
 };
 
-use super::rules::{MemberChange, NewMember, OrgMember};
+use super::rules::{MemberChange, NAMES, NewMember, OrgMember};
 use super::store;
 use crate::App;
 use crate::events::event;
@@ -24,10 +25,10 @@ pub(crate) async fn create(
 ) -> Result<Created<OrgMember>, ApiError> {
     let member = body.parse::<NewMember>()?.member();
     let mut tx = app.core.begin(&caller.subject, &id).await?;
-    if !store::insert(tx.conn(), &member).await? {
+    let Some(salt) = store::insert(tx.conn(), &member).await? else {
         return Err(ApiError::unprocessable_field("companyId", "unknown", "no such company"));
-    }
-    tx.commit(&created(&member)?).await?;
+    };
+    tx.commit(&created(&member, &salt)?).await?;
     Ok(Created(member))
 }
 
@@ -56,11 +57,13 @@ pub(crate) async fn update(
     let mut tx = app.core.begin(&caller.subject, &id).await?;
     let before = held(&mut tx, member).await?;
     let after = change.applied_to(&before);
-    let changed = changes(Some(&before), &after)?;
+    let mut changed = changes(Some(&before), &after)?;
     if changed.is_empty() {
         tx.unchanged().await?;
         return Ok(Data(after));
     }
+    let salt = store::name_salt(tx.conn(), member).await?.ok_or_else(is_former)?;
+    pseudonymise(&mut changed, &salt, &NAMES);
     store::update(tx.conn(), &after).await?;
     if let Some(subject) = &after.user_id {
         tuples::store::rewrite(tx.conn(), after.company_id, std::slice::from_ref(subject)).await?;
@@ -80,6 +83,13 @@ pub(crate) async fn held(tx: &mut AuditedTx, id: MemberId) -> Result<OrgMember, 
     store::lock(tx.conn(), id).await?.ok_or_else(unknown)
 }
 
-fn created(member: &OrgMember) -> Result<AuditEvent, ApiError> {
-    Ok(event(member.company_id, "member.created", "member", member.id, changes(None, member)?))
+/// What was forgotten is not written anew: the account behind the row is closed for good.
+pub(super) fn is_former() -> ApiError {
+    ApiError::conflict("the member's account is closed")
+}
+
+fn created(member: &OrgMember, salt: &[u8]) -> Result<AuditEvent, ApiError> {
+    let mut payload = changes(None, member)?;
+    pseudonymise(&mut payload, salt, &NAMES);
+    Ok(event(member.company_id, "member.created", "member", member.id, payload))
 }

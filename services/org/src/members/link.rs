@@ -5,7 +5,7 @@ use contract::id::MemberId;
 use service::caller::Correlation;
 use service::{ApiError, AuditedTx, Data, PathParams, RawBody, Superadmin, changes};
 
-use super::http::held;
+use super::http::{held, is_former};
 use super::rules::{LinkRequest, OrgMember, is_new_link};
 use super::store;
 use crate::App;
@@ -34,6 +34,7 @@ pub(crate) async fn link(
         tx.unchanged().await?;
         return Ok(Data(before));
     }
+    store::name_salt(tx.conn(), member).await?.ok_or_else(is_former)?;
     store::link(tx.conn(), member, Some(&subject)).await?;
     let after = OrgMember { user_id: Some(subject.to_string()), ..before.clone() };
     commit(tx, &before, after, "member.linked").await

@@ -13,6 +13,9 @@ const MAX_CODE: usize = 64;
 /// Longest display name.
 const MAX_NAME: usize = 200;
 
+/// Members of an [`OrgMember`] that audit rows hold as digests.
+pub(crate) const NAMES: [&str; 3] = ["code", "displayName", "email"];
+
 /// `OrgMember` of the specification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

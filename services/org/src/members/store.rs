@@ -77,23 +77,29 @@ pub(crate) async fn lock_all(
     Ok(rows.into_iter().map(OrgMember::from).collect())
 }
 
-/// Adds a member; false when there is no such company.
+/// The salt of the names in a member's audit rows; none of a former member.
+pub(super) async fn name_salt(conn: &mut PgConnection, id: MemberId) -> sqlx::Result<Option<Vec<u8>>> {
+    let found = sqlx::query_scalar!("SELECT name_salt FROM org.members WHERE id = $1", id.as_uuid());
+    Ok(found.fetch_optional(conn).await?.flatten())
+}
+
+/// Adds a member; gives the salt of the names in its audit rows, or `None` when there is no such company.
 ///
 /// # Errors
 /// 409 when the code is taken in the company.
-pub(crate) async fn insert(conn: &mut PgConnection, member: &OrgMember) -> Result<bool, ApiError> {
-    let added = sqlx::query!(
+pub(crate) async fn insert(conn: &mut PgConnection, member: &OrgMember) -> Result<Option<Vec<u8>>, ApiError> {
+    let added = sqlx::query_scalar!(
         "INSERT INTO org.members(id, company_id, code, display_name, email)
-         SELECT $1, id, $3, $4, $5 FROM org.units WHERE id = $2 AND type_key = 'company'",
+         SELECT $1, id, $3, $4, $5 FROM org.units WHERE id = $2 AND type_key = 'company' RETURNING name_salt",
         member.id.as_uuid(),
         member.company_id.as_uuid(),
         member.code,
         member.display_name,
         member.email,
     )
-    .execute(conn)
+    .fetch_optional(conn)
     .await;
-    added.map(|done| done.rows_affected() == 1).map_err(refusal)
+    added.map(Option::flatten).map_err(refusal)
 }
 
 /// Stores a changed member.

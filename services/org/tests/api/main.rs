@@ -13,6 +13,7 @@ mod company_creation;
 mod contention;
 mod derived_tuples;
 mod directory;
+mod forgetting;
 mod groups;
 mod guards;
 mod histories;

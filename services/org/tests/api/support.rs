@@ -68,7 +68,8 @@ impl Org {
         }
         identity.answer_with("GET", "/internal/identity/users/*", |request| {
             let known = !request.path.ends_with("stranger");
-            (if known { 200 } else { 404 }, json!({ "data": {} }))
+            let lifecycle = if request.path.ends_with("closed") { "closed" } else { "active" };
+            (if known { 200 } else { 404 }, json!({ "data": { "lifecycle": lifecycle } }))
         });
         let settings = testkit::settings("org", &database, &issuer)
             .with("PLATFORM_IDENTITY_BASE_URL", identity.url())

@@ -1,0 +1,33 @@
+//! The addresses that this module holds of members whose account is closed.
+
+use service::forgetting::{Forgets, FormerMember};
+use sqlx::PgConnection;
+
+/// Ends the subscriptions of a former member, and removes what was or would be sent to them.
+#[derive(Clone, Copy, Debug)]
+pub struct Addresses;
+
+impl Forgets for Addresses {
+    async fn forget(conn: &mut PgConnection, former: &FormerMember) -> sqlx::Result<u64> {
+        let (company, member) = (former.company_id.as_uuid(), former.member_id.as_uuid());
+        let deliveries = sqlx::query!(
+            "DELETE FROM notification.delivery_jobs j USING notification.subscriptions s
+              WHERE s.company_id = $1 AND s.member_id = $2 AND s.email IS NOT NULL
+                AND j.company_id = $1 AND j.channel_id = s.channel_id AND j.kind = 'email'
+                AND lower(j.target) = lower(s.email)",
+            company,
+            member
+        )
+        .execute(&mut *conn)
+        .await?;
+        let subscriptions = sqlx::query!(
+            "UPDATE notification.subscriptions SET email = NULL, updated_at = now()
+              WHERE company_id = $1 AND member_id = $2 AND email IS NOT NULL",
+            company,
+            member
+        )
+        .execute(conn)
+        .await?;
+        Ok(deliveries.rows_affected() + subscriptions.rows_affected())
+    }
+}

@@ -1,0 +1,181 @@
+//! `platform identity export SUBJECT`: every row of the platform's database that names a subject, as JSON, read at one moment as
+//! the owner of the schemas. The tables are found in the catalog, so that a new one is never left out: a row belongs to the
+//! export when one of its columns holds the subject, one of its member rows or sessions, or one of its e-mail addresses.
+//! Digests and secrets are left out.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+
+use contract::Settings;
+use futures_util::TryStreamExt;
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row};
+
+use crate::authorization::{owner, unreachable};
+use crate::stop::Stop;
+
+/// What else stands for a subject: the values of the first column in rows of the table whose second column names it already.
+/// In this order, so that a later one finds what an earlier one added.
+const NAMES: [(&str, &str, &str); 7] = [
+    ("org.members", "id", "user_id"),
+    ("idp.sessions", "id", "user_id"),
+    ("idp.browser_sessions", "id", "user_id"),
+    ("timesheet.submissions", "id", "member_id"),
+    ("identity.users", "email", "kc_sub"),
+    ("idp.users", "email", "id"),
+    ("org.members", "email", "user_id"),
+];
+/// How columns write an id: alone, as the subject of an audit row, as the path of an event.
+const FORMS: [&str; 6] = ["", "user:", "member:", "session:", "browser-session:", "users/"];
+
+/// One row a table: its name, the condition on a row `t` that names the subject (`$1`: every form of its names,
+/// `$3`: a pattern that finds one inside JSON), and the columns that are left out. An address
+/// alone does not make a row of people the subject's: two may have the same.
+const TABLES: &str = r#"
+SELECT format('%I.%I', n.nspname, c.relname) AS name,
+       string_agg(CASE
+         WHEN a.attname = 'email' THEN NULL
+         WHEN a.atttypid IN ('text'::regtype, 'varchar'::regtype, 'uuid'::regtype)
+           THEN format('lower(t.%I::text) = ANY($1)', a.attname)
+         WHEN a.atttypid IN ('text[]'::regtype, 'uuid[]'::regtype)
+           THEN format('t.%I::text[] && $1', a.attname)
+         WHEN a.atttypid IN ('json'::regtype, 'jsonb'::regtype)
+           THEN format('lower(t.%I::text) ~ $3', a.attname)
+       END, ' OR ' ORDER BY a.attnum) AS condition,
+       coalesce(array_agg(a.attname::text) FILTER (
+         WHERE a.atttypid = 'bytea'::regtype OR a.attname IN ('password_hash', 'nonce', 'code_challenge')), '{}') AS secrets
+  FROM pg_catalog.pg_class c
+  JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+ WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_'
+ GROUP BY n.nspname, c.relname ORDER BY n.nspname, c.relname"#;
+
+struct Table {
+    name: String,
+    condition: String,
+    secrets: Vec<String>,
+}
+
+/// Prints what is held.
+pub(super) async fn run(subject: &str, settings: &Settings) -> Result<(), Stop> {
+    let mut conn = owner(settings)?.connect().await.map_err(unreachable)?;
+    let mut tx = conn.begin().await.map_err(unreachable)?;
+    sqlx::raw_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        .execute(&mut *tx)
+        .await
+        .map_err(unreachable)?;
+    let tables = tables(&mut tx).await.map_err(unreachable)?;
+    let names = names(&mut tx, &tables, subject).await.map_err(unreachable)?;
+    let wanted = Wanted { forms: forms(&names), pattern: pattern(&names) };
+    let mut out = std::io::stdout().lock();
+    let heading = format!("{{ \"subject\": {}, \"tables\": {{", Value::from(subject));
+    out.write_all(heading.as_bytes()).map_err(unwritten)?;
+    let mut separator = "\n";
+    for table in &tables {
+        if print(&mut tx, table, &wanted, separator, &mut out).await? {
+            separator = ",\n";
+        }
+    }
+    out.write_all(b"\n}}\n").map_err(unwritten)
+}
+
+async fn tables(conn: &mut PgConnection) -> sqlx::Result<Vec<Table>> {
+    let rows = sqlx::query(TABLES).fetch_all(conn).await?;
+    let mut tables = Vec::with_capacity(rows.len());
+    for row in rows {
+        // A table of numbers and times alone names nobody.
+        let Some(condition) = row.try_get("condition")? else { continue };
+        tables.push(Table { name: row.try_get("name")?, condition, secrets: row.try_get("secrets")? });
+    }
+    Ok(tables)
+}
+
+/// The subject and what else stands for it, in lower case. A module that is not installed has no tables.
+async fn names(conn: &mut PgConnection, tables: &[Table], subject: &str) -> sqlx::Result<BTreeSet<String>> {
+    let mut names = BTreeSet::from([subject.to_lowercase()]);
+    for (table, name, of) in NAMES {
+        if !tables.iter().any(|known| known.name == table) {
+            continue;
+        }
+        let known: Vec<String> = names.iter().cloned().collect();
+        let sql = format!(
+            "SELECT lower({name}::text) FROM {table} WHERE {name} IS NOT NULL AND lower({of}::text) = ANY($1)"
+        );
+        let found: Vec<String> =
+            sqlx::query_scalar(AssertSqlSafe(sql)).bind(known).fetch_all(&mut *conn).await?;
+        names.extend(found);
+    }
+    Ok(names)
+}
+
+/// What a row is searched for.
+struct Wanted {
+    forms: Vec<String>,
+    pattern: String,
+}
+
+fn forms(names: &BTreeSet<String>) -> Vec<String> {
+    names.iter().flat_map(|name| FORMS.iter().map(move |form| format!("{form}{name}"))).collect()
+}
+
+/// Finds one of the names as a whole word, as in `document:7#owner@user:ada`.
+fn pattern(names: &BTreeSet<String>) -> String {
+    let literal = |name: &String| -> String {
+        let escaped = |letter: char| match letter {
+            plain if plain.is_alphanumeric() => plain.to_string(),
+            other => format!("\\{other}"),
+        };
+        name.chars().map(escaped).collect()
+    };
+    let names: Vec<String> = names.iter().map(literal).collect();
+    format!("(^|[^[:alnum:]_.-])({})($|[^[:alnum:]_.-])", names.join("|"))
+}
+
+/// Prints the rows of one table, one a line; false when there are none.
+async fn print(
+    conn: &mut PgConnection,
+    table: &Table,
+    wanted: &Wanted,
+    separator: &str,
+    out: &mut impl Write,
+) -> Result<bool, Stop> {
+    let Table { name, condition, secrets } = table;
+    // Names come from the catalog, quoted by it.
+    let sql = format!(
+        "SELECT (to_jsonb(t) - $2::text[])::text FROM {name} t \
+          WHERE ({condition}) AND $1::text[] IS NOT NULL AND $3::text IS NOT NULL"
+    );
+    let asked = sqlx::query_scalar::<_, String>(AssertSqlSafe(sql)).bind(&wanted.forms).bind(secrets);
+    let mut rows = asked.bind(&wanted.pattern).fetch(conn);
+    let mut count = 0_u64;
+    while let Some(row) = rows.try_next().await.map_err(unreachable)? {
+        let before = if count == 0 {
+            format!("{separator}{}: [\n  ", Value::from(name.as_str()))
+        } else {
+            ",\n  ".to_owned()
+        };
+        out.write_all(before.as_bytes()).and_then(|()| out.write_all(row.as_bytes())).map_err(unwritten)?;
+        count += 1;
+    }
+    if count > 0 {
+        out.write_all(b"\n]").map_err(unwritten)?;
+    }
+    Ok(count > 0)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is a `map_err` function")]
+fn unwritten(error: std::io::Error) -> Stop {
+    Stop::Failed(format!("the export could not be written: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_as_a_whole_word_whatever_letters_it_has() {
+        let names = BTreeSet::from(["a.b".to_owned(), "f2c6".to_owned()]);
+        assert_eq!(pattern(&names), r"(^|[^[:alnum:]_.-])(a\.b|f2c6)($|[^[:alnum:]_.-])");
+        assert!(forms(&names).contains(&"user:f2c6".to_owned()));
+    }
+}

@@ -1,0 +1,78 @@
+//! Finds and empties the member rows of closed subjects.
+
+use contract::id::{CompanyId, MemberId};
+use sqlx::{PgConnection, PgPool};
+
+use super::http::FormerMember;
+
+/// Longer than any request of a module takes.
+const SETTLED_SECONDS: f64 = 10.0;
+
+/// Member rows that still name a closed subject.
+pub(super) async fn of_closed(pool: &PgPool, limit: i64) -> sqlx::Result<Vec<MemberId>> {
+    let rows = sqlx::query_scalar!(
+        "SELECT m.id FROM identity.subject_facts f JOIN org.members m ON m.user_id = f.kc_sub
+          WHERE f.lifecycle = 'closed' AND m.name_salt IS NOT NULL LIMIT $1",
+        limit
+    )
+    .fetch_all(pool)
+    .await?;
+    Ok(rows.into_iter().map(MemberId::from).collect())
+}
+
+/// Empties a row whose subject is closed; false where it is not. The new code is the row's own and no other's.
+pub(super) async fn forget(conn: &mut PgConnection, member: MemberId) -> sqlx::Result<bool> {
+    let done = sqlx::query!(
+        "UPDATE org.members m
+            SET code = 'former-' || m.id, display_name = 'Former member', email = NULL, is_active = false,
+                name_salt = NULL, updated_at = now()
+          WHERE m.id = $1 AND m.name_salt IS NOT NULL
+            AND EXISTS (SELECT FROM identity.subject_facts f WHERE f.kc_sub = m.user_id AND f.lifecycle = 'closed')",
+        member.as_uuid()
+    )
+    .execute(conn)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Tells modules of it. Rows are added one transaction after the other, so that nobody who reads in their order passes over one
+/// that is committed later.
+pub(super) async fn tell(
+    conn: &mut PgConnection,
+    company: CompanyId,
+    member: MemberId,
+    subject: &str,
+) -> sqlx::Result<()> {
+    sqlx::query!("SELECT pg_advisory_xact_lock(hashtextextended('platform.former_members', 0))")
+        .execute(&mut *conn)
+        .await?;
+    sqlx::query!(
+        "INSERT INTO org.former_members(company_id, member_id, kc_sub) VALUES ($1, $2, $3)",
+        company.as_uuid(),
+        member.as_uuid(),
+        subject
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// The former members after one of them, once so long ago that no request is under way any more that has read their names.
+pub(super) async fn former_after(pool: &PgPool, after: i64, limit: i64) -> sqlx::Result<Vec<FormerMember>> {
+    let rows = sqlx::query!(
+        "SELECT seq, company_id, member_id, kc_sub FROM org.former_members
+          WHERE seq > $1 AND forgotten_at < now() - make_interval(secs => $3) ORDER BY seq LIMIT $2",
+        after,
+        limit,
+        SETTLED_SECONDS,
+    )
+    .fetch_all(pool)
+    .await?;
+    let former = rows.into_iter().map(|row| FormerMember {
+        seq: row.seq,
+        company_id: row.company_id.into(),
+        member_id: row.member_id.into(),
+        kc_sub: row.kc_sub,
+    });
+    Ok(former.collect())
+}
