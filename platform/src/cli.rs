@@ -190,6 +190,8 @@ pub enum IdentityCommand {
 pub enum UserCommand {
     /// Add a user, and print a password that is good for the first login
     Add(NewUser),
+    /// Send a user a letter with a link to choose a password, good for three days
+    Invite(Invitation),
     /// Print another password that is good for one login; the user's sessions end
     Reset(ResetRequest),
     /// Refuse a user's logins; its sessions and refresh tokens end at once
@@ -212,6 +214,42 @@ pub struct NewUser {
     /// Last name
     #[arg(long)]
     pub last_name: Option<String>,
+    /// Send a letter with a link to choose a password, instead of printing one
+    #[arg(long, requires = "email")]
+    pub invite: bool,
+    /// Language of the letter
+    #[arg(long, value_enum, default_value_t = Language::En)]
+    pub lang: Language,
+}
+
+/// Who is invited.
+#[derive(Args, Clone, Debug)]
+pub struct Invitation {
+    #[command(flatten)]
+    pub user: UserName,
+    /// Language of the letter
+    #[arg(long, value_enum, default_value_t = Language::En)]
+    pub lang: Language,
+}
+
+/// Languages of letters.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Language {
+    /// English
+    En,
+    /// German
+    De,
+}
+
+impl Language {
+    /// As the provider's routes write it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::En => "en",
+            Self::De => "de",
+        }
+    }
 }
 
 /// Whose password is reset.

@@ -5,38 +5,19 @@ use std::time::Duration;
 
 use contract::settings::{Kind, split_list};
 use contract::{Reader, Variable};
-use lettre::message::Mailbox;
+use mail::MailSettings;
+use mail::settings::{MAIL_FROM, SMTP_CA, SMTP_URL};
 use service::ServiceConfig;
 use service::module::OwnSettings;
 use service::outbound::{OutboundConfig, networks};
 use service::sealed::SealingKeys;
 use service::workers::{Ladder, MAX_ATTEMPTS};
 
-use crate::delivery::mail::{MailSettings, SmtpUrl};
-
 const RECOUNT: Variable = Variable::new(
     "PLATFORM_NOTIFICATION_RECOUNT_INTERVAL",
     Kind::Duration,
     Some("15s"),
     "How often delivery jobs are counted for the metrics; 1s to 1h",
-);
-const SMTP_URL: Variable = Variable::new(
-    "PLATFORM_NOTIFICATION_SMTP_URL",
-    Kind::Secret,
-    None,
-    "Mail server: smtps://user:password@host:465 (TLS from the start) or smtp://user:password@host:587 (STARTTLS, which is required; ?tls=none sends in plain text); absent: e-mail waits",
-);
-const SMTP_CA: Variable = Variable::new(
-    "PLATFORM_NOTIFICATION_SMTP_CA",
-    Kind::Path,
-    None,
-    "PEM file of the authorities that the mail server's certificate is trusted by besides the public ones",
-);
-const MAIL_FROM: Variable = Variable::new(
-    "PLATFORM_NOTIFICATION_MAIL_FROM",
-    Kind::Text,
-    None,
-    "Sender of e-mail, as Platform <no-reply@example.com>; required with PLATFORM_NOTIFICATION_SMTP_URL",
 );
 const RETRY_SECONDS: Variable = Variable::new(
     "PLATFORM_NOTIFICATION_RETRY_SECONDS",
@@ -103,8 +84,6 @@ pub struct Settings {
     pub concurrency: usize,
     /// They seal signing secrets.
     pub keys: Arc<SealingKeys>,
-    /// Host of the platform's public address, for `Message-Id`.
-    pub domain: String,
 }
 
 /// When a delivery is tried.
@@ -148,13 +127,12 @@ impl OwnSettings for Settings {
         let allowed = networks(reader, &ALLOW_CIDRS);
         Self {
             recount_interval: recount(reader),
-            mail: mail(reader),
+            mail: mail::settings::read(reader),
             ladder: ladder(reader),
             outbound: outbound.allowing(allow_http, allowed),
             claim_group: claim_group(reader),
             concurrency: concurrency(reader),
             keys: Arc::new(SealingKeys::read_own(reader, &SECRET_KEY)),
-            domain: domain(reader),
         }
     }
 }
@@ -200,32 +178,4 @@ fn concurrency(reader: &mut Reader<'_>) -> usize {
         reader.refuse(CONCURRENCY.name, format!("is more than {MAX_CONCURRENCY}"));
     }
     usize::try_from(number.min(MAX_CONCURRENCY)).unwrap_or(1)
-}
-
-fn mail(reader: &mut Reader<'_>) -> Option<MailSettings> {
-    let from = reader.parsed(
-        &MAIL_FROM,
-        |text| text.parse::<Mailbox>().ok(),
-        "an address such as Platform <no-reply@example.com>",
-    );
-    let authorities = service::outbound::authorities(reader, &SMTP_CA);
-    let url = reader.optional(&SMTP_URL)?;
-    let server = SmtpUrl::parse(&url);
-    if let Err(problem) = &server {
-        reader.refuse(SMTP_URL.name, *problem);
-    }
-    if reader.settings().raw(MAIL_FROM.name).is_none() {
-        reader.refuse(MAIL_FROM.name, "is required with PLATFORM_NOTIFICATION_SMTP_URL");
-    }
-    Some(MailSettings { server: server.ok()?, authorities, from: from? })
-}
-
-/// A name that stands in `Message-Id`: of the public address, without its port.
-fn domain(reader: &Reader<'_>) -> String {
-    let address = reader.settings().raw("PLATFORM_DOMAIN").unwrap_or_default();
-    let host = address.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
-    let host = host.map_or(address, |(host, _)| host);
-    let is_name =
-        !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte));
-    if is_name { host.to_owned() } else { "notification.invalid".to_owned() }
 }

@@ -1,4 +1,4 @@
-//! `platform identity user add|reset|disable|enable`: the users of the built-in provider, by its administration routes.
+//! `platform identity user add|invite|reset|disable|enable`: the users of the built-in provider, by its administration routes.
 //! A password is made here, sent once and printed once; it is good for one login.
 
 use contract::{Settings, ports};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use service::client::{Call, encode_segment};
 
 use super::{account_name, call, refused};
-use crate::cli::{NewUser, ResetRequest, UserCommand, UserName};
+use crate::cli::{Invitation, Language, NewUser, ResetRequest, UserCommand, UserName};
 use crate::console;
 use crate::stop::Stop;
 
@@ -22,6 +22,7 @@ pub(super) async fn run(command: &UserCommand, settings: &Settings) -> Result<()
     let provider = Provider::of(settings)?;
     match command {
         UserCommand::Add(user) => add(&provider, user).await,
+        UserCommand::Invite(Invitation { user, lang }) => invite(&provider, &user.name, *lang).await,
         UserCommand::Reset(request) => reset(&provider, request).await,
         UserCommand::Disable(user) => enable(&provider, user, false).await,
         UserCommand::Enable(user) => enable(&provider, user, true).await,
@@ -38,7 +39,22 @@ async fn add(provider: &Provider<'_>, user: &NewUser) -> Result<(), Stop> {
         "credentials": [credential(&password)],
     });
     provider.ask(Method::POST, "", Some(&body)).await?;
+    if user.invite {
+        // The password that the account begins with is told nobody.
+        console::result(&format!("user {} is added", user.name));
+        return invite(provider, &user.name, user.lang).await;
+    }
     console::result(&format!("user {} is added; password for the first login: {password}", user.name));
+    Ok(())
+}
+
+async fn invite(provider: &Provider<'_>, name: &str, lang: Language) -> Result<(), Stop> {
+    let id = provider.id_of(name).await?;
+    let path = format!("/{id}/execute-actions-email?lang={}", lang.as_str());
+    provider.ask(Method::PUT, &path, Some(&json!(["UPDATE_PASSWORD"]))).await?;
+    console::result(&format!(
+        "a letter with a link for {name} is on its way; the link is good for three days"
+    ));
     Ok(())
 }
 

@@ -6,6 +6,8 @@ use std::fmt;
 
 use contract::settings::{Kind, Problems, split_list};
 use contract::{Reader, Settings, Variable, ports};
+use mail::MailSettings;
+use mail::settings::{MAIL_FROM, SMTP_CA, SMTP_URL};
 use service::ServiceConfig;
 use service::config::{env_name, offset_port};
 use service::layers::{Limits, REQUEST_TIMEOUT};
@@ -78,6 +80,9 @@ pub const VARIABLES: &[Variable] = &[
     ADMIN_CLIENT_ID,
     ADMIN_CLIENT_SECRET,
     KEY_MAX_AGE,
+    SMTP_URL,
+    SMTP_CA,
+    MAIL_FROM,
 ];
 
 /// The public client of every front end.
@@ -154,6 +159,8 @@ pub struct Config {
     pub admin_client: ConfidentialClient,
     /// Signing keys this old are replaced.
     pub key_max_age: time::Duration,
+    /// The mail server; without one no letters are sent.
+    pub mail: Option<MailSettings>,
 }
 
 impl Config {
@@ -180,6 +187,7 @@ impl Config {
             service_clients: read_service_clients(&mut reader, &admin_client.client_id),
             admin_client,
             key_max_age: read_key_max_age(&mut reader),
+            mail: mail::settings::read(&mut reader),
             base_url,
         };
         reader.finish(config)

@@ -6,6 +6,7 @@
 //! routes.rs -> realm/   the realm's documents: discovery, signing keys
 //!           -> login/   a person's way: request -> form -> password -> second factor -> code
 //!           -> account/ the signed-in user's own pages: password, second factor, sessions
+//!           -> letters/ a forgotten password, an invitation: letter by e-mail -> link -> new password
 //!           -> tokens/  code, refresh token or client secret -> tokens
 //!           -> userinfo/, logout/   who a token speaks for; the end of its session
 //!           -> admin/   account state, for the administration client only (never through the edge)
@@ -23,6 +24,7 @@ pub mod config;
 mod cookies;
 mod form;
 mod keys;
+mod letters;
 mod login;
 mod logout;
 mod meter;
@@ -82,6 +84,7 @@ pub async fn serve_at(
     let Some(app) = App::start(&config, clock, &shutdown).await? else { return Ok(()) };
     sweep::start(&app);
     login::failures::start(&app);
+    letters::worker::start(&app);
     let core = app.core().clone();
     service::serve(core, router(app), listener, shutdown, config.service.drain_timeout).await;
     Ok(())

@@ -5,7 +5,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post, put};
 
 use crate::state::App;
-use crate::{account, admin, login, logout, pages, realm, tokens, userinfo};
+use crate::{account, admin, letters, login, logout, pages, realm, tokens, userinfo};
 
 /// Every route of the provider; the chassis adds the probes.
 pub fn router(app: App) -> Router {
@@ -22,6 +22,14 @@ pub fn router(app: App) -> Router {
             get(login::http::reopen).post(login::http::authenticate),
         )
         .route("/realms/{realm}/login-actions/required-action", post(login::http::authenticate))
+        .route(
+            "/realms/{realm}/login-actions/reset-credentials",
+            get(letters::http::form).post(letters::http::ask),
+        )
+        .route(
+            "/realms/{realm}/login-actions/action-token",
+            get(letters::link::open).post(letters::link::save),
+        )
         .route("/realms/{realm}/account", get(account::http::account))
         .route("/realms/{realm}/account/password", post(account::http::change_password))
         .route(
@@ -50,6 +58,10 @@ pub fn router(app: App) -> Router {
         .route(
             "/admin/realms/{realm}/users/{id}/disable-credential-types",
             put(admin::accounts::disable_credentials),
+        )
+        .route(
+            "/admin/realms/{realm}/users/{id}/execute-actions-email",
+            put(admin::accounts::execute_actions_email),
         )
         .route("/admin/realms/{realm}/clients", get(admin::clients::list))
         .route(

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use axum::extract::FromRef;
 use contract::Clock;
 use service::{Core, ServeError};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::keys::rotation::Turns;
 use crate::keys::rules::KeyRing;
+use crate::letters::Mailer;
+use crate::letters::limits::Limits;
 use crate::login::guard::Guard;
 use crate::meter::Meter;
 use crate::reconcile;
@@ -26,6 +29,10 @@ pub struct App {
     pub(crate) turns: Arc<Turns>,
     pub(crate) passwords: Passwords,
     pub(crate) guard: Guard,
+    /// Sends letters, where a mail server is configured.
+    pub(crate) mailer: Option<Mailer>,
+    pub(crate) letters_limits: Limits,
+    pub(crate) letters_wake: Arc<Notify>,
     pub(crate) meter: Meter,
 }
 
@@ -69,6 +76,8 @@ impl App {
             audience: config.audience.clone(),
             admin_client: config.admin_client.client_id.clone(),
         };
+        let mailer = config.mail.as_ref().map(Mailer::new).transpose();
+        let mailer = mailer.map_err(|error| ServeError::Unfit(format!("the mail transport: {error}")))?;
         let meter = Meter::register(&core.metrics)?;
         Ok(Some(Self {
             core,
@@ -78,6 +87,9 @@ impl App {
             turns: Arc::default(),
             passwords,
             guard: Guard::default(),
+            mailer,
+            letters_limits: Limits::default(),
+            letters_wake: Arc::default(),
             meter,
         }))
     }

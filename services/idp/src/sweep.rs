@@ -1,5 +1,5 @@
-//! Removes what has run out: sessions nobody may use any more (their codes go with them) and old administration
-//! events; beside it the signing keys are looked after. Step functions; tests call them.
+//! Removes what has run out: sessions nobody may use any more (their codes go with them), links of letters and
+//! old administration events; beside it the signing keys are looked after. Step functions; tests call them.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use service::{ApiError, AuditEvent};
 
 use crate::keys::rotation;
 use crate::state::App;
-use crate::{admin, browser_sessions, tokens};
+use crate::{admin, browser_sessions, letters, tokens};
 
 /// Pause between steps.
 const EVERY: Duration = Duration::from_mins(1);
@@ -43,11 +43,13 @@ pub async fn step(app: &App) -> Result<u64, ApiError> {
     let sessions = tokens::store::end_idle(tx.conn(), now, BATCH).await?;
     let browsers = browser_sessions::store::end_idle(tx.conn(), now, BATCH).await?;
     let events = admin::store::remove_before(tx.conn(), now.saturating_sub(EVENTS_KEPT), BATCH).await?;
-    if sessions == 0 && browsers == 0 && events == 0 {
+    let links = letters::store::remove_expired(tx.conn(), now, BATCH).await?;
+    if sessions == 0 && browsers == 0 && events == 0 && links == 0 {
         tx.unchanged().await?;
         return Ok(0);
     }
-    let payload = json!({ "sessions": sessions, "browserSessions": browsers, "adminEvents": events });
+    let payload =
+        json!({ "sessions": sessions, "browserSessions": browsers, "adminEvents": events, "links": links });
     tx.commit(&AuditEvent {
         company: None,
         action: "sessions.swept",

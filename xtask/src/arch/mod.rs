@@ -18,6 +18,8 @@ const PURE: &[&str] = &["contract"];
 const HARNESS: &[&str] = &["contract", "bearer", "telemetry", "service", "postgres"];
 const THIN: &[&str] = &["contract", "bearer", "telemetry"];
 const CHASSIS: &[&str] = &["contract", "bearer", "telemetry", "service"];
+/// Whoever sends mail of its own.
+const MAILING: &[&str] = &["contract", "bearer", "telemetry", "service", "mail"];
 /// All but the modules, which are known by their folder.
 const EVERYTHING: &[&str] = &[
     "contract",
@@ -41,12 +43,14 @@ const FOREIGN_TO_EDGE: &[&str] = &["axum", "axum-core", "tower-http", "sqlx", "s
 /// What a crate of ours may depend on, among our own.
 fn allowed(package: &str, is_module: bool) -> Option<&'static [&'static str]> {
     match package {
+        "notification" | "idp" => Some(MAILING),
         _ if is_module => Some(CHASSIS),
+        "mail" => Some(&["contract", "service"]),
         "contract" | "xtask" => Some(&[]),
         "bearer" | "telemetry" | "postgres" => Some(PURE),
         "service" | "edge" => Some(THIN),
         "testkit" => Some(HARNESS),
-        "authz" | "org" | "registry" | "identity" | "idp" => Some(CHASSIS),
+        "authz" | "org" | "registry" | "identity" => Some(CHASSIS),
         "platform" => Some(EVERYTHING),
         // Beside the program it starts an edge and a registry with modules that do not ship.
         "e2e" => Some(&["platform", "contract", "edge", "registry", "service"]),

@@ -10,8 +10,6 @@ use service::ApiError;
 use service::outbound::{MAX_URL, OutboundClient};
 use service::refusal::broken;
 
-use crate::delivery::mail;
-
 contract::typed_id!(
     /// A channel of one company.
     ChannelId

@@ -6,7 +6,6 @@ use contract::id::{CompanyId, MemberId};
 use serde::Serialize;
 
 use crate::channels::rules::ChannelId;
-use crate::delivery::mail;
 
 /// A member's own subscription.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -12,7 +12,8 @@ use uuid::Uuid;
 use super::caller::Asker;
 use super::http::{record, user_id};
 use super::rules::{self, NewUser, Refused};
-use crate::form::whole_body;
+use crate::form::{Params, whole_body};
+use crate::letters;
 use crate::refusal::AdminError;
 use crate::second_factors;
 use crate::state::App;
@@ -111,6 +112,39 @@ pub(crate) async fn disable_credentials(
     }
     let event = event("second_factor.removed", id, json!({ "reason": "operator" }));
     record(&app, tx, &asker, "ACTION", id, &event).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `PUT /admin/realms/{realm}/users/{id}/execute-actions-email`: a letter with a link to choose a password.
+pub(crate) async fn execute_actions_email(
+    State(app): State<App>,
+    asker: Asker,
+    Correlation(correlation): Correlation,
+    path: PathParams,
+    request: Request,
+) -> Result<StatusCode, AdminError> {
+    let (asker, id) = (asker.operator()?, user_id(&path)?);
+    let params = Params::of_query(request.uri().query())?;
+    let lang = rules::lang(&params).map_err(refused)?;
+    rules::actions(&whole_body(request).await?).map_err(refused)?;
+    let user = users::store::find(&app.core.pool, id).await?;
+    let user = user.filter(|user| user.service_client.is_none()).ok_or_else(AdminError::user_not_found)?;
+    if user.email.is_none() {
+        return Err(AdminError::bad("User email missing"));
+    }
+    if !user.enabled {
+        return Err(AdminError::bad("User is disabled"));
+    }
+    if app.mailer.is_none() {
+        return Err(AdminError::bad("Failed to send execute actions email: no mail server is configured"));
+    }
+    let mut tx = app.core.begin_as(asker.actor(), Some(correlation.as_str())).await?;
+    if !letters::http::invite(&mut tx, &app, id, lang).await? {
+        tx.unchanged().await?;
+        return Err(AdminError::new(StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable"));
+    }
+    record(&app, tx, &asker, "ACTION", id, &event("user.invited", id, json!({}))).await?;
+    letters::worker::wake(&app.letters_wake);
     Ok(StatusCode::NO_CONTENT)
 }
 

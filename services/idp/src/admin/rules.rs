@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 use crate::config::MAX_PASSWORD_BYTES;
 use crate::form::Params;
 use crate::login::ticket::UPDATE_PASSWORD;
+use crate::pages::Lang;
 use crate::users::rules::{User, is_username};
 
 /// Rows of one page when the request does not say.
@@ -166,6 +167,23 @@ pub(crate) fn credential_types(body: &[u8]) -> Result<(), Refused> {
     if types == json!(["otp"]) { Ok(()) } else { Err(("body", "must be [\"otp\"]".to_owned())) }
 }
 
+/// The actions that a letter asks for: `["UPDATE_PASSWORD"]`.
+pub(crate) fn actions(body: &[u8]) -> Result<(), Refused> {
+    let actions: Value =
+        serde_json::from_slice(body).map_err(|_| ("body", "cannot be parsed as JSON".to_owned()))?;
+    let right = json!([UPDATE_PASSWORD]);
+    if actions == right { Ok(()) } else { Err(("body", format!("must be {right}"))) }
+}
+
+/// The language of a letter: `lang` of the query, English without it.
+pub(crate) fn lang(params: &Params) -> Result<Lang, Refused> {
+    match params.get("lang") {
+        None | Some("en") => Ok(Lang::En),
+        Some("de") => Ok(Lang::De),
+        Some(_) => Err(("lang", "must be en or de".to_owned())),
+    }
+}
+
 fn temporary(field: &'static str, credential: &Value) -> Result<Temporary, Refused> {
     let is = |name: &str, value: Value| credential.get(name) == Some(&value);
     if !is("type", json!("password")) || !is("temporary", json!(true)) {
@@ -285,6 +303,9 @@ mod tests {
         }
         assert_eq!(new_user(b"[]").expect_err("refused").0, "body");
         assert!(!format!("{:?}", body(json!({}))).contains("xxx"), "a password is never printed");
+        assert!(actions(br#"["UPDATE_PASSWORD"]"#).is_ok() && actions(br#"["VERIFY_EMAIL"]"#).is_err());
+        assert_eq!(lang(&params("lang=de")), Ok(Lang::De));
+        assert_eq!(lang(&params("lang=fr")).expect_err("refused").0, "lang");
         assert!(credential_types(br#"["otp"]"#).is_ok() && credential_types(b"[]").is_err());
     }
 

@@ -10,6 +10,7 @@ use super::guard::Source;
 use super::http::set_cookie;
 use super::ticket::{BROWSER_COOKIE, Browser, Destination, Proved, Stage, Ticket};
 use crate::cookies::Keep;
+use crate::letters;
 use crate::pages::login::{self as page, Form};
 use crate::pages::texts::Texts;
 use crate::pages::{self, Lang};
@@ -85,7 +86,18 @@ impl Login<'_> {
 
     /// The first form.
     pub(crate) fn ask_password(self, username: &str, problem: Option<&str>) -> Result<Response, PageError> {
-        self.show(Stage::Password, "authenticate", |form| page::login(form, username), problem)
+        let recovery = self.recovery();
+        let write = |form: &Form<'_>| page::login(form, username, recovery.as_deref());
+        self.show(Stage::Password, "authenticate", write, problem)
+    }
+
+    /// Where a letter for a forgotten password is asked for, when letters can be sent.
+    fn recovery(&self) -> Option<String> {
+        self.app.mailer.as_ref()?;
+        let address = letters::http::address(&self.app.realm.issuer);
+        let locales = self.destination.ui_locales().map(|locales| [("ui_locales", locales)]);
+        let query = locales.and_then(|locales| serde_urlencoded::to_string(locales).ok());
+        Some(query.map_or_else(|| address.clone(), |query| format!("{address}?{query}")))
     }
 
     pub(super) fn ask_second_factor(

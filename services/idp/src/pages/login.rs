@@ -10,8 +10,8 @@ pub(crate) struct Form<'a> {
     pub(crate) problem: Option<&'a str>,
 }
 
-/// User name and password.
-pub(crate) fn login(form: &Form<'_>, username: &str) -> String {
+/// User name and password; `recovery` is where who has forgotten the password goes.
+pub(crate) fn login(form: &Form<'_>, username: &str, recovery: Option<&str>) -> String {
     let texts = form.lang.texts();
     let wrong = invalid(form.problem.is_some());
     let (name_focus, password_focus) =
@@ -26,7 +26,10 @@ pub(crate) fn login(form: &Form<'_>, username: &str) -> String {
          <input id=\"password\" name=\"password\" type=\"password\" autocomplete=\"current-password\" required \
          maxlength=\"256\"{wrong}{password_focus}>\n\
          <input id=\"id-hidden-input\" name=\"credentialId\" type=\"hidden\">\n\
-         <button id=\"kc-login\" name=\"login\" type=\"submit\">{sign_in}</button>\n</form>",
+         <button id=\"kc-login\" name=\"login\" type=\"submit\">{sign_in}</button>\n</form>{recovery}",
+        recovery = recovery.map_or_else(String::new, |address| {
+            format!("\n<p><a href=\"{}\">{}</a></p>", escape(address), texts.forgot_password)
+        }),
         sign_in = texts.sign_in,
         alert = alert(form.problem),
         action = escape(form.action),
@@ -151,7 +154,7 @@ mod tests {
         let nasty = "\"><script>alert('x')</script>&";
         let form = Form { lang: Lang::De, action: nasty, problem: Some(nasty) };
         for page in [
-            login(&form, nasty),
+            login(&form, nasty, Some(nasty)),
             second_factor(&form),
             new_password(&form, nasty),
             confirm_logout(Lang::En, nasty, &[(nasty, nasty)]),
@@ -165,10 +168,10 @@ mod tests {
     #[test]
     fn a_field_is_invalid_only_when_it_is_and_the_focus_is_where_the_next_text_goes() {
         let form = |problem| Form { lang: Lang::En, action: "/", problem };
-        let fresh = login(&form(None), "");
+        let fresh = login(&form(None), "", None);
         assert!(!fresh.contains("aria-invalid") && !fresh.contains("input-error"), "{fresh}");
         assert_eq!(fresh.matches("autofocus").count(), 1);
-        let again = login(&form(Some("wrong")), "alice");
+        let again = login(&form(Some("wrong")), "alice", None);
         assert!(again.contains("aria-describedby=\"input-error\" autofocus>"), "{again}");
         assert!(again.contains(PRODUCT) && again.contains("lang=\"en\""));
     }

@@ -6,6 +6,7 @@ pub(crate) mod errors;
 pub(crate) mod lang;
 pub(crate) mod login;
 mod qr;
+pub(crate) mod recovery;
 pub(crate) mod texts;
 
 use axum::response::{Html, IntoResponse, Response};

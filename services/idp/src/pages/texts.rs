@@ -69,6 +69,17 @@ pub(crate) struct Texts {
     pub(crate) signed_in_at: &'static str,
     pub(crate) end: &'static str,
     pub(crate) end_all: &'static str,
+    pub(crate) forgot_password: &'static str,
+    pub(crate) forgot_why: &'static str,
+    pub(crate) name_needed: &'static str,
+    pub(crate) send_letter: &'static str,
+    pub(crate) letter_asked: &'static str,
+    pub(crate) letter_asked_what: &'static str,
+    pub(crate) no_mail: &'static str,
+    pub(crate) dead_link: &'static str,
+    pub(crate) choose_for: &'static str,
+    pub(crate) password_saved: &'static str,
+    pub(crate) password_saved_what: &'static str,
 }
 
 /// English.
@@ -139,6 +150,17 @@ pub(super) const EN: Texts = Texts {
     signed_in_at: "signed in",
     end: "End",
     end_all: "End all sessions, this one too",
+    forgot_password: "Forgot your password?",
+    forgot_why: "Enter your user name or e-mail address. We send you a link by which you choose a new password.",
+    name_needed: "Enter a user name or an e-mail address.",
+    send_letter: "Send link",
+    letter_asked: "Check your e-mail",
+    letter_asked_what: "If there is an account of that name with an e-mail address, a message is on its way. Its link is good for 30 minutes.",
+    no_mail: "Passwords cannot be reset by e-mail here. Ask your administrator.",
+    dead_link: "This link was used before, or is too old. Ask for a new one.",
+    choose_for: "Account:",
+    password_saved: "Your password is saved",
+    password_saved_what: "All sessions have ended. You can sign in with the new password now.",
 };
 
 /// German.
@@ -209,4 +231,15 @@ pub(super) const DE: Texts = Texts {
     signed_in_at: "angemeldet",
     end: "Beenden",
     end_all: "Alle Sitzungen beenden, auch diese",
+    forgot_password: "Passwort vergessen?",
+    forgot_why: "Geben Sie Ihren Benutzernamen oder Ihre E-Mail-Adresse ein. Wir senden Ihnen einen Link, über den Sie ein neues Passwort wählen.",
+    name_needed: "Geben Sie einen Benutzernamen oder eine E-Mail-Adresse ein.",
+    send_letter: "Link senden",
+    letter_asked: "Sehen Sie in Ihre E-Mails",
+    letter_asked_what: "Wenn es ein Konto dieses Namens mit einer E-Mail-Adresse gibt, ist eine Nachricht unterwegs. Ihr Link gilt 30 Minuten.",
+    no_mail: "Passwörter lassen sich hier nicht per E-Mail zurücksetzen. Fragen Sie die Administration.",
+    dead_link: "Dieser Link wurde schon verwendet oder ist zu alt. Fordern Sie einen neuen an.",
+    choose_for: "Konto:",
+    password_saved: "Ihr Passwort ist gespeichert",
+    password_saved_what: "Alle Sitzungen sind beendet. Sie können sich jetzt mit dem neuen Passwort anmelden.",
 };

@@ -27,6 +27,11 @@ impl NewPassword {
         let field = |name| Zeroizing::new(form.get(name).unwrap_or_default().to_owned());
         Self { password: field("password-new"), again: field("password-confirm") }
     }
+
+    /// What was typed first.
+    pub(crate) fn text(&self) -> &str {
+        &self.password
+    }
 }
 
 /// Changes the password that `present` is the digest of, and ends the user's sessions but `kept`; the digest of the new one.
@@ -37,11 +42,8 @@ pub(crate) async fn change(
     wanted: &NewPassword,
     kept: Option<Uuid>,
     correlation: &CorrelationId,
-) -> Result<Result<CredentialDigest, Unfit>, PageError> {
-    if *wanted.password != *wanted.again {
-        return Ok(Err(Unfit::Different));
-    }
-    if let Err(unfit) = check_strength(user, &wanted.password).await? {
+) -> Result<Result<(), Unfit>, PageError> {
+    if let Err(unfit) = fits(user, wanted).await? {
         return Ok(Err(unfit));
     }
     // Who changes a password has given the present one.
@@ -64,8 +66,12 @@ pub(crate) async fn change(
     Ok(Ok(CredentialDigest::of(hash)))
 }
 
-/// Off the runtime's workers: it takes milliseconds for a long password.
-async fn check_strength(user: &User, password: &Zeroizing<String>) -> Result<Result<(), Unfit>, ApiError> {
-    let (user, password) = (user.clone(), password.clone());
+/// Whether the password was typed alike twice and is strong enough. Off the runtime's workers: it takes milliseconds for a
+/// long one.
+pub(crate) async fn fits(user: &User, wanted: &NewPassword) -> Result<Result<(), Unfit>, ApiError> {
+    if *wanted.password != *wanted.again {
+        return Ok(Err(Unfit::Different));
+    }
+    let (user, password) = (user.clone(), wanted.password.clone());
     tokio::task::spawn_blocking(move || policy::check(&password, &user)).await.map_err(ApiError::internal)
 }

@@ -159,13 +159,14 @@ pub(crate) async fn add_person(
     .await
 }
 
-/// Gives a person another password.
+/// Gives a person another password; links that would give one end.
 pub(crate) async fn replace_password(
     conn: &mut PgConnection,
     id: Uuid,
     password_hash: &str,
     must_change: bool,
 ) -> sqlx::Result<bool> {
+    sqlx::query!("DELETE FROM idp.links WHERE user_id = $1", id).execute(&mut *conn).await?;
     let changed = sqlx::query!(
         "UPDATE idp.users SET password_hash = $2, must_change_password = $3 \
          WHERE id = $1 AND service_client IS NULL",

@@ -16,6 +16,7 @@ mod documents;
 mod exchange;
 mod forgetting;
 mod guessing;
+mod letters;
 mod login;
 mod logout;
 mod meanwhile;

@@ -47,6 +47,11 @@ fn codes_of(page: &Reply) -> Vec<String> {
     rows.filter_map(|row| row.split('<').next()).map(ToOwned::to_owned).collect()
 }
 
+/// For tests of what comes before the second factor.
+pub(crate) async fn set_up_for_alice(provider: &Provider) {
+    drop(set_up(provider).await);
+}
+
 pub(crate) async fn set_up(provider: &Provider) -> Scene<'_> {
     let mut browser = own(provider);
     browser.enter("alice", "alice").await;

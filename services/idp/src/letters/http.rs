@@ -1,0 +1,78 @@
+//! `…/login-actions/reset-credentials`: a letter is asked for by user name or e-mail address. The answer is the same whether
+//! there is such an account, and so is the work done for it: the account is looked up by the worker.
+
+use axum::extract::{Request, State};
+use axum::response::Response;
+use service::ApiError;
+
+use super::store::{self, Receiver};
+use super::{Kind, worker};
+use crate::form::Params;
+use crate::login::guard::Source;
+use crate::pages::lang::MAX_LOCALES_BYTES;
+use crate::pages::{self, Lang};
+use crate::refusal::PageError;
+use crate::state::App;
+
+/// Longest name that is looked up, as at the login.
+const MAX_NAME_BYTES: usize = 255;
+
+/// Address of the form.
+pub(crate) fn address(issuer: &str) -> String {
+    format!("{issuer}/login-actions/reset-credentials")
+}
+
+/// The form.
+pub(crate) async fn form(State(app): State<App>, request: Request) -> Result<Response, PageError> {
+    let lang = lang(&request)?;
+    must_send(&app)?;
+    Ok(show(&app, lang, None))
+}
+
+/// Takes the form.
+pub(crate) async fn ask(State(app): State<App>, request: Request) -> Result<Response, PageError> {
+    let lang = lang(&request)?;
+    must_send(&app)?;
+    let source = Source::address(request.headers());
+    let form = Params::of_body(request).await?;
+    let name = form.get("username").unwrap_or_default().trim().to_lowercase();
+    if name.is_empty() || name.len() > MAX_NAME_BYTES || name.contains('\0') {
+        return Ok(show(&app, lang, Some(lang.texts().name_needed)));
+    }
+    let now = app.core.clock.now();
+    if app.letters_limits.admits(source, now.unix_timestamp()) {
+        if !store::add(&app.core.pool, Kind::Reset, Receiver::Named(&name), lang, now).await? {
+            return Err(PageError::busy());
+        }
+        worker::wake(&app.letters_wake);
+    }
+    Ok(pages::answer(pages::recovery::asked(lang)))
+}
+
+fn show(app: &App, lang: Lang, problem: Option<&str>) -> Response {
+    let action = address(&app.realm.issuer);
+    pages::answer(pages::recovery::ask(&pages::login::Form { lang, action: &action, problem }))
+}
+
+fn lang(request: &Request) -> Result<Lang, PageError> {
+    let query = Params::of_query(request.uri().query())?;
+    if query.exceeds("ui_locales", MAX_LOCALES_BYTES) {
+        return Err(PageError::bad("Invalid parameter: ui_locales"));
+    }
+    Ok(Lang::of(query.get("ui_locales"), request.headers()))
+}
+
+fn must_send(app: &App) -> Result<(), PageError> {
+    if app.mailer.is_some() { Ok(()) } else { Err(PageError::unfit(|texts| texts.no_mail)) }
+}
+
+/// Puts the letter of an invitation in the queue; the worker is woken after the commit.
+pub(crate) async fn invite(
+    tx: &mut service::AuditedTx,
+    app: &App,
+    user: uuid::Uuid,
+    lang: Lang,
+) -> Result<bool, ApiError> {
+    let now = app.core.clock.now();
+    Ok(store::add(tx.conn(), Kind::Invitation, Receiver::User(user), lang, now).await?)
+}

@@ -1,0 +1,125 @@
+//! Sends what waits: finds the account, makes its link, and gives the letter to the mail server. A letter whose sending failed
+//! is tried again; one that a crash left half sent may come twice, and its last link is the good one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use service::workers::{Next, Pace};
+use service::{ApiError, AuditEvent};
+use tokio::sync::Notify;
+
+use super::store::{self, NewLink, Waiting};
+use super::{Kind, Mailer, text};
+use crate::keys::rules::{random_text, sha256};
+use crate::pages::Lang;
+use crate::state::App;
+use crate::users;
+use crate::users::rules::User;
+
+/// Actor of the audit rows.
+const ACTOR: &str = "system:letters";
+/// How often the queue is looked at when nobody wakes the worker.
+const EVERY: Duration = Duration::from_secs(10);
+/// How long one attempt may take; the letter is another worker's after that.
+const TOTAL: Duration = Duration::from_secs(30);
+const LEASE: time::Duration = time::Duration::minutes(2);
+/// Before the second attempt; before each later one as much longer.
+const AGAIN: time::Duration = time::Duration::minutes(1);
+/// Attempts before a letter is given up: the link that is asked for would come too late.
+const MAX_ATTEMPTS: i32 = 5;
+/// Good links that an account has at most, of each kind: so many letters within a link's life.
+pub(crate) const MAX_LINKS: i64 = 3;
+
+/// Sends letters until the service stops.
+pub(crate) fn start(app: &App) {
+    let Some(mailer) = app.mailer.clone() else { return };
+    let (aside, wake) = (app.for_workers(), Arc::clone(&app.letters_wake));
+    app.core.workers.every("letters", Pace::every(EVERY).woken_by(wake), move || {
+        let (app, mailer) = (aside.clone(), mailer.clone());
+        async move { step(&app, &mailer).await }
+    });
+}
+
+/// Wakes the worker of this process.
+pub(crate) fn wake(wake: &Notify) {
+    wake.notify_one();
+}
+
+/// Sends one letter.
+async fn step(app: &App, mailer: &Mailer) -> Result<Next, ApiError> {
+    let now = app.core.clock.now();
+    let Some(waiting) = store::claim(&app.core.pool, now, now.saturating_add(LEASE)).await? else {
+        return Ok(Next::Interval);
+    };
+    if let Some((user, link)) = link(app, &waiting).await? {
+        send(app, mailer, &waiting, &user, &link).await?;
+    } else {
+        store::remove(&app.core.pool, waiting.id).await?;
+    }
+    Ok(Next::In(Duration::ZERO))
+}
+
+/// The receiver and a new link; `None` where there is no such account, it cannot have mail, or has had enough.
+async fn link(app: &App, waiting: &Waiting) -> Result<Option<(User, String)>, ApiError> {
+    let (Some(user), Some(kind)) = (receiver(app, waiting).await?, Kind::parse(&waiting.kind)) else {
+        return Ok(None);
+    };
+    let (key, now) = (random_text()?, app.core.clock.now());
+    let hash = sha256(key.as_bytes());
+    let link = NewLink { hash: &hash, letter: waiting.id, user: user.id, kind, now };
+    let mut tx = app.core.begin_as(ACTOR, None).await?;
+    if !store::add_link(tx.conn(), &link, MAX_LINKS).await? {
+        tx.unchanged().await?;
+        return Ok(None);
+    }
+    let subject = format!("user:{}", user.id);
+    let payload = json!({ "kind": kind.as_str() });
+    tx.commit(&AuditEvent { company: None, action: "password_link.created", subject, payload }).await?;
+    Ok(Some((user, super::link::address(app, &key))))
+}
+
+async fn receiver(app: &App, waiting: &Waiting) -> Result<Option<User>, ApiError> {
+    let pool = &app.core.pool;
+    let found = match (&waiting.name, waiting.user_id) {
+        (Some(name), _) => users::store::find_login(pool, name).await?.map(|login| login.user),
+        (None, Some(user)) => users::store::find(pool, user).await?,
+        (None, None) => None,
+    };
+    let takes_mail = |user: &User| user.enabled && user.service_client.is_none() && user.email.is_some();
+    Ok(found.filter(takes_mail))
+}
+
+async fn send(
+    app: &App,
+    mailer: &Mailer,
+    waiting: &Waiting,
+    user: &User,
+    link: &str,
+) -> Result<(), ApiError> {
+    let kind = Kind::parse(&waiting.kind).unwrap_or(Kind::Reset);
+    let lang = if waiting.lang == "de" { Lang::De } else { Lang::En };
+    let letter = text::letter(kind, lang, &user.username, link);
+    let to = user.email.as_deref().unwrap_or_default();
+    let sent = tokio::time::timeout(TOTAL, mailer.send(waiting.id, to, &letter)).await;
+    match sent {
+        Ok(Ok(())) => store::remove(&app.core.pool, waiting.id).await?,
+        Ok(Err(error)) => failed(app, waiting, &error.to_string(), error.is_passing()).await?,
+        Err(_) => failed(app, waiting, "the mail server was too slow", true).await?,
+    }
+    Ok(())
+}
+
+/// The log names the letter, never its receiver.
+async fn failed(app: &App, waiting: &Waiting, error: &str, is_passing: bool) -> Result<(), ApiError> {
+    let (id, kind, attempts) = (waiting.id, waiting.kind.as_str(), waiting.attempts);
+    if is_passing && attempts < MAX_ATTEMPTS {
+        tracing::warn!(%id, kind, attempts, error, "a letter is not sent yet; it is tried again");
+        let delay = AGAIN.checked_mul(attempts).unwrap_or(AGAIN);
+        store::postpone(&app.core.pool, id, app.core.clock.now().saturating_add(delay)).await?;
+    } else {
+        tracing::error!(%id, kind, attempts, error, "a letter is given up");
+        store::remove(&app.core.pool, id).await?;
+    }
+    Ok(())
+}
