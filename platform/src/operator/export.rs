@@ -31,7 +31,7 @@ const FORMS: [&str; 6] = ["", "user:", "member:", "session:", "browser-session:"
 /// One row a table: its name, the condition on a row `t` that names the subject (`$1`: every form of its names,
 /// `$3`: a pattern that finds one inside JSON), and the columns that are left out. An address
 /// alone does not make a row of people the subject's: two may have the same.
-const TABLES: &str = r#"
+const TABLES: &str = r"
 SELECT format('%I.%I', n.nspname, c.relname) AS name,
        string_agg(CASE
          WHEN a.attname = 'email' THEN NULL
@@ -48,7 +48,7 @@ SELECT format('%I.%I', n.nspname, c.relname) AS name,
   JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
  WHERE c.relkind IN ('r', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname !~ '^pg_'
- GROUP BY n.nspname, c.relname ORDER BY n.nspname, c.relname"#;
+ GROUP BY n.nspname, c.relname ORDER BY n.nspname, c.relname";
 
 struct Table {
     name: String,

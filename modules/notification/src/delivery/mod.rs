@@ -70,7 +70,7 @@ pub(crate) fn start(
         let pool = pool.clone();
         async move { queue::TABLE.sweep(&pool, KEPT).await.map(drop) }
     });
-    let mailer = settings.mail.as_ref().map(|mail| mail::Mailer::new(mail)).transpose();
+    let mailer = settings.mail.as_ref().map(mail::Mailer::new).transpose();
     let mailer = mailer.map_err(|error| ServeError::Unfit(format!("the mail transport: {error}")))?;
     let queue = queue::Deliveries {
         core: parts.core.for_workers(),

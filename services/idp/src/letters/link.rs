@@ -58,8 +58,8 @@ pub(crate) async fn save(
     if let Err(unfit) = change::fits(&link.user, &wanted).await? {
         return Ok(show(&app, lang, &link, Some(unfit.message(lang.texts()))));
     }
-    let line = app.guard.line(Some(link.user.id), source, app.core.clock.unix_seconds());
-    let hash = app.passwords.hash(line, wanted.text()).await?;
+    let turn = app.guard.line(Some(link.user.id), source, app.core.clock.unix_seconds());
+    let hash = app.passwords.hash(turn, wanted.text()).await?;
     store_password(&app, &link, &hash, &correlation).await?;
     Ok(pages::answer(pages::recovery::saved(lang)))
 }
