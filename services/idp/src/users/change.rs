@@ -3,6 +3,7 @@
 use contract::CorrelationId;
 use serde_json::json;
 use service::{ApiError, AuditEvent};
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
@@ -42,7 +43,7 @@ pub(crate) async fn change(
     wanted: &NewPassword,
     kept: Option<Uuid>,
     correlation: &CorrelationId,
-) -> Result<Result<(), Unfit>, PageError> {
+) -> Result<Result<CredentialDigest, Unfit>, PageError> {
     if let Err(unfit) = fits(user, wanted).await? {
         return Ok(Err(unfit));
     }
@@ -66,6 +67,9 @@ pub(crate) async fn change(
     Ok(Ok(CredentialDigest::of(hash)))
 }
 
+/// Passwords whose strength is looked at so many at a time, whoever sends them: it takes a core for as long.
+static LOOKING: Semaphore = Semaphore::const_new(1);
+
 /// Whether the password was typed alike twice and is strong enough. Off the runtime's workers: it takes milliseconds for a
 /// long one.
 pub(crate) async fn fits(user: &User, wanted: &NewPassword) -> Result<Result<(), Unfit>, ApiError> {
@@ -73,5 +77,12 @@ pub(crate) async fn fits(user: &User, wanted: &NewPassword) -> Result<Result<(),
         return Ok(Err(Unfit::Different));
     }
     let (user, password) = (user.clone(), wanted.password.clone());
-    tokio::task::spawn_blocking(move || policy::check(&password, &user)).await.map_err(ApiError::internal)
+    let place = LOOKING.acquire().await.map_err(ApiError::internal)?;
+    // Its place is free once it is done, and not when the request that waits for it is given up.
+    let look = move || {
+        let checked = policy::check(&password, &user);
+        drop(place);
+        checked
+    };
+    tokio::task::spawn_blocking(look).await.map_err(ApiError::internal)
 }
