@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, PgConnection};
 
 use crate::clients::org::OrgClient;
 use crate::module::Parts;
-use crate::workers::Next;
+use crate::workers::{Next, Pace};
 use crate::{ApiError, AuditEvent, AuditedTx, Core};
 
 /// Actor of the audit rows.
@@ -96,7 +96,7 @@ impl Parts {
     /// Starts the loop that follows org's former members.
     pub fn forget_members<F: Forgets>(&self) {
         let (core, org) = (self.core.for_workers(), self.org.clone());
-        self.core.workers.every("forgetting", INTERVAL, move || {
+        self.core.workers.every("forgetting", Pace::every(INTERVAL).after(INTERVAL), move || {
             let (core, org) = (core.clone(), org.clone());
             async move { step::<F>(&core, &org).await }
         });
