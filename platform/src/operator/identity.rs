@@ -1,7 +1,7 @@
 //! `platform identity suspend|activate|close SUBJECT`; what concerns the built-in provider's users is in `users.rs`.
 
 use contract::{Settings, ports};
-use http::Method;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use service::client::{Call, encode_segment};
 
@@ -47,6 +47,10 @@ async fn configured_name(subject: &str, settings: &Settings) -> Result<Option<St
     }
     let path = format!("/internal/identity/users/{}", encode_segment(subject));
     let (status, body) = call(settings, "identity", ports::IDENTITY, Call::new(Method::GET, path)).await?;
+    if status == StatusCode::NOT_FOUND {
+        // It has sent no request yet; closing finds out what the provider has.
+        return Ok(None);
+    }
     let user = data(status, &body)?;
     let Some(name) = user.get("preferredUsername").and_then(Value::as_str) else { return Ok(None) };
     let configured = settings.reader().text(&idp::config::DEV_USERS);
