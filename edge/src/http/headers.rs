@@ -77,6 +77,12 @@ impl Marks {
 /// What one header costs beyond its name and value (RFC 9113 counts so).
 pub(crate) const HEADER_OVERHEAD: usize = 32;
 
+/// Whether a value has white space before or behind it, which makes a message over HTTP/2 malformed (RFC 9113, 8.2.1).
+pub(crate) fn has_padded_value(headers: &HeaderMap) -> bool {
+    let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    headers.values().map(HeaderValue::as_bytes).any(|value| is_space(value.first()) || is_space(value.last()))
+}
+
 /// What a head's headers count against limits.
 pub(crate) fn size_of(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + HEADER_OVERHEAD).sum()

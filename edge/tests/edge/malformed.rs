@@ -8,8 +8,9 @@ use crate::world::World;
 const PATH: &str = "/api/timesheet/v1/x";
 const PROTOCOL_ERROR: [u8; 4] = 1_u32.to_be_bytes();
 
-/// Fields for which the crate `h2` ends a connection, none of them kept in the table; then one that is.
-const FIELDS: [&[u8]; 11] = [
+/// Fields for which the crate `h2` ends a connection, and those with white space around their values, which it takes; none of
+/// them kept in the table; then one that is.
+const FIELDS: [&[u8]; 14] = [
     b"\x00\x05X-Own\x011",
     b"\x00\x05x own\x011",
     b"\x00\x00\x011",
@@ -20,6 +21,9 @@ const FIELDS: [&[u8]; 11] = [
     b"\x02\x04GE T",
     b"\x04\x02/\xff",
     b"\x08\x02no",
+    b"\x00\x03x-a\x02 a",
+    b"\x00\x03x-a\x02a\t",
+    b"\x00\x03x-a\x01 ",
     b"\x40\x05X-Own\x011",
 ];
 
@@ -66,11 +70,15 @@ async fn a_malformed_trailer_ends_its_own_stream_alone() {
     let mut frames = Frames::connect(&world, 65_535).await;
     let mut post = get_block(PATH, &bearer);
     post[0] = 0x83;
-    frames.send(HEADERS, END_HEADERS, 1, &post).await;
-    frames.send(DATA, 0, 1, b"body").await;
-    frames.send(HEADERS, END_HEADERS | END_STREAM, 1, b"\x00\x05X-Own\x011").await;
-    assert_eq!(frames.next_of(RST_STREAM, 1).await.payload, PROTOCOL_ERROR);
-    frames.get(3, PATH, &bearer).await;
-    frames.next_of(HEADERS, 3).await;
+    let mut stream = 1;
+    for trailer in [&b"\x00\x05X-Own\x011"[..], b"\x00\x03x-a\x02 a"] {
+        frames.send(HEADERS, END_HEADERS, stream, &post).await;
+        frames.send(DATA, 0, stream, b"body").await;
+        frames.send(HEADERS, END_HEADERS | END_STREAM, stream, trailer).await;
+        assert_eq!(frames.next_of(RST_STREAM, stream).await.payload, PROTOCOL_ERROR, "{trailer:?}");
+        stream += 2;
+    }
+    frames.get(stream, PATH, &bearer).await;
+    frames.next_of(HEADERS, stream).await;
     frames.is_alive(&[DATA, WINDOW_UPDATE]).await;
 }

@@ -15,7 +15,7 @@ use crate::body::h2::reply::Reply;
 use crate::body::upload::ClientFault;
 use crate::http::h1::framing::{Declared, Length};
 use crate::http::h2::blocks::Marks;
-use crate::http::headers::strip_answer;
+use crate::http::headers::{has_padded_value, strip_answer};
 
 /// A request's body.
 pub(crate) struct Receiving {
@@ -87,7 +87,8 @@ impl Receiving {
         let Ok(trailers) = ready!(stream.poll_trailers(context)) else {
             return Poll::Ready(Some(Err(ClientFault::Broken)));
         };
-        if trailers.is_some() && self.marks.take_trailers(stream.stream_id().as_u32()) {
+        let is_marked = trailers.is_some() && self.marks.take_trailers(stream.stream_id().as_u32());
+        if is_marked || trailers.as_ref().is_some_and(has_padded_value) {
             self.reply.reset(Reason::PROTOCOL_ERROR);
             return Poll::Ready(Some(Err(ClientFault::Broken)));
         }

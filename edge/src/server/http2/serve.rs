@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use crate::http::credit::SlowReader;
 use crate::http::h2::HasFragment;
 use crate::http::h2::blocks::{Blocks, Mark, Marks};
-use crate::http::headers::size_of;
+use crate::http::headers::{has_padded_value, size_of};
 use crate::http::peer::Peer;
 use crate::metrics::tally::Closed;
 use crate::server::activity::{Activity, Overdue, Watched};
@@ -151,6 +151,10 @@ where
                     reply.send_reset(Reason::PROTOCOL_ERROR);
                     continue;
                 }
+            }
+            if has_padded_value(request.headers()) {
+                reply.send_reset(Reason::PROTOCOL_ERROR);
+                continue;
             }
             let waiting = (!request.body().is_end_stream()).then(|| size_of(request.headers()));
             let Some(busy) = this.activity.begin(waiting) else {
