@@ -141,7 +141,8 @@ impl Activity {
         let doing = self.lock();
         match doing.state {
             State::Silent { since } | State::Idle { since } => {
-                doing.half_head.is_none() && since + IDLE_PATIENCE <= now
+                // A head that does not come to its end keeps no place either.
+                doing.half_head.unwrap_or(since).max(since) + IDLE_PATIENCE <= now
             }
             State::Busy { .. } => false,
         }

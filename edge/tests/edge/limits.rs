@@ -13,7 +13,8 @@ use tokio::time::timeout;
 
 use crate::backend::Answer;
 use crate::client::{BOTH, Client, Version, request};
-use crate::raw::SOON;
+use crate::frames::Frames;
+use crate::raw::{Raw, SOON};
 use crate::world::World;
 
 /// Long enough for a handshake that does not wait.
@@ -196,6 +197,20 @@ async fn past_the_limit_of_connections_those_that_say_nothing_make_room_first() 
         let _third = timeout(SOON, alive(&world)).await.expect("and the other");
         assert_eq!(closed(&world, &mut second, &bearer, "evicted").await, 2);
     }
+}
+
+#[tokio::test]
+async fn past_the_limit_of_connections_one_whose_head_does_not_end_makes_room() {
+    // Its own time is longer than the test.
+    let limits = [("PLATFORM_GATEWAY_MAX_CONNECTIONS", "1"), ("PLATFORM_GATEWAY_HEADER_TIMEOUT", "60s")];
+    let world = World::with(&limits).await;
+    let mut http1 = Raw::client(&world).await;
+    http1.send("GET /healthz HTTP/1.1\r\nhost: local").await;
+    drop(timeout(SOON, alive(&world)).await.expect("half a head over HTTP/1.1 makes room"));
+    let mut http2 = timeout(SOON, Frames::connect(&world, 65_535)).await.expect("a place");
+    // HEADERS without its end.
+    http2.send_raw(b"\0\0\x40\x01\x05\0\0\0\x01\x82").await;
+    timeout(SOON, alive(&world)).await.expect("and over HTTP/2");
 }
 
 #[tokio::test]

@@ -102,11 +102,12 @@ where
         }
     }
 
-    /// The next request's head. A connection that has waited for it for a while may have to make room for another.
+    /// The next request's head. A connection that has waited for it, or for its end, for a while may have to make room for
+    /// another.
     async fn head(&mut self, first: bool) -> Result<RequestHead, Quiet> {
         let timers = self.server.timers;
         let now = Instant::now();
-        let deadline = now + if first { timers.head } else { timers.keep_alive };
+        let mut deadline = now + if first { timers.head } else { timers.keep_alive };
         self.alarm.set(deadline.min(now + IDLE_PATIENCE));
         let (line, alarm, drain) = (&self.line, &mut self.alarm, &mut self.drain);
         let limits = &self.server.limits;
@@ -126,7 +127,9 @@ where
             if !begun && has_input {
                 begun = true;
                 evicted = None;
-                alarm.set(Instant::now() + timers.head);
+                let now = Instant::now();
+                deadline = now + timers.head;
+                alarm.set(deadline.min(now + IDLE_PATIENCE));
             }
             if !begun && !leaving && drain.poll(context).is_ready() {
                 leaving = true;
@@ -137,7 +140,7 @@ where
                     return Poll::Ready(Err(Quiet::Leave));
                 }
                 ready!(alarm.poll(context));
-                if begun || leaving || evicted.is_some() || deadline <= Instant::now() {
+                if leaving || evicted.is_some() || deadline <= Instant::now() {
                     break;
                 }
                 evicted = Some(eviction(&self.server.evictions));
