@@ -539,3 +539,42 @@ async fn a_body_is_sent_no_faster_than_the_upstream_takes_it() {
     let reply = timeout(SOON * 2, sent).await.expect("in time");
     assert_eq!(text(&reply), (200, WHOLE.to_string()));
 }
+
+#[tokio::test]
+async fn a_body_that_the_upstream_does_not_take_holds_up_no_other_request() {
+    const WINDOW: usize = 65_535;
+    let (listener, host) = listener().await;
+    let held = Arc::new(Notify::new());
+    let mut running = JoinSet::new();
+    running.spawn({
+        let held = Arc::clone(&held);
+        async move {
+            let mut peer = Peer::accept(&listener, &[]).await;
+            peer.next().await.expect("a head");
+            let mut received = 0;
+            while received < WINDOW {
+                received += peer.next().await.expect("a body").payload.len();
+            }
+            held.notify_one();
+            // The window of the connection is used up, too.
+            let mut other = Peer::accept(&listener, &[]).await;
+            let stream = other.next().await.expect("a head").stream;
+            other.answer(stream, "answered").await;
+            std::future::pending::<()>().await;
+        }
+    });
+    let world = world(&host, &[("PLATFORM_GATEWAY_WORKERS", "1")]).await;
+    let bearer = world.bearer("alice");
+    let mut first = Raw::client(&world).await;
+    let head = format!("POST {ALICE} HTTP/1.1\r\nhost: localhost\r\nauthorization: {bearer}\r\n");
+    let whole = format!("{head}content-length: 1048576\r\n\r\n{}", "x".repeat(1 << 20));
+    running.spawn(async move {
+        first.try_send(whole).await;
+        std::future::pending::<()>().await;
+    });
+    timeout(SOON, held.notified()).await.expect("a whole window comes");
+    let headers = [("authorization", bearer.as_str())];
+    let sent = world.send(Version::H1, Method::POST, ALICE, &headers, "small");
+    let reply = timeout(SOON, sent).await.expect("over another connection");
+    assert_eq!(text(&reply), (200, "answered".to_owned()));
+}

@@ -20,7 +20,7 @@ use crate::http::alarm::Alarm;
 use crate::upstream::client::Failure;
 use crate::upstream::http2::answer::Answer;
 use crate::upstream::http2::client_fault;
-use crate::upstream::http2::connection::{Busy, Slot, doubt_after, ping_patience};
+use crate::upstream::http2::connection::{Busy, Sending, Slot, doubt_after, ping_patience};
 use crate::upstream::informing::Informing;
 
 /// A request under way.
@@ -60,7 +60,8 @@ impl Call {
         let ended = upload.is_end_stream();
         let Slot { mut sender, busy } = slot;
         let (answer, stream) = sender.send_request(request, ended)?;
-        let body = (!ended).then(|| AbortOnDropHandle::new(tokio::spawn(send_body(upload, stream))));
+        let body =
+            (!ended).then(|| AbortOnDropHandle::new(tokio::spawn(send_body(upload, stream, busy.sending()))));
         Ok(Self { answer, informing: Informing::default(), body, busy })
     }
 
@@ -166,8 +167,8 @@ impl<'a> Watch<'a> {
 }
 
 /// Sends the body to its end, and reads none of it that the upstream does not take.
-async fn send_body(mut upload: Upload, mut stream: SendStream<Bytes>) {
-    let sent = poll_fn(|context| poll_body(&mut upload, &mut stream, context)).await;
+async fn send_body(mut upload: Upload, mut stream: SendStream<Bytes>, mut sending: Sending) {
+    let sent = poll_fn(|context| poll_body(&mut upload, &mut stream, &mut sending, context)).await;
     if let Err(error) = sent {
         tracing::debug!(%error, "a request over HTTP/2 was not sent to its end");
     }
@@ -189,13 +190,16 @@ enum Unsent {
 fn poll_body(
     upload: &mut Upload,
     stream: &mut SendStream<Bytes>,
+    sending: &mut Sending,
     context: &mut Context<'_>,
 ) -> Poll<Result<(), Unsent>> {
     loop {
         // The rest of a piece is asked for as it is sent.
         stream.reserve_capacity(1);
         while stream.capacity() == 0 {
-            ready!(stream.poll_capacity(context)).ok_or(Unsent::Closed)??;
+            let polled = stream.poll_capacity(context);
+            sending.set_held_up(polled.is_pending());
+            ready!(polled).ok_or(Unsent::Closed)??;
         }
         if let Poll::Ready(reason) = stream.poll_reset(context) {
             return Poll::Ready(Err(Unsent::Reset(reason?)));

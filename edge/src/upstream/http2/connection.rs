@@ -60,6 +60,8 @@ struct State {
     retired: AtomicBool,
     /// Requests under way.
     busy: AtomicUsize,
+    /// Bodies that wait for the upstream to take more. Its window may be used up for all of the connection.
+    held_up: AtomicUsize,
     /// A request waits, and a sign of life is wanted.
     doubted: Notify,
     /// It has to end, whatever is under way.
@@ -75,10 +77,42 @@ pub(crate) struct Slot {
 /// One request under way on a connection, until it is dropped.
 pub(crate) struct Busy(Arc<State>);
 
+/// The body of one request, which may have to wait for the upstream to take it.
+pub(crate) struct Sending {
+    state: Arc<State>,
+    is_held_up: bool,
+}
+
+impl Sending {
+    /// Whether the body waits; while one does, no further request begins on its connection.
+    pub(crate) fn set_held_up(&mut self, is_held_up: bool) {
+        if is_held_up == self.is_held_up {
+            return;
+        }
+        self.is_held_up = is_held_up;
+        if is_held_up {
+            self.state.held_up.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.state.held_up.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.set_held_up(false);
+    }
+}
+
 impl Busy {
     fn on(state: &Arc<State>) -> Self {
         state.busy.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(state))
+    }
+
+    /// For its body.
+    pub(crate) fn sending(&self) -> Sending {
+        Sending { state: Arc::clone(&self.0), is_held_up: false }
     }
 
     /// Whether nothing else is under way.
@@ -137,10 +171,12 @@ impl Multiplexed {
         self.state.busy.load(Ordering::Relaxed) == 0
     }
 
-    /// Room for one more request; `None` where the connection has as many under way as it may, or takes none any more.
+    /// Room for one more request; `None` where the connection has as many under way as it may, holds a body that the upstream
+    /// does not take, or takes no request any more.
     pub(crate) fn slot(&self) -> Option<Slot> {
         let most = most_streams().min(self.sender.current_max_send_streams());
-        let has_room = self.is_open() && self.state.busy.load(Ordering::Relaxed) < most;
+        let is_held_up = self.state.held_up.load(Ordering::Relaxed) > 0;
+        let has_room = self.is_open() && !is_held_up && self.state.busy.load(Ordering::Relaxed) < most;
         has_room.then(|| self.first_slot())
     }
 
@@ -275,6 +311,21 @@ mod tests {
             assert_eq!(slot.await.expect("no panic").is_some(), !ends);
             drop(kept);
         }
+    }
+
+    #[tokio::test]
+    async fn a_connection_on_which_a_body_waits_for_the_upstream_has_no_room() {
+        let (connection, _upstream) = idle().await;
+        let slot = connection.slot().expect("room");
+        let mut bodies = [slot.busy.sending(), slot.busy.sending()];
+        assert!(connection.slot().is_some(), "they do not wait");
+        bodies.iter_mut().for_each(|body| body.set_held_up(true));
+        let [mut first, second] = bodies;
+        first.set_held_up(true);
+        first.set_held_up(false);
+        assert!(connection.slot().is_none(), "the other one waits still");
+        drop(second);
+        assert!(connection.slot().is_some());
     }
 
     #[tokio::test]
