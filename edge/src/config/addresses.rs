@@ -69,16 +69,17 @@ mod tests {
         Some((found.tls.to_string(), found.plain.map(|plain| plain.to_string())))
     }
 
-    fn both(tls: &str, plain: &str) -> Option<(String, Option<String>)> {
-        Some((tls.to_owned(), Some(plain.to_owned())))
+    fn both(tls: &str, plain: &str) -> (String, Option<String>) {
+        (tls.to_owned(), Some(plain.to_owned()))
     }
 
     #[test]
     fn what_is_not_set_has_its_port_moved_and_an_empty_address_turns_the_plain_listener_off() {
-        assert_eq!(read(&[]), both("127.0.0.1:8443", "127.0.0.1:8090"));
-        assert_eq!(read(&[("PLATFORM_PORT_OFFSET", "100")]), both("127.0.0.1:8543", "127.0.0.1:8190"));
+        assert_eq!(read(&[]), Some(both("127.0.0.1:8443", "127.0.0.1:8090")));
+        let moved = both("127.0.0.1:8543", "127.0.0.1:8190");
+        assert_eq!(read(&[("PLATFORM_PORT_OFFSET", "100")]), Some(moved));
         let set = [("PLATFORM_PORT_OFFSET", "100"), ("PLATFORM_EDGE_ADDR", "0.0.0.0:443")];
-        assert_eq!(read(&set), both("0.0.0.0:443", "127.0.0.1:8190"));
+        assert_eq!(read(&set), Some(both("0.0.0.0:443", "127.0.0.1:8190")));
         assert_eq!(read(&[("PLATFORM_EDGE_PLAIN_ADDR", "")]), Some(("127.0.0.1:8443".to_owned(), None)));
         for wrong in [("PLATFORM_EDGE_ADDR", "8443"), ("PLATFORM_PORT_OFFSET", "57093")] {
             assert_eq!(read(&[wrong]), None, "{wrong:?}");

@@ -49,7 +49,7 @@ impl Backlog {
     }
 
     /// Ready when more may be given.
-    pub(crate) fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_room(&self, context: &Context<'_>) -> Poll<()> {
         if self.has_room() {
             return Poll::Ready(());
         }

@@ -165,7 +165,7 @@ impl Certificates {
         let provider = Arc::new(default_provider());
         let present = ArcSwap::from_pointee(contents.parse(&files, None, &provider)?);
         let seen = Mutex::new(Seen { digest: contents.digest(), unread: 0 });
-        Ok(Self { seen, files, present, provider })
+        Ok(Self { files, present, provider, seen })
     }
 
     pub(crate) fn present(&self) -> Arc<Usable> {

@@ -566,10 +566,12 @@ async fn a_body_that_the_upstream_does_not_take_holds_up_no_other_request() {
     let world = world(&host, &[("PLATFORM_GATEWAY_WORKERS", "1")]).await;
     let bearer = world.bearer("alice");
     let mut first = Raw::client(&world).await;
-    let head = format!("POST {ALICE} HTTP/1.1\r\nhost: localhost\r\nauthorization: {bearer}\r\n");
-    let whole = format!("{head}content-length: 1048576\r\n\r\n{}", "x".repeat(1 << 20));
+    let upload = format!(
+        "POST {ALICE} HTTP/1.1\r\nhost: localhost\r\nauthorization: {bearer}\r\ncontent-length: 1048576\r\n\r\n{}",
+        "x".repeat(1 << 20)
+    );
     running.spawn(async move {
-        first.try_send(whole).await;
+        first.try_send(upload).await;
         std::future::pending::<()>().await;
     });
     timeout(SOON, held.notified()).await.expect("a whole window comes");

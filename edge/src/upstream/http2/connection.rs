@@ -319,7 +319,9 @@ mod tests {
         let slot = connection.slot().expect("room");
         let mut bodies = [slot.busy.sending(), slot.busy.sending()];
         assert!(connection.slot().is_some(), "they do not wait");
-        bodies.iter_mut().for_each(|body| body.set_held_up(true));
+        for body in &mut bodies {
+            body.set_held_up(true);
+        }
         let [mut first, second] = bodies;
         first.set_held_up(true);
         first.set_held_up(false);
