@@ -204,7 +204,7 @@ impl CatalogWatch {
             *heard = true;
             tracing::debug!(revision = catalog.revision, "a new catalog snapshot");
             let revision = catalog.revision;
-            // Before the catalog shows: whoever sees it finds nothing that was known of the other database.
+            // Before the new catalog is published, so that no request sees it together with subjects of the old database.
             if self.present.load().as_ref().is_some_and(|before| catalog.is_of_another_database_than(before))
             {
                 tracing::info!(revision, "the database was restored or started anew");

@@ -1,14 +1,14 @@
 //! [`Quantum`]: how much of one body is worked on before the worker's other tasks run, and its sockets and timers are looked
-//! at. A body in many small frames uses it up as fast as a long one: each frame costs about as much as so many bytes.
+//! at. A body in many small frames uses it up as fast as a long one: each frame counts for some bytes more than it has.
 
 use std::pin::pin;
 use std::task::{Context, Poll};
 
 use tokio::task::yield_now;
 
-/// Bytes; some 100 µs of work.
+/// Bytes of a body that pass before others have their turn.
 const QUANTUM: usize = 256 << 10;
-/// What a frame costs besides its bytes, as bytes that take as long to copy and to encrypt.
+/// Bytes that each frame counts for besides its own.
 const FRAME: usize = 512;
 
 /// What is left of a task's quantum.

@@ -1,6 +1,6 @@
 //! A subject's first request makes its identity record, once per process: single flight, a failure is never remembered.
 //! Later refreshes of the profile run beside the request. A database that was restored may lack records that were made
-//! since its backup, so whatever is remembered is forgotten then.
+//! since its backup, so a restore clears everything that is remembered here.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -64,6 +64,6 @@ pub(crate) struct Server<H> {
     pub(crate) tasks: TaskTracker,
     /// Begun when no new work is taken.
     pub(crate) drain: Drain,
-    /// Cancelled when the drain is over: whatever still runs is dropped.
+    /// Cancelled when the drain is over; everything that still runs is then dropped.
     pub(crate) end: CancellationToken,
 }

@@ -196,7 +196,7 @@ impl Certificates {
         }
     }
 
-    /// Looks at the files once, because somebody asked for it; `None` when they are the same.
+    /// Reads the files again on request; `None` if they have not changed.
     pub(crate) async fn look_now(self: &Arc<Self>) -> Option<Reload> {
         self.look_off_thread(true).await
     }
@@ -211,8 +211,8 @@ impl Certificates {
         })
     }
 
-    /// Takes up the files when they have changed and can be used; `None` when they are the same. A file that cannot be read is
-    /// told at once to somebody who asked, and once where it stays so.
+    /// Starts using the files if they have changed and are valid; `None` if they have not changed. A file that cannot be read is
+    /// reported at once if the look was requested, and otherwise once, after [`TELL_AFTER`] looks in a row.
     fn look(&self, asked: bool) -> Option<Reload> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let contents = match Contents::read(&self.files) {
@@ -399,7 +399,7 @@ mod tests {
         assert_eq!(certificates.look(false), None, "the same files again");
         assert!(!Arc::ptr_eq(&certificates.present(), &first), "a good pair is taken up");
         std::fs::remove_file(pair().key).expect("a file");
-        assert_eq!(certificates.look(true), Some(Reload::Refused), "somebody asked");
+        assert_eq!(certificates.look(true), Some(Reload::Refused), "on request");
         let looks: Vec<_> = (0..3 * TELL_AFTER).map(|_| certificates.look(false)).collect();
         assert_eq!(looks.iter().flatten().count(), 1, "told once: {looks:?}");
         assert_eq!(looks.first(), Some(&None), "it may be replaced at this moment");

@@ -112,6 +112,7 @@ fn lock<T>(of_one_worker: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use std::future::poll_fn;
+    use std::task::Poll;
 
     use http::{Method, Request};
     use tokio::io::AsyncWriteExt;
@@ -124,6 +125,14 @@ mod tests {
 
     const LONG: Duration = Duration::from_mins(1);
     const MOMENT: Duration = Duration::from_nanos(1);
+    const BUDGETS: Budgets = Budgets {
+        dial: LONG,
+        first_byte: LONG,
+        body_idle: LONG,
+        stream_idle: LONG,
+        pool_idle: LONG,
+        capacity: Capacity { requests: 1, share: 100 },
+    };
 
     /// A connection after this answer.
     async fn answered(method: &Method, answer: &str) -> (Box<Link>, TcpStream) {
@@ -134,16 +143,37 @@ mod tests {
         link.begin(&Request::new(()), Upload::empty(), Instant::now());
         let (mut upstream, _) = accepted.expect("a connection");
         upstream.write_all(answer.as_bytes()).await.expect("sent");
-        let budgets = Budgets {
-            dial: LONG,
-            first_byte: LONG,
-            body_idle: LONG,
-            stream_idle: LONG,
-            pool_idle: LONG,
-            capacity: Capacity { requests: 1, share: 100 },
-        };
-        poll_fn(|context| link.poll_head(context, method, &budgets)).await.expect("an answer");
+        poll_fn(|context| link.poll_head(context, method, &BUDGETS)).await.expect("an answer");
         (link, upstream)
+    }
+
+    #[tokio::test]
+    async fn an_answer_in_many_small_chunks_leaves_others_their_turn() {
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n{}0\r\n\r\n",
+            "1\r\nx\r\n".repeat(2_000)
+        );
+        let (mut link, _upstream) = answered(&Method::GET, &answer).await;
+        let (mut in_a_row, mut most, mut all) = (0, 0, 0);
+        poll_fn(|context| {
+            loop {
+                match link.poll_frame(context, &BUDGETS) {
+                    Poll::Ready(Some(frame)) => {
+                        frame.expect("a frame");
+                        (in_a_row, all) = (in_a_row + 1, all + 1);
+                        most = most.max(in_a_row);
+                    }
+                    Poll::Ready(None) => return Poll::Ready(()),
+                    Poll::Pending => {
+                        in_a_row = 0;
+                        return Poll::Pending;
+                    }
+                }
+            }
+        })
+        .await;
+        assert_eq!(all, 2_000, "every chunk comes");
+        assert!((100..=512).contains(&most), "{most}");
     }
 
     #[tokio::test]

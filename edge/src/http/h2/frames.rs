@@ -44,7 +44,7 @@ pub(crate) struct Frames {
     small: u32,
 }
 
-/// Counts the short frames of an upstream, of whatever kind.
+/// Counts the short frames that an upstream sends, whatever their type.
 #[derive(Debug)]
 pub(crate) struct ShortFrames {
     heads: Heads,
@@ -236,6 +236,22 @@ mod tests {
     fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
         let length = u8::try_from(payload.len()).expect("a short frame");
         [&[0, 0, length, kind, flags, 0, 0, 0, 1], payload].concat()
+    }
+
+    #[test]
+    fn short_frames_of_an_upstream_leave_others_their_turn_and_long_ones_do_not() {
+        let short = frame(DATA, 0, b"x");
+        let long = [&[0, 1, 0, DATA, 0, 0, 0, 0, 1][..], &[b'x'; 256]].concat();
+        for (one, pauses) in [(&short, 2), (&frame(PING, 0, &[0; 8]), 2), (&long, 0)] {
+            let mut frames = ShortFrames::new();
+            let due = (0..=2 * SMALL_AT_ONCE).filter(|_| {
+                // In two pieces, so that a head is followed over the end of a read.
+                let (beginning, end) = one.split_at(5);
+                let (first, second) = (frames.receive(beginning), frames.receive(end));
+                first || second
+            });
+            assert_eq!(due.count(), pauses, "{:?}", one.get(..9));
+        }
     }
 
     /// A client, all of whose frames come at one moment.

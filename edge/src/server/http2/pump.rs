@@ -70,7 +70,7 @@ impl<'a> Pump<'a> {
                 ready!(self.poll_window(&mut body, context))?;
             }
             if let Some((mut data, last)) = self.held.take() {
-                // What `h2` were given beyond the client's window would wait there, and nobody would for it.
+                // Data beyond the client's window would wait in `h2`, where no timer and no limit applies to it.
                 let most = self.to.capacity().min(if self.slow { SLOW_PIECE } else { usize::MAX });
                 if data.len() > most {
                     let rest = data.split_off(most);

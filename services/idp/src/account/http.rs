@@ -4,7 +4,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use service::Correlation;
 
-use super::visitor::{self, Asked, Entry, Login, Visitor};
+use super::visitor::{self, Asked, Entry, Login, Posted, Visitor};
 use crate::browser_sessions;
 use crate::login::credentials;
 use crate::login::http::redirect;
@@ -50,13 +50,11 @@ pub(crate) async fn change_password(
     Correlation(correlation): Correlation,
     request: Request,
 ) -> Result<Response, PageError> {
-    let asked = Asked::of(&request)?;
-    let entry = visitor::of(&app, &asked, AccountPage::Account, Login::Any, &correlation).await?;
-    let visitor = match entry {
-        Entry::SignIn(form) => return Ok(form),
-        Entry::Visitor(visitor) => visitor,
+    let posted = visitor::posted(&app, request, AccountPage::Account, Login::Any, &correlation).await?;
+    let (visitor, form) = match posted {
+        Posted::SignIn(form) => return Ok(form),
+        Posted::Form(visitor, form) => (visitor, form),
     };
-    let form = visitor::form(&app, &visitor, request).await?;
     let typed = form.get("password").unwrap_or_default();
     let present = credentials::check_again(&app, &visitor.headers, visitor.user.id, typed).await?;
     let changed = match present {

@@ -10,9 +10,8 @@ use service::{ApiError, AuditedTx, Correlation};
 use uuid::Uuid;
 
 use super::http::show;
-use super::visitor::{self, Asked, Entry, Login, Visitor};
+use super::visitor::{self, Asked, Entry, Login, Posted, Visitor};
 use crate::browser_sessions;
-use crate::form::Params;
 use crate::keys::rules::Purpose;
 use crate::login::credentials;
 use crate::login::http::redirect;
@@ -53,13 +52,12 @@ pub(crate) async fn turn_on(
     Correlation(correlation): Correlation,
     request: Request,
 ) -> Result<Response, PageError> {
-    let asked = Asked::of(&request)?;
-    let entry = visitor::of(&app, &asked, AccountPage::SecondFactor, Login::Recent, &correlation).await?;
-    let visitor = match entry {
-        Entry::SignIn(form) => return Ok(form),
-        Entry::Visitor(visitor) => visitor,
+    let posted =
+        visitor::posted(&app, request, AccountPage::SecondFactor, Login::Recent, &correlation).await?;
+    let (visitor, form) = match posted {
+        Posted::SignIn(form) => return Ok(form),
+        Posted::Form(visitor, form) => (visitor, form),
     };
-    let form = visitor::form(&app, &visitor, request).await?;
     let waiting: Option<Waiting> =
         form.get("totpSecret").and_then(|sealed| app.keys.open(Purpose::SecondFactorSetUp, sealed));
     let secret = waiting
@@ -152,13 +150,11 @@ async fn with_password(
     name: FormName,
     correlation: &CorrelationId,
 ) -> Result<Checked, PageError> {
-    let asked = Asked::of(&request)?;
-    let entry = visitor::of(app, &asked, AccountPage::Account, Login::Any, correlation).await?;
-    let visitor = match entry {
-        Entry::SignIn(answer) => return Ok(Checked::Other(answer)),
-        Entry::Visitor(visitor) => visitor,
+    let posted = visitor::posted(app, request, AccountPage::Account, Login::Any, correlation).await?;
+    let (visitor, form) = match posted {
+        Posted::SignIn(answer) => return Ok(Checked::Other(answer)),
+        Posted::Form(visitor, form) => (visitor, form),
     };
-    let form: Params = visitor::form(app, &visitor, request).await?;
     let typed = form.get("password").unwrap_or_default();
     let user = visitor.user.id;
     if let Some(password) = credentials::check_again(app, &visitor.headers, user, typed).await? {

@@ -6,7 +6,7 @@ use contract::id::parse_uuid;
 use serde_json::json;
 use service::{AuditEvent, Correlation};
 
-use super::visitor::{self, Asked, Entry, Login, Visitor};
+use super::visitor::{self, Login, Posted, Visitor};
 use crate::browser_sessions;
 use crate::cookies::Keep;
 use crate::login::http::{redirect, set_cookie};
@@ -22,13 +22,11 @@ pub(crate) async fn end(
     Correlation(correlation): Correlation,
     request: Request,
 ) -> Result<Response, PageError> {
-    let asked = Asked::of(&request)?;
-    let entry = visitor::of(&app, &asked, AccountPage::Account, Login::Any, &correlation).await?;
-    let visitor = match entry {
-        Entry::SignIn(form) => return Ok(form),
-        Entry::Visitor(visitor) => visitor,
+    let posted = visitor::posted(&app, request, AccountPage::Account, Login::Any, &correlation).await?;
+    let (visitor, form) = match posted {
+        Posted::SignIn(form) => return Ok(form),
+        Posted::Form(visitor, form) => (visitor, form),
     };
-    let form = visitor::form(&app, &visitor, request).await?;
     let session = form.get("session").and_then(parse_uuid);
     let session = session.ok_or_else(|| PageError::bad("Invalid parameter: session"))?;
     let user = visitor.user.id;
@@ -51,13 +49,11 @@ pub(crate) async fn end_all(
     Correlation(correlation): Correlation,
     request: Request,
 ) -> Result<Response, PageError> {
-    let asked = Asked::of(&request)?;
-    let entry = visitor::of(&app, &asked, AccountPage::Account, Login::Any, &correlation).await?;
-    let visitor = match entry {
-        Entry::SignIn(form) => return Ok(form),
-        Entry::Visitor(visitor) => visitor,
+    let posted = visitor::posted(&app, request, AccountPage::Account, Login::Any, &correlation).await?;
+    let visitor = match posted {
+        Posted::SignIn(form) => return Ok(form),
+        Posted::Form(visitor, _) => visitor,
     };
-    visitor::form(&app, &visitor, request).await?;
     let user = visitor.user.id;
     let mut tx = app.core.begin_as(&user.to_string(), Some(correlation.as_str())).await?;
     users::store::end_sessions(tx.conn(), user, None).await?;

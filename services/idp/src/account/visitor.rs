@@ -41,6 +41,12 @@ pub(super) enum Entry {
     SignIn(Response),
 }
 
+/// Who posted a form of the account, with the form; or the answer for somebody who must sign in first.
+pub(super) enum Posted {
+    Form(Box<Visitor>, Params),
+    SignIn(Response),
+}
+
 /// What a page needs of a login.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Login {
@@ -120,8 +126,26 @@ pub(super) async fn of(
     })))
 }
 
+/// The user who posted a form to `page`, and the form.
+pub(super) async fn posted(
+    app: &App,
+    request: Request,
+    page: AccountPage,
+    needs: Login,
+    correlation: &CorrelationId,
+) -> Result<Posted, PageError> {
+    let asked = Asked::of(&request)?;
+    match of(app, &asked, page, needs, correlation).await? {
+        Entry::SignIn(answer) => Ok(Posted::SignIn(answer)),
+        Entry::Visitor(visitor) => {
+            let form = form(app, &visitor, request).await?;
+            Ok(Posted::Form(visitor, form))
+        }
+    }
+}
+
 /// The form that the visitor posted, when it came from a page of the account.
-pub(super) async fn form(app: &App, visitor: &Visitor, request: Request) -> Result<Params, PageError> {
+async fn form(app: &App, visitor: &Visitor, request: Request) -> Result<Params, PageError> {
     let origin = app.realm.issuer.split("/realms/").next().unwrap_or_default();
     if !proof::is_same_origin(&visitor.headers, origin) {
         return Err(PageError::foreign_form());

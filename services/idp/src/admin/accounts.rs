@@ -6,11 +6,11 @@ use axum::response::{IntoResponse, Response};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use serde_json::json;
-use service::{ApiError, AuditEvent, Correlation, PathParams, name_digest};
+use service::{ApiError, Correlation, PathParams, name_digest};
 use uuid::Uuid;
 
 use super::caller::Asker;
-use super::http::{record, user_id};
+use super::http::{record, user_event, user_id};
 use super::rules::{self, NewUser, Refused};
 use crate::form::{Params, whole_body};
 use crate::letters;
@@ -52,7 +52,7 @@ pub(crate) async fn add(
         return Err(taken(&app, &user).await?);
     };
     let payload = json!({ "nameDigest": name_digest(&salt, &user.username) });
-    record(&app, tx, &asker, "CREATE", id, &event("user.created", id, payload)).await?;
+    record(&app, tx, &asker, "CREATE", id, &user_event("user.created", id, payload)).await?;
     let location = format!("{}/{id}", app.realm.issuer.replacen("/realms/", "/admin/realms/", 1) + "/users");
     let location = HeaderValue::try_from(location).map_err(ApiError::internal)?;
     Ok((StatusCode::CREATED, [(LOCATION, location)]).into_response())
@@ -86,7 +86,7 @@ pub(crate) async fn reset_password(
         return Err(AdminError::user_not_found());
     }
     users::store::end_sessions(tx.conn(), id, None).await?;
-    let event = event("user.password_changed", id, json!({ "reason": "reset_by_operator" }));
+    let event = user_event("user.password_changed", id, json!({ "reason": "reset_by_operator" }));
     record(&app, tx, &asker, "ACTION", id, &event).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -110,7 +110,7 @@ pub(crate) async fn disable_credentials(
         tx.unchanged().await?;
         return Ok(StatusCode::NO_CONTENT);
     }
-    let event = event("second_factor.removed", id, json!({ "reason": "operator" }));
+    let event = user_event("second_factor.removed", id, json!({ "reason": "operator" }));
     record(&app, tx, &asker, "ACTION", id, &event).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -143,11 +143,7 @@ pub(crate) async fn execute_actions_email(
         tx.unchanged().await?;
         return Err(AdminError::new(StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable"));
     }
-    record(&app, tx, &asker, "ACTION", id, &event("user.invited", id, json!({}))).await?;
-    letters::worker::wake(&app.letters_wake);
+    record(&app, tx, &asker, "ACTION", id, &user_event("user.invited", id, json!({}))).await?;
+    app.letters_wake.notify_one();
     Ok(StatusCode::NO_CONTENT)
-}
-
-fn event(action: &'static str, user: Uuid, payload: serde_json::Value) -> AuditEvent {
-    AuditEvent { company: None, action, subject: format!("user:{user}"), payload }
 }

@@ -73,8 +73,7 @@ pub(crate) async fn put_user(
         return changed.map(|_| StatusCode::NO_CONTENT).ok_or_else(AdminError::user_not_found);
     }
     let payload = json!({ "enabled": { "from": !enabled, "to": enabled } });
-    let event =
-        AuditEvent { company: None, action: "user.enabled_changed", subject: format!("user:{id}"), payload };
+    let event = user_event("user.enabled_changed", id, payload);
     record(&app, tx, &asker, "UPDATE", id, &event).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -92,12 +91,7 @@ pub(crate) async fn delete_user(
         tx.unchanged().await?;
         return Err(AdminError::user_not_found());
     }
-    let event = AuditEvent {
-        company: None,
-        action: "user.deleted",
-        subject: format!("user:{id}"),
-        payload: json!({}),
-    };
+    let event = user_event("user.deleted", id, json!({}));
     record(&app, tx, &asker, "DELETE", id, &event).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -169,6 +163,11 @@ fn shown(app: &App, event: &AdminEvent) -> Value {
         "resourceType": event.resource_type,
         "resourcePath": event.resource_path,
     })
+}
+
+/// The audit row of a change to a user.
+pub(super) fn user_event(action: &'static str, user: Uuid, payload: Value) -> AuditEvent {
+    AuditEvent { company: None, action, subject: format!("user:{user}"), payload }
 }
 
 /// An id that is no UUID is nobody's.

@@ -5,8 +5,8 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use service::ApiError;
 
+use super::Kind;
 use super::store::{self, Receiver};
-use super::{Kind, worker};
 use crate::form::Params;
 use crate::login::guard::Source;
 use crate::pages::lang::MAX_LOCALES_BYTES;
@@ -44,7 +44,7 @@ pub(crate) async fn ask(State(app): State<App>, request: Request) -> Result<Resp
         if !store::add(&app.core.pool, Kind::Reset, Receiver::Named(&name), lang, now).await? {
             return Err(PageError::busy());
         }
-        worker::wake(&app.letters_wake);
+        app.letters_wake.notify_one();
     }
     Ok(pages::answer(pages::recovery::asked(lang)))
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde_json::json;
 use service::workers::{Next, Pace};
 use service::{ApiError, AuditEvent};
-use tokio::sync::Notify;
 
 use super::store::{self, NewLink, Waiting};
 use super::{Kind, Mailer, text};
@@ -41,27 +40,22 @@ pub(crate) fn start(app: &App) {
     });
 }
 
-/// Wakes the worker of this process.
-pub(crate) fn wake(wake: &Notify) {
-    wake.notify_one();
-}
-
 /// Sends one letter.
 async fn step(app: &App, mailer: &Mailer) -> Result<Next, ApiError> {
     let now = app.core.clock.now();
     let Some(waiting) = store::claim(&app.core.pool, now, now.saturating_add(LEASE)).await? else {
         return Ok(Next::Interval);
     };
-    if let Some((user, link)) = link(app, &waiting).await? {
-        send(app, mailer, &waiting, &user, &link).await?;
+    if let Some((user, kind, link)) = link(app, &waiting).await? {
+        send(app, mailer, &waiting, &user, kind, &link).await?;
     } else {
         store::remove(&app.core.pool, waiting.id).await?;
     }
     Ok(Next::In(Duration::ZERO))
 }
 
-/// The receiver and a new link; `None` where there is no such account, it cannot have mail, or has had enough.
-async fn link(app: &App, waiting: &Waiting) -> Result<Option<(User, String)>, ApiError> {
+/// The receiver, what the letter is for, and a new link; `None` where there is no such account, it cannot have mail, or has had enough.
+async fn link(app: &App, waiting: &Waiting) -> Result<Option<(User, Kind, String)>, ApiError> {
     let (Some(user), Some(kind)) = (receiver(app, waiting).await?, Kind::parse(&waiting.kind)) else {
         return Ok(None);
     };
@@ -76,7 +70,7 @@ async fn link(app: &App, waiting: &Waiting) -> Result<Option<(User, String)>, Ap
     let subject = format!("user:{}", user.id);
     let payload = json!({ "kind": kind.as_str() });
     tx.commit(&AuditEvent { company: None, action: "password_link.created", subject, payload }).await?;
-    Ok(Some((user, super::link::address(app, &key))))
+    Ok(Some((user, kind, super::link::address(app, &key))))
 }
 
 async fn receiver(app: &App, waiting: &Waiting) -> Result<Option<User>, ApiError> {
@@ -95,9 +89,9 @@ async fn send(
     mailer: &Mailer,
     waiting: &Waiting,
     user: &User,
+    kind: Kind,
     link: &str,
 ) -> Result<(), ApiError> {
-    let kind = Kind::parse(&waiting.kind).unwrap_or(Kind::Reset);
     let lang = if waiting.lang == "de" { Lang::De } else { Lang::En };
     let letter = text::letter(kind, lang, &user.username, link);
     let to = user.email.as_deref().unwrap_or_default();

@@ -18,8 +18,8 @@ use crate::tuples;
 
 /// Actor of the audit rows.
 const ACTOR: &str = "system:forgetting";
-/// How often closed subjects are looked for.
-const INTERVAL: Duration = Duration::from_secs(1);
+/// How often closed subjects are looked for. Each look goes through all of them, however long ago they were closed.
+const INTERVAL: Duration = Duration::from_secs(5);
 /// Member rows of one step.
 const PORTION: i64 = 100;
 
