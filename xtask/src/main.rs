@@ -1,11 +1,13 @@
 //! Developer tasks, run as `cargo xtask TASK`: `arch` (who may import whom), `config` (the table of variables in
-//! CONFIGURATION.md), `dist` (the programs of a release), `openapi` (components that modules share), `sqlx-prepare` (query
-//! data for offline builds), `tidy` (sizes and headers). Each prints every problem it finds and fails when there is one.
+//! CONFIGURATION.md), `dist` (the programs of a release), `names` (type names that several crates use), `openapi` (components
+//! that modules share), `sqlx-prepare` (query data for offline builds), `tidy` (sizes and headers). Each prints every problem it finds and fails when there is one.
 
 mod arch;
 mod config;
 mod dist;
+mod names;
 mod openapi;
+mod report;
 mod sqlx_prepare;
 mod tidy;
 
@@ -42,10 +44,18 @@ fn run(task: &str, options: &[String]) -> anyhow::Result<Vec<String>> {
         "arch" => arch::check(&root()?),
         "config" => config::renew(&root()?),
         "dist" => dist::run(&root()?, options),
-        "tidy" => tidy::check(&root()?),
+        "names" => names::check(&root()?),
+        "tidy" => {
+            if options.iter().any(|option| option == "--report") {
+                report::print(&root()?)?;
+            }
+            tidy::check(&root()?)
+        }
         "openapi" => openapi::renew(&root()?),
         "sqlx-prepare" => sqlx_prepare::run(&root()?),
-        _ => bail!("usage: cargo xtask arch | config | dist [--train] | openapi | sqlx-prepare | tidy"),
+        _ => bail!(
+            "usage: cargo xtask arch | config | dist [--train] | names | openapi | sqlx-prepare | tidy [--report]"
+        ),
     }
 }
 
@@ -62,6 +72,13 @@ fn output(root: &std::path::Path, program: &str, arguments: &[&str]) -> anyhow::
         bail!("{program} {}: {}", arguments.join(" "), String::from_utf8_lossy(&done.stderr));
     }
     Ok(String::from_utf8(done.stdout)?)
+}
+
+/// The Rust files that git knows or would add, relative to the root.
+fn rust_files(root: &std::path::Path) -> anyhow::Result<Vec<String>> {
+    let arguments = ["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"];
+    let listed = output(root, "git", &arguments)?;
+    Ok(listed.lines().filter(|path| root.join(path).exists()).map(ToOwned::to_owned).collect())
 }
 
 fn say(line: &str) {

@@ -74,7 +74,7 @@ fn at_most(problems: &mut Vec<String>, path: &str, text: &str, most: usize) {
 }
 
 /// Lines up to the unit tests at the end of a file.
-fn code_lines(text: &str) -> usize {
+pub(crate) fn code_lines(text: &str) -> usize {
     text.lines().take_while(|line| *line != "#[cfg(test)]").count()
 }
 

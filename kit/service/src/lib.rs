@@ -21,6 +21,7 @@ pub mod caller;
 pub mod client;
 pub mod clients;
 pub mod company;
+pub mod company_rules;
 pub mod company_tx;
 pub mod config;
 pub mod contention;

@@ -1,6 +1,8 @@
 //! What every module does the same way: the configuration that it reads (module contract, "Authentication" 4) and its
 //! start, from the configuration to the drain.
 
+use std::ops::Deref;
+
 use axum::Router;
 use axum::extract::FromRef;
 use contract::settings::Kind;
@@ -71,6 +73,20 @@ impl FromRef<Parts> for Core {
 impl FromRef<Parts> for Permits {
     fn from_ref(parts: &Parts) -> Self {
         parts.permits.clone()
+    }
+}
+
+/// A state that has more than the parts, and dereferences to them.
+impl<A: Deref<Target = Parts>> FromRef<A> for Core {
+    fn from_ref(app: &A) -> Self {
+        app.core.clone()
+    }
+}
+
+/// As for [`Core`].
+impl<A: Deref<Target = Parts>> FromRef<A> for Permits {
+    fn from_ref(app: &A) -> Self {
+        app.permits.clone()
     }
 }
 

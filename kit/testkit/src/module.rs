@@ -221,6 +221,27 @@ impl ModuleApi {
         call.bearer(&self.issuer.issue(SUBJECT))
     }
 
+    /// Asks as the bearer of this token, with a body and an `Idempotency-Key` where they are given, and checks that the document
+    /// allows the answer.
+    ///
+    /// # Panics
+    /// `method` is none.
+    #[expect(clippy::expect_used, reason = "the methods of a test are constants")]
+    pub async fn ask_as(
+        &self,
+        token: &str,
+        method: &str,
+        tail: &str,
+        body: Option<Value>,
+        key: Option<&str>,
+    ) -> Reply {
+        let call =
+            self.api.call(method.parse().expect("a method"), self.path(self.company, tail)).bearer(token);
+        let call = body.into_iter().fold(call, Call::json);
+        let call = key.into_iter().fold(call, |call, key| call.header("idempotency-key", key));
+        self.send(method, tail, call).await
+    }
+
     /// Sends a call to `method …<tail>` and checks that the document allows the answer.
     pub async fn send(&self, method: &str, tail: &str, call: Call) -> Reply {
         let reply = call.send().await;

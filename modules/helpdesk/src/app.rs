@@ -2,10 +2,9 @@
 
 use std::ops::Deref;
 
-use axum::extract::FromRef;
+use service::ServeError;
 use service::module::Parts;
 use service::workers::Wake;
-use service::{Core, Permits, ServeError};
 
 use crate::bindings::relinked;
 use crate::bindings::row::BindingRow;
@@ -32,18 +31,6 @@ impl Deref for App {
 
     fn deref(&self) -> &Parts {
         &self.parts
-    }
-}
-
-impl FromRef<App> for Core {
-    fn from_ref(app: &App) -> Self {
-        app.core.clone()
-    }
-}
-
-impl FromRef<App> for Permits {
-    fn from_ref(app: &App) -> Self {
-        app.permits.clone()
     }
 }
 

@@ -2,9 +2,10 @@
 //! Tiers are the relations admin, editor and member of the company's module; an editor is an agent. A platform operator may
 //! administer a company's helpdesk without being its member, but opens no ticket there.
 
-use service::{Feature, Operation as Op, Operations};
+use service::{Feature, Operation as Op, Operations, company_rules};
 
-use crate::{App, KEY, assignables, bindings, comments, settings, tickets, tiers};
+use crate::settings::rules::TicketRules;
+use crate::{App, KEY, assignables, bindings, comments, tickets, tiers};
 
 const TIER_READ: Feature = Feature::of_module("helpdesk.tier.read", "member").or_operator();
 /// Whether the caller administers the module.
@@ -88,6 +89,6 @@ pub fn operations() -> Operations<App> {
 fn beyond(table: Operations<App>) -> Operations<App> {
     table
         .bind(Op::get("/tickets/search", "searchTickets", TICKETS_READ), tickets::search::search)
-        .bind(Op::get("/settings", "getSettings", SETTINGS_READ), settings::http::read)
-        .bind(Op::put("/settings", "updateSettings", SETTINGS_UPDATE), settings::http::update)
+        .bind(Op::get("/settings", "getSettings", SETTINGS_READ), company_rules::read::<TicketRules>)
+        .bind(Op::put("/settings", "updateSettings", SETTINGS_UPDATE), company_rules::update::<TicketRules>)
 }

@@ -1,14 +1,13 @@
 //! What the handlers are made of, and the start of the work that no request asks for.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
-use axum::extract::FromRef;
 use contract::id::CompanyId;
-use service::clients::org::OrgClient;
 use service::module::Parts;
 use service::outbound::{OutboundClient, OutboundLimits};
 use service::workers::Wake;
-use service::{ApiError, Core, Permits, ServeError};
+use service::{ApiError, ServeError};
 
 use crate::delivery::{self, Meter};
 use crate::former_members::Addresses;
@@ -18,9 +17,7 @@ use crate::settings::Settings;
 /// State of the routes. Cheap to clone.
 #[derive(Clone)]
 pub struct App {
-    pub(crate) core: Core,
-    pub(crate) permits: Permits,
-    pub(crate) org: OrgClient,
+    parts: Parts,
     pub(crate) outbound: OutboundClient,
     pub(crate) sealer: Sealer,
     pub(crate) outbox: Outbox,
@@ -53,15 +50,11 @@ impl App {
     }
 }
 
-impl FromRef<App> for Core {
-    fn from_ref(app: &App) -> Self {
-        app.core.clone()
-    }
-}
+impl Deref for App {
+    type Target = Parts;
 
-impl FromRef<App> for Permits {
-    fn from_ref(app: &App) -> Self {
-        app.permits.clone()
+    fn deref(&self) -> &Parts {
+        &self.parts
     }
 }
 
@@ -82,8 +75,7 @@ pub(crate) fn start(parts: Parts, settings: &Settings) -> Result<App, ServeError
     };
     parts.forget_members::<Addresses>();
     let wake = delivery::start(&parts, settings, &meter, &outbound, &sealer, &outbox)?;
-    let Parts { core, permits, org, .. } = parts;
-    Ok(App { core, permits, org, outbound, sealer, outbox, wake })
+    Ok(App { parts, outbound, sealer, outbox, wake })
 }
 
 /// The system's actor in the company of a job.

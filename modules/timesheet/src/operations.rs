@@ -1,11 +1,12 @@
 //! Every operation of the module with the decision that it asks, in the order of the module contract, then those beyond it.
 //! A platform operator may administer a company's settings and projects without being its member.
 
-use service::{Feature, Operation as Op, Operations};
+use service::{Feature, Operation as Op, Operations, company_rules};
 
+use crate::settings::rules::TimeRules;
 use crate::{
-    App, KEY, entries, member_approvers, overview, projects, reports, settings, submission_entries,
-    submissions, whole_week,
+    App, KEY, entries, member_approvers, overview, projects, reports, submission_entries, submissions,
+    whole_week,
 };
 
 const SETTINGS_READ: Feature = Feature::of_module("timesheet.settings.read", "member").or_operator();
@@ -45,8 +46,8 @@ pub fn operations() -> Operations<App> {
         SUBMISSIONS_READ_ALL,
     );
     Operations::of(KEY)
-        .bind(Op::get("/settings", "getSettings", SETTINGS_READ), settings::http::read)
-        .bind(Op::put("/settings", "updateSettings", SETTINGS_UPDATE), settings::http::update)
+        .bind(Op::get("/settings", "getSettings", SETTINGS_READ), company_rules::read::<TimeRules>)
+        .bind(Op::put("/settings", "updateSettings", SETTINGS_UPDATE), company_rules::update::<TimeRules>)
         .bind(Op::get("/projects", "listProjects", PROJECTS_READ), projects::http::list)
         .bind(Op::post("/projects", "createProject", PROJECTS_MANAGE), projects::http::create)
         .bind(Op::put("/projects/{projectId}", "updateProject", PROJECTS_MANAGE), projects::http::update)

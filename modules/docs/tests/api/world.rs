@@ -324,16 +324,7 @@ impl World {
         body: Option<Value>,
         key: Option<&str>,
     ) -> Reply {
-        let path = self.module.path(self.module.company, tail);
-        let method_name = method.parse().expect("a method");
-        let mut call = self.module.api.call(method_name, path).bearer(&self.people[who].token);
-        if let Some(body) = body {
-            call = call.json(body);
-        }
-        if let Some(key) = key {
-            call = call.header("idempotency-key", key);
-        }
-        self.module.send(method, tail, call).await
+        self.module.ask_as(&self.people[who].token, method, tail, body, key).await
     }
 
     /// Asks until there is an answer: what was not answered is resumed by the same request.

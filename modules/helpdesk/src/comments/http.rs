@@ -10,12 +10,14 @@ use service::{ApiError, CompanyTx, Permit, RawBody};
 use super::rules::{ADDED, Comment, CommentBody, MAX_COMMENTS, Visibility, not_agent, told};
 use super::store;
 use crate::notices::rules::{Happened, Notice};
+use crate::settings::rules::TicketRules;
 use crate::settings::store as settings;
 use crate::tickets::list::{answer, cut_text};
 use crate::tickets::rules::{Status, StoredTicket, TicketId, subject, unknown};
 use crate::tickets::store as tickets;
 use crate::tickets::viewer::Viewer;
 use crate::{App, notices};
+use service::company_rules::CompanyRules;
 
 pub(crate) async fn list(State(app): State<App>, permit: Permit) -> Result<Response, ApiError> {
     let mut viewer = Viewer::of(&app, &permit).await?;
@@ -69,7 +71,7 @@ async fn admitted(
 
 async fn is_late(app: &App, permit: &Permit, found: &StoredTicket) -> Result<bool, ApiError> {
     let Some(resolved_at) = found.resolved_at else { return Ok(false) };
-    let rules = settings::find(&app.core.pool, permit).await?;
+    let rules = TicketRules::find(&app.core.reads, permit).await?;
     Ok(rules.is_late(resolved_at, app.core.clock.now()))
 }
 

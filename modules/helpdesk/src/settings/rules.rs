@@ -1,25 +1,13 @@
 //! What a company's rules are and how a change is applied.
 
 use contract::fields::{Fields, FromBody, Patch};
-use contract::id::CompanyId;
 use serde::Serialize;
 use time::{Duration, OffsetDateTime};
 
 /// Ten years: more is a slip of the finger.
 const MAX_DAYS: i64 = 3_650;
 
-/// A company's rules as clients see them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Settings {
-    /// Whose they are.
-    pub company_id: CompanyId,
-    /// The rules.
-    #[serde(flatten)]
-    pub rules: TicketRules,
-}
-
-/// The rules themselves.
+/// A company's rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TicketRules {

@@ -1,14 +1,30 @@
 //! `helpdesk.settings`.
 
 use contract::id::CompanyId;
-use service::{ApiError, CompanyTx, Permit};
-use sqlx::{PgExecutor, PgPool};
+use service::company_rules::CompanyRules;
+use service::{ApiError, CompanyTx, Permit, Reads};
+use sqlx::PgExecutor;
 
-use super::rules::TicketRules;
+use super::rules::{Change, TicketRules};
 
-/// The rules of the company.
-pub(crate) async fn find(pool: &PgPool, permit: &Permit) -> Result<TicketRules, ApiError> {
-    rules(pool, permit.company).await
+impl CompanyRules for TicketRules {
+    type Change = Change;
+
+    fn apply(self, change: Change) -> Self {
+        change.apply(self)
+    }
+
+    async fn find(reads: &Reads, permit: &Permit) -> Result<Self, ApiError> {
+        rules(reads, permit.company).await
+    }
+
+    async fn lock(tx: &mut CompanyTx) -> Result<Self, ApiError> {
+        lock(tx).await
+    }
+
+    async fn save(self, tx: &mut CompanyTx) -> Result<(), ApiError> {
+        save(tx, self).await
+    }
 }
 
 /// The rules of the transaction's company.
@@ -32,7 +48,7 @@ async fn rules(executor: impl PgExecutor<'_>, company: CompanyId) -> Result<Tick
 
 /// The rules of the company under a lock, so that two partial changes do not undo each other. A company without a row
 /// gets one here, which goes again when the transaction turns out to change nothing.
-pub(super) async fn lock(tx: &mut CompanyTx) -> Result<TicketRules, ApiError> {
+async fn lock(tx: &mut CompanyTx) -> Result<TicketRules, ApiError> {
     let company = tx.company();
     sqlx::query!(
         "INSERT INTO helpdesk.settings(company_id, reopen_on_reporter_comment) VALUES ($1, $2)
@@ -54,7 +70,7 @@ pub(super) async fn lock(tx: &mut CompanyTx) -> Result<TicketRules, ApiError> {
 }
 
 /// Writes the rules of a row that [`lock`] holds.
-pub(super) async fn save(tx: &mut CompanyTx, rules: TicketRules) -> Result<(), ApiError> {
+async fn save(tx: &mut CompanyTx, rules: TicketRules) -> Result<(), ApiError> {
     sqlx::query!(
         "UPDATE helpdesk.settings SET auto_close_resolved_days = $2::bigint, reopen_on_reporter_comment = $3,
            reporter_reopen_days = $4::bigint, updated_at = now()

@@ -9,8 +9,9 @@ use super::rules::{Standing, Status, StatusBody, StoredTicket, Ticket, TicketId,
 use super::store;
 use super::viewer::Viewer;
 use crate::notices::rules::{Happened, Notice};
-use crate::settings::store as settings;
+use crate::settings::rules::TicketRules;
 use crate::{App, notices};
+use service::company_rules::CompanyRules;
 
 /// How often a move that lost a race is judged again.
 const MAX_ATTEMPTS: usize = 8;
@@ -64,7 +65,7 @@ async fn is_late(
     let (Some(resolved_at), Status::Open, true) = (found.resolved_at, to, standing.reporter) else {
         return Ok(false);
     };
-    let rules = settings::find(&app.core.pool, permit).await?;
+    let rules = TicketRules::find(&app.core.reads, permit).await?;
     Ok(rules.is_late(resolved_at, app.core.clock.now()))
 }
 

@@ -158,18 +158,7 @@ impl World {
         body: Option<Value>,
         key: Option<&str>,
     ) -> Reply {
-        let path = self.module.path(self.module.company, tail);
-        let call =
-            self.module.api.call(method.parse().expect("a method"), path).bearer(&self.people[who].token);
-        let call = match body {
-            Some(body) => call.json(body),
-            None => call,
-        };
-        let call = match key {
-            Some(key) => call.header("idempotency-key", key),
-            None => call,
-        };
-        self.module.send(method, tail, call).await
+        self.module.ask_as(&self.people[who].token, method, tail, body, key).await
     }
 
     /// Opens a ticket; its id.

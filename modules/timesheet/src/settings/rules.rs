@@ -1,24 +1,12 @@
 //! What a company's rules are and how a change is applied. Changing them never rewrites hours that were recorded.
 
 use contract::fields::{Fields, FromBody};
-use contract::id::CompanyId;
 use serde::Serialize;
 
 /// Furthest week that may be opened, ten years: more is a slip of the finger.
 const MAX_WEEKS: i64 = 520;
 
-/// A company's rules as clients see them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Settings {
-    /// Whose they are.
-    pub company_id: CompanyId,
-    /// The rules.
-    #[serde(flatten)]
-    pub rules: TimeRules,
-}
-
-/// The rules themselves.
+/// A company's rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TimeRules {

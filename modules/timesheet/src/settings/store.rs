@@ -1,14 +1,30 @@
 //! `timesheet.settings`.
 
 use contract::id::CompanyId;
+use service::company_rules::CompanyRules;
 use service::{ApiError, CompanyTx, Permit, Reads};
 use sqlx::PgExecutor;
 
-use super::rules::TimeRules;
+use super::rules::{Change, TimeRules};
 
-/// The rules of the company.
-pub(super) async fn find(reads: &Reads, permit: &Permit) -> Result<TimeRules, ApiError> {
-    rules(reads, permit.company).await
+impl CompanyRules for TimeRules {
+    type Change = Change;
+
+    fn apply(self, change: Change) -> Self {
+        change.apply(self)
+    }
+
+    async fn find(reads: &Reads, permit: &Permit) -> Result<Self, ApiError> {
+        rules(reads, permit.company).await
+    }
+
+    async fn lock(tx: &mut CompanyTx) -> Result<Self, ApiError> {
+        lock(tx).await
+    }
+
+    async fn save(self, tx: &mut CompanyTx) -> Result<(), ApiError> {
+        save(tx, self).await
+    }
 }
 
 /// The rules of the transaction's company.
@@ -34,7 +50,7 @@ async fn rules(executor: impl PgExecutor<'_>, company: CompanyId) -> Result<Time
 
 /// The rules of the company under a lock, so that two partial changes do not undo each other. A company without a row
 /// gets one here, which goes again when the transaction turns out to change nothing.
-pub(super) async fn lock(tx: &mut CompanyTx) -> Result<TimeRules, ApiError> {
+async fn lock(tx: &mut CompanyTx) -> Result<TimeRules, ApiError> {
     ensure(tx).await?;
     let locked = sqlx::query_as!(
         TimeRules,
@@ -67,7 +83,7 @@ async fn ensure(tx: &mut CompanyTx) -> Result<(), ApiError> {
 }
 
 /// Writes the rules of a row that [`lock`] holds.
-pub(super) async fn save(tx: &mut CompanyTx, rules: TimeRules) -> Result<(), ApiError> {
+async fn save(tx: &mut CompanyTx, rules: TimeRules) -> Result<(), ApiError> {
     sqlx::query!(
         "UPDATE timesheet.settings SET enforce_billable_within_actual = $2, allow_billable_above_eight_hours = $3,
            allowed_previous_weeks = $4::bigint, allowed_future_weeks = $5::bigint, updated_at = now()

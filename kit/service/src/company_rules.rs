@@ -1,0 +1,69 @@
+//! The rules that a company sets for a module: one row a company, read whole, changed by any subset of its fields. A company
+//! that never changed them has the module's defaults and no row.
+
+use axum::extract::State;
+use contract::fields::FromBody;
+use contract::id::CompanyId;
+use serde::Serialize;
+
+use crate::{ApiError, Body, CompanyTx, Core, Data, Permit, Reads};
+
+/// A module's rules, as a row of its `settings` keeps them.
+pub trait CompanyRules: Copy + Serialize + Send + Sync + 'static {
+    /// The body of a change.
+    type Change: FromBody + Send;
+
+    /// The rules after a change.
+    #[must_use]
+    fn apply(self, change: Self::Change) -> Self;
+
+    /// The rules of the permit's company.
+    fn find(reads: &Reads, permit: &Permit) -> impl Future<Output = Result<Self, ApiError>> + Send;
+
+    /// The rules of the transaction's company under a lock, so that two partial changes do not undo each other.
+    fn lock(tx: &mut CompanyTx) -> impl Future<Output = Result<Self, ApiError>> + Send;
+
+    /// Writes the rules of a row that [`Self::lock`] holds.
+    fn save(self, tx: &mut CompanyTx) -> impl Future<Output = Result<(), ApiError>> + Send;
+}
+
+/// A company's rules as clients see them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CompanySettings<R> {
+    /// Whose they are.
+    pub company_id: CompanyId,
+    /// The rules.
+    #[serde(flatten)]
+    pub rules: R,
+}
+
+/// Handles `GET /settings`.
+///
+/// # Errors
+/// Those of the permit; 503 when the database cannot be asked.
+pub async fn read<R: CompanyRules>(
+    State(core): State<Core>,
+    permit: Permit,
+) -> Result<Data<CompanySettings<R>>, ApiError> {
+    let rules = R::find(&core.reads, &permit).await?;
+    Ok(Data(CompanySettings { company_id: permit.company, rules }))
+}
+
+/// Handles `PUT /settings`; what the body does not name stays as it is.
+///
+/// # Errors
+/// Those of the permit and the body; 503 when the database cannot be asked.
+pub async fn update<R: CompanyRules>(
+    State(core): State<Core>,
+    permit: Permit,
+    Body(change): Body<R::Change>,
+) -> Result<Data<CompanySettings<R>>, ApiError> {
+    let mut tx = permit.begin(&core).await?;
+    let before = R::lock(&mut tx).await?;
+    let rules = before.apply(change);
+    let save = async |tx: &mut CompanyTx| rules.save(tx).await;
+    tx.commit_change(&before, &rules, save, "settings.updated", format!("settings:{}", permit.company))
+        .await?;
+    Ok(Data(CompanySettings { company_id: permit.company, rules }))
+}
