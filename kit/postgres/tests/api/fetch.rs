@@ -157,7 +157,7 @@ async fn one_that_always_breaks_off_is_given_up_and_kept() {
     let (fetched, told) = run(&release, &from(&maven), &cache).await;
     refused(
         fetched,
-        &["could not be fetched", &maven.url, "start again to go on", "PLATFORM_MAVEN_URL", "HTTPS_PROXY"],
+        &["could not be fetched", &maven.url, "start again to resume", "PLATFORM_MAVEN_URL", "HTTPS_PROXY"],
     );
     assert_eq!(told.iter().filter(|told| matches!(told, Progress::Again { .. })).count(), 3, "{told:?}");
     assert_eq!(cache.names(), [PART]);

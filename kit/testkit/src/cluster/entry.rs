@@ -218,7 +218,7 @@ impl Site {
 pub(super) fn told(progress: Progress) {
     let line = match progress {
         Progress::Begun { address, .. } => format!("fetching PostgreSQL from {address}"),
-        Progress::Again { why } => format!("the download broke off ({why}); it is asked for again"),
+        Progress::Again { why } => format!("the download broke off ({why}); retrying"),
         Progress::Done { folder } => format!("PostgreSQL is in {}", folder.display()),
         Progress::Waiting | Progress::Arrived { .. } | Progress::Unpacking => return,
     };
