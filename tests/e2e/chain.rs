@@ -84,7 +84,7 @@ async fn a_version_range_is_honoured() {
     }
     let missing = registry::check_bundles(chain_of("1.2.0").get(1..).unwrap_or_default());
     assert!(
-        missing.iter().any(|line| line.contains("\"alpha\" is no module of this platform")),
+        missing.iter().any(|line| line.contains("\"alpha\" is not a module of this platform")),
         "{missing:?}"
     );
 }
