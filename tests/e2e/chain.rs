@@ -26,7 +26,7 @@ struct Chain {
     admin: Api,
     modules: Stub,
     folder: PathBuf,
-    #[expect(dead_code, reason = "its drop is its use")]
+    #[expect(dead_code, reason = "held only for its Drop")]
     stops: DropGuard,
 }
 

@@ -7,10 +7,7 @@
     clippy::panic,
     reason = "a broken premise fails the test that has it"
 )]
-#![expect(
-    clippy::print_stdout,
-    reason = "the journeys tell their figures to whoever runs them with --nocapture"
-)]
+#![expect(clippy::print_stdout, reason = "the journeys print figures for runs with --nocapture")]
 
 mod apps;
 #[expect(dead_code, reason = "the contract's own tests read more of its cases")]

@@ -103,7 +103,7 @@ fn counted(metrics: &str, table: &[String]) {
     assert_eq!(table.len(), 12, "all but the reserved one");
 }
 
-#[expect(clippy::print_stderr, reason = "the table is what a reader of the test wants to see")]
+#[expect(clippy::print_stderr, reason = "the table is the test's output")]
 fn tell(table: &[String]) {
     eprintln!("{}\nBUSINESS_ELIGIBILITY_DENIED  reserved, never", table.join("\n"));
 }

@@ -99,7 +99,7 @@ pub enum MigrateError {
     #[error("the system's random source does not answer")]
     NoRandom,
     /// The roles or schemas could not be created.
-    #[error("roles, schemas and audit tables could not be made: {0}")]
+    #[error("roles, schemas and audit tables could not be created: {0}")]
     Bootstrap(#[source] sqlx::Error),
     /// An applied migration differs from the shipped one.
     #[error(

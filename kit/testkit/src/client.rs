@@ -126,7 +126,7 @@ impl Call {
     ///
     /// # Panics
     /// There is no response.
-    #[expect(clippy::panic, reason = "the test that got no answer has failed, and this says why")]
+    #[expect(clippy::panic, reason = "a test without a response has failed, and this says why")]
     pub async fn send(self) -> Reply {
         let what = format!("{} {}{}", self.method, self.api.base_url, self.path);
         match self.try_send().await {

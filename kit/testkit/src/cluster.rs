@@ -90,7 +90,7 @@ fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from)
 }
 
-#[expect(clippy::panic, reason = "a test that has no database has failed, and this says why")]
+#[expect(clippy::panic, reason = "a test without a database has failed, and this says why")]
 fn refuse(error: &anyhow::Error) -> ! {
     panic!("no test database: {error:#}")
 }

@@ -53,7 +53,7 @@ pub struct ModuleApi {
     /// The module's settings.
     pub settings: Settings,
     document: OpenApi,
-    #[expect(dead_code, reason = "its drop is its use")]
+    #[expect(dead_code, reason = "held only for its Drop")]
     stops: DropGuard,
 }
 

@@ -15,7 +15,7 @@ impl OpenApi {
     /// # Panics
     /// It is not JSON or not OpenAPI 3.1.
     #[must_use]
-    #[expect(clippy::panic, reason = "the test whose document is no document has failed")]
+    #[expect(clippy::panic, reason = "a test with an invalid document has failed")]
     pub fn parse(text: &str) -> Self {
         match serde_json::from_str::<Value>(text) {
             Ok(document) if text_of(&document, "openapi").starts_with("3.1.") => Self(document),
@@ -28,7 +28,7 @@ impl OpenApi {
     ///
     /// # Panics
     /// The document does not allow this response.
-    #[expect(clippy::panic, reason = "the test whose answer is undocumented has failed")]
+    #[expect(clippy::panic, reason = "a test with an undocumented response has failed")]
     pub fn check(&self, method: &str, path: &str, reply: &Reply) {
         if let Err(error) = self.check_response(method, path, reply.status, &reply.body) {
             panic!("{method} {path} -> {}: {error:#}\n{}", reply.status, reply.text);

@@ -2,7 +2,7 @@
 //! other, and the gateway never on axum, sqlx or tower-http, not even transitively. Inside the crates of `FLOORS`,
 //! folders are ordered and have no cycles.
 
-#![expect(clippy::indexing_slicing, reason = "only JSON is indexed, where what is not there is null")]
+#![expect(clippy::indexing_slicing, reason = "only JSON is indexed, where a missing member is null")]
 
 mod folders;
 mod imports;

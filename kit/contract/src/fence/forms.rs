@@ -18,7 +18,7 @@ const TRANSACTION: [&str; 9] =
     ["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "PREPARE"];
 
 /// What the statement itself and its names violate.
-#[expect(clippy::wildcard_enum_match_arm, reason = "whatever the allowed set does not name is refused")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "anything outside the allowed set is refused")]
 pub(super) fn check(fence: &Fence, statement: &Statement, piece: &Piece) -> Vec<Refusal> {
     match statement {
         Statement::CreateTable(table) => tables::create(fence, table),

@@ -54,7 +54,7 @@ fn role(fence: &Fence, grantee: &Grantee) -> Result<(), Refusal> {
     if kind && named { Ok(()) } else { Err((Rule::GrantRole, format!("{grantee}: only {right}"))) }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "whatever is not named is refused")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "anything not listed here is refused")]
 fn on(fence: &Fence, privileges: &Privileges, objects: &GrantObjects) -> Vec<Refusal> {
     match objects {
         GrantObjects::Tables(names) | GrantObjects::Views(names) => {

@@ -54,7 +54,7 @@ pub(super) fn alter(fence: &Fence, alter: &AlterTable) -> Vec<Refusal> {
     found
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "whatever is not named is refused")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "anything not listed here is refused")]
 fn operation_of(fence: &Fence, operation: &AlterTableOperation) -> Vec<Refusal> {
     match operation {
         AlterTableOperation::AddColumn { column_def, column_position: None, .. } => column(fence, column_def),
@@ -98,7 +98,7 @@ fn column(fence: &Fence, column: &ColumnDef) -> Vec<Refusal> {
     found
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "whatever is not named is refused")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "anything not listed here is refused")]
 fn column_option(fence: &Fence, option: &ColumnOption) -> Result<(), Refusal> {
     match option {
         ColumnOption::Null
@@ -114,7 +114,7 @@ fn column_option(fence: &Fence, option: &ColumnOption) -> Result<(), Refusal> {
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "whatever is not named is refused")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "anything not listed here is refused")]
 fn constraint(fence: &Fence, constraint: &TableConstraint) -> Vec<Refusal> {
     match constraint {
         TableConstraint::Unique(_) | TableConstraint::PrimaryKey(_) | TableConstraint::Check(_) => Vec::new(),

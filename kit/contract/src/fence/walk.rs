@@ -127,7 +127,7 @@ fn is_bare_table(body: &SetExpr) -> bool {
 }
 
 /// The function that a table factor calls, if any.
-#[expect(clippy::wildcard_enum_match_arm, reason = "whatever is not named is refused")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "anything not listed here is refused")]
 fn table_factor(factor: &TableFactor) -> Result<Option<&ObjectName>, Refusal> {
     match factor {
         TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => Ok(Some(name)),
@@ -139,7 +139,7 @@ fn table_factor(factor: &TableFactor) -> Result<Option<&ObjectName>, Refusal> {
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "whatever is not named is refused")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "anything not listed here is refused")]
 fn check_expression(fence: &Fence, expression: &Expr) -> Result<(), Refusal> {
     match expression {
         Expr::Function(function) => call(fence, &function.name, Some(function)),

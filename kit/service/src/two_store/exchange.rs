@@ -88,7 +88,7 @@ impl TwoStore {
         if !change.is_under_way(&row) {
             return Ok(None);
         }
-        let next = row.next().ok_or_else(|| ApiError::internal("an exchange for nothing"))?;
+        let next = row.next().ok_or_else(|| ApiError::internal("an exchange without new tuples"))?;
         locked.count_attempt::<E::Row>().await?;
         let [(first, one), (second, other)] = steps(&row, next);
         match ask(&mut locked, self, call, first, &one).await {

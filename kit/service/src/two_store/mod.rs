@@ -147,7 +147,7 @@ pub trait TupleRow: Sized + Send + Sync {
     /// Called when the tuples of [`Self::next`] exist and the row is `active` again; writes them to the row and returns
     /// the audit row.
     fn exchanged(&self, _tx: &mut AuditedTx) -> impl Future<Output = Result<AuditEvent, ApiError>> + Send {
-        async { Err(ApiError::internal("this row stands for the same tuples as long as it lives")) }
+        async { Err(ApiError::internal("this row does not support exchanging its tuples")) }
     }
 
     /// Called when the old tuples still exist and the row is `active` again; reverts what [`Exchange::begin`] wrote.

@@ -85,7 +85,7 @@ impl TwoStore {
                     Err(outage @ ApiError::Unavailable { .. }) => return Err(outage),
                     Err(error) => {
                         // An error in one row must not stop the others.
-                        tracing::error!(table = R::TABLE, %id, %error, "a row cannot be settled");
+                        tracing::error!(table = R::TABLE, %id, %error, "cannot settle a row");
                         swept.left += 1;
                     }
                 }

@@ -61,7 +61,7 @@ impl TwoStore {
             return tx.unchanged().await;
         }
         let row = R::find(tx.conn(), company, id).await?;
-        let row = row.ok_or_else(|| ApiError::internal("a row that was just changed is not there"))?;
+        let row = row.ok_or_else(|| ApiError::internal("a row that was just changed is missing"))?;
         row.revoking(&mut tx).await?;
         tx.commit_phase().await
     }
@@ -102,7 +102,7 @@ fn not_taken(refused: GrantRefused) -> ApiError {
     match refused {
         GrantRefused::Unanswered(unavailable) => unavailable.into(),
         GrantRefused::Refused(why) => {
-            tracing::error!(%why, "authz does not take a tuple that must go");
+            tracing::error!(%why, "authz does not remove a tuple that must go");
             ApiError::unavailable("authz")
         }
     }

@@ -214,7 +214,7 @@ impl Loop {
         self.steps.with_label_values(&[self.name, "succeeded"]).inc();
         if self.failures > 0 {
             let (service, worker, failures) = (self.service, self.name, self.failures);
-            tracing::info!(service, worker, failures, "the worker succeeds again");
+            tracing::info!(service, worker, failures, "the worker has recovered");
         }
         self.failures = 0;
     }

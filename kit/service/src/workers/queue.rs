@@ -393,9 +393,9 @@ impl<Q: Queue> QueueWorker<Q> {
     fn failed(&mut self, error: &sqlx::Error) {
         let (service, queue) = (self.common.service, self.common.config.name);
         if self.is_failing {
-            tracing::debug!(service, queue, %error, "jobs still cannot be claimed");
+            tracing::debug!(service, queue, %error, "still cannot claim jobs");
         } else {
-            tracing::warn!(service, queue, %error, "jobs cannot be claimed now");
+            tracing::warn!(service, queue, %error, "cannot claim jobs");
         }
         self.is_failing = true;
     }
@@ -433,7 +433,7 @@ impl<Q: Queue> Common<Q> {
     ) -> Ended<Q::Report> {
         let (service, queue, id) = (self.service, self.config.name, job.lease.id);
         if job.lease.is_spent {
-            tracing::warn!(service, queue, %id, "the last attempt ended with its worker; the job is given up");
+            tracing::warn!(service, queue, %id, "the last attempt was lost with its worker; abandoning the job");
             return Ended { settlement: Settlement::Dead, report: Err(Broken::LeaseLost) };
         }
         let deadline = claimed_at + self.config.lease.saturating_mul(3) / 4;

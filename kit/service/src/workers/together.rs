@@ -65,7 +65,7 @@ impl<Q: Queue> Together<Q> {
                 }
             }
             Ok(Ok(None)) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "jobs that are done are settled one by one"),
+            Ok(Err(error)) => tracing::debug!(%error, "settling completed jobs one by one"),
             Err(panic) => tracing::error!(panic, "the settlement of several jobs panicked"),
         }
     }

@@ -122,7 +122,7 @@ fn routes(app: App) -> Router {
         .with_state(app)
 }
 
-#[expect(clippy::panic, reason = "it is what the layer is tried with")]
+#[expect(clippy::panic, reason = "the layer is tested with a panic")]
 async fn panics() -> Data<Value> {
     panic!("a secret that must not be told")
 }

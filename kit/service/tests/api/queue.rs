@@ -95,7 +95,7 @@ impl Queue for Doing {
         JOBS.claim(&self.pool, GROUP, ask).await
     }
 
-    #[expect(clippy::panic, reason = "it is what the worker is tried with")]
+    #[expect(clippy::panic, reason = "the worker is tested with a panic")]
     async fn work(&self, job: &Leased<Job>) -> Worked<&'static str> {
         self.begun.send(job.lease.id).expect("the test listens");
         let verdict = match job.job.what.as_str() {
@@ -524,7 +524,7 @@ impl Queue for Flaky {
         Worked { verdict: Verdict::Done, report: () }
     }
 
-    #[expect(clippy::panic, reason = "it is what the worker is tried with")]
+    #[expect(clippy::panic, reason = "the worker is tested with a panic")]
     async fn settle(&self, _: &Leased<()>, ended: &Ended<()>) -> Result<bool, &'static str> {
         assert_eq!(ended.settlement, Settlement::Done);
         match self.settlements.fetch_add(1, Ordering::SeqCst) {

@@ -32,7 +32,7 @@ fn number(variable: &str, default: u64) -> u64 {
     std::env::var_os(variable).and_then(|text| text.to_str()?.parse().ok()).unwrap_or(default)
 }
 
-#[expect(clippy::print_stderr, reason = "figures of a run that somebody asked for")]
+#[expect(clippy::print_stderr, reason = "the figures were requested")]
 fn told(line: &str) {
     eprintln!("{line}");
 }

@@ -74,7 +74,7 @@ struct Stumbling {
 impl Step for Stumbling {
     type Error = &'static str;
 
-    #[expect(clippy::panic, reason = "it is what the loop is tried with")]
+    #[expect(clippy::panic, reason = "the loop is tested with a panic")]
     async fn step(&mut self) -> Result<Next, Self::Error> {
         self.turns += 1;
         self.told.send(self.turns).expect("the test listens");

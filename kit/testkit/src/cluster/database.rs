@@ -136,7 +136,7 @@ impl TestDatabase {
     ///
     /// # Panics
     /// The statement fails.
-    #[expect(clippy::expect_used, reason = "a test that cannot look into its database has failed")]
+    #[expect(clippy::expect_used, reason = "a test that cannot read its database has failed")]
     pub async fn rows(&self, sql: String) -> Vec<Value> {
         let found = sqlx::query_scalar::<_, Value>(AssertSqlSafe(sql));
         found.fetch_all(&self.owner_pool()).await.expect("the database can be looked into")

@@ -176,7 +176,7 @@ pub async fn client_program(name: &str, database: &TestDatabase) -> Option<Comma
     Some(command)
 }
 
-#[expect(clippy::print_stderr, reason = "whoever reads the run must see what was not tried")]
+#[expect(clippy::print_stderr, reason = "the user must see which checks were skipped")]
 fn told_missing(name: &str) {
     eprintln!("testkit: {name} is not on this machine; skipping the checks that need it");
 }

@@ -35,7 +35,7 @@ pub fn check(bundle: &Bundle, port: u16, table: &[Operation], second: &[Feature]
     assert!(versions.iter().copied().eq((1..).take(versions.len())), "not numbered from 1: {versions:?}");
 }
 
-#[expect(clippy::expect_used, reason = "the test whose manifest cannot be read has failed")]
+#[expect(clippy::expect_used, reason = "a test with an unreadable manifest has failed")]
 fn check_manifest(bundle: &Bundle, port: u16) {
     let manifest = manifest::parse(bundle.manifest).expect("the manifest is right");
     assert_eq!((manifest.key.as_str(), manifest.service.port), (bundle.key, port));
@@ -60,7 +60,7 @@ fn check_document(bundle: &Bundle, table: &[Operation]) {
 }
 
 /// Checks that every operation requires the module itself and its manifest's dependencies, and no other.
-#[expect(clippy::expect_used, reason = "the test whose manifest cannot be read has failed")]
+#[expect(clippy::expect_used, reason = "a test with an unreadable manifest has failed")]
 fn check_required_modules(bundle: &Bundle) {
     let manifest = manifest::parse(bundle.manifest).expect("the manifest is right");
     let needed = manifest.dependencies.iter().map(|dependency| dependency.module_key.clone());
@@ -73,7 +73,7 @@ fn check_required_modules(bundle: &Bundle) {
     }
 }
 
-#[expect(clippy::expect_used, reason = "the test whose document cannot be read has failed")]
+#[expect(clippy::expect_used, reason = "a test with an unreadable document has failed")]
 fn check_shared_components(bundle: &Bundle) {
     let document: Value = serde_json::from_str(bundle.openapi).expect("JSON");
     let shared: Value = serde_json::from_str(contract::openapi::SHARED).expect("JSON");
@@ -133,7 +133,7 @@ fn own(table: &[Operation]) -> Vec<Feature> {
     table.iter().map(|operation| operation.feature).chain(views).collect()
 }
 
-#[expect(clippy::expect_used, reason = "the test whose fragment cannot be read has failed")]
+#[expect(clippy::expect_used, reason = "a test with an unreadable fragment has failed")]
 fn check_features(bundle: &Bundle, own: &[Feature], second: &[Feature], later: &[&str]) {
     fragment::parse(bundle.fragment, bundle.key).expect("the fragment is right");
     let fragment: Value = serde_json::from_str(bundle.fragment).expect("JSON");

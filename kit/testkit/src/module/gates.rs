@@ -124,7 +124,7 @@ impl Sample {
 /// # Panics
 /// An operation has no sample, or a sample has no operation.
 #[must_use]
-#[expect(clippy::panic, reason = "the test whose samples are not the table's has failed")]
+#[expect(clippy::panic, reason = "a test whose samples do not match the table has failed")]
 pub fn operations(table: &[service::Operation], samples: &[Sample]) -> Vec<Operation> {
     let mut found = Vec::new();
     for row in table {

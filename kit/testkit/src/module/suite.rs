@@ -88,8 +88,8 @@ const RACES: usize = 20;
 /// # Panics
 /// The variable is not a number.
 #[must_use]
-#[expect(clippy::disallowed_methods, reason = "how often is the caller's of a test to say")]
-#[expect(clippy::expect_used, reason = "a test that was told nonsense must not pass")]
+#[expect(clippy::disallowed_methods, reason = "the user sets the number of repetitions")]
+#[expect(clippy::expect_used, reason = "a test with an invalid setting must not pass")]
 pub fn races() -> usize {
     std::env::var("RACES").map_or(RACES, |races| races.parse().expect("RACES is a number"))
 }

@@ -74,7 +74,7 @@ impl Tuples {
     }
 }
 
-#[expect(clippy::expect_used, reason = "the test whose module sends something else has failed")]
+#[expect(clippy::expect_used, reason = "a test whose module sends anything else has failed")]
 fn read(asked: &Value) -> Vec<(String, Tuple)> {
     let tuples: Vec<Tuple> =
         serde_json::from_value(asked.get("tuples").cloned().unwrap_or_default()).expect("tuples");

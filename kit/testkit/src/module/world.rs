@@ -93,7 +93,7 @@ impl World {
     /// # Panics
     /// The fragment is invalid.
     #[must_use]
-    #[expect(clippy::expect_used, reason = "the test whose fragment cannot be read has failed")]
+    #[expect(clippy::expect_used, reason = "a test with an unreadable fragment has failed")]
     pub fn around(module: ModuleApi, fragment: &str) -> Self {
         let mut model = base_model();
         model.extend(fragment::parse(fragment, module.key).expect("the fragment is right").relations);
