@@ -1,5 +1,5 @@
-//! The catalog that registry publishes to the gateways: one line of JSON per change, each a complete snapshot (`GET
-//! /internal/platform/snapshot?after=<revision>`). authz reads the same facts from registry's view.
+//! The catalog that registry publishes to the gateways: one line of JSON per change, each a complete snapshot
+//! (`GET /internal/platform/snapshot?after=<revision>`). authz reads the same facts from registry's view.
 
 use serde::{Deserialize, Serialize};
 

@@ -27,7 +27,7 @@
 //! let mail = testkit::SmtpReceiver::start().await;
 //! mail.answer(testkit::Step::Recipient, 550, "no such user");
 //!
-//! // The settings of the service under test: hand them to its `Config::read`, bind a listener on port 0, spawn `serve`.
+//! // The settings of the service under test: pass them to its `Config::read`, bind port 0, spawn `serve`.
 //! let settings: Settings = testkit::settings("org", &database, &issuer).with("PLATFORM_AUTHZ_BASE_URL", authz.url());
 //! let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
 //! let api = Api::at(listener.local_addr().expect("bound"));

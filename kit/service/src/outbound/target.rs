@@ -83,7 +83,7 @@ impl Target {
     /// Parses an absolute `https` URL, or an `http` one if `allow_http`.
     ///
     /// # Errors
-    /// [`FailureKind::RefusedUrl`]: another scheme, userinfo, a fragment, no host, a port below 1024 that is neither 80 nor
+    /// [`FailureKind::RefusedUrl`]: another scheme, userinfo, a fragment, no host, a port below 1024 other than 80 and
     /// 443, white space, control characters or backslashes, or more than [`MAX_URL`] bytes.
     pub(super) fn parse(text: &str, allow_http: bool) -> Result<Self, OutboundError> {
         if text.len() > MAX_URL {

@@ -24,7 +24,8 @@
 //! A table of such rows has, besides its own columns:
 //!
 //! ```sql
-//! id uuid PRIMARY KEY, company_id uuid NOT NULL, state text NOT NULL CHECK (state IN ('pending', 'active', 'revoking')),
+//! id uuid PRIMARY KEY, company_id uuid NOT NULL,
+//! state text NOT NULL CHECK (state IN ('pending', 'active', 'revoking')),
 //! attempts int NOT NULL DEFAULT 0, attempted_at timestamptz NOT NULL DEFAULT now()
 //! CREATE INDEX … ON <table>(id) WHERE state <> 'active';                        -- for the sweep
 //! ```
