@@ -109,7 +109,7 @@ impl ErrorBody {
     /// The envelope as JSON bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        // Strings and JSON values always serialize; the fallback keeps the function total.
+        // Strings and JSON values always serialise; the fallback keeps the function total.
         serde_json::to_vec(self).unwrap_or_else(|_| {
             br#"{"error":{"code":"INTERNAL_ERROR","message":"","details":null}}"#.to_vec()
         })

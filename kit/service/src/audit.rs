@@ -173,7 +173,7 @@ pub(crate) async fn history(
 /// empty map means that nothing changed; without `before` every member is new.
 ///
 /// # Errors
-/// Either value does not serialize to a JSON object, which is a bug in its type.
+/// Either value does not serialise to a JSON object, which is a bug in its type.
 pub fn changes<T: Serialize>(before: Option<&T>, after: &T) -> Result<Map<String, Value>, ApiError> {
     let before = before.map_or(Ok(Map::new()), members)?;
     let changed = members(after)?.into_iter().filter_map(|(name, to)| {

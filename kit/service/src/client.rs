@@ -68,7 +68,7 @@ impl Call {
         self
     }
 
-    /// With a JSON body. A value that fails to serialize sends an empty body, which the other side refuses.
+    /// With a JSON body. A value that fails to serialise sends an empty body, which the other side refuses.
     #[must_use]
     pub fn json(mut self, body: &impl Serialize) -> Self {
         self.content_type = "application/json";

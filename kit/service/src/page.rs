@@ -98,7 +98,7 @@ impl<K: Serialize + DeserializeOwned> Cursor<K> {
 /// Makes a slice of the rows that were read with [`Cursor::limit`]; `key` returns the order's columns of a row.
 ///
 /// # Errors
-/// 500 for a key that does not serialize to JSON; those of `item`.
+/// 500 for a key that does not serialise to JSON; those of `item`.
 pub fn slice<K: Serialize + DeserializeOwned, R, T>(
     cursor: &Cursor<K>,
     mut rows: Vec<R>,
