@@ -141,7 +141,7 @@ impl fmt::Display for Problem {
 #[error("{}", .0.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct Problems(pub Vec<Problem>);
 
-/// Reads variables and collects problems; a bad value yields its default, so that reading goes on.
+/// Reads variables and collects problems; a bad value yields its default, so that reading continues.
 #[derive(Debug)]
 pub struct Reader<'a> {
     settings: &'a Settings,

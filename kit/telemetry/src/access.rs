@@ -225,8 +225,7 @@ fn write_all<R: AccessRecord>(rooms: &Rooms<R>, used: &Weak<()>, json: bool, to:
     }
 }
 
-/// Writes a worker's buffer. The swap gives the worker the emptied buffer of the previous one; the worker is blocked
-/// for nothing else.
+/// Writes a worker's buffer. The worker waits only for the swap, which hands it the emptied buffer of the previous one.
 fn write_room<R: AccessRecord>(
     room: &Mutex<Room<R>>,
     taken: &mut Room<R>,

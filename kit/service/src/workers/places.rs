@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// How long a job holds its slot: its request has cost what it costs by then. Sixteen slots start six hundred jobs a
+/// How long a job holds its slot: by then its request has used its CPU time. Sixteen slots start six hundred jobs a
 /// second whose receivers hang.
 pub(super) const WORKS_FOR: Duration = Duration::from_millis(25);
 /// A job that waits longer than this marks its key as slow.
