@@ -15,7 +15,8 @@
 //!
 //! The key (a channel, a company) is the unit of fairness: no key may occupy all workers. A claim goes from key to key,
 //! round after round, and takes the oldest due jobs of each. A key with a long backlog costs the others nothing, and
-//! settled jobs are in no index that a claim reads. Jobs of one key are claimed in order; there is no order between keys.
+//! settled jobs are in no index that a claim reads. Jobs of one key are claimed in order; there is no order between
+//! keys.
 //!
 //! All times are the database's. Every lease has a token; settling without the current token changes nothing.
 
