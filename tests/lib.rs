@@ -1,1 +1,1 @@
-//! The package of the end-to-end tests; everything is in `e2e/`.
+//! The package of the end-to-end tests; all of them are in `e2e/`.

@@ -1,6 +1,6 @@
-"""A platform that a script starts for itself: on ports and data of its own, over real TLS, ended by its process id.
+"""A platform that a script starts for itself: with its own ports and data, over real TLS, stopped by its process id.
 
-For scripts of `tests/` and `loadtests/`; Python's standard library only.
+For scripts in `tests/` and `loadtests/`; uses only Python's standard library.
 """
 
 import base64
@@ -21,11 +21,11 @@ START_LIMIT_S = 180
 
 
 class Broken(Exception):
-    """The platform does not start, or answers what the script cannot go on from."""
+    """The platform does not start, or gives a response with which the script cannot continue."""
 
 
 class Platform:
-    """`platform up`, ready; use as a context manager."""
+    """A ready `platform up`, as a context manager."""
 
     def __init__(self, offset):
         self.offset = int(os.environ.get("PLATFORM_PORT_OFFSET", offset))
@@ -71,14 +71,14 @@ class Platform:
         return self.data / "certs/ca.pem"
 
     def token(self, user):
-        """A real login of a development user; good for five minutes."""
+        """A token from a real login of a development user; valid for five minutes."""
         done = subprocess.run([self.program, "token", "--user", user], env=self.environment, capture_output=True, text=True)
         if done.returncode:
             raise Broken(f"no token of {user}: {done.stderr}")
         return done.stdout.strip()
 
     def ask(self, token, method, path, body=None):
-        """`data` of a successful answer through the edge."""
+        """`data` of a successful response through the gateway."""
         context = ssl.create_default_context(cafile=self.ca)
         connection = http.client.HTTPSConnection("localhost", 8443 + self.offset, context=context, timeout=20)
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
@@ -91,7 +91,7 @@ class Platform:
         return json.loads(text)["data"]
 
     def member(self, admin, company, user, code):
-        """Makes a user a member of a company; gives the user's token and member id."""
+        """Makes a user a member of a company; returns the user's token and member id."""
         token = self.token(user)
         self.ask(token, "GET", "/api/org/me/companies")
         body = {"companyId": company, "code": code, "displayName": f"Member {code}"}
@@ -104,7 +104,7 @@ class Platform:
         return self.ask(admin, "POST", "/api/org/admin/units", body)["id"]
 
     def sql(self, text):
-        """Runs statements as the superuser of the platform's own database; gives what they print."""
+        """Runs statements as the superuser of the platform's database; returns their output."""
         password = (self.data / "secrets/db-superuser").read_text().strip()
         address = f"postgres://postgres:{password}@127.0.0.1:{8191 + self.offset}/platform"
         arguments = [psql(), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", address, "-f", "-"]
@@ -115,7 +115,7 @@ class Platform:
 
 
 def program():
-    """The platform's program: PLATFORM_BIN, or the newest that was built."""
+    """The platform's program: PLATFORM_BIN, or the newest build."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     named = os.environ.get("PLATFORM_BIN")
     built = [Path(named)] if named else [target / profile / "platform" for profile in ("dist", "release", "debug")]
@@ -138,7 +138,7 @@ def subject(token):
 
 
 def monday(weeks=0):
-    """The Monday so many weeks from this one."""
+    """The Monday this many weeks from the current one."""
     today = datetime.datetime.now(datetime.timezone.utc).date()
     return today - datetime.timedelta(days=today.weekday()) + datetime.timedelta(weeks=weeks)
 

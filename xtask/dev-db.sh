@@ -1,5 +1,5 @@
 #!/bin/sh
-# Drops and makes the database NAME on the scratch server from the SQL files as they are now.
+# Recreates the database NAME on the scratch server from the current SQL files.
 set -eu
 cd "$(dirname "$0")/.."
 name=$1

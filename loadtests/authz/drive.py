@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Drives one product and measures the CPU that its server and the database spend a check.
+"""Drives one product and measures the CPU time of its server and the database per check.
 
 The driver's own CPU does not count. Everything is on loopback and bounded."""
 import argparse, base64, hashlib, http.client, http.server, json, os, random, select, socket, subprocess, sys, threading, time, uuid
@@ -13,8 +13,8 @@ def name(kind, number):
 
 
 def checks(n, kind, count, seed=7):
-    """(relation, document, user, held): half of them held, over as many tuples as the kind says; the others ask for
-    somebody of the same kind, who holds the like on another document."""
+    """(relation, document, user, held): half are held, over as many tuples as the kind says; the others ask about a user of
+    the same kind who holds the relation on another document."""
     dice, out, m = random.Random(seed), [], n // 125
     level = {"one hop": -1, "three hops": 1, "five hops": 3}[kind]
     for i in range(count):
@@ -23,14 +23,14 @@ def checks(n, kind, count, seed=7):
         numbers = (reach(n, dice, other, level) for other in others)
         number = next((number for number in numbers if i % 2 or not holds(n, d, level, number)), None)
         relation, kind_of_user = ("owner", "u") if level < 0 else ("viewer", f"m{level}-")
-        # Among few tuples everybody of some level views everything: there it is somebody in no group.
+        # With few tuples every user of some level views everything, so this is a user in no group.
         user = name(kind_of_user, number) if number is not None else name("x", d)
         out.append((relation, name("d", d), user, bool(i % 2)))
     return out
 
 
 def reach(n, dice, d, level):
-    """Somebody who owns a document, or who views it as a member of a group of that level."""
+    """A user who owns a document, or who views it as a member of a group of that level."""
     if level < 0:
         return d % (n // 50)
     group, m = (d * 3) % (n // 125), n // 125
@@ -40,7 +40,7 @@ def reach(n, dice, d, level):
 
 
 def holds(n, d, level, number):
-    """Whether that somebody does, by the formula of data.sql."""
+    """Whether the user does, by the formula of data.sql."""
     if level < 0:
         return d % (n // 50) == number
     m = n // 125
@@ -56,7 +56,7 @@ def b64(data):
 
 
 class Issuer:
-    """An RSA key, its JWKS on a port, and tokens of any subject."""
+    """An RSA key, its JWKS on a port, and tokens for any subject."""
 
     def __init__(self, folder, port):
         self.key = os.path.join(folder, "issuer.pem")
@@ -161,7 +161,7 @@ class OpenFga:
 
 
 def encode(product, call):
-    """The bytes of a request, made before anything is measured."""
+    """The bytes of a request, built before the measurement."""
     method, path, body, headers, _ = call
     body = json.dumps(body).encode()
     headers = {"host": f"127.0.0.1:{product.port}", "content-type": "application/json", "content-length": len(body), **headers}
@@ -170,7 +170,7 @@ def encode(product, call):
 
 
 def whole(answer):
-    """The body of an answer that has arrived whole, else nothing."""
+    """The body of a complete response, else nothing."""
     head, end, rest = answer.partition(b"\r\n\r\n")
     if not end:
         return None
@@ -188,8 +188,8 @@ def whole(answer):
 
 
 def run(product, calls, clients, server, postmaster):
-    """CPU seconds of server and database, and the answers. So many requests are always on their way: what the driver itself
-    does between two of them is little, or sixteen clients would wait for each other here and not at the server."""
+    """CPU seconds of server and database, and the responses. Keeps this many requests in flight: the driver does little between
+    two of them, so that the clients wait for the server and not for each other."""
     requests = {id(call): encode(product, call) for call in calls}
     answers, turn, done = [None] * len(calls), 0, 0
     poll, busy = select.epoll(), {}
@@ -210,7 +210,7 @@ def run(product, calls, clients, server, postmaster):
     while done < len(calls):
         ready = poll.poll(60)
         if not ready:
-            sys.exit(f"no answer in a minute, {done} of {len(calls)} done")
+            sys.exit(f"no response in a minute, {done} of {len(calls)} done")
         for number, _ in ready:
             connection, index, answer = busy[number]
             data = connection.recv(1 << 20)
@@ -238,7 +238,7 @@ def measure(product, kind, n, count, clients, args):
     server, database, wall, answers = run(product, calls, clients, args.server, args.postmaster)
     wrong = answers.count(False)
     if wrong:
-        sys.exit(f"{kind}: {wrong} of {len(answers)} answers are wrong")
+        sys.exit(f"{kind}: {wrong} of {len(answers)} responses are wrong")
     return {"server_us": server / count * 1e6, "database_us": database / count * 1e6, "wall_s": wall, "count": count}
 
 
@@ -264,7 +264,7 @@ def main():
     parser.add_argument("--postmaster", type=int)
     parser.add_argument("--store")
     parser.add_argument("--model")
-    parser.add_argument("--scale", type=float, default=1.0, help="how many checks, in parts of the usual number")
+    parser.add_argument("--scale", type=float, default=1.0, help="number of checks, relative to the default")
     parser.add_argument("--quick", action="store_true", help="one client and no batch")
     args = parser.parse_args()
     if args.what == "users":

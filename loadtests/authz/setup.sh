@@ -1,11 +1,11 @@
-# What the scripts of this folder share: a PostgreSQL of their own, databases with the tuples of data.sql and platform.sql,
-# and authz in front of them. Sourced at the checkout's root; everything that is started ends with the script.
+# Shared by the scripts of this folder: their own PostgreSQL, databases with the tuples of data.sql and platform.sql, and
+# authz in front of them. Sourced at the root of the checkout; everything that is started ends with the script.
 COMPANY=01890a5d-ac96-774b-bcce-b302099a8057
 WORK=$(mktemp -d /tmp/authz-load.XXXXXX); chmod 755 "$WORK"
 PG=$(ls -d /usr/lib/postgresql/*/bin | tail -1)
 PGPORT=${PGPORT:-18391} AUTHZ_OFFSET=${AUTHZ_OFFSET:-10300} JWKS=${JWKS:-18394}
 URL=postgres://postgres@127.0.0.1:$PGPORT
-# In a file: half of what is started is started by a part of a pipe, whose variables nobody else sees.
+# In a file: some processes are started in a part of a pipe, whose variables are not visible elsewhere.
 STARTED=$WORK/started; : >"$STARTED"
 finish() {
   while read -r pid; do kill "$pid" 2>/dev/null || true; done <"$STARTED"
@@ -38,7 +38,7 @@ settings() { # database, port offset: authz's variables, one a line
 }
 serve() { # database, port offset
   local offset=${2:-$AUTHZ_OFFSET}
-  # No identity looks at a provider here, and authz decides by no look that is older than five minutes.
+  # No identity service checks the provider here, and authz does not decide on checks older than five minutes.
   while sleep 60; do sql "$1" -c 'UPDATE identity.provider_look SET at = now()' || exit 0; done >/dev/null 2>&1 &
   echo "$!" >>"$STARTED"
   env $(settings "$1" "$offset") $SERVER >"$WORK/authz-$offset.log" 2>&1 &

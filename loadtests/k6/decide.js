@@ -1,4 +1,4 @@
-// An app's backend that asks before everything it does: single questions, and now and then a hundred at once.
+// An app's backend that asks for a decision before each action: single decisions, and sometimes a batch of a hundred.
 import { check } from "k6";
 import { common, post, thresholds } from "./lib.js";
 

@@ -1,11 +1,11 @@
-// What the scenarios share: where the platform is, who asks, and what a right answer is.
+// Shared by the scenarios: the platform's address, the token, and the checks of a response.
 import http from "k6/http";
 import { check } from "k6";
 
 export const BASE = __ENV.BASE || "https://localhost:8443";
 const TOKEN = __ENV.TOKEN;
 
-// The development authority is not one of this machine's.
+// This machine does not trust the development authority.
 export const common = { insecureSkipTLSVerify: true, noConnectionReuse: false, discardResponseBodies: false };
 
 export function headers(more) {
@@ -30,7 +30,7 @@ function right(answer) {
   return answer;
 }
 
-// Every scenario fails when an answer is wrong; latency is of the machine it runs on, so each names its own.
+// Every scenario fails on a wrong response. Latency depends on the machine, so each scenario sets its own thresholds.
 export function thresholds(p95, p99) {
   return { checks: ["rate==1"], http_req_failed: ["rate==0"], http_req_duration: [`p(95)<${p95}`, `p(99)<${p99}`] };
 }

@@ -1,4 +1,4 @@
-// An hour of everything at a low rate; what leaks or drifts shows in the edge's memory and in the last minutes' latency.
+// An hour of mixed load at a low rate; leaks and drift show in the gateway's memory and in the last minutes' latency.
 import browse from "./browse.js";
 import decide from "./decide.js";
 import { common, thresholds } from "./lib.js";

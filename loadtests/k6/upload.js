@@ -1,5 +1,5 @@
-// Bodies at the foundation's limit and one byte past it: the first are read whole, the second are refused before anything
-// reads them, and neither disturbs the other.
+// Bodies at the foundation's limit and one byte past it: the first are read completely, the second are refused before they
+// are read, and neither affects the other.
 import http from "k6/http";
 import { check } from "k6";
 import { BASE, common, headers } from "./lib.js";
@@ -16,7 +16,7 @@ const [FITS, PAST] = [body(LIMIT), body(LIMIT + 1)];
 
 export default function () {
   const ask = (text, kind) => http.post(`${BASE}/api/auth/effective-access/can`, text, Object.assign(headers(), { tags: { kind } }));
-  // Too long a correlation id is the service's to refuse: it has read the whole body by then.
+  // The service refuses an overlong correlation id only after it has read the whole body.
   check(ask(FITS, "fits"), { "at the limit: read": (it) => it.status === 200 || it.status === 400 });
   check(ask(PAST, "past"), { "past it: 413": (it) => it.status === 413 && it.json("error.code") === "PAYLOAD_TOO_LARGE" });
 }

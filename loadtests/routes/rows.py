@@ -1,5 +1,5 @@
-"""What is asked: every public read and the common writes, with the status of a right answer and the goals of the rows that
-have one. A row is asked with one body again and again, so each write is one that may be."""
+"""The requests: every public read and the common writes, with the expected status, and the goals of some rows. A row sends
+the same body repeatedly, so each write must be repeatable."""
 
 import json
 import sys
@@ -9,14 +9,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 import running  # noqa: E402
 
-# CPU µs a request of gateway, services and PostgreSQL together: HTTP/1.1, sixteen clients, the demo company.
+# CPU µs per request of gateway, services and PostgreSQL together: HTTP/1.1, sixteen clients, the demo company.
 GOALS = {
     "catalog": 80, "capabilities": 80, "summary": 150, "me/companies": 110, "directory": 190, "projects": 200,
     "can": 80, "unit": 170,
 }
-# With 60 companies and 30 apps, beside the demo company alone.
+# With 60 companies and 30 apps, relative to the demo company alone.
 LARGER = 1.3
-# What grows with what it returns.
+# Rows whose cost grows with their result.
 BY_ITS_ANSWER = {"me/companies"}
 
 
@@ -40,7 +40,7 @@ def post(name, path, body, status=200, who="alice", method="POST"):
 
 
 class Scene:
-    """Where the demo company's things are."""
+    """The ids of the demo company's objects."""
 
     def __init__(self, platform):
         self.platform = platform
@@ -146,7 +146,7 @@ def writes(scene):
 
 
 def grow(scene, companies, apps):
-    """More companies, of which alice is a member too, and more apps, enabled."""
+    """Adds companies with alice as a member, and enabled apps."""
     kc_sub = running.subject(scene.alice)
     for number in range(companies):
         company = scene.platform.company(scene.admin, f"LOAD-{number}")

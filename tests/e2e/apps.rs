@@ -1,5 +1,5 @@
-//! An app's life, from its registration to the day it is switched off, with every refusal on the way; then each rule of
-//! a manifest refused through the edge, and twenty administrators who register one app at once.
+//! An app's lifecycle, from registration to disabling, with every refusal on the way; then each rule of a manifest,
+//! refused through the gateway; then twenty administrators who register one app at once.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -22,7 +22,7 @@ const APPS: &str = "/api/platform/admin/apps";
 const GRANTS: &str = "/api/auth/grants";
 const CAN: &str = "/api/auth/effective-access/can";
 
-/// Everybody who takes part.
+/// All participants.
 struct Cast {
     admin: Api,
     alice: Api,
@@ -32,7 +32,7 @@ struct Cast {
     alice_subject: String,
     backend_subject: String,
     company: String,
-    /// A company that the app's account is no member of.
+    /// A company of which the app's account is not a member.
     other: String,
 }
 
@@ -99,13 +99,13 @@ async fn registered(cast: &Cast) {
     let capability = json!({"module": "crm", "installed": true, "enabled": false, "dependencies": [], "missingDependencies": []});
     assert_eq!(cast.admin.post(APPS, manifest("1.0.0")).await.data(200), &capability);
     assert_eq!(cast.bob.get("/api/platform/capabilities/crm").await.data(200), &capability);
-    // It is known as an app's backend at once, and nothing of it is proxied.
+    // The account counts as the app's backend at once, and nothing is proxied to the app.
     let found = cast.backend.get(&by_subject(cast)).await;
     assert_eq!(found.data(200)["isMember"], true);
     let proxied = cast.alice.get("/api/crm/v1/deals").await;
     proxied.refused(404, "NOT_FOUND");
     assert_eq!(proxied.body["error"]["details"]["reason"], "APP_IS_NOT_PROXIED");
-    // Not enabled: its types are unknown to grants, and decisions say so.
+    // Not enabled: grants do not know its types, and decisions say so.
     cast.backend.post(GRANTS, grant(cast, &cast.company, "deal-1")).await.refused(422, "VALIDATION_FAILED");
     decides(&cast.alice, &question(cast, "deal-1", "owner"), "MODULE_DISABLED").await;
 }
@@ -124,10 +124,10 @@ async fn enabled_and_not_yet_a_member(cast: &Cast) {
 async fn a_member(cast: &Cast) {
     let account = create_member(&cast.admin, &cast.company, "APP-CRM").await;
     link(&cast.admin, &account, &cast.backend_subject).await;
-    // Anchor and owner together make the object.
+    // Anchor and owner together create the object.
     let made = cast.backend.post(GRANTS, grant(cast, &cast.company, "deal-1")).await;
     assert_eq!((&made.data(200)["status"], &made.data(200)["count"]), (&json!("granted"), &json!(2)));
-    // In another company it is nobody.
+    // In another company the subject has no rights.
     let foreign = cast.backend.post(GRANTS, grant(cast, &cast.other, "deal-9")).await;
     foreign.refused(403, "AUTHORIZATION_DENIED");
     assert_eq!(foreign.body["error"]["details"]["reason"], "COMPANY_MEMBERSHIP_REQUIRED");
@@ -175,7 +175,7 @@ async fn updated(cast: &Cast) {
     assert_eq!(
         cast.admin.post(APPS, newer.clone()).await.data(200)["enabled"],
         true,
-        "the same again is nothing"
+        "registering the same content again is a no-op"
     );
     let mut question = question(cast, "deal-1", "viewer");
     question["featureKey"] = json!("crm.deals.burn");
@@ -195,18 +195,18 @@ async fn disabled(cast: &Cast) {
     assert_eq!(
         cast.backend.get(&by_subject(cast)).await.data(200)["isMember"],
         true,
-        "it is registered still"
+        "it is still registered"
     );
     assert_eq!(enable(cast, "enable").await.data(200)["enabled"], true);
     decides(&cast.alice, &question(cast, "deal-1", "owner"), "ALLOWED").await;
     assert_eq!(enable(cast, "disable").await.data(200)["enabled"], false);
 }
 
-/// Each case of the contract that a manifest is refused for by itself: 422 names its field. The table is printed.
+/// Each case of the contract for which a manifest alone is refused: the 422 names its field. The table is printed.
 async fn refused_by_every_rule(admin: &Api) {
     let mut rows: Vec<(String, String)> = Vec::new();
     let plain = cases::cases(cases::APP).into_iter();
-    // `alpha` stands for a module in registry's own tests; here there is none of that name.
+    // `alpha` stands for a module in registry's own tests; here no module has that name.
     for case in plain.filter(|case| case.refused["key"] != "alpha") {
         let shape = ["app.required", "app.type"].contains(&case.rule.as_str());
         let reply = admin.post(APPS, case.refused).await;
@@ -214,7 +214,7 @@ async fn refused_by_every_rule(admin: &Api) {
         rows.push((case.rule, named(&reply, &case.path)));
     }
     for case in cases::cases(cases::RELATIONS) {
-        // The type of the cases is crm's by now.
+        // The type of the cases belongs to crm by now.
         let relations = case.refused.to_string().replace("crm_deal", "erp_deal");
         let body = json!({
             "key": "erp", "displayName": "ERP", "version": "1.0.0", "serviceClientId": "erp-backend",
@@ -230,7 +230,7 @@ async fn refused_by_every_rule(admin: &Api) {
     }
     let tried: BTreeSet<&str> = rows.iter().map(|(rule, _)| rule.as_str()).collect();
     for rule in rules::RELATIONS {
-        assert!(tried.contains(rule.id), "{} is refused by no case", rule.id);
+        assert!(tried.contains(rule.id), "no case violates {}", rule.id);
     }
     let mut table = String::new();
     for (rule, field) in &rows {
@@ -258,7 +258,7 @@ async fn registered_by_twenty_at_once(admin: &Api) {
         }
     }
     assert!(accepted >= 1);
-    // The highest stands, whole: the same again is nothing, one with other content is refused.
+    // The highest version is stored completely: the same content again is a no-op, other content is refused.
     let mut highest = manifest("2.19.0");
     highest["features"] = json!(["crm.of_version.19"]);
     admin.post(APPS, highest.clone()).await.data(200);
@@ -300,14 +300,14 @@ async fn enable(cast: &Cast, verb: &str) -> Reply {
     cast.admin.send(Method::POST, &format!("/api/platform/admin/modules/crm/{verb}"), None).await
 }
 
-/// 422 with exactly this field and rule.
+/// Checks for a 422 with exactly this field and rule.
 fn names(reply: &Reply, path: &str, rule: &str) {
     reply.refused(422, "VALIDATION_FAILED");
     let fields = &reply.body["error"]["details"]["fields"];
     assert_eq!((&fields[0]["path"], &fields[0]["rule"]), (&json!(path), &json!(rule)), "{}", reply.body);
 }
 
-/// The one field that the answer names, which is `path`.
+/// The only field that the response names, which must be `path`.
 fn named(reply: &Reply, path: &str) -> String {
     let fields = reply.body["error"]["details"]["fields"].as_array().expect("fields are named");
     assert_eq!((fields.len(), &fields[0]["path"]), (1, &json!(path)), "{}", reply.body);

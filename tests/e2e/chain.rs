@@ -1,5 +1,6 @@
-//! Three modules made for the test, each needing the one before: registry with their bundles and an edge in front, in
-//! this process, everything else scripted. `MODULE_DEPENDENCY_MISSING` comes and goes with the middle one.
+//! Three modules made for the test, each depending on the one before: registry with their bundles and a gateway in
+//! front, in this process, everything else scripted. `MODULE_DEPENDENCY_MISSING` appears and disappears with the middle
+//! one.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,15 +18,15 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::harness::client::Version;
 use crate::harness::{Api, Reply, eventually};
 
-/// How long registry and the edge may take to be ready on a busy machine.
+/// How long registry and the gateway may take to become ready on a busy machine.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// Registry and an edge in front of three scripted modules.
+/// Registry, and a gateway in front of three scripted modules.
 struct Chain {
     admin: Api,
     modules: Stub,
     folder: PathBuf,
-    #[expect(dead_code, reason = "its drop is its use")]
+    #[expect(dead_code, reason = "held only for its Drop")]
     stops: DropGuard,
 }
 
@@ -47,13 +48,13 @@ async fn a_missing_dependency_is_refused_until_it_is_back() {
             refused.body
         );
         assert_eq!(chain.missing("gamma").await, json!(["beta"]));
-        assert_eq!(chain.ask("alpha").await.status.as_u16(), 200, "what is needed goes on");
+        assert_eq!(chain.ask("alpha").await.status.as_u16(), 200, "the dependency keeps working");
 
         chain.switch("beta", "enable").await;
         assert_eq!(chain.ask("gamma").await.status.as_u16(), 200, "the very next request");
         assert_eq!(chain.missing("gamma").await, json!([]));
     }
-    // Only what a module needs itself counts.
+    // Only a module's direct dependencies count.
     chain.switch("alpha", "disable").await;
     chain.ask("beta").await.refused(403, "MODULE_DEPENDENCY_MISSING");
     assert_eq!(chain.ask("gamma").await.status.as_u16(), 200);
@@ -84,7 +85,7 @@ async fn a_version_range_is_honoured() {
     }
     let missing = registry::check_bundles(chain_of("1.2.0").get(1..).unwrap_or_default());
     assert!(
-        missing.iter().any(|line| line.contains("\"alpha\" is no module of this platform")),
+        missing.iter().any(|line| line.contains("\"alpha\" is not a module of this platform")),
         "{missing:?}"
     );
 }
@@ -128,7 +129,7 @@ impl Drop for Chain {
     }
 }
 
-/// Registry; authz and identity are the stub.
+/// Starts registry; authz and identity are the stub.
 async fn serve_registry(
     database: &testkit::TestDatabase,
     (issuer, stub): (&TokenIssuer, &Stub),
@@ -146,7 +147,8 @@ async fn serve_registry(
     format!("http://{address}")
 }
 
-/// The edge before registry; authz, identity and the modules are one stub. Gives the folder of its certificate.
+/// Starts the gateway in front of registry; authz, identity and the modules are one stub. Returns the folder of its
+/// certificate.
 async fn serve_edge(
     registry: &str,
     issuer: &TokenIssuer,
@@ -187,7 +189,7 @@ async fn serve_edge(
     (folder, format!("https://localhost:{port}"))
 }
 
-/// The files of one module. Shipped ones are texts of the program; a test's are leaked, once a module.
+/// The files of one module. Those of shipped modules are constants of the program; a test's are leaked once per module.
 fn made(key: &'static str, port: u16, version: &str, needs: Option<(&str, &str)>) -> Bundle {
     let leak = |value: Value| -> &'static str { Box::leak(value.to_string().into_boxed_str()) };
     let need = |(key, range)| json!({"moduleKey": key, "versionRange": range, "required": true});

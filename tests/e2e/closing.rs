@@ -1,4 +1,5 @@
-//! Closing an account on the whole platform: what is held is exported before, nothing names the person afterwards.
+//! Closing an account on the whole platform: the person's data is exported first, and nothing names the person
+//! afterwards.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,10 +14,10 @@ use crate::tour::{create_company, create_member, link};
 
 const NAME: &str = "Rosalind Featherstonehaugh";
 const WORK_EMAIL: &str = "rosalind.f@acme.example";
-/// What the built-in provider makes up for the development user.
+/// The address that the built-in provider generates for the development user.
 const EMAIL: &str = "rosalind@example.test";
 const USER: &str = "rosalind";
-/// Where the scene leaves a name or an address, at least.
+/// Tables in which the scene leaves a name or an address, at least.
 const NAMING: [&str; 9] = [
     "docs.documents",
     "docs.shares",
@@ -29,7 +30,7 @@ const NAMING: [&str; 9] = [
     "org.members",
 ];
 
-/// A module asks every ten seconds for who was forgotten ten seconds ago.
+/// Modules ask every ten seconds for members that org forgot at least ten seconds ago.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 struct Scene {
@@ -45,10 +46,10 @@ async fn a_closed_account_is_exported_before_and_named_nowhere_afterwards() {
     let scene = Scene::start().await;
     let naming = scene.rows_with(&[NAME, WORK_EMAIL, EMAIL, USER]).await;
     for table in NAMING {
-        assert!(naming.contains_key(table), "{table} names somebody before: {naming:?}");
+        assert!(naming.contains_key(table), "{table} names the person before: {naming:?}");
     }
     for table in naming.keys() {
-        assert!(!table.starts_with("audit."), "{table} never names anybody");
+        assert!(!table.starts_with("audit."), "{table} never names a person");
     }
     scene.export().await;
 
@@ -99,7 +100,7 @@ impl Scene {
         scene
     }
 
-    /// Something in every module.
+    /// Creates data in every module.
     async fn work(&self, admin: &Api, rosalind: &Api, dave: &Api) {
         let (company, member) = (&self.company, &self.member);
         let docs = format!("/api/docs/v1/companies/{company}/documents");
@@ -134,8 +135,7 @@ impl Scene {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// How many rows of each table hold one of these texts, whatever its case, in any column; every table of every schema is
-    /// looked at.
+    /// How many rows of each table, in all schemas, hold one of these texts in any column, ignoring case.
     async fn rows_with(&self, texts: &[&str]) -> BTreeMap<String, i64> {
         let tables: Vec<String> = sqlx::query_scalar(
             "SELECT format('%I.%I', table_schema, table_name) FROM information_schema.tables
@@ -163,10 +163,10 @@ impl Scene {
         found
     }
 
-    /// Every row that holds the subject or its member row in any column is exported, and no secret is.
+    /// Checks that every row that holds the subject or its member row in any column is exported, and no secret.
     async fn export(&self) {
         let said = self.said(&format!("identity export {}", self.subject));
-        // What the test harness says of its own stands around it.
+        // The test harness prints its own lines around it.
         let (from, to) = (said.find("{ \"subject\""), said.rfind("}}"));
         let document = from.zip(to).and_then(|(from, to)| said.get(from..to + 2)).expect("a document");
         let exported: Value = serde_json::from_str(document).expect("JSON");

@@ -1,8 +1,9 @@
-//! `platform doctor` against a running platform: all fits; then each thing is made not to fit, and it says which and why.
+//! `platform doctor` against a running platform: first everything fits; then each item is broken in turn, and doctor
+//! names it with the reason.
 
 use crate::harness::Together;
 
-/// What it looks at, where everything fits.
+/// The items that doctor checks, when everything fits.
 const FITS: [&str; 9] = [
     "domain",
     "certificate",
@@ -61,10 +62,10 @@ async fn the_doctor_says_what_does_not_fit() {
     let (code, said) = examine(&platform, &[]);
     assert_eq!((code, said.contains("WRONG  certificate: ")), (1, true), "{said}");
     let (code, _) = examine(&platform, &[("PLATFORM_DOMAIN", "https://no-host/")]);
-    assert_eq!(code, 2, "a bad value is no finding");
+    assert_eq!(code, 2, "a bad value is not a finding");
 }
 
-/// Without the development CA nobody trusts the development certificate.
+/// Without the development CA, the development certificate is not trusted.
 fn untrusted(platform: &Together) {
     let file = |name: &str| platform.data().join("certs").join(name).display().to_string();
     let (chain, key) = (file("edge.pem"), file("edge.key"));

@@ -1,5 +1,5 @@
-//! `kill -9` loses no acknowledged write: members are created, the platform and its database are killed in the middle,
-//! and after the next start every acknowledged member is there with exactly one audit row.
+//! `kill -9` loses no acknowledged write: members are created, the platform and its database are killed meanwhile, and
+//! after the next start every acknowledged member exists with exactly one audit row.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::tour::create_company;
 
 /// How many members the writers try to create.
 const MEMBERS: usize = 200;
-/// How many writers at once.
+/// Number of concurrent writers.
 const WRITERS: usize = 4;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -51,7 +51,7 @@ async fn no_acknowledged_write_is_lost_by_a_kill() {
     assert!(present.values().all(|rows| *rows == 1), "a row without exactly one audit row: {present:?}");
 }
 
-/// Creates this writer's share until the platform is gone; gives the ids that were acknowledged.
+/// Creates this writer's share until the platform is gone; returns the acknowledged ids.
 async fn create_members(
     admin: Api,
     company: String,

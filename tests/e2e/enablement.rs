@@ -1,7 +1,8 @@
-//! An enable or disable is seen at once: on the edge that carried it by the very next request, on a second edge process
-//! within moments, and on an edge whose stream from registry was cut as soon as it is whole again.
+//! An enable or disable takes effect at once: on the gateway that carried it with the very next request, on a second
+//! gateway process within moments, and on a gateway whose stream from registry was cut as soon as the stream is
+//! restored.
 //!
-//! `E2E_ROUNDS` says how many rounds are measured (default 10); the figures are printed.
+//! `E2E_ROUNDS` sets the number of measured rounds (default 10); the figures are printed.
 
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -14,18 +15,18 @@ use crate::harness::login::subject;
 use crate::harness::{Api, Reply, Separate, eventually};
 use crate::tour::{create_company, create_member, link};
 
-/// Rounds when nothing else is asked for: enough to see that it works, not to measure it.
+/// Default number of rounds: enough to see that it works, not to measure it.
 const ROUNDS: usize = 10;
-/// Longest wait for a change on the second edge, on a busy machine.
+/// Longest wait for a change on the second gateway, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(10);
 
 struct Scene {
     platform: Separate,
     admin: Api,
-    /// A member, at the edge that carries the changes and at the second one.
+    /// A member's clients, at the gateway that carries the changes and at the second one.
     here: Api,
     there: Api,
-    /// Registry as the second edge sees it.
+    /// Registry as seen by the second gateway.
     stream: Cuttable,
     projects: String,
 }
@@ -58,7 +59,7 @@ async fn set_up() -> Scene {
     Scene { platform, admin, here, there, stream, projects }
 }
 
-/// Both directions in turn; how long after the first edge's answer the second one shows it.
+/// Both directions in turn: how long after the first gateway's response the second one shows the change.
 async fn measured(scene: &Scene) {
     let asked = crate::harness::given("E2E_ROUNDS").and_then(|text| text.parse().ok());
     let mut after_answer = Vec::new();
@@ -68,7 +69,7 @@ async fn measured(scene: &Scene) {
         let begun = Instant::now();
         switch(&scene.admin, on).await;
         let answered = Instant::now();
-        // The very next request on the edge that carried it, and the second edge beside it.
+        // The very next request on the gateway that carried the change, and concurrently the second gateway.
         let (here, seen) = tokio::join!(scene.here.get(&scene.projects), shows(scene, on));
         assert!(is(&here, on), "round {round}: {}", here.body);
         after_answer.push(seen.saturating_duration_since(answered));
@@ -81,7 +82,7 @@ async fn measured(scene: &Scene) {
     writeln!(out, "second edge, after the request was sent:   {}", figures(after_request)).expect("printed");
 }
 
-/// Asks the second edge until it shows the change; gives the moment of that answer.
+/// Polls the second gateway until it shows the change; returns the time of that response.
 async fn shows(scene: &Scene, on: bool) -> Instant {
     let begun = Instant::now();
     loop {
@@ -94,18 +95,19 @@ async fn shows(scene: &Scene, on: bool) -> Instant {
     }
 }
 
-/// With the stream cut the last snapshot serves on; whole again, it catches up with what it missed.
+/// With the stream cut, the last snapshot stays in use; once restored, the gateway catches up with what it missed.
 async fn cut_and_caught_up(scene: &Scene) {
     scene.stream.cut();
     switch(&scene.admin, false).await;
     scene.here.get(&scene.projects).await.refused(403, "MODULE_DISABLED");
     for _ in 0..20 {
-        // The gate of the old snapshot lets it pass, and the module's own decision refuses it: nothing fails open.
+        // The gate of the old snapshot passes the request, and the module's own decision refuses it: nothing fails
+        // open.
         let reply = scene.there.get(&scene.projects).await;
         reply.refused(403, "AUTHORIZATION_DENIED");
         assert_eq!(reply.body["error"]["details"]["reason"], "MODULE_DISABLED");
     }
-    // Another module is untouched on the edge that hears nothing.
+    // Another module is unaffected on the gateway without a stream.
     let tickets = scene.projects.replace("timesheet", "helpdesk").replace("projects", "tickets");
     let other = scene.there.get(&tickets).await;
     assert_ne!(other.body["error"]["code"], json!("MODULE_DISABLED"), "{}", other.body);
@@ -130,7 +132,7 @@ async fn switch(admin: &Api, on: bool) {
     assert_eq!(admin.send(Method::POST, &path, None).await.data(200)["enabled"], on);
 }
 
-/// Whether the answer shows the module on, or off.
+/// Whether the response shows the module as enabled or disabled.
 fn is(reply: &Reply, on: bool) -> bool {
     let off = reply.body["error"]["code"] == "MODULE_DISABLED";
     if on { reply.status.as_u16() == 200 } else { off }

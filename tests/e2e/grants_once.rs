@@ -1,5 +1,5 @@
-//! The `system` tuple of a company's module: a superadmin may take it away, and nothing that the platform does by itself
-//! brings it back.
+//! The `system` tuple of a company's module: a superadmin may remove it, and nothing that the platform does on its own
+//! restores it.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ async fn admin(platform: &Together) -> Api {
     platform.api(Version::Http2).with_token(&platform.token("admin").await)
 }
 
-/// Whether the platform's operator administers the company's timesheet, which is what the tuple gives.
+/// Whether the platform's operator administers the company's timesheet, which is what the tuple grants.
 async fn administers(admin: &Api, company: &str, reason: &str) {
     let question = json!({
         "featureKey": "timesheet.settings.update", "scope": "company", "moduleKey": "timesheet", "companyId": company,

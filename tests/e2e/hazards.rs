@@ -1,7 +1,7 @@
-//! The races that span services, provoked on purpose: a company made while a module is enabled (H1), and a decision while
-//! its subject loses its place (H3). Then a random history of both, of restarts and of operators taking default grants
-//! away: every active company has the anchor of every enabled module, and its `system` tuple unless it was taken away.
-//! `RACES=200` provokes each race that often.
+//! Provokes the races that span services: a company created while a module is enabled (H1), and a decision while its
+//! subject loses its membership (H3). Then runs a random history of both, with restarts and with operators who remove
+//! default grants: every active company has the anchor of every enabled module, and its `system` tuple unless that was
+//! removed. `RACES=200` provokes each race that often.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ struct Scene {
     admin: Api,
     owner: sqlx::PgPool,
     companies: Vec<String>,
-    /// Companies whose `system` tuple was taken away.
+    /// Companies whose `system` tuple was removed.
     revoked: BTreeSet<String>,
 }
 
@@ -47,7 +47,7 @@ impl Scene {
         self.admin.send(Method::POST, &path, None).await.data(200);
     }
 
-    /// H1: whoever commits first, the company has its grants.
+    /// H1: whichever commits first, the company has its grants.
     async fn companies_while_a_module_is_enabled(&mut self, races: usize) {
         for round in 0..races {
             self.turn("disable").await;
@@ -59,7 +59,8 @@ impl Scene {
         println!("H1: {races} companies made while a module was enabled, none without its grants");
     }
 
-    /// H3: after the answer to the unlink no decision allows, and none before it is anything but a yes or a no.
+    /// H3: after the response to the unlink no decision allows, and every decision before it is a valid allow or
+    /// denial.
     async fn decisions_while_a_member_goes(&self, races: usize) {
         let token = self.platform.token("alice").await;
         let alice = self.platform.api().with_token(&token);
@@ -90,7 +91,7 @@ impl Scene {
             let reason = if by_link { "COMPANY_MEMBERSHIP_REQUIRED" } else { "COMPANY_ACCESS_BLOCKED" };
             assert_eq!(decide(&alice, &company).await.data(200)["reason"], reason, "round {round}");
             if by_link {
-                // The next round deactivates: it needs the link again.
+                // The next round deactivates, which requires the link.
                 link(&self.admin, &member, &subject(&token)).await;
             } else {
                 let back = json!({ "isActive": true });
@@ -102,7 +103,8 @@ impl Scene {
         );
     }
 
-    /// Companies come and go, the module is turned off and on, operators revoke, registry and org start again.
+    /// Companies are created and deactivated, the module is disabled and enabled, operators revoke tuples, registry and
+    /// org restart.
     async fn a_history_of_default_grants(&mut self) {
         for step in 0..STEPS {
             match scramble(step) % 8 {
@@ -136,7 +138,7 @@ impl Scene {
         );
     }
 
-    /// A superadmin may take the default `system` tuple away; the module has to be enabled for that.
+    /// A superadmin may remove the default `system` tuple; this requires the module to be enabled.
     async fn revoke(&mut self, step: u64) {
         self.turn("enable").await;
         let index = usize::try_from(scramble(step + 1_000)).expect("64 bits") % self.companies.len();
@@ -157,7 +159,7 @@ impl Scene {
         }
     }
 
-    /// The rule, from the database: for every active company and enabled module.
+    /// Checks the rule in the database, for every active company and enabled module.
     async fn grants_are_whole(&self) {
         let missing: Vec<(String, String)> = sqlx::query_as(
             "SELECT pair.relation, c.id::text FROM org.units c CROSS JOIN registry.modules m
@@ -181,7 +183,7 @@ impl Scene {
     }
 }
 
-/// A fixed sequence that looks random (splitmix64), so that every run takes the same history.
+/// A fixed pseudo-random sequence (splitmix64), so that every run has the same history.
 fn scramble(step: u64) -> u64 {
     let mut mixed = step.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,5 +1,5 @@
-//! F6: something else stands where authz was, and answers with an error, with nonsense, with half a yes, or not at all. No
-//! refusal may turn into a yes, and what needs no decision goes on.
+//! F6: a wrong process in place of authz answers with an error, with garbage, with an incomplete allow, or not at all.
+//! No refusal may turn into an allow, and requests without a decision keep working.
 
 use std::time::{Duration, Instant};
 
@@ -11,14 +11,14 @@ use tokio::task::JoinSet;
 use crate::harness::Reply;
 use crate::outages::{Scene, set_up};
 
-/// The port of authz, before the offset.
+/// authz's port, before the offset.
 const AUTHZ: u16 = 8140;
-/// Every guarded call is made so often.
+/// How often every guarded call is made.
 const ROUNDS: usize = 3;
-/// The specification's five seconds for a first byte, and what a busy machine adds.
+/// The specification's five seconds to the first byte, plus a margin for a busy machine.
 const LONGEST: Duration = Duration::from_secs(6);
 
-/// What is answered to whatever is asked; nothing at all when there is no status.
+/// The response to every request; none at all if there is no status.
 struct Shape {
     name: &'static str,
     status: Option<&'static str>,
@@ -92,7 +92,7 @@ async fn timed(asked: impl Future<Output = Reply>) -> (Reply, Duration) {
     (reply, begun.elapsed())
 }
 
-/// Answers so on that port until it is dropped.
+/// Responds like this on the port until it is dropped.
 async fn impersonate(port: u16, shape: &'static Shape) -> JoinSet<()> {
     let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("the port is free");
     let mut serving = JoinSet::new();

@@ -1,5 +1,5 @@
-//! The whole platform, driven from outside: over real TLS, through the real login form, as processes of its own that
-//! can be killed. One file a journey; `harness/` starts and stops things and knows nothing of any journey.
+//! The whole platform, tested from outside: over real TLS, through the real login form, as separate processes that can
+//! be killed. One file per journey; `harness/` starts and stops things and knows nothing of the journeys.
 
 #![expect(
     clippy::expect_used,
@@ -7,10 +7,7 @@
     clippy::panic,
     reason = "a broken premise fails the test that has it"
 )]
-#![expect(
-    clippy::print_stdout,
-    reason = "the journeys tell their figures to whoever runs them with --nocapture"
-)]
+#![expect(clippy::print_stdout, reason = "the journeys print figures for runs with --nocapture")]
 
 mod apps;
 #[expect(dead_code, reason = "the contract's own tests read more of its cases")]
@@ -44,8 +41,8 @@ mod timesheet_statuses;
 mod tour;
 mod trust;
 
-/// Not a test of its own: the journeys start this binary again as the `platform` command, so that nothing has to be
-/// built or found twice. Without the variable it has nothing to do.
+/// Not a test itself: the journeys start this binary as the `platform` command, so that nothing needs to be built or
+/// located twice. Without the variable it does nothing.
 #[test]
 fn platform_process() {
     harness::process::become_the_platform_if_asked();

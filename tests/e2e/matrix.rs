@@ -1,6 +1,6 @@
-//! Who may call what, as one table that is read by eye: each route of the gateway's document, called by each kind of
-//! caller with an empty body and ids of nothing, and the status it got. A new route without a row fails, and so does a
-//! row that changed. `UPDATE_GOLDEN=1` writes the table anew.
+//! Who may call what, as one table for human review: each route of the gateway's document, called by each kind of
+//! caller with an empty body and non-existent ids, and the resulting status. A new route without a row fails, and so
+//! does a changed row. `UPDATE_GOLDEN=1` rewrites the table.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use crate::tour::{create_company, create_member, link};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/authz_matrix.txt");
 
-/// An id of nothing.
+/// A non-existent id.
 const NOTHING: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! What an operator sees of one running platform: a request as a trace through every part that worked on it, the same id
-//! in the log lines of each; and every metric that the contract, a dashboard or an alert names, in a live scrape.
+//! What an operator sees of a running platform: a request as one trace through every part that handled it, with the
+//! same id in each part's log lines; and every metric named by the contract, a dashboard or an alert, in a live scrape.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -19,7 +19,8 @@ const PARENT: &str = "00f067aa0ba902b7";
 const NINE: [&str; 9] =
     ["gateway", "registry", "identity", "org", "authz", "timesheet", "notification", "helpdesk", "docs"];
 
-/// Name, type, labels beyond `service`, whether the gateway tells it, whether the others do (module contract, "Metrics").
+/// Name, type, labels besides `service`, whether the gateway exports it, whether the other services do (module
+/// contract, "Metrics").
 type Row = (&'static str, &'static str, &'static [&'static str], By);
 
 #[derive(Clone, Copy)]
@@ -46,7 +47,7 @@ const CATALOGUE: [Row; 14] = [
     ("platform_metrics_scrape_up", "gauge", &[], By::AllButTheGateway),
 ];
 
-/// One platform for both, because its start is most of the time.
+/// One platform for both tests, because starting it takes most of the time.
 #[tokio::test]
 async fn an_operator_sees_every_part_of_a_request_and_every_metric_that_is_named() {
     let (receiver, port) = Receiver::start();
@@ -87,7 +88,7 @@ async fn traced(platform: &Together, receiver: &Receiver, alice: &Api, company: 
         ("authz", "POST /internal/authz/effective-access/can"),
         ("authz", "decide"),
     ];
-    // The edge's own span ends last.
+    // The gateway's own span ends last.
     eventually("the trace arrives", LIMIT, || async { stands(&receiver.of(TRACE), PARENT, &chain) }).await;
     let spans = receiver.of(TRACE);
     for (service, above) in [("authz", "decide"), ("timesheet", chain[2].1)] {
@@ -129,8 +130,8 @@ async fn traced(platform: &Together, receiver: &Receiver, alice: &Api, company: 
     assert!(!platform.log().contains(token), "no token in the log");
 }
 
-/// A sender that keeps no trace: its id is in the lines all the same, and nothing is exported. One that gives none, or none
-/// that is well formed, gets a new one.
+/// A sender that does not sample: its id is still in the lines, and nothing is exported. A request without a
+/// well-formed trace context gets a new id.
 async fn untraced(platform: &Together, receiver: &Receiver, alice: &Api, company: &str) {
     let path = format!("/api/timesheet/v1/companies/{company}/projects");
     let unkept = "abababababababababababababababab";
@@ -156,11 +157,11 @@ async fn untraced(platform: &Together, receiver: &Receiver, alice: &Api, company
     })
     .await;
     assert!(access(&|id| id == unkept).is_some(), "the sender's id is in the line");
-    // What came after it has arrived, so it would have, too.
+    // Later spans have arrived, so these would have arrived too.
     assert!(receiver.of(unkept).is_empty(), "nothing of a trace that its sender does not keep");
 }
 
-/// The module's own line says why it refused: by the reason that the answer gives, else by its code.
+/// The module's own log line has the reason of the refusal: the response's reason, or else its code.
 async fn refused(platform: &Together, alice: &Api, company: &str) {
     let projects = format!("/api/timesheet/v1/companies/{company}/projects");
     alice.post(&projects, json!({"code": "P1", "name": "Mine"})).await.refused(403, "AUTHORIZATION_DENIED");
@@ -176,7 +177,7 @@ async fn refused(platform: &Together, alice: &Api, company: &str) {
     }
 }
 
-/// A client that leaves while its request waits for the database: the edge has a line of it and so has the module.
+/// A client leaves while its request waits for the database: both the gateway and the module log a line.
 async fn abandoned(platform: &Together, token: &str, company: &str) {
     let path = format!("/api/timesheet/v1/companies/{company}/projects");
     let database = platform.database("timesheet").await;
@@ -187,7 +188,7 @@ async fn abandoned(platform: &Together, token: &str, company: &str) {
         let api = platform.api(version).with_token(token);
         let patience = Duration::from_millis(300);
         assert!(tokio::time::timeout(patience, api.get(&path)).await.is_err(), "it waits");
-        // Its connection, too, is gone.
+        // Its connection is closed too.
         drop(api);
         let lines_of = |service: &'static str| {
             let told = lines(platform).into_iter();
@@ -220,7 +221,7 @@ async fn measured(admin: &Api, alice: &Api, company: &str) {
     let text = reply.body.as_str().expect("an exposition");
     let series = series(text);
     for (name, kind, labels, by) in CATALOGUE {
-        assert!(text.contains(&format!("# TYPE {name} {kind}\n")), "{name} is no {kind}");
+        assert!(text.contains(&format!("# TYPE {name} {kind}\n")), "{name} is not a {kind}");
         let sample = if kind == "histogram" { format!("{name}_bucket") } else { name.to_owned() };
         let found = series.get(sample.as_str()).unwrap_or_else(|| panic!("{name} is not there"));
         let mut expected: BTreeSet<&str> = labels.iter().copied().chain(["service"]).collect();
@@ -242,7 +243,7 @@ async fn measured(admin: &Api, alice: &Api, company: &str) {
     for file in named_in() {
         let text = std::fs::read_to_string(&file).expect("a file of the pack");
         for name in names(&text) {
-            assert!(series.contains_key(name), "{} names {name}, which nobody tells", file.display());
+            assert!(series.contains_key(name), "{} names {name}, which no service exports", file.display());
             named += 1;
         }
         files += 1;
@@ -262,7 +263,7 @@ fn named_in() -> Vec<std::path::PathBuf> {
     dashboards.chain([pack.join("alerts.yml")]).collect()
 }
 
-/// Whatever in a text can be a metric of ours; a histogram's parts are series of their own.
+/// Every text that may be one of our metrics; the parts of a histogram are separate series.
 fn names(text: &str) -> BTreeSet<&str> {
     let words = text.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
     words
@@ -270,12 +271,12 @@ fn names(text: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// The labels of every series by its name.
+/// The labels of every series, by name.
 fn series(text: &str) -> BTreeMap<&str, Vec<BTreeMap<String, String>>> {
     let mut series: BTreeMap<&str, Vec<_>> = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (name, rest) = line.split_once('{').unwrap_or_else(|| panic!("{line} has no label"));
-        // Values hold patterns of routes and so braces, but no quotation marks.
+        // Values hold route patterns and therefore braces, but no quotation marks.
         let (labels, _) = rest.rsplit_once('}').expect("an end");
         let pair = |pair: &str| {
             let (name, value) = pair.split_once("=\"").expect("a pair");
@@ -304,7 +305,7 @@ fn is_below(spans: &[Told], span: &Told, above: &str) -> bool {
     true
 }
 
-/// Whether each of the chain stands somewhere below the one before it, the first one right below `root`.
+/// Whether each link of the chain is a descendant of the one before, and the first one a child of `root`.
 fn stands(spans: &[Told], root: &str, chain: &[(&str, &str)]) -> Result<(), String> {
     let mut above = root.to_owned();
     for (position, (service, name)) in chain.iter().enumerate() {
@@ -315,6 +316,6 @@ fn stands(spans: &[Told], root: &str, chain: &[(&str, &str)]) -> Result<(), Stri
         let found = spans.iter().find(fits).ok_or_else(|| format!("{service}: {name} in {spans:#?}"))?;
         above.clone_from(&found.id);
     }
-    // The sender's list was empty, and nobody adds to it.
+    // The sender's list was empty, and no part adds to it.
     if spans.iter().all(|span| span.state.is_empty()) { Ok(()) } else { Err("a list of vendors".to_owned()) }
 }

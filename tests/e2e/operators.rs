@@ -1,4 +1,4 @@
-//! The operators' commands against a running platform: what they change, what they say, how they end.
+//! The operators' commands against a running platform: their effects, their output, their exit codes.
 
 use std::process::Output;
 
@@ -21,7 +21,7 @@ async fn operators_change_what_no_route_changes() {
     let scene = Scene::start().await;
     scene.company_administrators().await;
     scene.deactivation().await;
-    // Before the account is closed: org forgets its members then.
+    // Before the account is closed, when org forgets its members.
     scene.relations();
     scene.lifecycle().await;
     assert_eq!(code(&scene.run("org admin add nowhere")), 2, "a missing argument is a usage error");
@@ -50,7 +50,7 @@ impl Scene {
         self.platform.output(arguments)
     }
 
-    /// Runs a command that must succeed, and gives what it says.
+    /// Runs a command that must succeed, and returns its output.
     fn done(&self, arguments: &str) -> String {
         let output = self.run(arguments);
         assert_eq!(code(&output), 0, "{arguments}: {output:?}");
@@ -73,7 +73,7 @@ impl Scene {
         self.decide(role).await.data(200)["reason"].as_str().expect("a reason").to_owned()
     }
 
-    /// Without the credential of the platform that runs there is no command.
+    /// Without the credential of the running platform, the commands fail.
     fn credential(&self) {
         let command = format!("org deactivate {}", self.company);
         let wrong = [("PLATFORM_OPERATOR_TOKEN", "not-the-one-of-this-platform")];
@@ -89,7 +89,7 @@ impl Scene {
         assert_eq!((code(&unknown), says), (2, true), "{unknown:?}");
     }
 
-    /// A script reads the exit code: 0 held, 1 not held, 2 no question.
+    /// The exit code is for scripts: 0 held, 1 not held, 2 invalid question.
     fn relations(&self) {
         let question = |subject: &str| format!("authz check company:{} member user:{subject}", self.company);
         for (subject, expected) in [(self.subject.as_str(), (0, "held")), ("nobody", (1, "not held"))] {

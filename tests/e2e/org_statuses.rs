@@ -1,6 +1,6 @@
-//! The specification's own table of the organization routes, route × status: every status that a row lists is produced
-//! here, through the edge over TLS, against PostgreSQL, and none is produced that its row does not list. States that no
-//! route makes (a group of another source) are set up in the database; 503 is authz taken away. The table is printed.
+//! The specification's table of the organization routes, route × status: the tests produce exactly the statuses that
+//! each row lists, through the gateway over TLS and against PostgreSQL. States that no route produces (a group of
+//! another source) are set up in the database; 503 is produced by stopping authz. The table is printed.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -10,8 +10,8 @@ use crate::harness::{Api, Separate};
 use crate::statuses::{Rows, Table, filled};
 use crate::tour::{create_company, create_member, link};
 
-/// Method, path, success, errors: the rows of "Organization administration", then those of "Decisions and self-scoped
-/// reads" that org answers, word for word.
+/// Method, path, success, errors: verbatim, the rows of "Organization administration", then those of "Decisions and
+/// self-scoped reads" that org answers.
 const SPECIFICATION: &str = "\
 POST | /api/org/admin/units | 201 | 400, 401, 403, 409, 422, 503
 GET | /api/org/admin/units/{id} | 200 | 400, 401, 403, 404, 503
@@ -35,7 +35,7 @@ GET | /api/org/companies/{companyId}/members | 200 | 400, 401, 403
 GET | /api/org/companies/{companyId}/members/by-subject/{subject} | 200 | 400, 401, 403, 503
 ";
 
-/// An id of nothing.
+/// A non-existent id.
 const NOTHING: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 /// Rows of the table.
 const ROWS: usize = 20;
@@ -67,7 +67,7 @@ fn rows() -> Rows {
     SPECIFICATION.lines().map(row).collect()
 }
 
-/// A company with a member, and everybody who calls.
+/// A company with a member, and all callers.
 struct Scene {
     platform: Separate,
     admin: Api,
@@ -103,7 +103,7 @@ impl Scene {
         scene
     }
 
-    /// Sends one call as the superadmin and counts its status for the row `route`.
+    /// Makes a call as the superadmin and counts its status for the row `route`.
     async fn expect(
         &mut self,
         status: u16,
@@ -116,7 +116,8 @@ impl Scene {
         self.expect_of(&caller, (status, code), route, ids, body).await
     }
 
-    /// The same as somebody else. `ids` fill the path's parameters in order; what follows `?` in `route` is a query.
+    /// As above, as another caller. `ids` fill the path's parameters in order; the part of `route` after `?` is a
+    /// query.
     async fn expect_of(
         &mut self,
         caller: &Api,
@@ -139,7 +140,7 @@ impl Scene {
         reply.body["data"].clone()
     }
 
-    /// Without a bearer, with a bad one, and as a subject without the role, on every row.
+    /// Every row without a bearer, with an invalid one, and as a subject without the role.
     async fn guards(&mut self, rows: &Rows) {
         let (nobody, forged) = (self.platform.api(), self.platform.api().with_token("a.b.c"));
         let bob = self.bob.clone();
@@ -284,7 +285,7 @@ impl Scene {
         self.expect(200, "", REMOVE, &[&group, &member], None).await;
         self.expect(404, "NOT_FOUND", REMOVE, &[&group, &member], None).await;
         self.expect(201, "", ADD, &[&group], who(&member)).await;
-        // No route makes a group of another source.
+        // No route creates a group of another source.
         sqlx::query("UPDATE org.groups SET source = 'directory' WHERE id = $1::uuid")
             .bind(&group)
             .execute(&self.platform.owner())
@@ -312,7 +313,7 @@ impl Scene {
         self.expect(400, "BAD_REQUEST", BY_SUBJECT, &["x", &subject], None).await;
     }
 
-    /// authz is taken away: whoever has to be asked about cannot be let in.
+    /// With authz stopped, no caller can be admitted.
     async fn without_authz(&mut self, rows: &Rows) {
         self.platform.kill("authz");
         for (route, _) in rows.iter().filter(|(_, listed)| listed.contains(&503)) {

@@ -1,5 +1,5 @@
-//! When a part is down: each is killed and brought back, and nothing else is restarted. No refusal may ever turn into a
-//! yes; what does not need the part goes on.
+//! Each part is killed and brought back, and nothing else is restarted. No refusal may ever turn into an allow;
+//! everything that does not need the part keeps working.
 
 use std::time::Duration;
 
@@ -135,8 +135,8 @@ async fn provider_down(scene: &mut Scene) {
     scene.platform.token("dave").await;
 }
 
-/// What 300 s without the provider, or without identity, lead to: the time of the last look is set back by as much, and
-/// with one of the two away nothing renews it.
+/// The effect of 300 s without the provider, or without identity: the time of the last check is set back by as much,
+/// and with either of them down nothing renews it.
 async fn no_decision_on_an_old_look(scene: &Scene) {
     scene.platform.age_the_last_look(301).await;
     let decision = decide(&scene.alice, &scene.company).await;

@@ -1,7 +1,7 @@
-//! What the edge does about signing keys that it cannot have: a document that is garbage, empty, huge, a redirect or
-//! silence (F11), a key that is withdrawn (F10), a flood of tokens with keys that nobody knows (F12). The address of the
-//! keys is a server of this test, so that every fetch is counted. Then clocks that are wrong (F16), with libfaketime,
-//! where `E2E_FAKETIME` names the library (`tests/faults/provider` installs it).
+//! The gateway without usable signing keys: a document that is garbage, empty, huge, a redirect or silence (F11), a
+//! withdrawn key (F10), a flood of tokens with unknown keys (F12). The address of the keys is a server of this test, so
+//! that every fetch is counted. Then wrong clocks (F16), with libfaketime, if `E2E_FAKETIME` names the library
+//! (`tests/faults/provider` installs it).
 
 mod clocks;
 mod documents;
@@ -15,11 +15,11 @@ use crate::harness::{Api, Separate, eventually};
 use crate::provider_outage::unknown_key;
 use documents::{Documents, Shape};
 
-/// How often the edge reads the keys here.
+/// How often the gateway reads the keys here.
 const INTERVAL: &str = "1s";
-/// A bad document is fetched this often before the next one.
+/// How often a bad document is fetched before the next one.
 const FETCHES: usize = 2;
-/// F12: tokens, connections, and the pause between two fetches on their behalf.
+/// F12: tokens, connections, and the pause between two fetches for them.
 const FLOOD: usize = 400;
 const CONNECTIONS: usize = 8;
 const PAUSE_SECONDS: u64 = 5;
@@ -62,7 +62,7 @@ impl Scene {
         Self { platform, documents, alice }
     }
 
-    /// F11: the last good set stays in use, whatever comes instead of a new one.
+    /// F11: the last good set stays in use, whatever the server returns instead of a new one.
     async fn useless_documents(&self) {
         for shape in [Shape::Garbage, Shape::Empty, Shape::Huge, Shape::Redirect, Shape::Silence] {
             let before = self.documents.fetches();
@@ -87,7 +87,7 @@ impl Scene {
         assert!(self.documents.most_sent() < 8 << 20, "{}", self.documents.told());
     }
 
-    /// F10: the new key is taken while the old one is still there; the old one is refused once it is gone.
+    /// F10: the new key is accepted while the old one is still published; the old one is refused once it is withdrawn.
     async fn a_withdrawn_key(&self) {
         let rotated = Instant::now();
         self.rotate().await;
@@ -116,7 +116,7 @@ impl Scene {
         );
     }
 
-    /// F12: every forged token is refused, the provider is hardly asked, and others are served meanwhile.
+    /// F12: every forged token is refused, the provider is hardly queried, and other clients are served meanwhile.
     async fn a_flood(&mut self) {
         self.platform.set("gateway", "IDP_JWKS_REFRESH_INTERVAL", "10m");
         self.platform.kill("gateway");

@@ -1,6 +1,6 @@
-//! The identity provider goes away for a while, and comes back. Nothing else is restarted: tokens that are known pass
-//! until they expire, nobody gets new ones, decisions go on while the last look is recent and are refused after, and all
-//! heals by itself. In `cargo test` the outage is short; `E2E_OUTAGE_SECONDS=600` makes it the real one.
+//! The identity provider is down for a while, and comes back. Nothing else is restarted: known tokens work until they
+//! expire, no new ones are issued, decisions continue while the last check is recent and are refused afterwards, and
+//! everything recovers on its own. In `cargo test` the outage is short; `E2E_OUTAGE_SECONDS=600` makes it realistic.
 
 use std::time::{Duration, Instant};
 
@@ -11,16 +11,16 @@ use crate::harness::login::{claims, subject};
 use crate::harness::{Api, Separate, eventually, given_or};
 use crate::tour::{create_company, create_member, decide, link};
 
-/// The outage in `cargo test`.
+/// The outage in `cargo test`, in seconds.
 const SHORT: u64 = 6;
-/// Lifetime of a look at the provider and of an access token, and the verifiers' leeway, in seconds.
+/// Lifetime of a check of the provider and of an access token, and the verifiers' leeway, in seconds.
 const LIFETIME: u64 = 300;
 const LEEWAY: u64 = 30;
-/// Looks are ten seconds apart, and this machine is busy.
+/// Checks are ten seconds apart, and this machine is busy.
 const SLACK: u64 = 15;
-/// F8: a key id that nobody knows is refused, not waited for.
+/// F8: time limit to refuse an unknown key id.
 const UNKNOWN_KEY_LIMIT: Duration = Duration::from_millis(2_500);
-/// F9, and the whole platform after an outage.
+/// Time limit of recovery: F9, and the whole platform after an outage.
 const HEALING_LIMIT: Duration = Duration::from_secs(30);
 
 struct Scene {
@@ -38,7 +38,7 @@ async fn the_provider_away_and_back() {
     scene.a_start_without_the_provider().await;
 }
 
-/// What was answered during the outage, by second.
+/// The responses during the outage, by second.
 #[derive(Default)]
 struct Seen {
     last_200: u64,
@@ -111,7 +111,7 @@ impl Scene {
         assert!(seen.last_200 <= LIFETIME + LEEWAY + 1 && seen.last_decision < first_503);
     }
 
-    /// One second of the outage: nobody logs in, the known token and the decisions as they are, an unknown key never.
+    /// One second of the outage: no login, the known token and decisions as before, and never an unknown key.
     async fn observe(&self, seen: &mut Seen) {
         seen.asked += 1;
         let page = self.platform.api().get("/auth/realms/platform/.well-known/openid-configuration").await;
@@ -143,9 +143,9 @@ impl Scene {
         assert!(seen.slowest_unknown_key <= UNKNOWN_KEY_LIMIT, "{:?}", seen.slowest_unknown_key);
     }
 
-    /// The provider is brought back, and nothing else is touched.
+    /// Brings the provider back, and touches nothing else.
     async fn heals(&mut self, when: &str) {
-        // The provider's own start is not counted.
+        // The provider's own start does not count.
         self.platform.bring_back("idp").await;
         let back = Instant::now();
         let (platform, company) = (&self.platform, &self.company);
@@ -162,7 +162,7 @@ impl Scene {
         );
     }
 
-    /// F9: an edge that starts while the provider is away lets nobody in, and is ready soon after the provider.
+    /// F9: a gateway that starts without the provider admits no one, and becomes ready soon after the provider.
     async fn a_start_without_the_provider(&mut self) {
         self.platform.kill("idp");
         self.platform.kill("gateway");
@@ -201,7 +201,7 @@ impl Scene {
     }
 }
 
-/// A token with a key id that there never was.
+/// A token with a key id that never existed.
 pub(crate) fn unknown_key(number: usize) -> String {
     let part = |text: String| URL_SAFE_NO_PAD.encode(text);
     let head = part(format!(r#"{{"alg":"RS256","typ":"JWT","kid":"unknown-{number}"}}"#));

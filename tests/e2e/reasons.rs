@@ -1,5 +1,6 @@
-//! Every reason of a decision, provoked through the edge over TLS, and told as a table. `AUTH_USER_NOT_FOUND` is asked for at
-//! authz's own port, because the edge provisions whoever comes; `BUSINESS_ELIGIBILITY_DENIED` is reserved and never occurs.
+//! Every reason of a decision, provoked through the gateway over TLS and printed as a table. `AUTH_USER_NOT_FOUND` is
+//! requested at authz's own port, because the gateway provisions every caller; `BUSINESS_ELIGIBILITY_DENIED` is
+//! reserved and never occurs.
 
 use serde_json::{Value, json};
 use sqlx::AssertSqlSafe;
@@ -9,7 +10,7 @@ use crate::harness::login::subject;
 use crate::harness::{Api, Together};
 use crate::tour::{create_company, create_member, link};
 
-/// Company scope, all of it.
+/// A complete company-scope request.
 fn question(company: &str, more: Value) -> Value {
     let mut question = json!({
         "featureKey": "timesheet.projects.read", "scope": "company", "moduleKey": "timesheet", "companyId": company,
@@ -70,7 +71,7 @@ async fn every_reason_is_given_through_the_edge() {
     note("USER_LIFECYCLE_DISABLED", reason(&alice, question(&company, json!({}))).await);
     run(format!("UPDATE identity.users SET idp_enabled = false WHERE kc_sub = '{sub}'")).await;
     note("IDP_DISABLED", reason(&alice, question(&company, json!({}))).await);
-    // identity looks again every 10 s: the answer is asked for at once.
+    // identity checks again every 10 s, so ask at once.
     run("UPDATE identity.provider_look SET at = now() - interval '400 s'".to_owned()).await;
     note("DEPENDENCY_UNAVAILABLE", reason(&alice, question(&company, json!({}))).await);
     run("UPDATE identity.provider_look SET at = now()".to_owned()).await;
@@ -85,7 +86,7 @@ async fn every_reason_is_given_through_the_edge() {
     tell(&table);
 }
 
-/// Each was counted, and the reserved one never.
+/// Each reason was counted, and the reserved one never.
 fn counted(metrics: &str, table: &[String]) {
     let count = |reason: &str| -> f64 {
         let line = metrics.lines().find(|line| {
@@ -102,7 +103,7 @@ fn counted(metrics: &str, table: &[String]) {
     assert_eq!(table.len(), 12, "all but the reserved one");
 }
 
-#[expect(clippy::print_stderr, reason = "the table is what a reader of the test wants to see")]
+#[expect(clippy::print_stderr, reason = "the table is the test's output")]
 fn tell(table: &[String]) {
     eprintln!("{}\nBUSINESS_ELIGIBILITY_DENIED  reserved, never", table.join("\n"));
 }

@@ -1,5 +1,5 @@
-//! What an operator relies on over restarts: the data is still there, a removed data directory starts anew, and one
-//! directory has one platform.
+//! What an operator relies on across restarts: the data persists, a removed data directory starts fresh, and a
+//! directory has only one platform.
 
 use crate::harness::Together;
 use crate::harness::client::Version;

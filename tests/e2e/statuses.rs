@@ -1,14 +1,14 @@
-//! Route × status: what a table lists, what came, and that both are the same. For the journeys that produce every
-//! status of a table through the edge.
+//! Route × status: compares the listed statuses with those that occurred. For the journeys that produce every status of
+//! a table through the gateway.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `METHOD /path` of a row.
 pub(crate) type Route = String;
-/// Each route with the statuses that are listed for it.
+/// Each route with its listed statuses.
 pub(crate) type Rows = Vec<(Route, BTreeSet<u16>)>;
 
-/// A table and how often each status of it came.
+/// A table, and how often each of its statuses occurred.
 pub(crate) struct Table {
     rows: Rows,
     seen: BTreeMap<Route, BTreeMap<u16, usize>>,
@@ -19,17 +19,17 @@ impl Table {
         Self { rows, seen: BTreeMap::new() }
     }
 
-    /// Its rows; a copy, for they are walked while answers are counted.
+    /// The table's rows, as a copy, because callers iterate over them while responses are counted.
     pub(crate) fn rows(&self) -> Rows {
         self.rows.clone()
     }
 
-    /// One more answer. A status that is not listed is told at the end, with the whole table.
+    /// Counts a response. An unlisted status is reported at the end, with the whole table.
     pub(crate) fn count(&mut self, route: &str, status: u16) {
         *self.seen.entry(route.to_owned()).or_default().entry(status).or_default() += 1;
     }
 
-    /// Prints what came, and fails unless it is what is listed: no status less, none more.
+    /// Prints the statuses that occurred, and fails unless they are exactly the listed ones.
     pub(crate) fn print_and_compare(&self) {
         let (mut statuses, mut answers, mut wrong) = (0, 0, Vec::new());
         for (route, listed) in &self.rows {

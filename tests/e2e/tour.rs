@@ -1,5 +1,5 @@
-//! The main journey, over both HTTP versions: a company, a member, a login, a decision, a module, and a module turned
-//! off and on.
+//! The main journey, over both HTTP versions: a company, a member, a login, a decision, a module, and the module
+//! disabled and enabled.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ async fn walk(platform: &Together, api: Api, wire: reqwest::Version, code: &str)
 
     let before = alice.get("/api/org/me/companies").await;
     assert_eq!(before.version, wire);
-    assert!(!codes(before.data(200)).contains(&code.to_owned()), "alice is no member of {code} yet");
+    assert!(!codes(before.data(200)).contains(&code.to_owned()), "alice is not a member of {code} yet");
 
     let company = create_company(&admin, code).await;
     let member = create_member(&admin, &company, "A1").await;

@@ -1,5 +1,5 @@
-//! Trust inside: what each internal route asks of whoever has opened a service's port without the edge, as one table that is
-//! read by eye; and who of those whom the edge knows may read names. `UPDATE_GOLDEN=1` writes the table anew.
+//! Internal trust: what each internal route requires of a caller that reaches a service's port without the gateway, as
+//! one table for human review; and which of the gateway's callers may read names. `UPDATE_GOLDEN=1` rewrites the table.
 
 use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -14,16 +14,16 @@ use crate::harness::{Api, Together};
 use crate::tour::{create_company, create_member, link};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/internal_routes.txt");
-/// An id of nothing.
+/// A non-existent id.
 const NOTHING: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
-/// The services with internal routes, their ports and documents.
+/// The services with internal routes, with their ports and documents.
 const SERVICES: [(u16, &str); 4] = [
     (8140, include_str!("../../services/authz/openapi.json")),
     (8130, include_str!("../../services/org/openapi.json")),
     (8110, include_str!("../../services/registry/openapi.json")),
     (8120, include_str!("../../services/identity/openapi.json")),
 ];
-/// The services' credential, and how the table calls whoever has it.
+/// The services' credential, and the table's name for its holder.
 const SERVICE: &str = "the-credential-of-the-services";
 const SERVICES_OWN: &str = "service";
 const CLIENT: &str = "crm-backend";
@@ -100,7 +100,7 @@ async fn call(service: &str, operation: &str, (caller, token): (&str, Option<&st
         Some(token) => request = request.bearer_auth(token),
         None => {}
     }
-    // Only the head is read: one of the routes is a stream.
+    // Reads only the head: one of the routes is a stream.
     request.send().await.expect("the service answers").status().as_u16()
 }
 

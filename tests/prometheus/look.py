@@ -1,6 +1,6 @@
-"""Asks a Prometheus whether every scrape of the platform was up and every metric is there as the module contract says.
+"""Checks in a Prometheus that every scrape of the platform was up and that every metric of the module contract exists.
 
-look.py URL SECONDS DEPLOY: URL of the Prometheus, how long it has scraped, folder of dashboards and alerts.
+look.py URL SECONDS DEPLOY: URL of the Prometheus, duration of the scraping, folder of dashboards and alerts.
 """
 
 import glob
@@ -11,7 +11,7 @@ import urllib.parse
 import urllib.request
 
 NINE = {"gateway", "registry", "identity", "org", "authz", "timesheet", "notification", "helpdesk", "docs"}
-# Name, type, labels beyond service, emitted by: module contract, "Metrics".
+# Name, type, labels besides service, emitted by (module contract, "Metrics").
 CATALOGUE = [
     ("http_requests_total", "counter", {"route", "method", "status"}, NINE),
     ("http_request_duration_seconds", "histogram", {"route", "method", "status"}, NINE),
@@ -28,7 +28,7 @@ CATALOGUE = [
     ("platform_gateway_upstream_duration_seconds", "histogram", {"module"}, {"gateway"}),
     ("platform_metrics_scrape_up", "gauge", set(), NINE - {"gateway"}),
 ]
-# What Prometheus adds to every series of the target.
+# Labels that Prometheus adds to every series of the target.
 OF_PROMETHEUS = {"__name__", "instance", "job"}
 
 
@@ -83,7 +83,7 @@ def main(url, seconds, deploy):
 
 
 def expressions(path):
-    """The queries of a dashboard or of the alert rules, without their texts."""
+    """The queries of a dashboard or of the alert rules, without descriptions."""
     with open(path, encoding="utf-8") as file:
         text = file.read()
     if path.endswith(".json"):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The attackers of `fairness`, each a process of its own with a bounded rate. One ends when its standard input does, and prints
-what it managed."""
+"""The attackers of `fairness`, each a separate process with a bounded rate. An attacker ends when its standard input does, and
+prints its counters."""
 
 import json
 import resource
@@ -18,19 +18,19 @@ from bystander import Target, ended_input
 from world import request
 
 MODULE = "/api/timesheet/v1"
-# What one client may open towards a module: more than its 1,024 places, over six connections.
+# Streams that one client opens towards a module: more than its 1,024 slots, over six connections.
 CONNECTIONS, STREAMS = 6, 256
 BIG = 16 << 20
-# New streams of one connection in one turn: 200 a second on each.
+# New streams per connection and turn: 200 per second on each.
 BURST, TURN_S = 10, 0.05
-# Streams that are reset in one turn as soon as they are opened: more than the edge lets a client reset before it looks.
+# Streams that are opened and reset at once per turn: more than the gateway tolerates before it checks the client.
 FLOOD = 30
-# Bytes of bodies on one connection in one turn.
+# Body bytes per connection and turn.
 MOST_SENT = 32 << 10
 
 
 class Attack:
-    """What an attacker has, and what it counts."""
+    """The state and the counters of an attacker."""
 
     def __init__(self, target):
         self.target, self.stopped = target, threading.Event()
@@ -41,7 +41,7 @@ class Attack:
             self.counts[what] += count
 
     def each(self, count, work):
-        """Runs `work(number)` in so many threads, again and again."""
+        """Runs `work(number)` repeatedly in several threads."""
         def run(number):
             while not self.stopped.is_set():
                 try:
@@ -52,7 +52,7 @@ class Attack:
         return [threading.Thread(target=run, args=(number,), daemon=True) for number in range(count)]
 
     def http2(self, work, window=None):
-        """A turn of `work(connection, state)` every 50 ms on one connection after the other."""
+        """Runs a turn of `work(connection, state)` every 50 ms on each connection."""
         def run(number):
             with self.target.connect("h2") as stream:
                 connection, state = frames.Connection(stream, window), {"number": number}
@@ -69,7 +69,7 @@ class Attack:
         return run
 
     def fill(self, connection, block, ended, most=STREAMS, burst=BURST):
-        """Opens streams until so many are open; their numbers."""
+        """Opens streams up to a number; returns their ids."""
         fresh, parts = [], []
         while len(connection.open) < most and len(fresh) < burst:
             number, part = connection.request(block, ended)
@@ -81,11 +81,11 @@ class Attack:
 
 
 class Herd:
-    """Connections that are opened at a bounded rate, say something, and are held; each that ends is opened again."""
+    """Connections that are opened at a bounded rate, send something, and are held open; each is reopened when it ends."""
 
     def __init__(self, attack, size, rate, greeting=b"", tls=True, drip=None, sip=None, receive_buffer=None):
         self.attack, self.size, self.rate, self.greeting, self.tls = attack, size, rate, greeting, tls
-        # Bytes that each sends, and how many it reads, every so many seconds.
+        # Bytes that each sends and reads per interval, in seconds.
         self.drip, self.sip, self.receive_buffer = drip, sip, receive_buffer
         self.held, self.fresh, self.under_way = {}, [], 0
         self.openers = 16 if tls else 1
@@ -114,7 +114,7 @@ class Herd:
             attack.stopped.wait(max(0, due - time.monotonic()))
 
     def hold(self, _):
-        """Goes through all of them in turn, a tenth of a second each time."""
+        """Serves all of them in turn, every tenth of a second."""
         poller = select.poll()
         while not self.attack.stopped.wait(0.1):
             while self.fresh:
@@ -175,7 +175,7 @@ def nobody(_attack):
 
 
 def crowd(attack):
-    """Control: as many requests as an attacker's, all of them honest, over connections that are kept."""
+    """Control: as many requests as an attacker's, all well-behaved, over persistent connections."""
     def http1(_):
         with attack.target.connect() as stream:
             while not attack.stopped.wait(0.02):
@@ -187,7 +187,7 @@ def crowd(attack):
 
 
 def newcomers(attack):
-    """Control: honest clients with a connection for each request."""
+    """Control: well-behaved clients with one connection per request."""
     def one(_):
         due = time.monotonic() + 0.2
         with attack.target.connect() as stream:
@@ -198,17 +198,17 @@ def newcomers(attack):
 
 
 def slow_upload(attack):
-    """Bodies that hardly move: with a length, without one, and a little faster than the least rate after 64 KiB at once."""
+    """Very slow bodies: with a length, without one, and slightly above the minimum rate after an initial 64 KiB."""
     return upload(attack, MODULE + "/up", attack.target.token, BIG)
 
 
 def anonymous_upload(attack):
-    """The same towards the identity provider, by nobody in particular."""
+    """The same towards the identity provider, without a token."""
     return upload(attack, "/realms/platform/up", None, 1 << 20)
 
 
 def authz_upload(attack):
-    """The same towards the service that the edge itself asks."""
+    """The same towards the service that the gateway itself calls."""
     return upload(attack, "/api/auth/grants", attack.target.token, 1 << 20)
 
 
@@ -261,7 +261,7 @@ def held_bodies(attack):
 
 
 def slow_reader(attack):
-    """Large answers, read a byte now and then."""
+    """Large responses, read a byte at a time."""
     token, path = attack.target.token, f"{MODULE}/down/{BIG}"
     block = frames.head(path, token)
 
@@ -277,7 +277,7 @@ def slow_reader(attack):
 
 
 def deaf_reader(attack):
-    """Large answers, for which there is every window and no reader."""
+    """Large responses, with open windows but never read."""
     block = frames.head(f"{MODULE}/down/{BIG}", attack.target.token)
     window = struct.pack(">HI", frames.INITIAL_WINDOW_SIZE, frames.LARGEST_WINDOW)
     more = frames.LARGEST_WINDOW - frames.DEFAULT_WINDOW
@@ -298,29 +298,29 @@ def deaf_reader(attack):
 
 
 def stream_hoarder(attack):
-    """As many streams as there may be, to a module that answers shortly before its time is over."""
+    """As many streams as allowed, to a module that answers shortly before the timeout."""
     block = frames.head(MODULE + "/sleep/4500", attack.target.token)
     return attack.each(CONNECTIONS, attack.http2(lambda connection, _: attack.fill(connection, block, True)))
 
 
 def questions(attack):
-    """More streams than authz has places and room in its queue, each of which makes the edge ask for a role."""
+    """More streams than authz has slots and queue entries, each of which makes the gateway ask for a role."""
     block = frames.head("/api/org/admin/members", attack.target.token)
     return attack.each(2 * CONNECTIONS, attack.http2(lambda connection, _: attack.fill(connection, block, True)))
 
 
 def silent_connections(attack):
-    """TCP connections that say nothing, opened again as they end."""
+    """Silent TCP connections, reopened as they end."""
     return Herd(attack, 2000, 1000, tls=False).threads()
 
 
 def half_hellos(attack):
-    """TCP connections with the beginning of a ClientHello, and a byte more now and then."""
+    """TCP connections with the beginning of a ClientHello, and one more byte now and then."""
     return Herd(attack, 2000, 1000, tls=False, greeting=client_hello()[:200], drip=(b"\0", 3)).threads()
 
 
 def half_handshakes(attack):
-    """TCP connections with a whole ClientHello and nothing after it."""
+    """TCP connections with a complete ClientHello and nothing after it."""
     return Herd(attack, 512, 120, tls=False, greeting=client_hello()).threads()
 
 
@@ -334,7 +334,7 @@ def client_hello():
 
 
 def percent_paths(attack):
-    """16 KiB of escaped percent signs, a hundred streams at once."""
+    """16 KiB of escaped percent signs, on a hundred concurrent streams."""
     long = "%" + "25" * 8000
     blocks = [frames.head(path + long, None) for path in ("/auth/", "/realms/platform/", "/api/timesheet/v1/")]
 
@@ -347,7 +347,7 @@ def percent_paths(attack):
 
 
 def reset_flood(attack):
-    """Streams that are reset at once, and such as are reset when their request is under way."""
+    """Streams that are reset at once, and streams that are reset while their request is in progress."""
     block = frames.head(MODULE + "/sleep/1000", attack.target.token)
 
     def at_once(connection, _):
@@ -365,7 +365,7 @@ def reset_flood(attack):
 
 
 def ping_flood(attack):
-    """Frames that are no request, with and without an open stream."""
+    """Frames other than requests, with and without an open stream."""
     token = attack.target.token
     upload = frames.head(MODULE + "/up", token, "POST")
     kinds = [(open_stream, name) for open_stream in (False, True) for name in ("PING", "SETTINGS", "WINDOW_UPDATE", "PRIORITY")]
@@ -377,7 +377,7 @@ def ping_flood(attack):
         "PRIORITY": lambda _: frames.frame(frames.PRIORITY, 0, 2_001, b"\0\0\0\0\x10"),
         "empty DATA": lambda number: frames.frame(frames.DATA, 0, number),
     }
-    # What is answered is read here, and that is slow.
+    # Reads the replies here, which is slow.
     many = {"PING": 250, "SETTINGS": 250}
 
     def turn(connection, state):
@@ -391,7 +391,7 @@ def ping_flood(attack):
 
 
 def hints(attack):
-    """A module that sends 103 without end, to clients that read it and to clients that do not."""
+    """A module that sends 103 endlessly, to clients that read and clients that do not."""
     path, token = "/api/docs/v1/hints", attack.target.token
     block = frames.head(path, token)
     reading = attack.http2(lambda connection, _: attack.fill(connection, block, True, 5))
@@ -418,13 +418,13 @@ def tunnels(attack):
 
 
 def event_streams(attack):
-    """Streams of events by the thousand."""
+    """Event streams by the thousand."""
     block = frames.head(MODULE + "/events", attack.target.token)
     return attack.each(CONNECTIONS, attack.http2(lambda connection, _: attack.fill(connection, block, True)))
 
 
 def connections(attack):
-    """TLS connections from one address that have made a request and wait."""
+    """Idle TLS connections from one address after one request each."""
     return Herd(attack, 1300, 300, greeting=request(MODULE + "/now", attack.target.token)).threads()
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Who shares the edge with an attacker, each a process of its own: `client`, the well-behaved client whose service is measured,
-and `module`, the upstream of both. A process ends when its standard input does."""
+"""The processes that share the gateway with an attacker: `client`, the well-behaved client whose service is measured, and
+`module`, the upstream of both. A process ends when its standard input does."""
 
 import asyncio
 import base64
@@ -16,9 +16,9 @@ import time
 from load import Http1, Http2
 from world import request
 
-# A client that has waited so long for a connection or an answer gives up.
+# How long a client waits for a connection or a response.
 PATIENCE_S = 5
-# Requests a second of each kind, and how many take turns: one that waits does not keep the next from being measured.
+# Requests per second of each kind. Several clients take turns, so that a waiting request does not delay the next measurement.
 RATES = {"h1": 25, "h2": 25, "h1 new": 5, "h2 new": 5, "WebSocket": 2}
 TURNS = {"h1": 10, "h2": 10, "h1 new": 25, "h2 new": 25, "WebSocket": 10}
 
@@ -31,7 +31,7 @@ def ended_input():
 
 
 class Target:
-    """The edge as one client reaches it: from an address and with a token of its own."""
+    """The gateway as seen by one client, with its own address and token."""
 
     def __init__(self, port, source, token):
         self.port, self.source, self.token = port, source, token
@@ -68,7 +68,7 @@ def context(alpn):
 
 
 class Client:
-    """Requests at a steady rate over connections that are kept and connections that are new."""
+    """Requests at a steady rate over persistent and new connections."""
 
     def __init__(self, target, path, kinds):
         self.target, self.path, self.stopped, self.asked = target, path, threading.Event(), []
@@ -134,14 +134,14 @@ def close(client):
 
 
 class Module(asyncio.Protocol):
-    """`…/sleep/<ms>`, `…/down/<bytes>`, `…/up` (reads the body first), `…/hints` (103 without end), `…/events` (without end), upgrades
-    (whose bytes come back), a slow authz that says yes to everybody; anything else answers `{}` at once."""
+    """`…/sleep/<ms>`, `…/down/<bytes>`, `…/up` (reads the body first), `…/hints` (endless 103), `…/events` (endless), upgrades (echoed),
+    a slow authz that allows everything; any other path answers `{}` at once."""
 
     AUTHZ_PAUSE_S = 1
     HELD = b'{"data":{"held":true,"reason":"ALLOWED","evidence":[]}}'
 
     HINT = b"HTTP/1.1 103 Early Hints\r\nlink: </style.css>; rel=preload; as=style; x=%s\r\n\r\n" % (b"x" * 4096)
-    # On each connection: as many at once, and a pause. That is 2 MB a second.
+    # On each connection: this many bytes at once, then a pause. That is 2 MB per second.
     HINTS, HINT_PAUSE_S = 10, 0.02
     EVENT_PAUSE_S = 2
     BLOCK = b"x" * (1 << 16)
@@ -157,7 +157,7 @@ class Module(asyncio.Protocol):
 
     def resume_writing(self):
         self.writable = True
-        # Not from within the transport, which may be about to end.
+        # Not from within the transport, which may be closing.
         asyncio.get_running_loop().call_soon(self.produce)
 
     def data_received(self, data):
@@ -198,7 +198,7 @@ class Module(asyncio.Protocol):
             self.answer()
 
     def upload(self, data):
-        """The bodies here are letters and nothing else, so that the last chunk cannot be mistaken."""
+        """Bodies consist of letters only, so that the last chunk is unambiguous."""
         if self.chunked:
             self.held = (self.held + data)[-5:]
             if self.held == b"0\r\n\r\n":
@@ -234,7 +234,7 @@ class Module(asyncio.Protocol):
 
 async def serve_module(ended):
     listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
-    # What is on its way to a client that does not read stays small.
+    # Keeps little data in flight to a client that does not read.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
     print(listener.getsockname()[1], flush=True)
     server = await asyncio.get_running_loop().create_server(Module, sock=listener, backlog=4096)

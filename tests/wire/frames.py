@@ -1,4 +1,5 @@
-"""HTTP/2 by hand, for clients that break its rules or outrun a library: frames out as bytes, a connection that counts answers."""
+"""Hand-written HTTP/2, for clients that violate the protocol or are faster than a library: frames as bytes, and a connection
+that counts responses."""
 
 import select
 import ssl
@@ -12,7 +13,7 @@ INITIAL_WINDOW_SIZE = 4
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DEFAULT_WINDOW, LARGEST_WINDOW = 65_535, (1 << 31) - 1
 LARGEST_FRAME = 16_384
-# A peer that takes nothing for this long has stopped reading.
+# A peer that accepts nothing for this long has stopped reading.
 SEND_LIMIT_S = 5
 
 
@@ -50,14 +51,14 @@ def head(path, token=None, method="GET", more=()):
 
 
 class Connection:
-    """One client connection over a TLS socket. It never blocks for longer than it is told to."""
+    """One client connection over a TLS socket. It never blocks for longer than the given time."""
 
     def __init__(self, stream, window=None):
         import hpack
         self.stream, self.decoder = stream, hpack.Decoder()
         self.stream.setblocking(False)
         self.held, self.next, self.over = b"", 1, False
-        # Streams without an answer's end, and what may be sent on each.
+        # Streams without a complete response, and the send window of each.
         self.open, self.window, self.first_window = {}, DEFAULT_WINDOW, DEFAULT_WINDOW
         self.answers, self.received = Counter(), 0
         settings = b"" if window is None else struct.pack(">HI", INITIAL_WINDOW_SIZE, window)
@@ -74,13 +75,13 @@ class Connection:
                 wait(self.stream, select.POLLOUT, 0.5)
 
     def request(self, block, ended=True):
-        """The bytes that open a stream, and its number."""
+        """The bytes that open a stream, and its id."""
         number, self.next = self.next, self.next + 2
         self.open[number] = self.first_window
         return number, frame(HEADERS, END_HEADERS | (END_STREAM if ended else 0), number, block)
 
     def data(self, number, size):
-        """A DATA frame of at most `size` bytes, as far as the windows are open."""
+        """A DATA frame of at most `size` bytes, within the windows."""
         size = min(size, self.window, self.open.get(number, 0), LARGEST_FRAME)
         if size <= 0:
             return b""
@@ -93,7 +94,7 @@ class Connection:
         return reset(number)
 
     def take(self, seconds):
-        """Reads what comes within this time; yields the streams that ended, each with its status."""
+        """Reads for this long; yields the streams that ended, each with its status."""
         if not self.stream.pending():
             wait(self.stream, select.POLLIN, seconds)
         try:
@@ -122,7 +123,7 @@ class Connection:
         self.held = self.held[at:]
 
     def heard(self, kind, flags, number, payload, ended):
-        """Notes a frame; returns what is sent in reply."""
+        """Handles a frame; returns the bytes to send in reply."""
         if kind == SETTINGS and not flags & ACK:
             for name, value in struct.iter_unpack(">HI", payload):
                 if name == INITIAL_WINDOW_SIZE:

@@ -1,4 +1,4 @@
-"""Well-behaved clients at a steady rate over HTTP/1.1 and HTTP/2, each with a connection of its own."""
+"""Well-behaved clients at a steady rate over HTTP/1.1 and HTTP/2, each with its own connection."""
 
 import dataclasses
 import threading
@@ -11,7 +11,7 @@ WORKERS = 10
 
 @dataclasses.dataclass
 class Asked:
-    """One request: when it was sent whole, and what became of it."""
+    """One request: when it was sent completely, and its result."""
 
     version: str
     sent: float
@@ -20,7 +20,7 @@ class Asked:
 
 
 class Load:
-    """`rate` requests a second, half over each protocol, until it is stopped."""
+    """`rate` requests per second, half over each protocol, until stopped."""
 
     def __init__(self, world, path, rate=200):
         self.world, self.path, self.pause = world, path, 2 * WORKERS / rate
@@ -52,7 +52,7 @@ class Load:
                 if client is None:
                     client = kind(self.world)
             except OSError:
-                # Not begun: there is nobody to send it to.
+                # Not begun: there is no connection.
                 self.refused += 1
                 client = None
                 continue
@@ -109,7 +109,7 @@ class Http1:
 
 
 class Http2:
-    """One request after the other, each on a stream of its own; a GOAWAY is obeyed."""
+    """One request after the other, each on a new stream; obeys GOAWAY."""
 
     def __init__(self, world):
         import h2.config
@@ -162,6 +162,6 @@ class Http2:
         return found
 
     def goodbye(self, _frame):
-        """`h2` ends a connection at a GOAWAY; the streams under way are still answered."""
+        """`h2` closes a connection at a GOAWAY; open streams are still answered."""
         self.over = True
         return [], []

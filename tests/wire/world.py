@@ -1,5 +1,5 @@
-"""What the scripts of this folder share: the edge as a program with one scripted upstream in every module's place, tokens,
-and small clients. Loopback only; ends only what it started."""
+"""Shared by the scripts of this folder: the gateway with one scripted upstream in place of every module, tokens, and small
+clients. Loopback only; stops only what it started."""
 
 import os
 import re
@@ -24,7 +24,7 @@ import platform_side  # noqa: E402
 MODULES = ("timesheet", "docs", "helpdesk")
 EVENTS, EVENT_PAUSE_S = 10, 0.2
 BLOCK = b"x" * (1 << 20)
-# What systemd does: the sockets become descriptors 3 and 4 of a process that is told so.
+# Socket activation as in systemd: the sockets become descriptors 3 and 4 of the process.
 HAND_OVER = """
 import fcntl, os, sys
 high = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 100) for number in sys.argv[1:3]]
@@ -36,7 +36,7 @@ os.execv(sys.argv[3], sys.argv[3:])
 
 
 def with_packages(*packages):
-    """Runs the calling script again with these PyPI packages, kept under the user's cache."""
+    """Re-executes the calling script with these PyPI packages, which are kept in the user's cache."""
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "platform-wire"
     if Path(sys.prefix) == home:
         return
@@ -47,7 +47,7 @@ def with_packages(*packages):
 
 
 def go_program(module, name):
-    """A program from the Go module proxy, kept under the user's cache."""
+    """A program from the Go module proxy, kept in the user's cache."""
     home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "platform-wire-go"
     program = home / "bin" / name
     if not program.exists():
@@ -57,7 +57,7 @@ def go_program(module, name):
 
 
 def program():
-    """The edge's own program where it is built, else the platform's."""
+    """The gateway's own program if it is built, else the platform's."""
     named = [Path(os.environ["EDGE"])] if "EDGE" in os.environ else []
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     known = [target / folder / name for folder in ("dist", "release", "debug") for name in ("gateway", "platform")]
@@ -68,7 +68,7 @@ def program():
 
 
 class World:
-    """A running edge, its upstream, and what is needed to talk to it."""
+    """A running gateway, its upstream, and the means to call it."""
 
     def __init__(self, **variables):
         self.folder = Path(tempfile.mkdtemp(prefix="platform-wire-"))
@@ -97,12 +97,12 @@ class World:
         self.prefix, self.sockets = [], []
 
     def with_files(self, count):
-        """The edge may have so many open files."""
+        """Limits the gateway's open files."""
         self.prefix = ["prlimit", f"--nofile={count}:{count}"]
         return self
 
     def handed(self):
-        """The edge gets its sockets from here, bound, and so does the next one."""
+        """Hands bound sockets to the gateway and to its successors."""
         self.sockets = [socket.create_server(("127.0.0.1", port), backlog=1024) for port in (self.tls, self.plain)]
         numbers = [str(each.fileno()) for each in self.sockets]
         self.prefix = [sys.executable, "-c", HAND_OVER, *numbers]
@@ -124,7 +124,7 @@ class World:
             time.sleep(0.05)
 
     def get(self, path):
-        """One request over a connection of its own: its status and body."""
+        """One request over a new connection: its status and body."""
         with self.connect() as stream:
             stream.sendall(request(path, self.token, "Connection: close\r\n"))
             answer = b"".join(iter(lambda: stream.recv(65536), b""))
@@ -157,7 +157,7 @@ class World:
 
 
 def measure_status(port):
-    """Status of `/readyz`; `None` while nothing answers."""
+    """Status of `/readyz`; `None` without a response."""
     context = ssl._create_unverified_context()
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=2) as stream:
@@ -173,7 +173,7 @@ def request(path, token, more=""):
 
 
 class Upstream:
-    """Answers by path: `…/sleep/<ms>`, `…/down/<bytes>`, `…/up`, `…/events`, a WebSocket echo; anything else `{}`."""
+    """Answers by path: `…/sleep/<ms>`, `…/down/<bytes>`, `…/up`, `…/events`, a WebSocket echo; any other path `{}`."""
 
     def __init__(self):
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
@@ -231,7 +231,7 @@ class Upstream:
 
 
 def read_body(stream, head, held):
-    """How many bytes the body had, and what came after it."""
+    """The length of the body, and the bytes after it."""
     if re.search(r"^transfer-encoding: chunked", head, re.I | re.M):
         total = 0
         while True:
@@ -272,7 +272,7 @@ def after_trailers(stream, held):
 
 
 def echo(stream, head, held):
-    """RFC 6455 by hand: the handshake, then every frame of the client goes back unmasked."""
+    """Hand-written RFC 6455: the handshake, then every client frame is echoed unmasked."""
     import base64
     import hashlib
     key = re.search(r"^sec-websocket-key: (\S+)", head, re.I | re.M)[1]
@@ -305,7 +305,7 @@ def echo(stream, head, held):
 
 
 class Report:
-    """Lines with a verdict; the exit code says whether all were right."""
+    """Lines with a verdict each; the exit code tells whether all passed."""
 
     def __init__(self):
         self.failed = 0

@@ -1,5 +1,5 @@
-//! Builds what a release ships: `platform` and `gateway`, optimised as one piece by the recorded profile, stripped, each
-//! with its debug information in a file beside it. `--train` records the profile anew first.
+//! Builds the release programs `platform` and `gateway`: optimised across crates with the recorded profile, stripped,
+//! each with its debug information in a separate file. `--train` first records a new profile.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 const PROGRAMS: [&str; 2] = ["platform", "gateway"];
 /// The profile, compressed with xz.
 const PROFILE: &str = "xtask/pgo/release.profdata.xz";
-/// What `rustc -vV` printed when the profile was recorded. A profile fits no other compiler.
+/// Output of `rustc -vV` when the profile was recorded. A profile fits no other compiler.
 const COMPILER: &str = "xtask/pgo/compiler";
 
 pub(crate) fn run(root: &Path, options: &[String]) -> anyhow::Result<Vec<String>> {
@@ -27,7 +27,7 @@ pub(crate) fn run(root: &Path, options: &[String]) -> anyhow::Result<Vec<String>
         build.args(["--bin", program]);
     }
     let flags = profile(root)?.map_or_else(String::new, |path| {
-        // A function that changed since the profile was recorded is compiled without it, which needs no warning.
+        // A function that changed since the profile was recorded is compiled without it; that needs no warning.
         format!("-Cprofile-use={} -Cllvm-args=-no-pgo-warn-mismatch", path.display())
     });
     if flags.is_empty() {
@@ -57,7 +57,7 @@ fn profile(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     Ok(Some(path))
 }
 
-/// Distinguishes one recorded profile from another in a file name.
+/// Identifies a recorded profile in a file name.
 fn checksum(bytes: &[u8]) -> String {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();
@@ -65,7 +65,7 @@ fn checksum(bytes: &[u8]) -> String {
     format!("{:016x}", hasher.finish())
 }
 
-/// Moves a program's debug information to `PROGRAM.debug`, where debuggers and `addr2line` find it by the link that stays.
+/// Moves a program's debug information to `PROGRAM.debug`, which debuggers and `addr2line` find through the debug link.
 fn split_debug_information(program: &Path) -> anyhow::Result<()> {
     let debug = program.with_extension("debug");
     let objcopy = || Command::new("objcopy");
@@ -77,7 +77,7 @@ fn split_debug_information(program: &Path) -> anyhow::Result<()> {
 }
 
 fn succeed(command: &mut Command) -> anyhow::Result<()> {
-    let status = command.status().with_context(|| format!("{command:?} does not start"))?;
+    let status = command.status().with_context(|| format!("{command:?} did not start"))?;
     if !status.success() {
         bail!("{command:?}: {status}");
     }

@@ -1,6 +1,7 @@
-//! Developer tasks, run as `cargo xtask TASK`: `arch` (who may import whom), `config` (the table of variables in
-//! CONFIGURATION.md), `dist` (the programs of a release), `names` (type names that several crates use), `openapi` (components
-//! that modules share), `sqlx-prepare` (query data for offline builds), `tidy` (sizes and headers). Each prints every problem it finds and fails when there is one.
+//! Developer tasks, run as `cargo xtask TASK`: `arch` (allowed imports), `config` (the table of variables in
+//! CONFIGURATION.md), `dist` (release programs), `names` (type names that several crates use), `openapi` (components shared
+//! by modules), `sqlx-prepare` (query data for offline builds), `tidy` (sizes and headers). Each prints every problem that
+//! it finds and fails if there is any.
 
 mod arch;
 mod config;
@@ -22,7 +23,7 @@ fn main() -> ExitCode {
     let task = arguments.next().unwrap_or_default();
     match run(&task, &arguments.collect::<Vec<_>>()) {
         Ok(problems) if problems.is_empty() => {
-            say(&format!("{task}: in order"));
+            say(&format!("{task}: ok"));
             ExitCode::SUCCESS
         }
         Ok(problems) => {
@@ -61,13 +62,13 @@ fn run(task: &str, options: &[String]) -> anyhow::Result<Vec<String>> {
 
 fn root() -> anyhow::Result<PathBuf> {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    here.parent().map(ToOwned::to_owned).context("xtask lies in the workspace")
+    here.parent().map(ToOwned::to_owned).context("xtask is in the workspace")
 }
 
-/// Runs a command in the workspace and gives what it printed.
+/// Runs a command in the workspace and returns its output.
 fn output(root: &std::path::Path, program: &str, arguments: &[&str]) -> anyhow::Result<String> {
     let done = std::process::Command::new(program).args(arguments).current_dir(root).output();
-    let done = done.with_context(|| format!("{program} does not start"))?;
+    let done = done.with_context(|| format!("{program} did not start"))?;
     if !done.status.success() {
         bail!("{program} {}: {}", arguments.join(" "), String::from_utf8_lossy(&done.stderr));
     }
@@ -82,7 +83,7 @@ fn rust_files(root: &std::path::Path) -> anyhow::Result<Vec<String>> {
 }
 
 fn say(line: &str) {
-    // A closed standard output is the reader's choice, not a failure of the task.
+    // The reader may close standard output; that is not a failure of the task.
     if writeln!(std::io::stdout(), "{line}").is_err() {
         std::process::exit(0);
     }

@@ -1,4 +1,4 @@
-//! Writes the components that all modules share into each module's document, which stays complete in itself. A test of
+//! Copies the components that all modules share into each module's document, which stays self-contained. A test in
 //! every module compares the two.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 const SHARED: &str = "kit/contract/src/openapi/shared.json";
 const TEMPLATE: &str = "platform/src/new/template/openapi.json.in";
 
-/// Of a document the components as they stand there, by section and name.
+/// The verbatim components of a document, by section and name.
 #[derive(Deserialize)]
 struct Document<'a> {
     #[serde(borrow)]
@@ -44,7 +44,7 @@ fn documents(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The document with each shared component in place of its own of that name. Both are indented by two spaces.
+/// Replaces each component of the document that is also shared with the shared one. Both are indented by two spaces.
 fn with_shared(text: &str, shared: &str) -> anyhow::Result<String> {
     let own: Document<'_> = serde_json::from_str(text)?;
     let shared: Document<'_> = serde_json::from_str(shared)?;
@@ -64,7 +64,7 @@ fn with_shared(text: &str, shared: &str) -> anyhow::Result<String> {
     Ok(renewed)
 }
 
-/// Where a part that was borrowed from a text stands in it.
+/// The range of a part that was borrowed from a text.
 fn place(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr() - text.as_ptr().addr();
     start..start + part.len()

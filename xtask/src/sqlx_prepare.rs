@@ -1,5 +1,5 @@
-//! Query data for offline builds: every `query!` is described by a live PostgreSQL that holds all migrations, and the
-//! description lands in `.sqlx`. `DEV_PG` is the address of a server where this task may make and drop a database.
+//! Query data for offline builds: a live PostgreSQL with all migrations describes every `query!`, and the descriptions
+//! are stored in `.sqlx`. `DEV_PG` is the URL of a server on which this task may create and drop a database.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +19,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<Vec<String>> {
         std::fs::remove_dir_all(&data)?;
     }
     std::fs::create_dir(&data)?;
-    // A target folder of its own: cargo does not see that the macros' environment changed, and would reuse old builds.
+    // A separate target folder: cargo does not notice that the macros' environment changed, and would reuse old builds.
     let built = Command::new("cargo")
         .args(["check", "--workspace", "--all-targets", "--target-dir", "target/sqlx-prepare"])
         .current_dir(root)

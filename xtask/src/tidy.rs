@@ -1,21 +1,21 @@
-//! Sizes, headers and bare tasks: limits that nobody measures drift.
+//! Limits on file sizes, file headers and bare tasks, which would drift without a check.
 
 use std::path::Path;
 
-/// Longest source file, tests aside.
+/// Most lines of a source file, without its unit tests.
 const LONGEST: usize = 800;
-/// Nine files in ten are at most this long.
+/// Most lines at the 90th percentile.
 const P90: usize = 400;
-/// Half the files are at most this long.
+/// Most lines at the median.
 const MEDIAN: usize = 150;
-/// Tasks of services and modules that are no worker's, each with a reason in its file; the others belong to `Workers`, which a
-/// stop waits for.
+/// Files with tasks that are not workers, each with a reason in the file. All other tasks of services and modules
+/// belong to `Workers`, which a stop waits for.
 const BARE_TASKS: [&str; 3] = [
-    // The feed and the reading of an idle log: the engine also runs without a service.
+    // The feed and the reader of an idle log: the engine also runs without a service.
     "services/authz/src/engine/memory/mod.rs",
-    // A comparison beside a decision.
+    // A comparison that runs alongside a decision.
     "services/authz/src/engine/memory/sample.rs",
-    // Requests in flight at the stop wait for it.
+    // Requests in flight at a stop wait for it.
     "services/authz/src/denials.rs",
 ];
 

@@ -1,9 +1,10 @@
-//! `tasks`, the example of a module: tasks that their owners and the module's administrators see. It does not ship. One
-//! resource with what most modules need: a list with a cursor, permits for one object, rows that stand for tuples, an
-//! idempotent creation, audit rows, and a worker.
+//! `tasks`, an example module: tasks that are visible to their owners and the module's administrators. It is not
+//! shipped. It has one resource with what most modules need: a list with a cursor, permits for one object, rows that
+//! stand for tuples, an idempotent create, audit rows, and a worker.
 //!
-//! `operations.rs` is the table of operations; a request's way is `service`'s: permit, body, `tasks/http.rs`, `rules.rs`
-//! (pure), `store.rs` (SQL). Every statement names the company of the permit, so another company's id is an unknown one.
+//! `operations.rs` is the table of operations. The `service` crate defines the path of a request: permit, body,
+//! `tasks/http.rs`, `rules.rs` (pure), `store.rs` (SQL). Every statement names the permit's company, so another
+//! company's id is unknown.
 
 pub mod operations;
 pub mod tasks;
@@ -14,7 +15,7 @@ pub use service::module::Parts as App;
 
 service::declare_module! { key: "tasks", port: 8199, operations: operations, settings: (), state: start }
 
-/// Starts the worker that settles tasks which a crash left half made or half deleted.
+/// Starts the worker that settles tasks whose creation or deletion was interrupted by a crash.
 ///
 /// # Errors
 /// None.

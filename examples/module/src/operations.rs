@@ -1,4 +1,4 @@
-//! Every operation of the module with the decision that it asks.
+//! Every operation of the module with its decision.
 
 use service::{Feature, Operation as Op, Operations};
 
@@ -6,7 +6,7 @@ use crate::{App, KEY, tasks};
 
 /// The type of the module's objects.
 pub const TASK: &str = "tasks_task";
-/// Lists every task of the company; without it the list holds the caller's own.
+/// Lists every task of the company; without this permission the list holds only the caller's own.
 pub const LIST_ALL: Feature = Feature::of_module("tasks.tasks.list_all", "admin");
 
 const LIST: Feature = Feature::of_module("tasks.tasks.list", "member");

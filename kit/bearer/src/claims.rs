@@ -1,5 +1,5 @@
-//! The claims of a token whose signature is good: strict reading, then issuer, audience and times. Pure.
-//! Roles and groups are not read at all; `azp` is kept, and never stands in for the audience.
+//! The claims of a token whose signature is valid: strict parsing, then issuer, audience and times. Pure. Roles and
+//! groups are never read; `azp` is kept, but never stands in for the audience.
 
 use std::time::Duration;
 
@@ -10,24 +10,24 @@ use serde_json::Number;
 
 use crate::{EXPIRED, Refused};
 
-/// Clocks of provider and platform may differ by this much; the same in every service.
+/// Allowed clock skew between provider and platform, in seconds; the same in every service.
 pub(crate) const LEEWAY_SECONDS: i64 = 30;
 
-/// Keycloak's name of the user behind a client's service account.
+/// Prefix that Keycloak gives the user behind a client's service account.
 const SERVICE_ACCOUNT_PREFIX: &str = "service-account-";
 
-/// What a verified token says.
+/// The claims of a verified token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims {
     /// `sub`: the only claim that names the caller.
     pub subject: Subject,
-    /// How the subject appears in the log: the beginning of its SHA-256.
+    /// The subject's representation in the log: the first bytes of its SHA-256.
     pub subject_hash: u64,
-    /// `azp`: the client that got the token; identifies an app's backend.
+    /// `azp`: the client that obtained the token; identifies an app's backend.
     pub authorized_party: Option<String>,
     /// `exp` in Unix seconds.
     pub expires_at: i64,
-    /// `preferred_username`; for display and for telling service accounts.
+    /// `preferred_username`; for display and to recognise service accounts.
     pub preferred_username: Option<String>,
     /// `name`; for display.
     pub name: Option<String>,
@@ -36,14 +36,14 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Whether the token is that of a client's own account (`preferred_username` is `service-account-…`).
+    /// Whether the token belongs to a client's own account (`preferred_username` is `service-account-…`).
     #[must_use]
     pub fn is_service_account(&self) -> bool {
         self.preferred_username.as_deref().is_some_and(|name| name.starts_with(SERVICE_ACCOUNT_PREFIX))
     }
 }
 
-/// The token's payload as it must look; a claim of another type is a refusal.
+/// The required form of a token's payload; a claim of another type is refused.
 #[derive(Debug, Deserialize)]
 pub(crate) struct RawClaims {
     iss: String,
@@ -64,7 +64,7 @@ enum Audience {
     Many(Vec<String>),
 }
 
-/// What the claims are held against.
+/// What the claims are checked against.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected<'a> {
     pub(crate) issuer: &'a str,
@@ -74,10 +74,10 @@ pub(crate) struct Expected<'a> {
 
 pub(crate) fn accept(raw: RawClaims, expected: Expected<'_>) -> Result<Claims, Refused> {
     if raw.iss != expected.issuer {
-        return Err(Refused::Invalid("another issuer"));
+        return Err(Refused::Invalid("wrong issuer"));
     }
     if !raw.aud.contains(expected.audience) {
-        return Err(Refused::Invalid("the audience is another"));
+        return Err(Refused::Invalid("wrong audience"));
     }
     let expires_at = unix_seconds(&raw.exp).ok_or(Refused::Invalid("exp is out of range"))?;
     if expires_at.saturating_add(LEEWAY_SECONDS) <= expected.now {
@@ -96,7 +96,7 @@ pub(crate) fn accept(raw: RawClaims, expected: Expected<'_>) -> Result<Claims, R
     })
 }
 
-/// Reckoned once a token: the log names the subject of every request.
+/// Computed once per token, because the log names the subject of every request.
 pub(crate) fn subject_hash(subject: &Subject) -> u64 {
     let digest = digest::digest(&digest::SHA256, subject.as_str().as_bytes());
     let short = digest.as_ref().iter().take(size_of::<u64>());
@@ -113,7 +113,7 @@ fn check_not_before(not_before: Option<&Number>, now: i64) -> Result<(), Refused
     }
 }
 
-/// Whole seconds; RFC 7519 allows fractions, which are cut off.
+/// Whole seconds; RFC 7519 allows fractions, which are truncated.
 fn unix_seconds(number: &Number) -> Option<i64> {
     number.as_i64().or_else(|| {
         let whole = Duration::try_from_secs_f64(number.as_f64()?).ok()?;

@@ -1,4 +1,4 @@
-//! The variables of token verification, the same in the edge and in every service.
+//! The variables of token verification, the same in the gateway and in every service.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use contract::settings::Kind;
 use contract::{Reader, Variable};
 use http::Uri;
 
-/// Where the provider publishes its signing keys.
+/// Address of the provider's signing keys.
 pub const JWKS_URL: Variable =
     Variable::new("IDP_JWKS_URL", Kind::Url, None, "Address of the identity provider's signing keys (JWKS)");
-/// The `iss` of every accepted token.
+/// The required `iss` of a token.
 pub const ISSUER_URL: Variable = Variable::new(
     "IDP_ISSUER_URL",
     Kind::Url,
     None,
     "Issuer of accepted tokens: the public origin's realm address",
 );
-/// The audience that every accepted token holds.
+/// The required audience of a token.
 pub const AUDIENCE: Variable =
     Variable::new("IDP_AUDIENCE", Kind::Text, Some("platform-api"), "Audience that a token must contain");
-/// How often the keys are read again.
+/// How often the signing keys are refetched.
 pub const REFRESH_INTERVAL: Variable = Variable::new(
     "IDP_JWKS_REFRESH_INTERVAL",
     Kind::Duration,
@@ -30,7 +30,7 @@ pub const REFRESH_INTERVAL: Variable = Variable::new(
 /// The variables of this crate.
 pub const VARIABLES: &[Variable] = &[JWKS_URL, ISSUER_URL, AUDIENCE, REFRESH_INTERVAL];
 
-/// What a verifier needs to know.
+/// The configuration of a verifier.
 #[derive(Clone, Debug)]
 pub struct BearerConfig {
     pub(crate) jwks_url: Uri,
@@ -40,7 +40,7 @@ pub struct BearerConfig {
 }
 
 impl BearerConfig {
-    /// Reads the variables; problems stay with the reader.
+    /// Reads the variables; the reader collects problems.
     pub fn read(reader: &mut Reader<'_>) -> Self {
         Self {
             jwks_url: jwks_url(reader),
@@ -52,7 +52,7 @@ impl BearerConfig {
 }
 
 impl BearerConfig {
-    /// The origin in the issuer's address: what clients call the platform.
+    /// The origin of the issuer's address: the platform's public address.
     #[must_use]
     pub fn public_origin(&self) -> &str {
         self.issuer.split_once("/realms/").map_or(self.issuer.as_str(), |(origin, _)| origin)

@@ -1,5 +1,5 @@
-//! Signatures: the three accepted algorithms over ring, handed to jsonwebtoken as its process-wide provider. Signing and
-//! key tools are refused with an error: nothing here makes tokens.
+//! Signatures: the three accepted algorithms over ring, installed as jsonwebtoken's process-wide provider. Signing and
+//! key tools return an error: nothing here makes tokens.
 
 use std::sync::Once;
 
@@ -12,7 +12,7 @@ use ring::signature::{
     RsaPublicKeyComponents, UnparsedPublicKey,
 };
 
-/// Symmetric algorithms and `none` are absent on purpose: a public key must never be taken for a secret.
+/// Symmetric algorithms and `none` are excluded on purpose: a public key must never be used as a secret.
 pub(crate) const ACCEPTED: [Algorithm; 3] = [Algorithm::RS256, Algorithm::PS256, Algorithm::ES256];
 
 static PROVIDER: CryptoProvider = CryptoProvider {
@@ -27,13 +27,13 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     },
 };
 
-/// Makes this provider the process's one. jsonwebtoken panics when it decodes before a provider is there, so every
-/// verifier calls this when it is made.
+/// Installs this provider for the process. jsonwebtoken panics when it decodes without a provider, so every verifier
+/// calls this when it is made.
 pub(crate) fn install() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
         if PROVIDER.install_default().is_err() {
-            tracing::warn!("another token signature provider was installed before; it stays");
+            tracing::warn!("keeping the token signature provider that was installed before");
         }
     });
 }

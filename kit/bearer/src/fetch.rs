@@ -1,4 +1,4 @@
-//! One GET of the JWKS document: 2 s in all, at most 1 MiB, no redirects, http or https with the system's roots.
+//! One GET of the JWKS document: 2 s in total, at most 1 MiB, no redirects, http or https with the system's roots.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
-/// A provider that takes longer must not hold up a request with an unknown key id.
+/// Time limit: a slower provider must not hold up a request with an unknown key id.
 const BUDGET: Duration = Duration::from_secs(2);
-/// Some hundred times the size of a real document.
+/// About a hundred times the size of a real document.
 const MAX_DOCUMENT_BYTES: usize = 1 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
-    #[error("no answer within 2 s")]
+    #[error("no response within 2 s")]
     TimedOut,
     #[error("cannot connect: {0}")]
     Connect(#[source] std::io::Error),
@@ -37,11 +37,11 @@ pub(crate) enum FetchError {
     Http(#[from] hyper::Error),
     #[error("the provider answered {0}")]
     Status(StatusCode),
-    #[error("cannot read the answer: {0}")]
+    #[error("cannot read the response: {0}")]
     Body(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Fetches one address; keeps the TLS set-up between fetches.
+/// Fetches one address; keeps the TLS configuration between fetches.
 #[derive(Debug)]
 pub(crate) struct Fetcher {
     url: Uri,
@@ -76,7 +76,7 @@ impl Fetcher {
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     ) -> Result<Bytes, FetchError> {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        // The set stops the connection's task when this future ends or is dropped by the time-out.
+        // The set stops the connection's task when this future ends or a timeout drops it.
         let mut driver = JoinSet::new();
         driver.spawn(connection);
         let response = sender.send_request(self.request()).await?;
@@ -100,7 +100,7 @@ impl Fetcher {
     }
 }
 
-/// Reading the system's roots touches many files, so it runs off the async threads.
+/// Reading the system's roots opens many files, so it runs on a blocking thread.
 async fn tls_config() -> Result<Arc<ClientConfig>, FetchError> {
     let loaded = tokio::task::spawn_blocking(rustls_native_certs::load_native_certs).await;
     let mut roots = RootCertStore::empty();

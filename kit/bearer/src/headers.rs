@@ -1,4 +1,4 @@
-//! From request headers to the token's text: exactly one `Authorization` header, scheme `Bearer` in any case.
+//! Extracts the token from request headers: exactly one `Authorization` header, scheme `Bearer` in any case.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -10,17 +10,18 @@ pub(crate) const NO_TEXT: Refused = Refused::Invalid("Authorization is not visib
 /// The bearer token of a request.
 ///
 /// # Errors
-/// [`Refused::Missing`] without a bearer, [`Refused::Ambiguous`] with two `Authorization` headers,
-/// [`Refused::Invalid`] when the token is no text or there is none.
+/// [`Refused::Missing`] without a bearer, [`Refused::Ambiguous`] with two `Authorization` headers, [`Refused::Invalid`]
+/// when the token is empty or not ASCII.
 pub fn token_of(headers: &HeaderMap) -> Result<&str, Refused> {
-    // A header's value has no control characters, so ASCII is all there is to see to.
+    // A header value has no control characters, so checking for ASCII suffices.
     str::from_utf8(raw_token_of(headers)?).ok().filter(|text| text.is_ascii()).ok_or(NO_TEXT)
 }
 
-/// The same as it came, for [`VerifiedTokens`](crate::VerifiedTokens): what is known from before was text then.
+/// The unvalidated bytes of the token, for [`VerifiedTokens`](crate::VerifiedTokens): a token that it knows was text
+/// when it was verified.
 ///
 /// # Errors
-/// The same as [`token_of`]'s, but for a token that is no text.
+/// Those of [`token_of`], except for a token that is not text.
 pub fn raw_token_of(headers: &HeaderMap) -> Result<&[u8], Refused> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next().ok_or(Refused::Missing)?.as_bytes();
@@ -64,7 +65,7 @@ mod tests {
         let other = HeaderValue::from_bytes(b"Bearer a.\xc3\xa4.c").expect("a value");
         let other = HeaderMap::from_iter([(AUTHORIZATION, other)]);
         assert_eq!(token_of(&other), Err(NO_TEXT));
-        assert_eq!(raw_token_of(&other), Ok(b"a.\xc3\xa4.c".as_slice()), "for whoever only compares it");
+        assert_eq!(raw_token_of(&other), Ok(b"a.\xc3\xa4.c".as_slice()), "for callers that only compare it");
         for empty in ["Bearer", "Bearer  "] {
             assert!(matches!(token_of(&headers(&[empty])), Err(Refused::Invalid(_))), "{empty}");
         }

@@ -1,5 +1,5 @@
-//! The signing keys of the provider as one immutable set: pure, parsed from a JWKS document. A key that cannot serve
-//! (encryption, another curve, another algorithm, no `kid`) is left out; a document without one serving key is no set.
+//! The provider's signing keys as one immutable set: pure, parsed from a JWKS document. Unusable keys (encryption,
+//! another curve, another algorithm, no `kid`) are skipped; a document without a usable key is an error.
 
 use std::collections::HashMap;
 
@@ -9,19 +9,19 @@ use jsonwebtoken::{Algorithm, DecodingKey};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// More keys than any provider publishes; a longer document is a mistake or an attack.
+/// Most keys in a document: more than any provider publishes, so a longer one is a mistake or an attack.
 const MAX_KEYS: usize = 64;
-/// 2048 and 8192 bits: outside them ring refuses the signature anyway.
+/// 2048 to 8192 bits: ring refuses signatures by other keys anyway.
 const RSA_MODULUS_BYTES: std::ops::RangeInclusive<usize> = 256..=1024;
 /// Length of one coordinate on P-256.
 const P256_COORDINATE_BYTES: usize = 32;
 
-/// One key and what it may verify.
+/// A key and the algorithms that it may verify.
 #[derive(Clone, Debug)]
 pub(crate) struct SigningKey {
     pub(crate) algorithms: &'static [Algorithm],
     pub(crate) key: DecodingKey,
-    /// The key's own text, to see whether a `kid` was given to another key.
+    /// The key's own text, to detect a `kid` that was reassigned to another key.
     material: String,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct KeySet(HashMap<String, SigningKey>);
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeySetError {
-    #[error("the answer is no JWKS document: {0}")]
+    #[error("the response is not a JWKS document: {0}")]
     Malformed(#[from] serde_json::Error),
     #[error("the JWKS document holds {0} keys, more than {MAX_KEYS}")]
     TooMany(usize),
@@ -88,7 +88,7 @@ fn serving_key(value: Value) -> Option<(String, SigningKey)> {
     Some((jwk.kid, SigningKey { algorithms, key, material }))
 }
 
-/// What a key of this type may verify; its own `alg`, where it names one, narrows that.
+/// The algorithms that a key of this type may verify, narrowed by its own `alg` if present.
 fn algorithms(jwk: &Jwk) -> Option<&'static [Algorithm]> {
     match (jwk.kty.as_str(), jwk.crv.as_deref(), jwk.alg.as_deref()) {
         ("RSA", _, None) => Some(&[Algorithm::RS256, Algorithm::PS256]),
@@ -116,7 +116,7 @@ fn p256(jwk: &Jwk) -> Option<(DecodingKey, String)> {
     Some((DecodingKey::from_ec_components(x, y).ok()?, format!("{x}.{y}")))
 }
 
-/// A big-endian number without leading zeros, which ring refuses and some providers write.
+/// Decodes a big-endian number and strips leading zeros, which some providers write and ring refuses.
 fn unsigned(text: &str) -> Option<Vec<u8>> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
     Some(bytes.into_iter().skip_while(|byte| *byte == 0).collect())

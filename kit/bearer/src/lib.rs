@@ -1,8 +1,8 @@
-//! Bearer verification for the edge and every service: the token of a request, checked against the provider's signing
-//! keys, becomes [`Claims`] or a [`Refused`]. The way of a token: [`token_of`] (headers) → [`Verifier::verify`]
+//! Bearer verification for the gateway and every service: checks a request's token against the provider's signing keys
+//! and returns [`Claims`] or a [`Refused`]. The path of a token: [`token_of`] (headers) → [`Verifier::verify`]
 //! (`verifier.rs`) → key by `kid` (`keys.rs`, fetched by `fetch.rs`, kept fresh by `refresh.rs`) → signature
-//! (`crypto.rs`) → claims (`claims.rs`); `verified.rs` remembers the good answers. It knows nothing of routes or
-//! status codes, and decides nothing about rights: a token's roles and groups are never read.
+//! (`crypto.rs`) → claims (`claims.rs`); `verified.rs` caches successful results. This crate knows no routes or status
+//! codes and decides nothing about permissions: a token's roles and groups are never read.
 
 mod claims;
 mod config;

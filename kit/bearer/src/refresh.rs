@@ -1,5 +1,5 @@
-//! Keeps the key set fresh: one place that fetches, swaps the snapshot and counts generations, used by the background
-//! loop and by a token with an unknown key id. A failed fetch or a useless document never replaces a good set.
+//! Keeps the key set fresh: fetches, swaps the snapshot and counts generations in one place, for both the background
+//! loop and tokens with an unknown key id. A failed fetch or a useless document never replaces a good set.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use tokio_util::sync::CancellationToken;
 use crate::fetch::{FetchError, Fetcher};
 use crate::keys::{KeySet, KeySetError};
 
-/// At most one fetch in this time for key ids nobody knows, so that forged tokens cannot flood the provider.
+/// At most one fetch in this period for unknown key ids, so that forged tokens cannot flood the provider.
 const UNKNOWN_KID_PAUSE: Duration = Duration::from_secs(5);
-/// Key ids the provider did not know when asked; the oldest is forgotten first.
+/// Most remembered key ids that the provider did not know; the oldest is forgotten first.
 const MAX_UNKNOWN_KIDS: usize = 1_024;
-/// How long the provider's "no" to a key id counts.
+/// How long a key id counts as unknown to the provider.
 const UNKNOWN_KID_KEPT: Duration = Duration::from_mins(1);
-/// First wait after a failed fetch; doubled up to one of the two longest ones.
+/// First wait after a failed fetch, doubled up to one of the two limits below.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(100);
-/// Longest wait before the first keys: a provider that comes up late is seen within a second.
+/// Longest wait before the first keys: a provider that starts late is noticed within a second.
 const LONGEST_BACK_OFF_WITHOUT_KEYS: Duration = Duration::from_secs(1);
-/// Longest wait once keys are known: they serve on meanwhile.
+/// Longest wait once there are keys, which remain usable meanwhile.
 const LONGEST_BACK_OFF: Duration = Duration::from_mins(1);
 
 #[derive(Debug, thiserror::Error)]
@@ -35,23 +35,23 @@ pub(crate) enum RefreshError {
     Keys(#[from] KeySetError),
 }
 
-/// The published key set and what keeps it fresh.
+/// The published key set and the state that keeps it fresh.
 #[derive(Debug)]
 pub(crate) struct KeyStore {
     fetcher: Fetcher,
     keys: ArcSwapOption<KeySet>,
-    /// When they were last read; told after they are there.
+    /// When the keys were last read; updated after the keys are published.
     read_at: watch::Sender<Option<Instant>>,
     generation: AtomicU64,
-    /// Held during a fetch: whoever waits for it finds the result in `keys`.
+    /// Held during a fetch: a task that waits for the lock finds the result in `keys`.
     asked: Mutex<Asked>,
 }
 
-/// What was asked of the provider on behalf of unknown key ids.
+/// The record of fetches for unknown key ids.
 #[derive(Debug, Default)]
 struct Asked {
     last: Option<Instant>,
-    /// When a fetch failed last, whoever asked for it.
+    /// When a fetch last failed, for whatever reason it was made.
     failed: Option<Instant>,
     unknown: VecDeque<(Instant, String)>,
 }
@@ -74,11 +74,11 @@ impl KeyStore {
     /// Waits until there are keys.
     pub(crate) async fn arrived(&self) {
         let mut read_at = self.read_at.subscribe();
-        // The sender lives as long as this does.
+        // `self` owns the sender, so the wait cannot fail.
         let _arrived = read_at.wait_for(Option::is_some).await;
     }
 
-    /// Since the keys were last read.
+    /// Time since the keys were last read.
     pub(crate) fn age(&self) -> Option<Duration> {
         self.read_at.borrow().map(|read| read.elapsed())
     }
@@ -87,14 +87,15 @@ impl KeyStore {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// The key set after asking the provider about `kid`, or the present one when it may not be asked (again).
+    /// Asks the provider about `kid` and returns the key set; returns the current one when the provider may not be
+    /// asked (again).
     pub(crate) async fn keys_for_unknown(&self, kid: &str) -> Option<Arc<KeySet>> {
         let arrived = Instant::now();
         let mut asked = self.asked.lock().await;
         let present = self.keys();
         let now = Instant::now();
         if asked.failed.is_some_and(|failed| failed >= arrived) {
-            // The fetch waited for failed a moment ago; a second one would only make the request wait twice.
+            // The fetch that this task waited for has just failed; a second one would only make the request wait twice.
             return present;
         }
         if present.as_ref().is_some_and(|keys| keys.find(kid).is_some()) || !asked.may_ask(kid, now) {
@@ -128,7 +129,7 @@ impl KeyStore {
         Ok(KeySet::parse(&self.fetcher.fetch().await?)?)
     }
 
-    /// The background loop: until `stop`, with short waits while there are no keys, then every `interval`.
+    /// The background loop until `stop`: short waits while there are no keys, then every `interval`.
     pub(crate) async fn keep_fresh(self: Arc<Self>, interval: Duration, stop: CancellationToken) {
         let mut back_off = FIRST_BACK_OFF;
         let mut failing = false;
@@ -154,7 +155,7 @@ impl KeyStore {
         }
     }
 
-    /// Shares the lock with the unknown key ids, so that two fetches never run at once.
+    /// Takes the same lock as look-ups of unknown key ids, so that two fetches never run at once.
     async fn refresh_alone(&self) -> Result<Arc<KeySet>, RefreshError> {
         self.refresh(&mut *self.asked.lock().await).await
     }
@@ -179,7 +180,7 @@ impl Asked {
     }
 }
 
-/// One line when an outage begins and one when it ends, not one a try.
+/// Logs once when an outage begins and once when it ends, not at every attempt.
 fn report(failing: &mut bool, error: Option<&RefreshError>) {
     match error {
         Some(error) if !*failing => {

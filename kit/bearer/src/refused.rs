@@ -1,12 +1,12 @@
-//! Every way a bearer is refused. The edge and the service chassis render it; nothing is rendered here.
+//! The reasons for refusing a bearer. The gateway and the service chassis render them; this module renders nothing.
 
-/// What [`Refused::Invalid`] says of a good token whose time is over.
+/// The text of [`Refused::Invalid`] for a valid token that has expired.
 pub const EXPIRED: &str = "expired";
 
 /// Why there are no [`Claims`](crate::Claims). The text of `Invalid` is for logs and never quotes the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// No `Authorization` header, or one of another scheme: 401 `AUTH_TOKEN_MISSING`.
+    /// No `Authorization` header, or another scheme: 401 `AUTH_TOKEN_MISSING`.
     #[error("no bearer token")]
     Missing,
     /// A bearer that does not verify: 401 `AUTH_TOKEN_INVALID`.

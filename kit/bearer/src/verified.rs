@@ -1,5 +1,5 @@
-//! [`VerifiedTokens`]: a verifier that remembers its good answers: a signature check costs more than the rest of most
-//! requests. A token is known when all of it is equal. A refusal is never remembered.
+//! [`VerifiedTokens`]: a verifier with a cache of successful results, because a signature check costs more than the
+//! rest of most requests. A cached token matches only when all of its bytes are equal. Refusals are never cached.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,12 +13,12 @@ use crate::claims::LEEWAY_SECONDS;
 use crate::headers::NO_TEXT;
 use crate::{Claims, Refused, Verifier};
 
-/// Bytes of a token that are hashed: the end of its signature, which nobody can choose.
+/// Bytes of a token that are hashed: the end of its signature, which an attacker cannot choose.
 const HASHED: usize = 32;
-/// What is kept of tokens is bounded by their bytes, too: so many for each that may be kept.
+/// The cache is also bounded in bytes: this many for each token of its capacity.
 const USUAL_BYTES: usize = 1 << 10;
 
-/// Verifies each token once and answers from memory until it expires or the provider withdraws a key.
+/// Verifies each token once and answers from the cache until the token expires or the provider withdraws a key.
 #[derive(Debug)]
 pub struct VerifiedTokens {
     verifier: Verifier,
@@ -26,29 +26,29 @@ pub struct VerifiedTokens {
 }
 
 impl VerifiedTokens {
-    /// An empty memory of at most so many tokens, and a KiB of text for each, in front of `verifier`; each
-    /// takes its own length and some 600 bytes.
+    /// An empty cache in front of `verifier`, of at most `most` tokens and a KiB of text for each; a token takes its
+    /// own length and some 600 bytes.
     #[must_use]
     pub fn new(verifier: Verifier, most: usize) -> Self {
         Self { verifier, tokens: Mutex::new(Tokens::bounded(most)) }
     }
 
-    /// The verifier behind it.
+    /// The underlying verifier.
     #[must_use]
     pub const fn verifier(&self) -> &Verifier {
         &self.verifier
     }
 
-    /// What [`Verifier::verify`] says of this very token, now or when it was verified before.
+    /// The result of [`Verifier::verify`] for exactly this token, cached or new.
     ///
     /// # Errors
-    /// The same as [`Verifier::verify`]'s.
+    /// Those of [`Verifier::verify`].
     pub async fn verify<T>(&self, token: &T) -> Result<Arc<Claims>, Refused>
     where
         T: AsRef<[u8]> + Sync + ?Sized,
     {
         let token = token.as_ref();
-        // Read before the verification: a key that is withdrawn during it makes the result too old to be kept.
+        // Read before the verification: a key withdrawn during it makes the result too old to cache.
         let generation = self.verifier.generation();
         match self.recall(generation, token) {
             Some(claims) => Ok(claims),
@@ -56,7 +56,7 @@ impl VerifiedTokens {
         }
     }
 
-    /// Apart: a request whose token is known needs neither the room nor the code of this.
+    /// Out of line: a request with a cached token should need neither the space nor the code of this.
     #[cold]
     #[inline(never)]
     fn verify_anew<'a>(
@@ -76,7 +76,7 @@ impl VerifiedTokens {
         let mut tokens = self.lock();
         let outdated = tokens.enter(generation);
         let claims = tokens.recall(token, self.verifier.now());
-        // The lock first: freeing a hundred thousand claims must not hold up the others.
+        // Release the lock first: freeing a hundred thousand claims must not block other requests.
         drop(tokens);
         drop(outdated);
         claims
@@ -87,8 +87,8 @@ impl VerifiedTokens {
     }
 }
 
-/// Hashes the last bytes only. Whether a token is known is decided by comparing all of it, so this need only tell tokens
-/// apart that were signed; whoever sends others meets at most one that is known.
+/// Hashes only the last bytes. The comparison covers all bytes, so the hash need only distinguish signed tokens; an
+/// unsigned one collides with at most one cached token.
 #[derive(Default)]
 struct ByItsEnd(RandomState);
 
@@ -112,12 +112,12 @@ impl Hasher for EndHasher {
     }
 }
 
-/// Two halves: what is asked for stays in the young one, and the old one is forgotten as a whole.
+/// Two generations: a recalled token moves to the young one, and the old one is dropped as a whole.
 struct Tokens {
     generation: u64,
     most_in_half: usize,
     young: Half,
-    /// Text of the young ones.
+    /// Total bytes of the young tokens.
     young_bytes: usize,
     old: Half,
 }
@@ -125,7 +125,7 @@ struct Tokens {
 type Half = HashMap<Box<[u8]>, Arc<Claims>, ByItsEnd>;
 
 impl fmt::Debug for Tokens {
-    /// Never a token.
+    /// Never prints a token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (young, old) = (self.young.len(), self.old.len());
         f.debug_struct("Tokens").field("young", &young).field("old", &old).finish_non_exhaustive()
@@ -143,7 +143,7 @@ impl Tokens {
         }
     }
 
-    /// Takes everything out when the key set has lost a key since the last look.
+    /// Takes all tokens out if the key set has lost a key since the last call.
     fn enter(&mut self, generation: u64) -> Option<[Half; 2]> {
         (generation > self.generation).then(|| {
             self.generation = generation;

@@ -1,4 +1,4 @@
-//! [`Verifier`]: a token's text in, [`Claims`] or [`Refused`] out. The order of checks stands in `verify`.
+//! [`Verifier`]: turns a token's text into [`Claims`] or [`Refused`]. `verify` shows the order of checks.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::keys::SigningKey;
 use crate::refresh::KeyStore;
 use crate::{BearerConfig, Claims, Refused, crypto};
 
-/// Some ten times a real token.
+/// About ten times the size of a real token.
 const MAX_TOKEN_BYTES: usize = 16 << 10;
-/// Of the header alone, which is read before anything is verified: some eight times a real one, and its members cost far
-/// more than their bytes.
+/// Limit of the header alone, which is parsed before anything is verified: about eight times a real one; parsing its
+/// members costs far more than their bytes.
 const MAX_HEADER_BYTES: usize = 1 << 10;
-/// Key ids are compared and remembered, so they have a limit of their own.
+/// Key ids are compared and remembered, so they have their own limit.
 const MAX_KID_BYTES: usize = 256;
 
 /// Verifies tokens of one provider. Cheap to clone; clones share the key set.
@@ -33,7 +33,7 @@ struct Inner {
 }
 
 impl Verifier {
-    /// A verifier, and the task that keeps its keys fresh until `stop`. Call it on a tokio runtime.
+    /// Makes a verifier and spawns the task that keeps its keys fresh until `stop`. Must be called on a tokio runtime.
     #[must_use]
     pub fn start(config: BearerConfig, clock: Clock, stop: CancellationToken) -> Self {
         crypto::install();
@@ -42,8 +42,8 @@ impl Verifier {
         Self(Arc::new(Inner { issuer: config.issuer, audience: config.audience, clock, store }))
     }
 
-    /// The claims of a token that this provider signed for this platform and that is valid now. A token with an
-    /// unknown key id makes the keys be read again, together with all others of that moment.
+    /// The claims of a token that this provider signed for this platform and that is valid now. An unknown key id
+    /// triggers one refetch of the keys, shared with concurrent requests.
     ///
     /// # Errors
     /// [`Refused::Invalid`] for a token that does not verify, [`Refused::KeysUnavailable`] before the first keys.
@@ -76,20 +76,20 @@ impl Verifier {
         self.0.store.age()
     }
 
-    /// Rises when the key set loses a key: whoever keeps verified tokens drops them all.
+    /// Increases when the key set loses a key: caches of verified tokens must then be cleared.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.0.store.generation()
     }
 
-    /// The moment by which this verifier judges `exp` and `nbf`.
+    /// The time against which this verifier checks `exp` and `nbf`.
     pub(crate) fn now(&self) -> i64 {
         self.0.clock.unix_seconds()
     }
 
     fn check(&self, token: &str, header: &Header, key: &SigningKey) -> Result<Claims, Refused> {
         if !key.algorithms.contains(&header.alg) {
-            return Err(Refused::Invalid("the algorithm is not the key's"));
+            return Err(Refused::Invalid("the algorithm does not match the key"));
         }
         let signature_only = signature_only(header);
         let decoded = jsonwebtoken::decode::<RawClaims>(token, &key.key, &signature_only)
@@ -121,8 +121,8 @@ fn kid_of(header: &Header) -> Result<&str, Refused> {
     if kid.len() > MAX_KID_BYTES { Err(Refused::Invalid("the key id is too long")) } else { Ok(kid) }
 }
 
-/// jsonwebtoken checks the signature alone: its claim checks read the machine's clock and accept an array of issuers, so
-/// `claims.rs` does them.
+/// Makes jsonwebtoken check only the signature: its claim checks read the machine's clock and accept an array of
+/// issuers, so `claims.rs` does them.
 fn signature_only(header: &Header) -> Validation {
     let mut validation = Validation::new(header.alg);
     validation.required_spec_claims.clear();
@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// A token whose header has so many bytes, of which three in four are read.
+    /// A token whose header has `header_bytes` bytes in base64, three quarters of that decoded.
     fn token(header_bytes: usize) -> String {
         let begin = r#"{"alg":"RS256","kid":"k1","a":""#;
         let filler = "x".repeat(header_bytes / 4 * 3 - begin.len() - 2);

@@ -1,11 +1,11 @@
-//! What the targets share: how long an input may take.
+//! Shared by the targets: the time limit of an input.
 
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Longest run of one input, as processor time: the clock on the wall would count what else the machine does.
+/// Longest run of one input, in CPU time: wall-clock time would include other load on the machine.
 const LONGEST_MS: i64 = 1_000;
 
-/// Runs it, and panics when it took too long.
+/// Runs the closure, and panics when it took too long.
 pub fn timed(run: impl FnOnce()) {
     let begun = clock_gettime(ClockId::ThreadCPUTime);
     run();

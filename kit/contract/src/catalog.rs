@@ -1,15 +1,15 @@
-//! What registry tells the edges of the catalog: one line of JSON a change, each a whole snapshot
+//! The catalog that registry publishes to the gateways: one line of JSON per change, each a complete snapshot
 //! (`GET /internal/platform/snapshot?after=<revision>`). authz reads the same facts from registry's view.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Subject;
 
-/// Whether requests to a module may pass, in the order of the gate's answers.
+/// Whether requests to a module may pass, in the gate's order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ModuleState {
-    /// Installed, enabled, and so is everything it needs.
+    /// Installed and enabled, as are all of its dependencies.
     Ok,
     /// 403.
     ModuleNotInstalled,
@@ -25,7 +25,7 @@ pub enum ModuleState {
 pub struct ModuleEntry {
     /// Module key.
     pub key: String,
-    /// What the gate says.
+    /// The gate's verdict.
     pub state: ModuleState,
     /// `service.port` of its manifest.
     pub port: u16,
@@ -41,11 +41,11 @@ pub struct AppEntry {
     pub key: String,
     /// `azp` of its backend's tokens.
     pub client_id: String,
-    /// `sub` of its backend's tokens: the client's service account. Absent until it is known; until then nobody is the
-    /// app's backend.
+    /// `sub` of its backend's tokens: the client's service account. Absent until it is known; until then no caller
+    /// counts as the app's backend.
     #[serde(default)]
     pub subject: Option<Subject>,
-    /// Apps are guards' business even when disabled.
+    /// Whether the app is enabled. Guards apply to disabled apps too.
     pub enabled: bool,
 }
 
@@ -53,10 +53,10 @@ pub struct AppEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CatalogSnapshot {
-    /// Rises with every change.
+    /// Increases with every change.
     pub revision: i64,
-    /// Names the row that holds the revision and the start of its database server. Another edition at a revision that is
-    /// no higher comes of another state of the database: a restored one, or one whose server was started anew.
+    /// Identifies the row that holds the revision, and the start of its database server. Another edition at the same or
+    /// a lower revision means another state of the database: it was restored, or its server was restarted.
     #[serde(default)]
     pub edition: String,
     /// Every built-in module.
@@ -65,6 +65,6 @@ pub struct CatalogSnapshot {
     pub apps: Vec<AppEntry>,
 }
 
-/// Header of registry's answer to enable, disable and register: the revision that holds the change. The edge waits
-/// for it before it answers, so that a client never sees its own change late.
+/// Header of registry's response to enable, disable and register: the revision that holds the change. The gateway waits
+/// for that revision before it responds, so that a client always sees its own change.
 pub const REVISION_HEADER: &str = "x-catalog-revision";

@@ -1,4 +1,4 @@
-//! Time as a parameter: whoever needs the hour is given a [`Clock`], so that a test can set it.
+//! Time as a parameter: code that needs the time receives a [`Clock`], so that tests can set it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
-/// Where the present moment comes from.
+/// A source of the current time.
 #[derive(Clone, Debug, Default)]
 pub struct Clock(Source);
 
@@ -19,26 +19,26 @@ enum Source {
 }
 
 impl Clock {
-    /// The clock of the machine.
+    /// The system clock.
     #[must_use]
     pub const fn system() -> Self {
         Self(Source::System)
     }
 
-    /// A clock that stands at `unix_seconds` until it is moved; for tests.
+    /// A clock that stands still at `unix_seconds` until it is advanced; for tests.
     #[must_use]
     pub fn standing_at(unix_seconds: i64) -> Self {
         Self(Source::Set(Arc::new(AtomicI64::new(unix_seconds))))
     }
 
-    /// Moves a standing clock forward; the machine's clock cannot be moved and stays as it is.
+    /// Advances a standing clock; has no effect on the system clock.
     pub fn advance(&self, by: Duration) {
         if let Source::Set(seconds) = &self.0 {
             seconds.fetch_add(i64::try_from(by.as_secs()).unwrap_or(i64::MAX), Ordering::SeqCst);
         }
     }
 
-    /// The present moment in UTC.
+    /// The current time in UTC.
     #[must_use]
     pub fn now(&self) -> OffsetDateTime {
         match &self.0 {
@@ -48,7 +48,7 @@ impl Clock {
         }
     }
 
-    /// The present moment in whole seconds since 1970, as tokens count.
+    /// The current time in whole Unix seconds, as in tokens.
     #[must_use]
     pub fn unix_seconds(&self) -> i64 {
         self.now().unix_timestamp()

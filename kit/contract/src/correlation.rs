@@ -1,14 +1,14 @@
-//! `x-correlation-id`: one name for a request in every log line, audit row and response.
+//! `x-correlation-id`: one id for a request in every log line, audit row and response.
 
 use std::fmt;
 use std::sync::Arc;
 
 use uuid::{NoContext, Timestamp, Uuid};
 
-/// Name of the header that carries it, in and out.
+/// Name of the header, in requests and responses.
 pub const HEADER: &str = "x-correlation-id";
 
-/// Longest value that is taken over from a client; a longer one is replaced.
+/// Longest accepted client value; a longer one is replaced.
 pub const MAX_LENGTH: usize = 200;
 
 /// A request's correlation id: 1 to 200 visible ASCII characters. Cheap to clone.
@@ -16,7 +16,7 @@ pub const MAX_LENGTH: usize = 200;
 pub struct CorrelationId(Arc<str>);
 
 impl CorrelationId {
-    /// Keeps a client's value byte for byte when it is 1..=200 visible ASCII characters.
+    /// Keeps a client's value byte for byte if it is 1 to 200 visible ASCII characters.
     #[must_use]
     pub fn parse(value: &[u8]) -> Option<Self> {
         let fits = (1..=MAX_LENGTH).contains(&value.len()) && value.iter().all(u8::is_ascii_graphic);
@@ -26,15 +26,15 @@ impl CorrelationId {
         str::from_utf8(value).ok().map(|text| Self(text.into()))
     }
 
-    /// A new id (`UUIDv7`, so that ids sort by time; of one millisecond in any order, because a counter would be shared by
-    /// all threads).
+    /// A new `UUIDv7`, so that ids sort by time. Within one millisecond their order is random, because a counter would
+    /// be shared by all threads.
     #[must_use]
     pub fn generate() -> Self {
         let id = Uuid::new_v7(Timestamp::now(NoContext));
         Self(Arc::from(&*id.hyphenated().encode_lower(&mut Uuid::encode_buffer())))
     }
 
-    /// The client's value where it fits, else a new one.
+    /// The client's value if valid, else a new id.
     #[must_use]
     pub fn accept(value: Option<&[u8]>) -> Self {
         value.and_then(Self::parse).unwrap_or_else(Self::generate)

@@ -1,4 +1,4 @@
-//! Days of the calendar on the wire: `YYYY-MM-DD`, from the year 1 on.
+//! Calendar days on the wire: `YYYY-MM-DD`, from year 1 on.
 
 use std::fmt;
 
@@ -9,24 +9,24 @@ use time::macros::format_description;
 
 const FORM: &[BorrowedFormatItem<'static>] = format_description!("[year]-[month]-[day]");
 
-/// A day of the calendar.
+/// A calendar day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Day(Date);
 
 impl Day {
-    /// What a problem says of a text that is no day.
+    /// Error message for a text that is not a day.
     pub const EXPECTED: &'static str = "a date, YYYY-MM-DD";
 
-    /// Reads a day.
+    /// Parses a day.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        // Ten characters that begin with a digit: no sign, no year of more than four digits.
+        // Ten characters that begin with a digit: excludes signs and years of more than four digits.
         let plain = text.len() == 10 && text.starts_with(|first: char| first.is_ascii_digit());
         let date = if plain { Date::parse(text, FORM).ok()? } else { return None };
         (date.year() >= 1).then_some(Self(date))
     }
 
-    /// For SQL and arithmetic.
+    /// The date, for SQL and arithmetic.
     #[must_use]
     pub const fn date(self) -> Date {
         self.0

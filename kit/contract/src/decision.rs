@@ -1,4 +1,4 @@
-//! The access decision (gateway document, "Access decision"): its request, its reasons, its answer.
+//! The access decision (gateway document, "Access decision"): request, reasons, answer.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,37 +9,37 @@ use uuid::Uuid;
 use crate::fields::{Fields, FromBody, Text};
 use crate::id::CompanyId;
 
-/// The only platform role there is.
+/// The only platform role.
 pub const SUPERADMIN: &str = "platform-superadmin";
 
 /// Longest feature key, relation, type, role or object id in a request.
 pub const MAX_NAME: usize = 200;
 
-/// Most items of one batch.
+/// Most items in a batch.
 pub const MAX_BATCH_ITEMS: usize = 100;
 
-/// Whether a decision is asked about the platform or about one company.
+/// Whether a decision concerns the platform or one company.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// The platform role is the rule.
+    /// The platform role decides.
     Global,
-    /// Membership in one company is the rule.
+    /// Membership in one company decides.
     Company,
 }
 
 /// The object of a relation check.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ObjectRef {
-    /// Object type, as `company_module`.
+    /// Object type, such as `company_module`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Object id; of a `company_module`: `<company_id>/<module_key>`.
+    /// Object id; for a `company_module`, `<company_id>/<module_key>`.
     pub id: String,
 }
 
 impl ObjectRef {
-    /// The object that stands for one module in one company.
+    /// The object that represents one module in one company.
     #[must_use]
     pub fn company_module(company: CompanyId, module_key: &str) -> Self {
         Self { kind: "company_module".to_owned(), id: format!("{company}/{module_key}") }
@@ -48,7 +48,7 @@ impl ObjectRef {
 
 impl fmt::Display for ObjectRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // By hand, because a decision is told with several of them.
+        // Written by hand, because each decision logs several of these.
         f.write_str(&self.kind)?;
         f.write_str(":")?;
         f.write_str(&self.id)
@@ -63,48 +63,48 @@ impl FromBody for ObjectRef {
     }
 }
 
-/// `EffectiveAccessRequest`. The bearer is the subject; `actorId` may only repeat it.
+/// `EffectiveAccessRequest`. The subject is the bearer's; `actorId` may only repeat it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AccessRequest {
-    /// Evidence, and the denial's audit row.
+    /// Feature key, for the evidence and the denial's audit row.
     pub feature_key: String,
     /// Platform or company.
     pub scope: Scope,
-    /// Module that must be installed and enabled.
+    /// A module that must be installed and enabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub module_key: Option<String>,
-    /// Needed for company scope.
+    /// Required for company scope.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub company_id: Option<CompanyId>,
-    /// For global scope, or for the operator exception.
+    /// Required for global scope, and for the operator exception.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required_platform_role: Option<String>,
-    /// A holder of the role passes the membership step.
+    /// Whether a holder of the platform role passes the membership step.
     pub allow_platform_operator_company_scope: bool,
-    /// A relation of `company:<companyId>`, asked after membership.
+    /// A relation on `company:<companyId>`, checked after membership.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required_company_role: Option<String>,
     /// Object of the relation check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectRef>,
-    /// Absent: no relation check.
+    /// The relation to check; `None` for no check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relation: Option<String>,
-    /// Goes to the audit row in place of the header's.
+    /// Replaces the header's correlation id in the audit row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
-    /// Must be absent or the bearer's subject.
+    /// Must be absent, or equal to the bearer's subject.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actor_id: Option<String>,
-    /// The caller narrows its answer by a no and refuses nobody: a no is no denial. Believed of services only, never of what
-    /// came through the edge.
+    /// Whether a denial only narrows the caller's response and so is not recorded. Honoured from services only, never
+    /// in requests through the gateway.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub probe: bool,
 }
 
 impl AccessRequest {
-    /// A module's question about one of its features in one company (module contract, "Internal endpoints").
+    /// A module's request about one of its features in one company (module contract, "Internal endpoints").
     #[must_use]
     pub fn of_module(module_key: &str, company: CompanyId, feature_key: &str, relation: &str) -> Self {
         Self {
@@ -123,7 +123,7 @@ impl AccessRequest {
         }
     }
 
-    /// The same question, passed by a platform operator without membership too.
+    /// The same request, which a platform operator also passes without membership.
     #[must_use]
     pub fn or_operator(mut self) -> Self {
         self.required_platform_role = Some(SUPERADMIN.to_owned());
@@ -131,7 +131,7 @@ impl AccessRequest {
         self
     }
 
-    /// The same question, whose no narrows an answer and refuses nobody.
+    /// The same request, whose denial only narrows a response.
     #[must_use]
     pub fn as_probe(mut self) -> Self {
         self.probe = true;
@@ -175,7 +175,7 @@ impl FromBody for AccessRequest {
 }
 
 impl AccessRequest {
-    /// The rules between fields (gateway document, rules 2 and 3).
+    /// Checks the rules between fields (gateway document, rules 2 and 3).
     fn checked(self, fields: &mut Fields<'_>) -> Option<Self> {
         if self.scope == Scope::Global && self.required_platform_role.is_none() {
             return fields.refuse("requiredPlatformRole", "required", "required for scope global");
@@ -190,7 +190,7 @@ impl AccessRequest {
     }
 }
 
-/// An empty string means "none", as the specification says of `relation`.
+/// Maps an empty string to `None`, as the specification says for `relation`.
 #[expect(clippy::option_option, reason = "outer: problem recorded; inner: absent")]
 fn optional_name(fields: &mut Fields<'_>, name: &str) -> Option<Option<String>> {
     match fields.raw(name).and_then(serde_json::Value::as_str) {
@@ -199,25 +199,25 @@ fn optional_name(fields: &mut Fields<'_>, name: &str) -> Option<Option<String>> 
     }
 }
 
-/// Why a decision came out as it did (gateway document, rule 8).
+/// The reason for a decision (gateway document, rule 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Reason {
     /// Every step passed.
     Allowed,
-    /// No identity record.
+    /// Disabled or deleted at the identity provider.
     AuthUserNotFound,
     /// Disabled or gone at the identity provider.
     IdpDisabled,
     /// Identity not active.
     UserLifecycleDisabled,
-    /// Company inactive or unknown.
+    /// No member row exists.
     CompanyInactive,
     /// No member row.
     CompanyMembershipRequired,
     /// Member row inactive.
     CompanyAccessBlocked,
-    /// Module not installed or not enabled.
+    /// Platform role not held.
     ModuleDisabled,
     /// Platform role not held.
     PlatformRoleRequired,
@@ -227,7 +227,7 @@ pub enum Reason {
     EngineDenied,
     /// Reserved.
     BusinessEligibilityDenied,
-    /// Could not be decided; only in the details of a 503 and in the counter.
+    /// The decision failed; used only in the details of a 503 and in the counter.
     DependencyUnavailable,
 }
 
@@ -249,7 +249,7 @@ impl Reason {
         Self::DependencyUnavailable,
     ];
 
-    /// The word of the specification.
+    /// The word in the specification.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -270,10 +270,10 @@ impl Reason {
     }
 }
 
-/// One fact a decision rests on.
+/// One fact on which a decision is based.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// What kind of fact (`step`, `membership`, `relation`, …).
+    /// Kind of fact (`step`, `membership`, `relation`, …).
     pub key: Cow<'static, str>,
     /// The fact.
     pub value: String,
@@ -284,24 +284,24 @@ pub struct Evidence {
 pub struct Decision {
     /// True only with [`Reason::Allowed`].
     pub allowed: bool,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// What was looked at, in the order of `decisions.md`.
+    /// The facts, in the order of `decisions.md`.
     pub evidence: Vec<Evidence>,
 }
 
-/// What a caller reads of a decision. A reason it does not know stays text, and `allowed` must still be true: an
-/// answer that cannot be read whole is no answer.
+/// A decision as callers read it. An unknown reason stays text, but `allowed` must still be consistent: an answer that
+/// cannot be read completely does not count.
 #[derive(Clone, Debug, Deserialize)]
 pub struct DecisionAnswer {
     /// The decision itself.
     pub allowed: bool,
-    /// Why, as text.
+    /// The reason, as text.
     pub reason: String,
 }
 
 impl DecisionAnswer {
-    /// An allow is believed only when both members say so.
+    /// Whether both members say that access is allowed.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
         self.allowed && self.reason == Reason::Allowed.as_str()
@@ -335,7 +335,7 @@ mod tests {
         let company = CompanyId::mint();
         let sent =
             AccessRequest::of_module("timesheet", company, "timesheet.projects.read", "member").or_operator();
-        assert!(json!(sent).get("probe").is_none(), "a decision is what it was");
+        assert!(json!(sent).get("probe").is_none(), "an ordinary decision is unchanged");
         for sent in [sent.clone(), sent.as_probe()] {
             assert_eq!(parse::<AccessRequest>(&json!(sent)), Ok(sent));
         }
@@ -364,6 +364,6 @@ mod tests {
             ["requiresEligibility"]
         );
         let empty = json!({"featureKey": "a", "scope": "company", "companyId": company, "relation": "", "requiresEligibility": false});
-        assert_eq!(parse::<AccessRequest>(&empty).expect("an empty relation is none").relation, None);
+        assert_eq!(parse::<AccessRequest>(&empty).expect("an empty relation is accepted").relation, None);
     }
 }

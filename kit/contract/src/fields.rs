@@ -1,5 +1,5 @@
-//! Reading a JSON body field by field, so that one answer names every wrong field (`details.fields`), not only the
-//! first. Each reader returns `None` after it has recorded a problem; a body's parser reads all its fields, then
+//! Reads a JSON body field by field, so that one response names every wrong field (`details.fields`), not only the
+//! first. Each reader returns `None` after it has recorded a problem; a body's parser first reads all its fields, then
 //! unwraps them with `?`, and [`parse`] turns the recorded problems into the error.
 
 use std::ops::RangeInclusive;
@@ -35,7 +35,7 @@ pub fn parse<T: FromBody>(value: &Value) -> Result<T, Vec<FieldProblem>> {
     }
 }
 
-/// What a member that may be absent, `null` or a value says about a change.
+/// A member of a change request: absent, `null` or a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Patch<T> {
     /// Leave it as it is.
@@ -57,7 +57,7 @@ impl<T> Patch<T> {
     }
 }
 
-/// What a text may be.
+/// The constraints on a text.
 #[derive(Clone, Copy, Debug)]
 pub struct Text {
     min: usize,
@@ -65,7 +65,7 @@ pub struct Text {
     control: Control,
 }
 
-/// Which control characters a text may hold.
+/// The control characters that a text may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Control {
     None,
@@ -80,13 +80,13 @@ impl Text {
         Self { min: 1, max, control: Control::None }
     }
 
-    /// A title, label or name: no control characters but line feed and tab, not blank; `max` in Unicode scalars.
+    /// A title, label or name: no control characters except line feed and tab, not blank; `max` in Unicode scalars.
     #[must_use]
     pub const fn title(max: usize) -> Self {
         Self { min: 1, max, control: Control::LineFeedAndTab }
     }
 
-    /// Running text: control characters are allowed; at least `min` characters (0: may be blank).
+    /// Running text: allows control characters; at least `min` characters (0: may be blank).
     #[must_use]
     pub const fn prose(min: usize, max: usize) -> Self {
         Self { min, max, control: Control::Any }
@@ -109,13 +109,13 @@ impl Text {
     }
 }
 
-/// A control character that no title or label holds: any but line feed and tab.
+/// A control character that no title or label may hold: any except line feed and tab.
 #[must_use]
 pub fn is_odd_control(c: char) -> bool {
     c.is_control() && c != '\n' && c != '\t'
 }
 
-/// The members of one JSON object and the problems found so far.
+/// The members of one JSON object, and the problems found so far.
 #[derive(Debug)]
 pub struct Fields<'a> {
     object: &'a Map<String, Value>,
@@ -124,7 +124,7 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Records a problem with a field; returns `None` so that a rule can end in it.
+    /// Records a problem with a field; returns `None` so that a rule can end with it.
     pub fn refuse<T>(&mut self, name: &str, rule: &'static str, message: impl Into<String>) -> Option<T> {
         tell(&mut self.problems, FieldProblem::new(format!("{}{name}", self.prefix), rule, message));
         None
@@ -136,13 +136,13 @@ impl<'a> Fields<'a> {
         self.object.get(name).filter(|value| !value.is_null())
     }
 
-    /// A text that must be there.
+    /// A required text.
     pub fn text(&mut self, name: &str, rule: Text) -> Option<String> {
         let found = self.optional_text(name, rule)?;
         self.required(name, found)
     }
 
-    /// A text that may be absent or `null`.
+    /// An optional text; may be `null`.
     pub fn optional_text(&mut self, name: &str, rule: Text) -> Option<Option<String>> {
         let Some(value) = self.raw(name) else { return Some(None) };
         let Value::String(text) = value else { return self.refuse(name, "type", "a string") };
@@ -152,7 +152,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A text that may be absent (leave), `null` (clear) or a value (set).
+    /// A text that may be absent (keep), `null` (clear) or a value (set).
     pub fn patch_text(&mut self, name: &str, rule: Text) -> Option<Patch<String>> {
         if self.object.get(name) == Some(&Value::Null) {
             return Some(Patch::Null);
@@ -160,13 +160,13 @@ impl<'a> Fields<'a> {
         Some(self.optional_text(name, rule)?.map_or(Patch::Absent, Patch::Value))
     }
 
-    /// One word of a closed list that must be there.
+    /// A required value of a closed list.
     pub fn word<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Option<T> {
         let found = self.optional_word(name, words)?;
         self.required(name, found)
     }
 
-    /// One word of a closed list, or absent.
+    /// An optional value of a closed list.
     pub fn optional_word<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Option<Option<T>> {
         let Some(value) = self.raw(name) else { return Some(None) };
         let Value::String(text) = value else { return self.refuse(name, "type", "a string") };
@@ -177,13 +177,13 @@ impl<'a> Fields<'a> {
         self.refuse(name, "enum", format!("one of {}", list.join(", ")))
     }
 
-    /// A UUID that must be there.
+    /// A required UUID.
     pub fn uuid<T: From<Uuid>>(&mut self, name: &str) -> Option<T> {
         let found = self.optional_uuid(name)?;
         self.required(name, found)
     }
 
-    /// A UUID that may be absent or `null`.
+    /// An optional UUID; may be `null`.
     pub fn optional_uuid<T: From<Uuid>>(&mut self, name: &str) -> Option<Option<T>> {
         let Some(value) = self.raw(name) else { return Some(None) };
         match value.as_str().and_then(parse_uuid) {
@@ -192,14 +192,14 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A day that must be there.
+    /// A required day.
     pub fn day(&mut self, name: &str) -> Option<Day> {
         let Some(value) = self.raw(name) else { return self.refuse(name, "required", "required") };
         let Some(text) = value.as_str() else { return self.refuse(name, "type", "a string") };
         Day::parse(text).or_else(|| self.refuse(name, "date", Day::EXPECTED))
     }
 
-    /// A subject of the identity provider that must be there.
+    /// A required subject of the identity provider.
     pub fn subject(&mut self, name: &str) -> Option<Subject> {
         let Some(value) = self.raw(name) else { return self.refuse(name, "required", "required") };
         match value.as_str().and_then(Subject::parse) {
@@ -210,7 +210,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// `true` or `false`, or absent.
+    /// An optional boolean.
     pub fn optional_bool(&mut self, name: &str) -> Option<Option<bool>> {
         match self.raw(name) {
             None => Some(None),
@@ -219,7 +219,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// An integer in a range, or absent. As in JSON Schema `8.0` is one.
+    /// An optional integer in a range. As in JSON Schema, `8.0` is an integer.
     pub fn optional_integer(&mut self, name: &str, range: RangeInclusive<i64>) -> Option<Option<i64>> {
         let Some(value) = self.raw(name) else { return Some(None) };
         match integer(value) {
@@ -229,7 +229,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// An integer that may be absent (leave), `null` (clear) or in a range (set).
+    /// An integer that may be absent (keep), `null` (clear) or in a range (set).
     pub fn patch_integer(&mut self, name: &str, range: RangeInclusive<i64>) -> Option<Patch<i64>> {
         if self.object.get(name) == Some(&Value::Null) {
             return Some(Patch::Null);
@@ -237,13 +237,13 @@ impl<'a> Fields<'a> {
         Some(self.optional_integer(name, range)?.map_or(Patch::Absent, Patch::Value))
     }
 
-    /// An object of its own shape, or absent; its problems are reported under its path.
+    /// An optional object; its problems are reported below its path.
     pub fn optional_object<T: FromBody>(&mut self, name: &str) -> Option<Option<T>> {
         let Some(value) = self.raw(name) else { return Some(None) };
         self.nested(name, value).map(Some)
     }
 
-    /// A list of objects that must be there, at most `max` of them.
+    /// A required list of objects, at most `max`.
     pub fn objects<T: FromBody>(&mut self, name: &str, max: usize) -> Option<Vec<T>> {
         let Some(value) = self.raw(name) else { return self.refuse(name, "required", "required") };
         let Value::Array(items) = value else { return self.refuse(name, "type", "a list") };
@@ -258,7 +258,7 @@ impl<'a> Fields<'a> {
         read.into_iter().collect()
     }
 
-    /// Turns "absent" into a problem.
+    /// Turns an absent member into a problem.
     pub fn required<T>(&mut self, name: &str, found: Option<T>) -> Option<T> {
         if found.is_none() {
             return self.refuse(name, "required", "required");
@@ -276,7 +276,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A step on the way to a value.
+/// One step of the path to a value.
 #[derive(Clone, Copy)]
 enum Step<'a> {
     Member(&'a str),
@@ -285,12 +285,12 @@ enum Step<'a> {
 
 fn integer(value: &Value) -> Option<i64> {
     let whole = |number: &f64| number.fract() == 0.0;
-    // Written without an exponent; one that is out of the range of 64 bits is not read.
+    // Formatted without an exponent, so that a value outside 64 bits fails to parse.
     value.as_i64().or_else(|| format!("{:.0}", value.as_f64().filter(whole)?).parse().ok())
 }
 
-/// PostgreSQL cannot store U+0000, so no string of any body may hold one. The way is only written out for a problem:
-/// a path for each value would cost the length of every name above it, for every value below it.
+/// PostgreSQL cannot store U+0000, so no string in a body may hold one. The path is written only for a problem: a path
+/// per value would cost the length of all names above it.
 fn refuse_nul<'a>(value: &'a Value, way: &mut Vec<Step<'a>>, problems: &mut Vec<FieldProblem>) {
     match value {
         Value::String(text) if text.contains('\0') => {

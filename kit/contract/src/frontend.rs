@@ -1,4 +1,5 @@
-//! `frontend.manifest.json`, which a module may have: where its pages are in the shell and which feature opens each.
+//! `frontend.manifest.json`, an optional file of a module: the routes of its pages in the shell, and the feature for
+//! each.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use crate::manifest::version;
 /// Name of the file.
 pub const FILE: &str = "frontend.manifest.json";
 
-/// Every rule that the file of the module with this fragment breaks.
+/// Every rule that the file violates, for the module with this fragment.
 #[must_use]
 pub fn check(text: &str, fragment: &Fragment) -> Vec<FieldProblem> {
     let value = match strict::read_json(text) {
@@ -24,7 +25,7 @@ pub fn check(text: &str, fragment: &Fragment) -> Vec<FieldProblem> {
     found.into_problems()
 }
 
-/// Always `None` in the end: nothing reads the file at run time, only its problems count.
+/// Always returns `None`: nothing reads the file at run time, so only its problems matter.
 fn check_file(value: &Value, fragment: &Fragment, found: &mut Findings) -> Option<()> {
     let file = Node::root("", value).members(&["routeBase", "sdkVersionRange", "routes"], found)?;
     check_base(&file, &fragment.module_key, found);
@@ -71,7 +72,7 @@ fn check_path(route: &Members<'_>, paths: &mut BTreeSet<String>, found: &mut Fin
         found.refuse::<()>(&at, "path", message);
         return;
     }
-    // Names of parameters do not tell two paths apart.
+    // Parameter names do not distinguish two paths.
     let shape: Vec<&str> =
         segments.iter().map(|segment| if segment.starts_with(':') { ":" } else { segment }).collect();
     if !paths.insert(shape.join("/")) {

@@ -1,5 +1,5 @@
-//! Relation tuples as modules give and take them (`POST /internal/authz/grants`), and the two tuples that make an enabled
-//! module usable in a company (module contract, "Default grants").
+//! Relation tuples as modules grant and revoke them (`POST /internal/authz/grants`), and the two tuples that make an
+//! enabled module usable in a company (module contract, "Default grants").
 
 use std::fmt;
 
@@ -14,31 +14,31 @@ use crate::id::{CompanyId, GroupId, PositionId};
 pub const ANCHOR_RELATION: &str = "company";
 /// `company_module:<company>/<module>#system@system:platform`: written once, so that an operator can delete it.
 pub const SYSTEM_RELATION: &str = "system";
-/// The one object of type `system`.
+/// The id of the only object of type `system`.
 pub const SYSTEM_ID: &str = "platform";
 /// Key of the PostgreSQL advisory lock that serialises company creation (shared) and enablement (exclusive).
 pub const DEFAULT_GRANTS_LOCK: &str = "platform.default_grants";
-/// Most tuples of one request (`decisions.md`, "Decisions and grants").
+/// Most tuples in one request (`decisions.md`, "Decisions and grants").
 pub const MAX_TUPLES: usize = 1_000;
 
-/// The id of the object that stands for one module in one company.
+/// The id of the object that represents one module in one company.
 #[must_use]
 pub fn company_module_id(company: CompanyId, module_key: &str) -> String {
     format!("{company}/{module_key}")
 }
 
-/// What a request does with its tuples.
+/// The operation on a request's tuples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Op {
-    /// Adds those that are missing.
+    /// Adds the missing ones.
     Grant,
-    /// Removes those that are there.
+    /// Removes the existing ones.
     Revoke,
 }
 
 impl Op {
-    /// `status` of the answer.
+    /// `status` in the response.
     #[must_use]
     pub const fn status(self) -> &'static str {
         match self {
@@ -48,19 +48,19 @@ impl Op {
     }
 }
 
-/// A relation on an object, held by a subject or by whoever holds a relation on the subject.
+/// A relation on an object, held by a subject or by the holders of a relation on that subject.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tuple {
-    /// Type of the object, as `docs_document`.
+    /// Type of the object, such as `docs_document`.
     pub object_type: String,
     /// Its id.
     pub object_id: String,
-    /// The relation, as `viewer`.
+    /// The relation, such as `viewer`.
     pub relation: String,
-    /// `user`, `position`, `group`, or what the relation leads to.
+    /// `user`, `position`, `group`, or another type that the relation leads to.
     pub subject_type: String,
-    /// Its id; of a user: the `kcSub`.
+    /// Its id; for a user, the `kcSub`.
     pub subject_id: String,
     /// Empty for the subject itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -74,7 +74,7 @@ impl Tuple {
         Self::held(object, relation, ("user", subject.to_string(), ""))
     }
 
-    /// Held by whoever holds the position.
+    /// Held by the holder of a position.
     #[must_use]
     pub fn position(object: ObjectRef, relation: &str, position: PositionId) -> Self {
         Self::held(object, relation, ("position", position.to_string(), "holder"))
@@ -86,7 +86,7 @@ impl Tuple {
         Self::held(object, relation, ("group", group.to_string(), "member"))
     }
 
-    /// Anchors an object of a module to a company; granted together with the object's first relation.
+    /// Ties an object to its module in a company; granted together with the object's first relation.
     #[must_use]
     pub fn anchor(object: ObjectRef, company: CompanyId, module_key: &str) -> Self {
         Self::held(object, ANCHOR, (ANCHOR, company_module_id(company, module_key), ""))

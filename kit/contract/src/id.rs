@@ -1,4 +1,4 @@
-//! Typed ids: swapping a member id for a company id is the likeliest authorization bug here, so it must not compile.
+//! Typed ids: the likeliest authorization bug here is swapping a member id for a company id, so it must not compile.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ macro_rules! typed_id {
         pub struct $name(::uuid::Uuid);
 
         impl $name {
-            /// A new id (`UUIDv7`: ids of one table sort by time of making).
+            /// A new `UUIDv7`: the ids of one table sort by creation time.
             #[must_use]
             pub fn mint() -> Self {
                 Self(::uuid::Uuid::now_v7())
@@ -67,8 +67,8 @@ typed_id!(
     GroupId
 );
 
-/// Parses a UUID in its canonical hyphenated form only (any case): `{…}`, `urn:uuid:` and bare hex are refused, so
-/// that one id has one spelling in paths, logs and audit rows.
+/// Parses a UUID in its canonical hyphenated form only (any case): refuses `{…}`, `urn:uuid:` and bare hex, so that an
+/// id has one spelling in paths, logs and audit rows.
 #[must_use]
 pub fn parse_uuid(text: &str) -> Option<Uuid> {
     let canonical = text.len() == 36 && text.as_bytes().get(8) == Some(&b'-');
@@ -81,10 +81,10 @@ pub fn parse_uuid(text: &str) -> Option<Uuid> {
 pub struct Subject(String);
 
 impl Subject {
-    /// Longest subject that is stored.
+    /// Longest subject that is stored, in characters.
     pub const MAX_LENGTH: usize = 255;
 
-    /// A subject, when the text can be one.
+    /// Parses a subject; `None` if the text is not valid.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let length = text.chars().count();

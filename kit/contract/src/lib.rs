@@ -1,6 +1,6 @@
-//! The nouns of the specification, pure: ids, error envelope, decision, pages, settings, and the files a module
-//! or an app author writes. Everybody may import this crate, so it does no I/O and has no async: all of it is
-//! testable without a runtime, and all of it is total (a bad input is a value, never a panic).
+//! The specification's domain types: ids, error envelope, decision, pages, settings, and the files that a module or app
+//! author writes. Every crate may depend on this one, so it does no I/O and has no async: everything is testable
+//! without a runtime, and every parser is total (bad input yields a value, never a panic).
 
 pub mod catalog;
 pub mod clock;

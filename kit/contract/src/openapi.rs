@@ -1,5 +1,5 @@
-//! `openapi.json` of a module: where it says that it is served, how its operations are named and which modules each of
-//! them needs. The schemas are for the tests that hold answers against them; they are not looked at here.
+//! A module's `openapi.json`: its base path, the names of its operations and the modules that each of them needs. The
+//! schemas are not checked here; tests compare responses with them.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +13,16 @@ use crate::manifest::strict::{self, Findings};
 pub const FILE: &str = "openapi.json";
 
 /// Components that are the same in every module's document: security scheme, parameters of lists and companies, the
-/// error envelope and the refusals of every operation. A document holds those that it uses; `cargo xtask openapi` writes
-/// them there.
+/// error envelope and the refusals of every operation. A document includes those that it uses; `cargo xtask openapi`
+/// copies them.
 pub const SHARED: &str = include_str!("openapi/shared.json");
 
 /// Members of a path item that are operations.
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
-/// Operations that need no module.
+/// Operations that require no module.
 const PROBES: [(&str, &str); 2] = [("/health", "get"), ("/ready", "get")];
 
-/// Every rule that the file breaks. `base_path` is the manifest's; `modules` are all keys that there are.
+/// Every rule that the file violates. `base_path` is the manifest's; `modules` are all existing keys.
 #[must_use]
 pub fn check(text: &str, base_path: &str, modules: &[&str]) -> Vec<FieldProblem> {
     let value = match strict::read_json(text) {
@@ -47,7 +47,7 @@ fn check_version(file: &Map<String, Value>, found: &mut Findings) {
     }
 }
 
-/// The first is where the module's routes are; `/`, where its probes are, is the only other.
+/// The first server is the base path of the module's routes; the only other one is `/`, for its probes.
 fn check_servers(file: &Map<String, Value>, base_path: &str, found: &mut Findings) {
     let servers = file.get("servers").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let url = |server: &Value| server.get("url").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -80,7 +80,7 @@ fn check_paths(file: &Map<String, Value>, modules: &[&str], found: &mut Findings
             found.refuse::<()>(&at, "type", "a JSON object");
             continue;
         };
-        // An item that is elsewhere, or is served elsewhere, would be out of sight of these rules.
+        // A referenced path item, or one with another server, would escape these rules.
         if item.contains_key("$ref") {
             found.refuse::<()>(&at, "path_reference", "written out, no $ref");
         }
@@ -113,7 +113,7 @@ fn check_operation(operation: &Value, at: &str, ids: &mut BTreeSet<String>, foun
     }
 }
 
-/// Below the top the list of servers may only be the one for probes.
+/// Below the top level, the only allowed server is the one for probes.
 fn check_own_servers(members: &Map<String, Value>, at: &str, found: &mut Findings) {
     let Some(servers) = members.get("servers") else { return };
     let is_probe = |server: &Value| server.get("url").and_then(Value::as_str) == Some("/");
@@ -135,7 +135,7 @@ fn check_modules(operation: &Value, at: &str, modules: &[&str], found: &mut Find
     }
     for (index, key) in needed.iter().enumerate() {
         if !key.as_str().is_some_and(|key| modules.contains(&key)) {
-            let message = format!("{key} is no module; there are {}", modules.join(", "));
+            let message = format!("{key} is not a module; the modules are {}", modules.join(", "));
             found.refuse::<()>(&format!("{path}[{index}]"), "required_modules", message);
         }
     }

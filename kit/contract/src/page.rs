@@ -1,4 +1,5 @@
-//! Lists in pages: `page` >= 1 (default 1), `pageSize` 1..=100 (default 25); out of range is refused, never clamped.
+//! Numbered pages: `page` >= 1 (default 1), `pageSize` 1..=100 (default 25); out-of-range values are refused, never
+//! clamped.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,20 +7,20 @@ use crate::FieldProblem;
 
 /// Largest `pageSize`.
 pub const MAX_PAGE_SIZE: u32 = 100;
-/// `pageSize` when the client names none.
+/// The default `pageSize`.
 pub const DEFAULT_PAGE_SIZE: u32 = 25;
 
-/// Which page a client asks for.
+/// The page that a client requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRequest {
     /// 1-based.
     pub page: u32,
-    /// Rows a page.
+    /// Rows per page.
     pub page_size: u32,
 }
 
 impl PageRequest {
-    /// Reads the two query values; every wrong one is reported.
+    /// Parses the two query values; reports every invalid one.
     ///
     /// # Errors
     /// One problem for each value that is not an integer in range.
@@ -64,11 +65,11 @@ fn integer(text: &str, max: u32) -> Option<u32> {
 pub struct Page<T> {
     /// The rows of this page.
     pub items: Vec<T>,
-    /// Rows of the whole list.
+    /// Rows in the whole list.
     pub total: i64,
-    /// As asked.
+    /// As requested.
     pub page: u32,
-    /// As asked.
+    /// As requested.
     pub page_size: u32,
     /// `ceil(total / pageSize)`; 0 when the list is empty.
     pub total_pages: i64,

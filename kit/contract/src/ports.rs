@@ -1,10 +1,10 @@
-//! The listeners of the platform (module contract, "Metrics"; `PLATFORM_PORT_OFFSET` shifts every one).
+//! The ports of the platform's listeners (module contract, "Metrics"; `PLATFORM_PORT_OFFSET` shifts them all).
 
 use std::ops::RangeInclusive;
 
 use crate::settings::{Kind, Reader, Variable};
 
-/// Moves every port.
+/// Shifts every port.
 pub const PORT_OFFSET: Variable = Variable::new(
     "PLATFORM_PORT_OFFSET",
     Kind::Integer,
@@ -12,9 +12,9 @@ pub const PORT_OFFSET: Variable = Variable::new(
     "Added to every port, so that copies run side by side",
 );
 
-/// The TLS edge.
+/// The gateway's TLS listener.
 pub const EDGE: u16 = 8443;
-/// The edge without TLS, for a balancer that ends TLS.
+/// The gateway's plain-text listener, behind a balancer that terminates TLS.
 pub const EDGE_PLAIN: u16 = 8090;
 /// registry.
 pub const REGISTRY: u16 = 8110;
@@ -29,10 +29,11 @@ pub const IDP: u16 = 8190;
 /// The embedded database.
 pub const POSTGRES: u16 = 8191;
 
-/// Where the internal listeners, the modules' and the database's are: from the edge's plain one to what new modules are given.
+/// The range of internal listeners, the modules and the database: from the gateway's plain-text port to the ports of
+/// new modules.
 pub const INTERNAL: RangeInclusive<u16> = 8090..=8299;
 
-/// Every listener that is not a module's, and whose it is: no module may have its port.
+/// Every listener that is not a module's, with its owner: no module may use its port.
 pub const TAKEN: [(u16, &str); 8] = [
     (EDGE, "the edge"),
     (EDGE_PLAIN, "the edge"),
@@ -44,7 +45,7 @@ pub const TAKEN: [(u16, &str); 8] = [
     (POSTGRES, "the embedded database"),
 ];
 
-/// The port that a listener of fixed port `port` has under `PLATFORM_PORT_OFFSET`.
+/// The actual port of a listener whose fixed port is `port`, under `PLATFORM_PORT_OFFSET`.
 pub fn offset_port(reader: &mut Reader<'_>, port: u16) -> u16 {
     let offset = reader.integer(&PORT_OFFSET, 0);
     let shifted = u16::try_from(offset).ok().and_then(|offset| port.checked_add(offset));

@@ -1,5 +1,5 @@
-//! To whom something is given in a company: exactly one of a member, a position and a group. What it stands for is
-//! org's to say (`service::clients::org`).
+//! The recipient of something in a company: exactly one of a member, a position and a group. org resolves it
+//! (`service::clients::org`).
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
@@ -11,9 +11,9 @@ crate::words! {
     pub enum PrincipalKind {
         /// One member.
         Member = "member",
-        /// Whoever holds the position at the moment.
+        /// The position's current holder.
         Position = "position",
-        /// Whoever is in the group at the moment.
+        /// The group's current members.
         Group = "group",
     }
 }
@@ -23,16 +23,16 @@ crate::words! {
 pub enum Principal {
     /// One member.
     Member(MemberId),
-    /// Whoever holds the position at the moment.
+    /// The position's current holder.
     Position(PositionId),
-    /// Whoever is in the group at the moment.
+    /// The group's current members.
     Group(GroupId),
 }
 
-/// What a body says about a principal; that it names one and only one is a rule of its module.
+/// The principals that a body names; a module's rules require exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
-    /// Nobody.
+    /// None.
     None,
     /// Exactly one.
     One(Principal),
@@ -41,7 +41,7 @@ pub enum Named {
 }
 
 impl Named {
-    /// Reads `memberId`, `positionId` and `groupId`, each of which may be absent.
+    /// Reads the optional members `memberId`, `positionId` and `groupId`.
     pub fn read(fields: &mut Fields<'_>) -> Option<Self> {
         let member = fields.optional_uuid("memberId");
         let position = fields.optional_uuid("positionId");
@@ -49,7 +49,7 @@ impl Named {
         Some(Self::of(member?, position?, group?))
     }
 
-    /// The same of three columns.
+    /// The same from three columns.
     #[must_use]
     pub fn of(member: Option<MemberId>, position: Option<PositionId>, group: Option<GroupId>) -> Self {
         match (member, position, group) {
@@ -61,7 +61,7 @@ impl Named {
         }
     }
 
-    /// The one principal.
+    /// The principal, if there is exactly one.
     #[must_use]
     pub const fn one(self) -> Option<Principal> {
         match self {
@@ -72,7 +72,7 @@ impl Named {
 }
 
 impl Principal {
-    /// Which kind it is.
+    /// Its kind.
     #[must_use]
     pub const fn kind(self) -> PrincipalKind {
         match self {

@@ -1,11 +1,11 @@
 //! Configuration: environment variables read once into [`Settings`], declared as [`Variable`]s next to the code that
-//! reads them, and parsed through a [`Reader`] that reports every bad value, not only the first.
+//! uses them, and parsed through a [`Reader`] that reports every bad value, not only the first.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// What a value must look like.
+/// The form of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Any text.
@@ -14,7 +14,7 @@ pub enum Kind {
     Path,
     /// An absolute `http://` or `https://` address.
     Url,
-    /// `host:port`; empty turns the thing off.
+    /// `host:port`; empty disables the feature.
     Address,
     /// `250ms`, `2s`, `10m`, `1h`.
     Duration,
@@ -54,11 +54,11 @@ impl Kind {
 pub struct Variable {
     /// `PLATFORM_…` or `IDP_…`.
     pub name: &'static str,
-    /// Text of the default; `None`: there is none.
+    /// The default as text; `None` if there is none.
     pub default: Option<&'static str>,
     /// Form of the value.
     pub kind: Kind,
-    /// What it does, one sentence.
+    /// One sentence that describes the variable.
     pub meaning: &'static str,
 }
 
@@ -75,12 +75,12 @@ impl Variable {
     }
 }
 
-/// The variables of one process, read once. Cheap to clone with changes (`up` sets those of the services it runs).
+/// The variables of one process, read once. Cheap to clone with changes (`up` sets those of the services that it runs).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings(BTreeMap<String, String>);
 
 impl Settings {
-    /// Takes the variables as they are.
+    /// Makes settings of the given variables.
     pub fn from_pairs(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
         Self(pairs.into_iter().collect())
     }
@@ -91,7 +91,7 @@ impl Settings {
         self.0.get(name).map(String::as_str).filter(|text| !text.is_empty())
     }
 
-    /// Whether the variable is there at all, empty or not.
+    /// Whether the variable is set at all, even if empty.
     #[must_use]
     pub fn is_set(&self, name: &str) -> bool {
         self.0.contains_key(name)
@@ -104,7 +104,7 @@ impl Settings {
         self
     }
 
-    /// Sets a variable that the environment leaves out.
+    /// Sets a variable unless it is set already.
     pub fn default_to(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.0.entry(name.into()).or_insert_with(|| value.into());
     }
@@ -121,12 +121,12 @@ impl Settings {
     }
 }
 
-/// A bad value: names the variable, the value and what would be right.
+/// A bad value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The variable.
     pub name: String,
-    /// A sentence that names the value and what would be right.
+    /// A sentence that names the bad value and the valid form.
     pub message: String,
 }
 
@@ -141,7 +141,7 @@ impl fmt::Display for Problem {
 #[error("{}", .0.iter().map(Problem::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct Problems(pub Vec<Problem>);
 
-/// Reads variables and collects problems; a bad value yields its default, so that reading goes on.
+/// Reads variables and collects problems; a bad value yields its default, so that reading continues.
 #[derive(Debug)]
 pub struct Reader<'a> {
     settings: &'a Settings,
@@ -155,7 +155,7 @@ impl Reader<'_> {
         self.settings
     }
 
-    /// The value when nothing was wrong.
+    /// The value, if there were no problems.
     ///
     /// # Errors
     /// All problems recorded so far.
@@ -163,7 +163,7 @@ impl Reader<'_> {
         if self.problems.is_empty() { Ok(value) } else { Err(Problems(self.problems)) }
     }
 
-    /// Records a problem of a variable's value, once however often the variable is read.
+    /// Records a problem with a variable's value, once however often the variable is read.
     pub fn refuse(&mut self, name: &str, message: impl Into<String>) {
         let problem = Problem { name: name.to_owned(), message: message.into() };
         if !self.problems.contains(&problem) {
@@ -171,17 +171,17 @@ impl Reader<'_> {
         }
     }
 
-    /// A text, or the variable's default, or empty.
+    /// A text: the value, else the default, else empty.
     pub fn text(&mut self, variable: &Variable) -> String {
         self.value(variable).unwrap_or_default().to_owned()
     }
 
-    /// A text that may be absent.
+    /// An optional text.
     pub fn optional(&mut self, variable: &Variable) -> Option<String> {
         self.value(variable).map(ToOwned::to_owned)
     }
 
-    /// A text that must be set.
+    /// A required text.
     pub fn required(&mut self, variable: &Variable) -> String {
         let found = self.optional(variable);
         found.unwrap_or_else(|| {
@@ -216,7 +216,7 @@ impl Reader<'_> {
         self.parsed(variable, parse_size, "a size such as 64KiB or 8MiB").unwrap_or_default()
     }
 
-    /// A size in bytes, or `None` where nothing limits it.
+    /// A size in bytes; `None` for no limit.
     pub fn optional_size(&mut self, variable: &Variable) -> Option<usize> {
         self.parsed(variable, parse_size, "a size such as 64KiB or 8MiB")
     }
@@ -237,7 +237,7 @@ impl Reader<'_> {
         split_list(self.value(variable).unwrap_or_default())
     }
 
-    /// A value of its own form.
+    /// A value with a parser of its own.
     pub fn parsed<T>(
         &mut self,
         variable: &Variable,
@@ -298,7 +298,7 @@ fn split_unit(text: &str) -> Option<(u64, &str)> {
     Some((number.parse().ok()?, unit))
 }
 
-/// The known name nearest to a misspelt one, by edit distance.
+/// The known name closest to a misspelt one, by edit distance.
 #[must_use]
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known.min_by_key(|candidate| edit_distance(name, candidate))

@@ -1,5 +1,5 @@
-//! Moments on the wire: RFC 3339 in UTC with three digits of the second, as `2026-11-22T23:30:00.000Z`, so that one
-//! moment has one spelling in answers, stored replies and audit rows.
+//! Timestamps on the wire: RFC 3339 in UTC with milliseconds, such as `2026-11-22T23:30:00.000Z`, so that one instant
+//! has one spelling in responses, stored responses and audit rows.
 
 use serde::{Serialize, Serializer, ser};
 use time::format_description::BorrowedFormatItem;
@@ -9,8 +9,8 @@ use time::{OffsetDateTime, UtcOffset};
 const FORM: &[BorrowedFormatItem<'static>] =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
 
-/// A moment that is written for a client. Finer parts than a millisecond are cut, never rounded up: an answer must not
-/// name a moment that has not come yet.
+/// A timestamp as written for clients. Truncated to milliseconds, never rounded up: a response must not name a time in
+/// the future.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Timestamp(OffsetDateTime);
 

@@ -1,16 +1,16 @@
-//! Closed lists of words: an enum whose variants have one spelling each, in the database, in JSON and in queries.
+//! Closed lists of words: an enum with one spelling per variant, in the database, in JSON and in queries.
 
-/// A stored word that no variant of its list has: a bug of whoever wrote it, or a newer program's.
+/// A stored word that matches no variant: a bug in the writer, or a newer program's word.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{list} has no word \"{word}\"")]
 pub struct UnknownWord {
     /// Name of the enum.
     pub list: &'static str,
-    /// What was found.
+    /// The unknown word.
     pub word: String,
 }
 
-/// Declares an enum of words: `WORDS` for bodies and queries, `word` for SQL, `of_word` back, and `Serialize`.
+/// Declares an enum of words: `WORDS` for bodies and queries, `word` for SQL, `of_word` for parsing, and `Serialize`.
 #[macro_export]
 macro_rules! words {
     ($(#[$doc:meta])* $visibility:vis enum $name:ident {
@@ -23,10 +23,10 @@ macro_rules! words {
         }
 
         impl $name {
-            /// Every word and what it means.
+            /// Every word with its variant.
             $visibility const WORDS: &'static [(&'static str, Self)] = &[$(($word, Self::$variant)),+];
 
-            /// The word that is stored and sent.
+            /// The stored and transmitted word.
             #[must_use]
             $visibility const fn word(self) -> &'static str {
                 match self {
@@ -34,7 +34,7 @@ macro_rules! words {
                 }
             }
 
-            /// The variant of a stored word.
+            /// Parses a stored word.
             ///
             /// # Errors
             /// No variant has this word.

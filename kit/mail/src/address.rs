@@ -1,12 +1,12 @@
-//! Addresses that mail can be sent to.
+//! E-mail addresses that the platform accepts.
 
 use lettre::Address;
 
 /// Longest address (RFC 5321, section 4.5.3.1.3, without its angle brackets).
 pub const MAX_ADDRESS: usize = 254;
 
-/// Whether a text is an address that mail can be sent to: ASCII, one address, no display name, no quoted part. What would
-/// end a header's line or begin another address is refused with everything else.
+/// Whether a text is an acceptable e-mail address: ASCII, one address, no display name, no quoted part. This also
+/// refuses everything that could end a header line or start another address.
 #[must_use]
 pub fn is_address(text: &str) -> bool {
     let odd = |byte: u8| !byte.is_ascii_graphic() || b"\"(),:;<>[\\]".contains(&byte);

@@ -1,5 +1,5 @@
-//! The mail server of an installation: its variables (`settings.rs`), the addresses that mail goes to (`address.rs`), and
-//! connections by lettre (`transport.rs`). What is sent, and when it is tried again, is decided by whoever sends.
+//! The mail server of an installation: its variables (`settings.rs`), valid addresses (`address.rs`), and connections
+//! through lettre (`transport.rs`). The caller decides what to send and when to retry.
 
 pub mod address;
 pub mod server;

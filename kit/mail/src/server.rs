@@ -1,4 +1,4 @@
-//! Where the mail server is, how it is secured, and who logs in there.
+//! The mail server's address, security and login.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 pub enum Security {
     /// TLS from the start.
     Implicit,
-    /// `STARTTLS`, without which nothing is sent.
+    /// `STARTTLS`; nothing is sent without it.
     StartTls,
     /// Plain text.
     None,
@@ -21,11 +21,11 @@ pub enum Security {
 /// `PLATFORM_NOTIFICATION_SMTP_URL`. `Debug` shows no password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SmtpUrl {
-    /// Name or address.
+    /// Host name or address.
     pub host: String,
     /// TCP port.
     pub port: u16,
-    /// How it is secured.
+    /// How the connection is secured.
     pub security: Security,
     /// User and password.
     pub login: Option<(String, Zeroizing<String>)>,
@@ -41,7 +41,7 @@ impl SmtpUrl {
     /// Reads `smtps://…` or `smtp://…[?tls=none]`.
     ///
     /// # Errors
-    /// What is wrong, without the value, which holds a password.
+    /// A description of the problem, without the value, because that holds a password.
     pub fn parse(text: &str) -> Result<Self, &'static str> {
         let url =
             Url::parse(text).map_err(|_| "is not a URL such as smtps://user:password@mail.example.com")?;

@@ -1,5 +1,5 @@
-//! The variables of the mail server. They bear the name of the module that had them first; the built-in identity provider
-//! reads the same ones.
+//! The variables of the mail server. They are named after the module that first had them; the built-in identity
+//! provider reads the same ones.
 
 use contract::settings::Kind;
 use contract::{Reader, Variable};
@@ -8,44 +8,44 @@ use rustls_pki_types::CertificateDer;
 
 use crate::server::SmtpUrl;
 
-/// Where it is.
+/// The mail server's address.
 pub const SMTP_URL: Variable = Variable::new(
     "PLATFORM_NOTIFICATION_SMTP_URL",
     Kind::Secret,
     None,
     "Mail server: smtps://user:password@host:465 (TLS from the start) or smtp://user:password@host:587 (STARTTLS, which is required; ?tls=none sends in plain text); absent: e-mail waits",
 );
-/// Whose certificates it may have.
+/// Additional authorities for the mail server's certificate.
 pub const SMTP_CA: Variable = Variable::new(
     "PLATFORM_NOTIFICATION_SMTP_CA",
     Kind::Path,
     None,
     "PEM file of the authorities that the mail server's certificate is trusted by besides the public ones",
 );
-/// Who sends.
+/// The sender.
 pub const MAIL_FROM: Variable = Variable::new(
     "PLATFORM_NOTIFICATION_MAIL_FROM",
     Kind::Text,
     None,
     "Sender of e-mail, as Platform <no-reply@example.com>; required with PLATFORM_NOTIFICATION_SMTP_URL",
 );
-/// The variables that are read here.
+/// The variables of this crate.
 pub const VARIABLES: &[Variable] = &[SMTP_URL, SMTP_CA, MAIL_FROM];
 
 /// The mail server and the sender.
 #[derive(Clone, Debug)]
 pub struct MailSettings {
-    /// Where it is.
+    /// The mail server.
     pub server: SmtpUrl,
-    /// Whom it is trusted by besides the public authorities.
+    /// Authorities trusted for its certificate besides the public ones.
     pub authorities: Vec<CertificateDer<'static>>,
     /// `From`.
     pub from: Mailbox,
-    /// Host of the platform's public address: it stands in `Message-Id` and in `EHLO`.
+    /// Host of the platform's public address, for `Message-Id` and `EHLO`.
     pub domain: String,
 }
 
-/// Reads them; `None` where no mail server is configured. A bad value is told to the reader.
+/// Reads the settings; `None` if no mail server is configured. The reader collects bad values.
 pub fn read(reader: &mut Reader<'_>) -> Option<MailSettings> {
     let from = reader.parsed(
         &MAIL_FROM,
@@ -65,7 +65,7 @@ pub fn read(reader: &mut Reader<'_>) -> Option<MailSettings> {
     Some(MailSettings { server: server.ok()?, authorities, from: from?, domain })
 }
 
-/// A name that stands in `Message-Id`: of the public address, without its port.
+/// The domain for `Message-Id`: the host of the public address, without its port.
 fn domain(reader: &Reader<'_>) -> String {
     let address = reader.settings().raw("PLATFORM_DOMAIN").unwrap_or_default();
     let host = address.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));

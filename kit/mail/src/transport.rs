@@ -1,4 +1,4 @@
-//! Connections to the mail server, kept for several mails.
+//! Connections to the mail server, reused for several mails.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use lettre::{AsyncSmtpTransport, Tokio1Executor};
 use crate::server::Security;
 use crate::settings::MailSettings;
 
-/// A connection that has nothing to carry is closed before servers close it (five minutes, RFC 5321).
+/// Closes an idle connection before the server does (five minutes, RFC 5321).
 const IDLE: Duration = Duration::from_mins(1);
-/// How long the mail server may take for one reply.
+/// Time limit for one reply of the mail server.
 const REPLY: Duration = Duration::from_secs(10);
 
-/// Connects when there is mail, at most so many times at once.
+/// A transport that connects on demand, with at most `max_connections` connections.
 ///
 /// # Errors
-/// A certificate of the operator's that is none.
+/// One of the operator's certificates is invalid.
 pub fn transport(
     settings: &MailSettings,
     max_connections: u32,
@@ -51,8 +51,8 @@ fn tls(settings: &MailSettings) -> Result<TlsParameters, smtp::Error> {
     tls.build_rustls()
 }
 
-/// The text with every line end (CR, LF or CRLF) written as CRLF. Neither may stand alone in a mail (RFC 5321, section
-/// 2.3.8), and some relays take `<CR>.<CR>` for the end of the message.
+/// The text with every line end (CR, LF or CRLF) written as CRLF. A bare CR or LF is not allowed in a mail (RFC 5321,
+/// section 2.3.8), and some relays take `<CR>.<CR>` for the end of the message.
 #[must_use]
 pub fn with_crlf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n").replace('\n', "\r\n")

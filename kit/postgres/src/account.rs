@@ -1,4 +1,4 @@
-//! The account that the database runs as: ours, or an unprivileged one where we are root.
+//! The account that the database runs as: the process's own, or an unprivileged one when the process runs as root.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -9,15 +9,15 @@ use tokio::process::Command;
 
 use super::Error;
 
-/// Accounts that may run the database for root, best first.
+/// Accounts that may run the database for root, in order of preference.
 const CANDIDATES: [&str; 2] = ["postgres", "nobody"];
 
-/// Who runs the database.
+/// The account that runs the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Account {
-    /// We do; we are not root.
+    /// This process's own account, which is not root.
     Ours,
-    /// Another account, because we are root.
+    /// Another account, because this process runs as root.
     Other {
         /// User id.
         uid: u32,
@@ -30,7 +30,7 @@ impl Account {
     /// The account for this process.
     ///
     /// # Errors
-    /// We are root and no candidate exists.
+    /// The process runs as root and no candidate exists.
     pub fn for_database() -> Result<Self, Error> {
         if !rustix::process::geteuid().is_root() {
             return Ok(Self::Ours);
@@ -40,7 +40,7 @@ impl Account {
         CANDIDATES.iter().find_map(|name| find(&accounts, name)).ok_or(Error::NoAccount)
     }
 
-    /// Gives a file or folder to the account.
+    /// Changes the owner of a file or folder to the account.
     ///
     /// # Errors
     /// The file system refuses.
@@ -53,8 +53,8 @@ impl Account {
         }
     }
 
-    /// A command that runs as the account, in a process group of its own and without our environment: a terminal's
-    /// Ctrl-C must not reach the database, and a stray `PG…` variable must not change it.
+    /// A command that runs as the account, in its own process group and without this process's environment: a
+    /// terminal's Ctrl-C must not reach the database, and a stray `PG…` variable must not affect it.
     #[must_use]
     pub fn command(self, program: &Path) -> Command {
         let mut command = std::process::Command::new(program);
@@ -66,7 +66,7 @@ impl Account {
         Command::from(command)
     }
 
-    /// Whether the account may pass through every folder down to `folder`, which exists.
+    /// Whether the account may traverse every folder down to `folder`, which must exist.
     #[must_use]
     pub fn reaches(self, folder: &Path) -> bool {
         folder.ancestors().all(|step| step.metadata().is_ok_and(|found| self.passes(&found)))

@@ -8,14 +8,14 @@ use contract::{Settings, Variable};
 
 use super::Error;
 
-/// The folder to look in first.
+/// The folder to search first.
 pub const PG_BIN: Variable = Variable::new(
     "PLATFORM_PG_BIN",
     Kind::Path,
     None,
     "Folder of PostgreSQL's programs for the embedded database; absent: PATH and the usual places are searched, then they are fetched",
 );
-/// Oldest version that the migrations are written for.
+/// Oldest PostgreSQL version that the migrations support.
 const OLDEST: u32 = 14;
 
 /// One installation of PostgreSQL.
@@ -28,7 +28,7 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// The first installation that fits: any supported one for a new cluster, the same major version for the cluster
+    /// The first suitable installation: any supported version for a new cluster, the same major version for the cluster
     /// in `cluster`.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Binaries {
     }
 
     pub(super) fn at(folder: &Path) -> Option<Self> {
-        // The real folder: a link in /usr/local/bin would hide the share folder that initdb needs.
+        // The real folder: a symlink in /usr/local/bin would hide the share folder that initdb needs.
         let server = folder.join("postgres").canonicalize().ok()?;
         let folder = server.parent().filter(|folder| folder.join("initdb").is_file())?;
         let output = Command::new(&server).arg("--version").output().ok()?;
@@ -67,7 +67,7 @@ impl Binaries {
     }
 }
 
-/// `PLATFORM_PG_BIN` alone when it is set: a wrong value must not be hidden by what else is installed.
+/// Only `PLATFORM_PG_BIN` when it is set: other installations must not hide a wrong value.
 fn candidates(settings: &Settings) -> Vec<PathBuf> {
     if let Some(folder) = settings.raw(PG_BIN.name) {
         return vec![PathBuf::from(folder)];

@@ -1,5 +1,5 @@
-//! Where a cluster's files are: in `<parent>/pg`, or, when the database's account cannot reach that, in a fresh folder
-//! elsewhere that `<parent>/pg` links to. A cluster appears under its name only when it is complete.
+//! The location of a cluster's files: `<parent>/pg`, or, when the database's account cannot reach that, a new folder
+//! elsewhere that `<parent>/pg` links to. A cluster appears under its final name only when it is complete.
 
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
@@ -12,23 +12,23 @@ use super::{Account, Error};
 
 /// Name of the finished cluster in its parent.
 const NAME: &str = "pg";
-/// Name while it is made.
+/// Name of a cluster that is being made.
 const UNFINISHED: &str = "pg.new";
 
-/// The place of one cluster.
+/// The location of one cluster.
 #[derive(Clone, Debug)]
 pub struct ClusterDirectory {
-    /// The folder that belongs to whoever starts the cluster.
+    /// The folder of the user who starts the cluster.
     pub parent: PathBuf,
-    /// Where the files go when the account cannot reach `parent`.
+    /// Parent of the files when the account cannot reach `parent`.
     pub elsewhere: PathBuf,
 }
 
 impl ClusterDirectory {
-    /// The finished cluster, if there is one. A parent that was moved takes its cluster with it.
+    /// The finished cluster, if there is one. A parent that was moved keeps its cluster.
     ///
     /// # Errors
-    /// A link that leads nowhere, or to the cluster of another parent, of which this one is a copy.
+    /// A dangling link, or a link to the cluster of another parent, of which this one is a copy.
     pub fn finished(&self) -> Result<Option<PathBuf>, Error> {
         let link = self.parent.join(NAME);
         match link.canonicalize() {
@@ -44,7 +44,7 @@ impl ClusterDirectory {
         }
     }
 
-    /// Makes sure that a cluster elsewhere is this parent's.
+    /// Checks that a cluster elsewhere belongs to this parent.
     fn claim(&self, link: &Path, folder: &Path) -> Result<(), Error> {
         let file = origin_file(folder);
         let Ok(origin) = fs::read_to_string(&file).map(PathBuf::from) else { return Ok(()) };
@@ -61,7 +61,7 @@ impl ClusterDirectory {
         Err(Error::OthersData { link: link.to_owned(), origin })
     }
 
-    /// A fresh folder for a cluster that is about to be made; what an interrupted attempt left is not used again.
+    /// Makes an empty folder for a new cluster; discards the remains of an interrupted attempt.
     ///
     /// # Errors
     /// The file system refuses.
@@ -81,7 +81,7 @@ impl ClusterDirectory {
         Ok(folder)
     }
 
-    /// Gives the complete cluster its name.
+    /// Gives the complete cluster its final name.
     ///
     /// # Errors
     /// The file system refuses.
@@ -91,7 +91,7 @@ impl ClusterDirectory {
         to.canonicalize().map_err(Error::file(&to))
     }
 
-    /// Removes the cluster and its name. Only for clusters that hold nobody's data, as the test harness's.
+    /// Removes the cluster and its name. Only for clusters without user data, such as the test harness's.
     ///
     /// # Errors
     /// The file system refuses.
@@ -107,7 +107,7 @@ impl ClusterDirectory {
         Ok(())
     }
 
-    /// Folders elsewhere that no data directory links to any more.
+    /// Folders elsewhere to which no data directory links any more.
     #[must_use]
     pub fn abandoned(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.elsewhere).into_iter().flatten().flatten();
@@ -116,7 +116,7 @@ impl ClusterDirectory {
     }
 }
 
-/// A folder that has an origin file and whose origin does not link to it.
+/// Whether the folder has an origin file and its origin does not link to it.
 fn is_abandoned(folder: &Path) -> bool {
     let Ok(origin) = fs::read_to_string(origin_file(folder)) else { return false };
     let links = [NAME, UNFINISHED].map(|name| fs::read_link(Path::new(&origin).join(name)).ok());
@@ -132,12 +132,12 @@ fn make_folder(folder: &Path, account: Account) -> Result<(), Error> {
     account.give(folder)
 }
 
-/// A folder that others may pass through, not list.
+/// Makes a folder that others may traverse but not list.
 fn open_folder(folder: &Path) -> Result<(), Error> {
     DirBuilder::new().mode(0o711).recursive(true).create(folder).map_err(Error::file(folder))
 }
 
-/// Removes a link, a file or a folder; nothing there is fine.
+/// Removes a link, a file or a folder, if it exists.
 fn remove(path: &Path) -> Result<(), Error> {
     let Ok(found) = path.symlink_metadata() else { return Ok(()) };
     let removed = if found.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };

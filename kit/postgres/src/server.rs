@@ -1,5 +1,5 @@
-//! Makes a cluster, and starts, adopts and stops its server. The server is not tied to our life: when we are killed it
-//! goes on, and the next start adopts it.
+//! Makes a cluster, and starts, adopts and stops its server. The server is not tied to this process: if this process is
+//! killed, the server keeps running, and the next start adopts it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
@@ -13,40 +13,41 @@ use tokio::time::Instant;
 
 use super::{Account, Binaries, Error, SUPERUSER};
 
-/// How long a killed server may take to be gone.
+/// Time for a killed server to disappear.
 const DYING: Duration = Duration::from_secs(2);
-/// How often the status file and a foreign process are looked at.
+/// Interval between checks of the status file and of an adopted process.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
-/// How long a start may take; recovery after a crash is part of it.
+/// Time limit of a start, including recovery after a crash.
 const START_PATIENCE: Duration = Duration::from_mins(1);
-/// What the server says while processes of a killed one still live.
+/// The server's message while processes of a killed server are still alive.
 const MEMORY_IN_USE: &str = "pre-existing shared memory block";
-/// What it says while the number of a killed one is still taken: nobody has waited for the dead process yet.
+/// The server's message while the process id of a killed server is still taken, because its parent has not reaped it
+/// yet.
 const NUMBER_IN_USE: &str = "lock file \"postmaster.pid\" already exists";
-/// How much of the log an error shows.
+/// Bytes of the log that an error shows.
 const LOG_TAIL: u64 = 2_000;
 
-/// What a cluster is run with.
+/// How to run a cluster.
 #[derive(Clone, Debug)]
 pub struct Launch {
     /// Programs.
     pub binaries: Binaries,
-    /// Who runs it.
+    /// The account to run it as.
     pub account: Account,
-    /// Where the server writes its log.
+    /// The server's log file.
     pub log: PathBuf,
     /// TCP port on loopback.
     pub port: u16,
-    /// Settings of the server besides those that every embedded server has.
+    /// Server settings besides those of every embedded server.
     pub settings: Vec<(&'static str, String)>,
 }
 
-/// What the server's status file says.
+/// The server's status file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The server's process.
     pub pid: Pid,
-    /// Its TCP port, once it is known.
+    /// Its TCP port, if known.
     pub port: u16,
     /// Whether it accepts connections.
     pub ready: bool,
@@ -58,12 +59,12 @@ pub struct Server {
     pid: Pid,
     /// Its TCP port on loopback.
     pub port: u16,
-    /// Absent for an adopted server.
+    /// `None` for an adopted server.
     child: Option<Child>,
 }
 
 impl Launch {
-    /// Makes a cluster in the empty `folder` whose superuser has `password`. `durable` waits for the disk.
+    /// Makes a cluster in the empty `folder`, whose superuser has `password`. With `durable`, waits for the disk.
     ///
     /// # Errors
     /// `initdb` fails.
@@ -83,8 +84,8 @@ impl Launch {
         made
     }
 
-    /// Starts the server of the cluster in `folder` and waits until it accepts connections. What a killed server left
-    /// (its processes, which end by themselves) is waited for.
+    /// Starts the server of the cluster in `folder` and waits until it accepts connections, and first until the
+    /// remaining processes of a killed server have ended.
     ///
     /// # Errors
     /// It does not start, or not in time.
@@ -123,7 +124,7 @@ impl Launch {
         Err(Error::NotReady { seconds: START_PATIENCE.as_secs(), log: self.log.clone() })
     }
 
-    /// TCP with passwords only: no socket file, nothing but loopback.
+    /// TCP with passwords only: no socket file, only loopback.
     fn command(&self, folder: &Path) -> Result<Command, Error> {
         let log = OpenOptions::new().create(true).append(true).open(&self.log);
         let log = log.map_err(Error::file(&self.log))?;
@@ -140,7 +141,7 @@ impl Launch {
 }
 
 impl Server {
-    /// The server that runs on the cluster in `folder`, starting or stopping ones included.
+    /// The server running on the cluster in `folder`, including one that is starting or stopping.
     #[must_use]
     pub fn status(folder: &Path) -> Option<Status> {
         let text = fs::read_to_string(folder.join("postmaster.pid")).ok()?;
@@ -151,22 +152,22 @@ impl Server {
         is_server(pid).then_some(Status { pid, port, ready })
     }
 
-    /// Takes over a server that somebody else started.
+    /// Adopts a server that another process started.
     #[must_use]
     pub const fn adopt(status: Status) -> Self {
         Self { pid: status.pid, port: status.port, child: None }
     }
 
-    /// Whether it was taken over and ends now: it was dying already. A killed process closes its sockets a while before it
+    /// Whether an adopted server was already dying and now ends. A killed process closes its sockets a while before it
     /// is gone.
     pub async fn was_dying(&mut self) -> bool {
         self.child.is_none() && tokio::time::timeout(DYING, self.ended()).await.is_ok()
     }
 
-    /// Waits until the server has ended by itself.
+    /// Waits until the server ends by itself.
     pub async fn ended(&mut self) {
         if let Some(child) = &mut self.child {
-            // An error means that there is no such child any more.
+            // An error means that the child is already gone.
             drop(child.wait().await);
             return;
         }
@@ -184,19 +185,19 @@ impl Server {
         }
     }
 
-    /// Stops without a checkpoint; the next start recovers from the log.
+    /// Stops without a checkpoint; the next start recovers from the write-ahead log.
     pub fn stop_at_once(&self) {
         self.signal(Signal::QUIT);
     }
 
     fn signal(&self, signal: Signal) {
         if let Err(error) = rustix::process::kill_process(self.pid, signal) {
-            tracing::debug!(%error, pid = self.pid.as_raw_nonzero(), "the database server is gone already");
+            tracing::debug!(%error, pid = self.pid.as_raw_nonzero(), "the database server is already gone");
         }
     }
 }
 
-/// Whether a start failed only because a server that was killed is not quite gone.
+/// Whether a start failed only because a killed server has not quite disappeared.
 fn is_left_over(folder: &Path, output: &str) -> bool {
     let dead = Server::status(folder).is_none();
     output.contains(MEMORY_IN_USE) || (output.contains(NUMBER_IN_USE) && dead)
@@ -206,8 +207,8 @@ fn is_child(child: &Child, status: Status) -> bool {
     child.id().and_then(|id| i32::try_from(id).ok()) == Some(status.pid.as_raw_nonzero().get())
 }
 
-/// Whether the process lives and, where the system tells, is PostgreSQL: after a reboot the number may be another's, and
-/// a killed process that nobody has waited for yet is dead, though its number is still taken.
+/// Whether the process is alive and, where the system tells, is PostgreSQL: after a reboot another process may have the
+/// id, and a killed process that has not been reaped is dead although its id is still taken.
 fn is_server(pid: Pid) -> bool {
     if rustix::process::test_kill_process(pid).is_err() {
         return false;
@@ -216,14 +217,14 @@ fn is_server(pid: Pid) -> bool {
     status.map_or_else(|_| !Path::new("/proc/self").exists(), |status| is_living_postgres(&status))
 }
 
-/// Reads `<pid> (<name>) <state> …` as Linux writes it.
+/// Parses `<pid> (<name>) <state> …` as Linux writes it.
 fn is_living_postgres(status: &str) -> bool {
     let Some((head, tail)) = status.rsplit_once(')') else { return false };
     let named = head.split_once('(').is_some_and(|(_, name)| name.starts_with("postgres"));
     named && !tail.trim_start().starts_with(['Z', 'X'])
 }
 
-/// A code point order that still knows upper and lower case, where the system has it.
+/// A locale with code point order that still knows upper and lower case, where the system has one.
 const fn locale() -> &'static str {
     if cfg!(target_os = "linux") { "C.UTF-8" } else { "C" }
 }
@@ -277,14 +278,14 @@ mod tests {
         }
     }
 
-    /// `name` runs for so many seconds; nobody waits for it, so that its number outlives it.
+    /// Runs `name` for `seconds` without reaping it, so that its process id outlives it.
     fn running(name: &str, seconds: &str) -> std::process::Child {
         let folder = std::env::temp_dir().join(format!("embedded-{name}-{seconds}-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let program = folder.join(name);
         fs::copy("/bin/sleep", &program).expect("a copy");
         let child = std::process::Command::new(program).arg(seconds).spawn().expect("it starts");
-        // It runs on without its file.
+        // It keeps running without its file.
         fs::remove_dir_all(folder).expect("removed");
         child
     }

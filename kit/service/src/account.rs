@@ -1,5 +1,5 @@
-//! What is told of every request when it is answered: its span, and where the log's target `access` is on one line. Never a
-//! token, a body, a path with ids or a query; the subject only as a hash.
+//! Records every answered request: its span and, where the log target `access` is on, one log line. Never records a
+//! token, a body, a query or a path with ids; the subject appears only as a hash.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use http_body::Body as _;
 use telemetry::{ABANDONED, ABANDONED_STATUS, Scope, UNMATCHED};
 use tracing::Level;
 
-/// Why a request was refused, on the refusal itself: `details.reason` where there is one, else the code.
+/// Why a request was refused, attached to the refusal itself: `details.reason` where present, else the code.
 #[derive(Clone, Debug)]
 pub(crate) struct Reason(pub(crate) Cow<'static, str>);
 
-/// What is known of a request before it is answered.
+/// What is known of a request before the response.
 pub(crate) struct Account {
     service: &'static str,
     scope: Arc<Scope>,
@@ -27,7 +27,7 @@ pub(crate) struct Account {
     bytes_in: u64,
 }
 
-/// What came of it.
+/// How the request ended.
 struct Outcome<'a> {
     status: u16,
     bytes_out: u64,
@@ -35,7 +35,7 @@ struct Outcome<'a> {
 }
 
 impl Account {
-    /// Reads the head.
+    /// Reads the request head.
     pub(crate) fn open(service: &'static str, scope: Arc<Scope>, request: &Request) -> Self {
         let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
         Self {
@@ -48,14 +48,14 @@ impl Account {
         }
     }
 
-    /// Tells of the answer.
+    /// Records the response.
     pub(crate) fn close(self, response: &Response) {
         let reason = response.extensions().get::<Reason>().map_or("", |reason| &reason.0);
         let bytes_out = response.body().size_hint().lower();
         self.tell(&Outcome { status: response.status().as_u16(), bytes_out, reason });
     }
 
-    /// Tells that nobody waited for the answer.
+    /// Records that the client went away before the response.
     pub(crate) fn abandon(self) {
         self.tell(&Outcome { status: ABANDONED_STATUS, bytes_out: 0, reason: ABANDONED });
     }

@@ -1,5 +1,5 @@
-//! Every mutation and its audit row commit together: a transaction that wrote something can only be committed with
-//! the event that says what.
+//! Every mutation commits together with its audit row: a transaction that wrote something can only be committed with
+//! the event that describes the change.
 
 use contract::Timestamp;
 use contract::id::CompanyId;
@@ -10,15 +10,15 @@ use time::OffsetDateTime;
 
 use crate::{ApiError, Core};
 
-/// Most entries of one object's history: some 0.5 MiB of JSON. Of a longer history the latest ones are shown.
+/// Most entries in one object's history: some 0.5 MiB of JSON. A longer history is cut to its latest entries.
 pub const MAX_HISTORY: usize = 1_000;
 
-/// One row of `audit.<service>__events`; the actor and the correlation id are the transaction's.
+/// One row of `audit.<service>__events`; the actor and the correlation id come from the transaction.
 #[derive(Clone, Debug)]
 pub struct AuditEvent {
-    /// The company it happened in, when there is one.
+    /// The company in which it happened, if any.
     pub company: Option<CompanyId>,
-    /// `<noun>.<verb in the past>`, as `member.created`.
+    /// `<noun>.<past-tense verb>`, such as `member.created`.
     pub action: &'static str,
     /// `<type>:<id>`.
     pub subject: String,
@@ -26,7 +26,7 @@ pub struct AuditEvent {
     pub payload: Value,
 }
 
-/// A transaction that is committed with its audit row, or not at all (dropped: rolled back).
+/// A transaction that commits together with its audit row, or not at all (dropping it rolls back).
 #[must_use = "a transaction that is not committed is rolled back"]
 pub struct AuditedTx {
     tx: PgTransaction<'static>,
@@ -50,24 +50,24 @@ impl AuditedTx {
         &mut self.tx
     }
 
-    /// Whose schema is written.
+    /// The service whose schema is written.
     pub(crate) const fn service(&self) -> &'static str {
         self.service
     }
 
-    /// Who is acting.
+    /// The actor.
     #[must_use]
     pub fn actor(&self) -> &str {
         &self.actor
     }
 
-    /// Writes an audit row; for a transaction that makes more than one change.
+    /// Writes an audit row, for a transaction that makes more than one change.
     ///
     /// # Errors
-    /// The row could not be written; the transaction must be given up.
+    /// The row could not be written; the caller must abandon the transaction.
     pub async fn record(&mut self, event: &AuditEvent) -> Result<(), ApiError> {
-        // The table's name is a constant of the crate that opened the transaction, so this text holds no input; it
-        // cannot be a checked query because the name differs by service.
+        // The table's name is a constant of the crate that opened the transaction, so this text holds no input. The
+        // name differs by service, so this cannot be a checked query.
         let sql = format!(
             "INSERT INTO audit.{}__events(company_id, actor, action, subject, correlation_id, payload) \
              VALUES ($1, $2, $3, $4, $5, $6)",
@@ -88,7 +88,7 @@ impl AuditedTx {
     /// Writes the audit row and commits.
     ///
     /// # Errors
-    /// Nothing was committed, or (a connection lost during `COMMIT`) it is not known whether it was: never a success.
+    /// Nothing was committed, or a connection lost during `COMMIT` left the outcome unknown; never reported as success.
     pub async fn commit(mut self, event: &AuditEvent) -> Result<(), ApiError> {
         self.record(event).await?;
         self.commit_recorded().await
@@ -104,7 +104,7 @@ impl AuditedTx {
         Ok(())
     }
 
-    /// Commits one phase of a change that spans two stores; the phase that settles it writes the audit row.
+    /// Commits one phase of a change that spans two stores; the final phase writes the audit row.
     ///
     /// # Errors
     /// As [`Self::commit`].
@@ -112,7 +112,7 @@ impl AuditedTx {
         self.commit_recorded().await
     }
 
-    /// Ends a transaction that turned out to change nothing: no change, no audit row.
+    /// Ends a transaction that changed nothing: no change, no audit row.
     ///
     /// # Errors
     /// 503 when the database cannot be asked.
@@ -147,7 +147,7 @@ struct Written {
     payload: Value,
 }
 
-/// The audit rows of one object (`<type>:<id>`), the oldest first, at most [`MAX_HISTORY`].
+/// The audit rows of one object (`<type>:<id>`), oldest first, at most [`MAX_HISTORY`].
 pub(crate) async fn history(
     core: &Core,
     company: CompanyId,
@@ -169,11 +169,11 @@ pub(crate) async fn history(
     Ok(rows.into_iter().rev().map(entry).collect())
 }
 
-/// The payload of a change: every member of `after` that `before` does not hold with the same value, as `{from, to}`.
-/// An empty map says that nothing changed; without `before` everything is new.
+/// The payload of a change: every member of `after` whose value differs from the one in `before`, as `{from, to}`. An
+/// empty map means that nothing changed; without `before` every member is new.
 ///
 /// # Errors
-/// One of the two cannot be written as a JSON object, which is a bug of its type.
+/// Either value does not serialise to a JSON object, which is a bug in its type.
 pub fn changes<T: Serialize>(before: Option<&T>, after: &T) -> Result<Map<String, Value>, ApiError> {
     let before = before.map_or(Ok(Map::new()), members)?;
     let changed = members(after)?.into_iter().filter_map(|(name, to)| {
@@ -201,6 +201,6 @@ mod tests {
         let told = |before: Option<&Value>, after: &Value| changes(before, after).expect("objects");
         assert_eq!(Value::Object(told(Some(&before), &after)), json!({"name": {"from": "a", "to": "b"}}));
         assert!(told(Some(&after), &after).is_empty());
-        assert_eq!(told(None, &after).len(), 2, "a null that was nothing before is no change");
+        assert_eq!(told(None, &after).len(), 2, "a null that was absent before is not a change");
     }
 }

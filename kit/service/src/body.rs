@@ -1,6 +1,6 @@
-//! A request's body, read whole within its limit. Its shape is parsed after the decision, the order of checks every module
-//! keeps. A module's handler takes [`Body`] behind its `Permit`: axum extracts in the order of the arguments and a body
-//! last. A handler that asks its decision itself takes an [`UnreadBody`].
+//! A request body, read whole within its limit. Modules parse its shape after the decision, in the fixed order of
+//! checks. A module's handler takes [`Body`] after its `Permit`: axum runs extractors in argument order and reads the
+//! body last. A handler that asks for its decision itself takes an [`UnreadBody`].
 
 use std::convert::Infallible;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::ApiError;
 use crate::layers::BodyLimit;
 
-/// A body and whether it was declared as JSON.
+/// A body, and whether its content type is JSON.
 #[derive(Debug)]
 pub struct RawBody {
     bytes: Bytes,
@@ -22,7 +22,7 @@ pub struct RawBody {
 }
 
 impl RawBody {
-    /// Whether there is no body at all, for operations whose body may be left out.
+    /// Whether there is no body at all, for operations whose body is optional.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -31,7 +31,7 @@ impl RawBody {
     /// The body as JSON.
     ///
     /// # Errors
-    /// `BAD_REQUEST` for another content type or text that is no JSON.
+    /// `BAD_REQUEST` for another content type or for text that is not JSON.
     pub fn json(&self) -> Result<Value, ApiError> {
         if !self.is_json {
             return Err(ApiError::BadRequest("the content type must be application/json".into()));
@@ -61,7 +61,7 @@ impl<S: Send + Sync> FromRequest<S> for RawBody {
     }
 }
 
-/// A body that has not been read: nothing of it was taken from the client yet.
+/// A body of which nothing has been read from the client yet.
 #[derive(Debug)]
 pub struct UnreadBody(Request);
 
@@ -69,7 +69,7 @@ impl UnreadBody {
     /// Reads the body.
     ///
     /// # Errors
-    /// 413 past its limit; `BAD_REQUEST` when it does not arrive whole.
+    /// 413 past its limit; `BAD_REQUEST` when the body arrives incomplete.
     pub async fn read(self) -> Result<RawBody, ApiError> {
         let limit = self.0.extensions().get::<BodyLimit>().copied().unwrap_or_default().0;
         let is_json = declares_json(&self.0);
@@ -90,7 +90,7 @@ impl<S: Send + Sync> FromRequest<S> for UnreadBody {
     }
 }
 
-/// A body as `T`.
+/// A body parsed as `T`.
 #[derive(Clone, Copy, Debug)]
 pub struct Body<T>(pub T);
 

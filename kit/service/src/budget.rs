@@ -1,5 +1,5 @@
-//! How long a request may take. The time is the service's own: none runs while the client owes the next piece of the body,
-//! because how slow a client may be is for the edge to judge.
+//! The time limit of a request. Only the service's own time counts: the clock stops while the client owes the next
+//! chunk of the body, because judging slow clients is the gateway's job.
 
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,13 +12,13 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Longest wait for one piece of a body. The edge, which gives up after `PLATFORM_GATEWAY_BODY_IDLE`, is not the only
-/// client of a service.
+/// Longest wait for one chunk of a body. The gateway gives up after `PLATFORM_GATEWAY_BODY_IDLE`, but it is not the
+/// only client of a service.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
-/// How often the time is looked at while a piece is awaited.
+/// How often the elapsed time is checked while waiting for a chunk.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Does the work on the request; `None` when the time is over. The work is dropped then.
+/// Runs the work on the request; returns `None` and drops the work when the time is up.
 pub(crate) async fn within<T>(
     limit: Duration,
     request: Request,
@@ -46,14 +46,14 @@ pub(crate) async fn within<T>(
     }
 }
 
-/// How long the client was waited for.
+/// How long the service has waited for the client.
 #[derive(Default)]
 struct Waits(Mutex<Waited>);
 
 #[derive(Clone, Copy, Default)]
 struct Waited {
     past: Duration,
-    /// Since when the next piece is awaited.
+    /// Since when the reader has been waiting for the next chunk.
     since: Option<Instant>,
 }
 
@@ -63,7 +63,7 @@ impl Waits {
     }
 }
 
-/// A body that notes when its reader waits for the client.
+/// A body that records when its reader waits for the client.
 struct Watched {
     body: Body,
     waits: Arc<Waits>,
@@ -98,7 +98,7 @@ impl http_body::Body for Watched {
 }
 
 impl Drop for Watched {
-    /// A reader that gives the body up waits for it no more.
+    /// A reader that drops the body no longer waits for it.
     fn drop(&mut self) {
         let mut waits = self.waits.lock();
         if let Some(since) = waits.since.take() {
@@ -116,7 +116,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(4);
 
-    /// A body as its client sends it.
+    /// A body that arrives chunk by chunk.
     struct Pieces(mpsc::Receiver<Bytes>);
 
     impl http_body::Body for Pieces {

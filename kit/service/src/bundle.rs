@@ -1,5 +1,5 @@
 //! A module as data: the files its author wrote, compiled in. Only the `platform` crate knows the list of modules;
-//! registry is given these as values.
+//! registry receives them as values.
 
 use sqlx::migrate::Migrator;
 

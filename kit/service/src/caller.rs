@@ -1,4 +1,4 @@
-//! Who asks: the verified bearer, and the name of the request.
+//! The caller of a request: the verified bearer and the correlation id.
 
 use std::convert::Infallible;
 
@@ -10,15 +10,15 @@ use http::request::Parts;
 
 use crate::{ApiError, Core};
 
-/// A verified bearer. `subject` is the only claim that may decide anything; `authorized_party` tells which client of
-/// the identity provider the token was made for.
+/// A verified bearer. `subject` is the only claim that decides anything; `authorized_party` identifies the client of
+/// the identity provider that obtained the token.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// `sub`.
     pub subject: Subject,
     /// `azp`.
     pub authorized_party: Option<String>,
-    /// The token itself, to be passed on to internal routes that verify it again.
+    /// The token itself, to pass on to internal routes that verify it again.
     pub token: String,
 }
 

@@ -1,5 +1,6 @@
-//! Calls from one service to another: pooled HTTP/1.1, a budget for the whole exchange, a limit on the answer, no
-//! redirects, no retries. Whatever is not a whole answer is [`Unavailable`]. The trace of the request that asks goes along.
+//! Calls from one service to another: pooled HTTP/1.1, one time budget for the whole exchange, a response size limit,
+//! no redirects, no retries. Anything short of a complete response is [`Unavailable`]. The calling request's trace is
+//! propagated.
 
 use std::time::Duration;
 
@@ -20,16 +21,16 @@ use telemetry::{Scope, Span};
 
 use crate::inside::{self, Inside};
 
-/// Largest answer that is read.
+/// Largest response body that is read, in bytes.
 const ANSWER_LIMIT: usize = 4 << 20;
-/// Idle connections are closed before the other side (75 s) closes them.
+/// Closes idle connections before the other side does (75 s).
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The named dependency did not give a whole answer.
+/// The named dependency did not give a complete response.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{dependency} cannot answer: {reason}")]
 pub struct Unavailable {
-    /// Which service.
+    /// The dependency's name.
     pub dependency: &'static str,
     /// What happened, for the log.
     pub reason: String,
@@ -60,14 +61,14 @@ impl Call {
         self
     }
 
-    /// With the request's name.
+    /// With the request's correlation id.
     #[must_use]
     pub fn correlation(mut self, id: &CorrelationId) -> Self {
         self.correlation = Some(id.as_str().to_owned());
         self
     }
 
-    /// With a JSON body. A value that cannot be written sends an empty body, which the other side refuses.
+    /// With a JSON body. A value that fails to serialise sends an empty body, which the other side refuses.
     #[must_use]
     pub fn json(mut self, body: &impl Serialize) -> Self {
         self.content_type = "application/json";
@@ -89,7 +90,7 @@ impl Call {
     }
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Debug)]
 pub struct Answer {
     /// HTTP status.
@@ -111,7 +112,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// For the service `dependency` at `base_url`, each exchange within `budget`.
+    /// A client of the service `dependency` at `base_url`; each exchange takes at most `budget`.
     #[must_use]
     pub fn new(dependency: &'static str, base_url: &str, budget: Duration) -> Self {
         let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
@@ -122,17 +123,17 @@ impl Client {
         Self { dependency, base_url: base_url.trim_end_matches('/').to_owned(), budget, service: None, http }
     }
 
-    /// The same, whose questions carry the services' credential: for internal routes alone.
+    /// The same client, sending the services' credential; for internal routes only.
     #[must_use]
     pub fn inside(mut self, inside: &Inside) -> Self {
         self.service = inside.sent().cloned();
         self
     }
 
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the whole response.
     ///
     /// # Errors
-    /// Not connected, not answered within the budget, cut off, or larger than the limit.
+    /// Not connected, no response within the budget, cut off, or larger than the limit.
     pub async fn send(&self, call: Call) -> Result<Answer, Unavailable> {
         let mut request = self.request(call)?;
         let scope = Scope::present();
@@ -161,24 +162,24 @@ impl Client {
         answered
     }
 
-    /// The `data` of an answer's envelope.
+    /// The `data` of the response's envelope.
     ///
     /// # Errors
-    /// A body that is not this envelope with this content.
+    /// The body is not an envelope with this content.
     pub fn data<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, Unavailable> {
         self.json::<DataBody<T>>(answer).map(|body| body.data)
     }
 
-    /// The answer's body as JSON.
+    /// The response body as JSON.
     ///
     /// # Errors
-    /// A body that is not this JSON.
+    /// The body is not JSON of this type.
     pub fn json<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, Unavailable> {
         serde_json::from_slice(&answer.body)
             .map_err(|error| self.unavailable(format!("unreadable answer: {error}")))
     }
 
-    /// This dependency's failure, for a reason of the caller's own.
+    /// An [`Unavailable`] for this dependency, with a reason of the caller's own.
     #[must_use]
     pub const fn unavailable(&self, reason: String) -> Unavailable {
         Unavailable { dependency: self.dependency, reason }
@@ -203,7 +204,7 @@ impl Client {
     }
 }
 
-/// Percent-encodes everything but unreserved characters, for one path segment or query value.
+/// Percent-encodes everything except unreserved characters, for one path segment or query value.
 #[must_use]
 pub fn encode_segment(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
@@ -221,7 +222,8 @@ pub fn encode_segment(text: &str) -> String {
     encoded
 }
 
-/// Plain addresses, and TLS with the system's roots. Without any root TLS addresses fail, each with its own reason.
+/// A connector for plain addresses, and for TLS with the system's roots. Without any root, each TLS connection fails
+/// with its own reason.
 fn connector() -> HttpsConnector<HttpConnector> {
     let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut roots = rustls::RootCertStore::empty();

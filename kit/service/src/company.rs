@@ -1,7 +1,7 @@
-//! What every operation of a module starts from: who asks, in which company, under which name, for which operation.
-//! Extracting it is the first two checks of the fixed order (bearer, then the ids of the path); the decision comes next,
-//! before anything else of the request is read: [`Permit`](crate::Permit) is extracted where the operation's feature is
-//! one of the module, [`Permits::ask_object`](crate::Permits::ask_object) asks where it is one of an object.
+//! The common input of every module operation: the caller, the company, the correlation id and the operation.
+//! Extracting it performs the first two checks of the fixed order (bearer, then path ids). The decision comes next,
+//! before anything else of the request is read: extracting [`Permit`](crate::Permit) asks for a feature of the module,
+//! and [`Permits::ask_object`](crate::Permits::ask_object) asks for a feature of an object.
 
 use std::ops::Deref;
 
@@ -13,20 +13,20 @@ use http::request::Parts;
 use crate::operation::Operation;
 use crate::{ApiError, Caller, Core, Correlation, Feature, PathParams, inside};
 
-/// A call of an operation. It is no permit.
+/// A call of an operation. It is not a permit.
 #[derive(Clone, Debug)]
 pub struct CompanyCall {
     /// The verified bearer.
     pub caller: Caller,
-    /// The company of the path.
+    /// The company in the path.
     pub company: CompanyId,
-    /// The request's name.
+    /// The request's correlation id.
     pub correlation: CorrelationId,
-    /// The parameters of the path; those whose names end in `Id` are UUIDs.
+    /// The path parameters; those whose names end in `Id` are UUIDs.
     pub path: PathParams,
-    /// The operation that is called.
+    /// The called operation.
     pub operation: Operation,
-    /// The decision that this request asks.
+    /// The decision that this request needs.
     pub feature: Feature,
 }
 
@@ -62,8 +62,8 @@ fn operation_of(parts: &Parts) -> Result<Operation, ApiError> {
     operation.ok_or_else(|| ApiError::internal("a route without an operation"))
 }
 
-/// A call of an operation of other services, in the name of a user. Its company stands in the body, so the decision comes
-/// once that is read: [`Permits::ask_about`](crate::Permits::ask_about).
+/// A call of an internal operation by another service on behalf of a user. The body names the company, so the decision
+/// follows once the body is read: [`Permits::ask_about`](crate::Permits::ask_about).
 #[derive(Clone, Debug)]
 pub struct InternalCall {
     caller: Caller,
@@ -79,20 +79,20 @@ impl InternalCall {
     }
 }
 
-/// A service's own call of an internal operation, in the name of a subject that its body names: work that no request of
-/// that subject asks for, such as an outbox. It proves the services' credential and nothing else; whether the subject may,
-/// authz is asked: [`Permits::ask_for`](crate::Permits::ask_for).
+/// A service's own call of an internal operation, on behalf of a subject that its body names: work that no request of
+/// that subject triggers, such as an outbox. It proves only the services' credential;
+/// [`Permits::ask_for`](crate::Permits::ask_for) asks authz whether the subject is allowed.
 #[derive(Clone, Debug)]
 pub struct ServiceCall {
     pub(crate) correlation: CorrelationId,
 }
 
-/// Who calls an internal operation that both a user's request and a service's own work may call.
+/// The caller of an internal operation that accepts both a user's request and a service's own work.
 #[derive(Debug)]
 pub enum InternalCaller {
-    /// A service passes a user's bearer on.
+    /// A service that passes on a user's bearer.
     User(Box<InternalCall>),
-    /// A service, by its credential.
+    /// A service, identified by its credential.
     Service(ServiceCall),
 }
 
@@ -103,7 +103,7 @@ where
 {
     type Rejection = ApiError;
 
-    /// A request that carries a service's credential is a service's, and refused when the credential is wrong.
+    /// A request that carries a service credential comes from a service; a wrong credential is refused.
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
         if !parts.headers.contains_key(inside::HEADER) {
             let call = InternalCall::from_request_parts(parts, state).await?;

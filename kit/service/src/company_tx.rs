@@ -1,4 +1,4 @@
-//! A transaction of a module in one company. Only a permit begins one, so a store function that takes it needs no other
+//! A module's transaction in one company. Only a permit begins one, so a store function that takes it needs no other
 //! proof; every statement names [`CompanyTx::company`].
 
 use std::ops::{Deref, DerefMut};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{ApiError, AuditEvent, AuditedTx, Core, changes};
 
-/// An [`AuditedTx`] whose rows are of one company.
+/// An [`AuditedTx`] whose rows belong to one company.
 #[must_use = "a transaction that is not committed is rolled back"]
 pub struct CompanyTx {
     tx: AuditedTx,
@@ -26,16 +26,16 @@ impl CompanyTx {
         Ok(Self { tx: core.begin_as(actor, correlation).await?, company })
     }
 
-    /// The company of the permit.
+    /// The permit's company.
     #[must_use]
     pub const fn company(&self) -> CompanyId {
         self.company
     }
 
-    /// Writes an audit row; for a transaction that makes more than one change. `subject` is `<type>:<id>`.
+    /// Writes an audit row, for a transaction that makes more than one change. `subject` is `<type>:<id>`.
     ///
     /// # Errors
-    /// The row could not be written; the transaction must be given up.
+    /// The row could not be written; the caller must abandon the transaction.
     pub async fn record(
         &mut self,
         action: &'static str,
@@ -60,11 +60,11 @@ impl CompanyTx {
         self.tx.commit(&event).await
     }
 
-    /// Commits what a partial change makes of a row that this transaction holds: `save` writes it, and the audit row tells what
-    /// became another. Where nothing does, nothing is written.
+    /// Commits a partial change to a row that this transaction locks: `save` writes the row, and the audit row lists
+    /// the changed fields. If nothing changed, nothing is written.
     ///
     /// # Errors
-    /// Those of `save`; as [`Self::commit`].
+    /// Those of `save`, and those of [`Self::commit`].
     pub async fn commit_change<T: Serialize>(
         mut self,
         before: &T,
@@ -81,7 +81,7 @@ impl CompanyTx {
         self.commit(action, subject, changed).await
     }
 
-    /// Commits a transaction whose rows were written by [`Self::record`], or that only holds an idempotency key.
+    /// Commits a transaction whose rows were written by [`Self::record`], or that only claims an idempotency key.
     ///
     /// # Errors
     /// As [`AuditedTx::commit`].
@@ -89,7 +89,7 @@ impl CompanyTx {
         self.tx.commit_recorded().await
     }
 
-    /// Ends a transaction that turned out to change nothing: no change, no audit row.
+    /// Ends a transaction that changed nothing: no change, no audit row.
     ///
     /// # Errors
     /// 503 when the database cannot be asked.

@@ -40,14 +40,14 @@ const DB_PASSWORD: Variable = Variable::new(
     None,
     "Password of the role platform_<service>",
 );
-/// Whom connections to a database trust.
+/// Certificate authorities that connections to a database trust.
 const DATABASE_CA: Variable = Variable::new(
     "PLATFORM_DATABASE_CA",
     Kind::Path,
     None,
     "PEM file of the authorities that connections to the database trust besides the public ones",
 );
-/// How far they trust.
+/// How strictly connections to a database verify TLS.
 const DATABASE_TLS: Variable = Variable::new(
     "PLATFORM_DATABASE_TLS",
     Kind::Text,
@@ -72,7 +72,7 @@ const DRAIN_TIMEOUT: Variable = Variable::new(
     Some("10s"),
     "How long requests in flight and background work may finish at a stop",
 );
-/// Address of authz, for those that ask it.
+/// Address of authz, for the services that ask it.
 pub const AUTHZ_BASE_URL: Variable = Variable::new(
     "PLATFORM_AUTHZ_BASE_URL",
     Kind::Url,
@@ -100,7 +100,7 @@ pub const VARIABLES: &[Variable] = &[
     inside::TOKEN,
 ];
 
-/// Where a service's data is.
+/// A service's database.
 #[derive(Clone, Debug)]
 pub struct DatabaseConfig {
     /// Host name or address.
@@ -111,31 +111,31 @@ pub struct DatabaseConfig {
     pub name: String,
     /// `platform_<service>`, fixed.
     pub role: String,
-    /// Its password.
+    /// The role's password.
     pub password: String,
-    /// Largest pool of the requests.
+    /// Maximum size of the request pool.
     pub max_connections: u32,
-    /// Largest pool of the workers.
+    /// Maximum size of the worker pool.
     pub max_worker_connections: u32,
     /// How connections are secured.
     pub tls: DatabaseTls,
 }
 
-/// How connections to a database are secured, where it is not on this machine.
+/// How connections to a database on another machine are secured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DatabaseTls {
-    /// What was asked for; absent: [`TlsMode::VerifyFull`] for every database that is not on this machine.
+    /// The configured mode; `None` means [`TlsMode::VerifyFull`] for every database on another machine.
     pub mode: Option<TlsMode>,
-    /// A file of authorities besides the public ones.
+    /// A PEM file of authorities trusted besides the public ones.
     pub ca: Option<PathBuf>,
 }
 
-/// How far a database's certificate is looked at.
+/// How strictly a database's certificate is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsMode {
-    /// It is an authority's that is trusted, and the host's.
+    /// Verifies that a trusted authority issued the certificate and that it names the host.
     VerifyFull,
-    /// Not at all, and without one there is no encryption: whoever is in between reads and writes.
+    /// Verifies nothing and allows plain text, so anyone on the path can read and change the traffic.
     Prefer,
 }
 
@@ -164,7 +164,7 @@ impl DatabaseTls {
     }
 }
 
-/// Whether a database's host is this machine, by name alone: what a name stands for is asked of nobody.
+/// Whether a database's host is this machine, judged by the name alone, without resolving it.
 #[must_use]
 pub fn is_local(host: &str) -> bool {
     host == "localhost"
@@ -172,22 +172,22 @@ pub fn is_local(host: &str) -> bool {
         || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// What every service reads.
+/// The configuration that every service reads.
 #[derive(Clone, Debug)]
 pub struct ServiceConfig {
     /// `org`, `timesheet`, …
     pub name: &'static str,
-    /// Where it listens: `PLATFORM_LISTEN_ADDR` and its fixed port plus the offset.
+    /// Listen address: `PLATFORM_LISTEN_ADDR`, and the service's fixed port plus the offset.
     pub listen: (String, u16),
     /// Its database.
     pub database: DatabaseConfig,
     /// How bearers are verified.
     pub bearer: BearerConfig,
-    /// How services know each other and the operator.
+    /// How services identify each other and the operator.
     pub inside: Inside,
-    /// Body limit and time-outs.
+    /// Body limit and timeouts.
     pub limits: Limits,
-    /// How long a drain may take.
+    /// Longest drain.
     pub drain_timeout: Duration,
     /// For `platform_build_info`.
     pub commit: String,
@@ -220,7 +220,7 @@ pub fn base_url(reader: &mut Reader<'_>, name: &str, port: u16) -> String {
     url.trim_end_matches('/').to_owned()
 }
 
-/// `crm-backend` → `CRM_BACKEND`, as variables spell keys.
+/// Spells a key as in variable names: `crm-backend` → `CRM_BACKEND`.
 #[must_use]
 pub fn env_name(key: &str) -> String {
     key.replace('-', "_").to_ascii_uppercase()

@@ -1,9 +1,9 @@
-//! Transactions that PostgreSQL gave up in favour of others (a deadlock, a serialization failure): the work is done
-//! again, up to [`RETRIES`] times. Around every request by the layer [`layer`], so that no handler knows of it; around one
-//! transaction of several by [`retried`].
+//! Retries transactions that PostgreSQL aborted in favour of others (a deadlock or a serialization failure), up to
+//! [`RETRIES`] times. The layer [`layer`] retries whole requests, without the handlers knowing; [`retried`] retries one
+//! transaction of several.
 //!
-//! Only what left nothing behind is done again: a request that committed a transaction before keeps its refusal. A
-//! worker needs none of this, its next round is the repetition.
+//! Only work that left no effect is retried: a request that already committed a transaction keeps its error. A worker
+//! needs none of this, because its next round is the retry.
 
 use std::cell::Cell;
 use std::pin::Pin;
@@ -19,38 +19,38 @@ use http_body::{Frame, SizeHint};
 
 use crate::ApiError;
 
-/// How often it is tried again: PostgreSQL notices a deadlock after a second, and a request has four and a half.
+/// Number of retries: PostgreSQL detects a deadlock after one second, and a request has 4.5 seconds.
 pub const RETRIES: usize = 3;
 
 tokio::task_local! {
-    /// What the database said of the work that runs now.
+    /// What the database reported for the current work.
     static SAID: Cell<Said>;
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Said {
-    /// A transaction was given up in favour of another.
+    /// A transaction was aborted in favour of another.
     gave_way: bool,
     /// A transaction was committed.
     committed: bool,
 }
 
-/// Notes that the database gave a transaction up; outside of a request nobody listens.
+/// Records that the database aborted a transaction; does nothing outside a request.
 pub(crate) fn gave_way() {
     note(|said| Said { gave_way: true, ..said });
 }
 
-/// Notes that a transaction was committed.
+/// Records that a transaction was committed.
 pub(crate) fn committed() {
     note(|said| Said { committed: true, ..said });
 }
 
 fn note(change: impl FnOnce(Said) -> Said) {
-    // An error means that this work is not watched: a worker's, which has rounds instead.
+    // An error means that nothing watches this work: it is a worker's, which has rounds instead.
     SAID.try_with(|said| said.set(change(said.get()))).unwrap_or_default();
 }
 
-/// Runs the work and gives what the database said meanwhile.
+/// Runs the work and returns it with what the database reported meanwhile.
 async fn watched<T>(work: impl Future<Output = T>) -> (T, Said) {
     SAID.scope(Cell::default(), async {
         let done = work.await;
@@ -65,10 +65,10 @@ impl Said {
     }
 }
 
-/// Does the work of one transaction, again when the database gave it up. For a request that commits more than one.
+/// Runs one transaction, and retries it when the database aborts it. For a request that commits more than one.
 ///
 /// # Errors
-/// As the work; 503 when it was given up each time.
+/// Those of the work; 503 when the database aborted every attempt.
 pub async fn retried<T, F: Future<Output = Result<T, ApiError>>>(
     work: impl Fn() -> F,
 ) -> Result<T, ApiError> {
@@ -86,8 +86,8 @@ pub async fn retried<T, F: Future<Output = Result<T, ApiError>>>(
     }
 }
 
-/// Does a request again that failed because the database gave its transaction up. The body is kept while it is read, so
-/// that the next attempt reads the same; the limit of the reader is the limit of what is kept.
+/// Retries a request that failed because the database aborted its transaction. The body is recorded while it is read,
+/// so that the next attempt reads the same bytes; the reader's limit also bounds the recording.
 pub(crate) async fn layer(request: Request, next: Next) -> Response {
     if request.method().is_safe() {
         return next.run(request).await;
@@ -99,14 +99,14 @@ pub(crate) async fn layer(request: Request, next: Next) -> Response {
     for attempt in 1..=RETRIES {
         let failed = response.status().is_server_error() && said.may_be_repeated();
         let Some(body) = failed.then(|| heard.whole()).flatten() else { break };
-        tracing::info!(attempt, "the database gave the transaction up; it is tried again");
+        tracing::info!(attempt, "the database aborted the transaction; retrying");
         let again = Request::from_parts(parts.clone(), Body::from(body));
         (response, said) = watched(next.clone().run(again)).await;
     }
     response
 }
 
-/// A body that keeps what was read of it.
+/// A body that records what is read from it.
 struct Listening {
     body: Body,
     heard: Heard,
@@ -130,7 +130,7 @@ impl Listening {
 }
 
 impl Heard {
-    /// The body, when it was read to its end.
+    /// The recorded body, once it was read to its end.
     fn whole(&self) -> Option<Vec<u8>> {
         let record = self.record();
         record.ended.then(|| record.pieces.concat())

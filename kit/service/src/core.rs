@@ -1,4 +1,4 @@
-//! What every service holds: its name, its pool, the bearer verifier, its metrics, the clock.
+//! The parts that every service holds: name, pool, bearer verifier, metrics and clock.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::db::PoolGauges;
 use crate::readiness::Readiness;
 use crate::{ApiError, AuditedTx, Inside, ReadLimit, Reads, ServeError, ServiceConfig, Workers};
 
-/// Remembered of verified tokens, 32 MB at most: a service sees the callers of one platform again and again, and its own calls
-/// carry a caller's token on.
+/// Maximum number of remembered verified tokens, 32 MB at most: a service sees the same callers again and again, and
+/// forwards a caller's token on its own calls.
 const MOST_TOKENS: usize = 20_000;
 
-/// The shared parts of one service. Cheap to clone; `App` of each service holds one and gives it to the extractors
+/// The shared parts of one service. Cheap to clone; each service's `App` holds one and gives it to the extractors
 /// through `FromRef`.
 #[derive(Clone)]
 pub struct Core {
@@ -25,36 +25,36 @@ pub struct Core {
     pub name: &'static str,
     /// Connections as `platform_<name>`.
     pub pool: PgPool,
-    /// The same connections, for reads that stand alone.
+    /// The same connections, for standalone reads.
     pub reads: Reads,
     /// Verifies bearers.
     pub tokens: Arc<VerifiedTokens>,
-    /// How services know each other and the operator.
+    /// How services identify each other and the operator.
     pub inside: Inside,
     /// This service's metrics.
     pub metrics: Metrics,
-    /// Makes its spans, where traces are on.
+    /// Makes the service's spans, where tracing is on.
     pub tracer: Option<Tracer>,
     /// The time.
     pub clock: Clock,
-    /// Background work; [`crate::serve`] waits for its end.
+    /// Background work; [`crate::serve`] waits for it to end.
     pub workers: Workers,
     /// Start-up passes that `/ready` waits for.
     pub readiness: Readiness,
-    /// How many costly reads there may be.
+    /// Limits concurrent costly reads.
     pub read_limit: ReadLimit,
-    /// How many operations may hold a connection while they wait for another service.
+    /// Limits operations that hold a connection while they wait for another service.
     pub(crate) holds: Arc<Semaphore>,
     pub(crate) gauges: PoolGauges,
     pub(crate) limits: crate::layers::Limits,
 }
 
 impl Core {
-    /// Connects lazily: a database that is down when the service starts is a dependency that cannot answer yet, not a
-    /// reason to die.
+    /// Connects lazily: a database that is down when the service starts is an unavailable dependency, not a reason to
+    /// exit.
     ///
     /// # Errors
-    /// A metric family registered twice.
+    /// A metric family was registered twice.
     pub fn start(config: &ServiceConfig, clock: Clock, stop: &CancellationToken) -> Result<Self, ServeError> {
         let metrics = Metrics::new(config.name, env!("CARGO_PKG_VERSION"), &config.commit)?;
         let verifier = Verifier::start(config.bearer.clone(), clock.clone(), stop.clone());
@@ -80,7 +80,7 @@ impl Core {
         })
     }
 
-    /// The same parts on the workers' connections, for what runs beside the requests.
+    /// The same parts on the worker pool, for background work.
     #[must_use]
     pub fn for_workers(&self) -> Self {
         let pool = self.workers.pool().clone();
@@ -88,25 +88,25 @@ impl Core {
         Self { reads: Reads::keeping_none(&pool), pool, holds, ..self.clone() }
     }
 
-    /// Opens a transaction whose every change is audited with `actor`.
+    /// Opens a transaction whose changes are audited with `actor`.
     ///
     /// # Errors
-    /// 503 when the database cannot be asked.
+    /// 503 when the database is unavailable.
     pub async fn begin(&self, actor: &Subject, correlation: &CorrelationId) -> Result<AuditedTx, ApiError> {
         self.begin_as(actor.as_str(), Some(correlation.as_str())).await
     }
 
-    /// The same for work that no bearer asked for (`system:<worker>`, an operator's account name).
+    /// Opens a transaction for work without a bearer (`system:<worker>`, an operator's account name).
     ///
     /// # Errors
-    /// 503 when the database cannot be asked.
+    /// 503 when the database is unavailable.
     pub async fn begin_as(&self, actor: &str, correlation: Option<&str>) -> Result<AuditedTx, ApiError> {
         let tx = self.pool.begin().await?;
         Ok(AuditedTx::new(tx, self.name, actor, correlation))
     }
 }
 
-/// Half of a pool, so that the other half serves the requests that need nothing but the database.
+/// Half of a pool, so that the other half serves requests that need only the database.
 fn holds(connections: u32) -> Arc<Semaphore> {
     Arc::new(Semaphore::new(half(connections)))
 }

@@ -1,4 +1,4 @@
-//! The pool of a service, its metrics, and what a database error means.
+//! A service's connection pool, its metrics, and the classification of database errors.
 
 use std::time::{Duration, Instant};
 
@@ -10,28 +10,27 @@ use telemetry::Metrics;
 use crate::ApiError;
 use crate::config::{DatabaseConfig, DatabaseTls, TlsMode, is_local};
 
-/// How long a request waits for a connection before it is told that the database cannot answer.
+/// How long a request waits for a connection before it is refused with 503.
 pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
-/// A connection that nobody used for so long is closed.
+/// Closes a connection that was idle this long.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// A connection that nobody used for so long is asked whether it still lives before it is given out: a database that was
-/// restarted meanwhile costs no request.
+/// A connection that was idle this long is pinged before it is used, so that a database restart fails no request.
 pub(crate) const TESTED_AFTER: Duration = Duration::from_secs(1);
 
-/// Makes the pool; connections are opened when they are needed.
+/// Makes the pool; connections open on demand.
 #[must_use]
 pub fn pool(config: &DatabaseConfig) -> PgPool {
     pool_with(config, &[])
 }
 
-/// The same for background work, apart from the requests' pool.
+/// Makes the worker pool, separate from the request pool.
 #[must_use]
 pub fn worker_pool(config: &DatabaseConfig) -> PgPool {
     sized_pool(config, config.max_worker_connections, &[])
 }
 
-/// The same, for connections with server settings of their own.
+/// Makes the request pool with custom server settings.
 #[must_use]
 pub fn pool_with(config: &DatabaseConfig, settings: &[(&str, &str)]) -> PgPool {
     sized_pool(config, config.max_connections, settings)
@@ -42,7 +41,7 @@ fn sized_pool(config: &DatabaseConfig, max_connections: u32, settings: &[(&str, 
         .max_connections(max_connections)
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .idle_timeout(IDLE_TIMEOUT)
-        // Each connection is asked when it comes back already; asking again is for those that waited.
+        // The pool pings each connection on return already; only connections that sat idle are pinged again.
         .test_before_acquire(false)
         .before_acquire(|connection, about| {
             Box::pin(async move {
@@ -55,7 +54,7 @@ fn sized_pool(config: &DatabaseConfig, max_connections: u32, settings: &[(&str, 
         .connect_lazy_with(options(config, settings))
 }
 
-/// How one connection is made, for those that are no pool's.
+/// Options of a single connection outside the pools.
 #[must_use]
 pub fn options(config: &DatabaseConfig, settings: &[(&str, &str)]) -> PgConnectOptions {
     let options = PgConnectOptions::new_without_pgpass()
@@ -70,8 +69,9 @@ pub fn options(config: &DatabaseConfig, settings: &[(&str, &str)]) -> PgConnectO
     secured(options, &config.tls)
 }
 
-/// The same options with TLS as it has to be: to this machine as they say, unless more was asked for; to any other machine
-/// the certificate and its name are verified, unless less was asked for. A socket has no TLS.
+/// The same options with the required TLS mode: unchanged for this machine unless the configuration asks for more; for
+/// any other machine the certificate and its name are verified unless the configuration asks for less. A Unix socket
+/// has no TLS.
 #[must_use]
 pub fn secured(options: PgConnectOptions, tls: &DatabaseTls) -> PgConnectOptions {
     if options.get_socket().is_some() || options.get_host().starts_with('/') {
@@ -88,8 +88,8 @@ pub fn secured(options: PgConnectOptions, tls: &DatabaseTls) -> PgConnectOptions
     }
 }
 
-/// One connection, for a worker whose statements follow each other. A pool asks each connection whether it still lives when
-/// it comes back, which costs the server about as much as a short statement.
+/// One connection, for a worker whose statements follow each other. A pool pings each connection on return, which costs
+/// the server about as much as a short statement.
 #[derive(Debug)]
 pub struct OwnConnection {
     options: PgConnectOptions,
@@ -97,16 +97,17 @@ pub struct OwnConnection {
 }
 
 impl OwnConnection {
-    /// Connects when it is needed.
+    /// Connects on demand.
     #[must_use]
     pub fn new(config: &DatabaseConfig) -> Self {
         Self { options: options(config, &[]), idle: None }
     }
 
-    /// The connection, or a new one. Whoever does not [`Self::put_back`] it closes it, as after an error.
+    /// The kept connection, or a new one. A caller that does not [`Self::put_back`] the connection closes it, as after
+    /// an error.
     ///
     /// # Errors
-    /// The database cannot be asked.
+    /// The database is unavailable.
     pub async fn take(&mut self) -> sqlx::Result<PgConnection> {
         match self.idle.take() {
             Some((connection, since)) if since.elapsed() < TESTED_AFTER => Ok(connection),
@@ -117,7 +118,7 @@ impl OwnConnection {
         }
     }
 
-    /// Keeps it for the next statement.
+    /// Keeps the connection for the next statement.
     pub fn put_back(&mut self, connection: PgConnection) {
         self.idle = Some((connection, Instant::now()));
     }
@@ -132,7 +133,7 @@ impl OwnConnection {
     }
 }
 
-/// The three families of one pool.
+/// The three metric families of one pool.
 #[derive(Clone)]
 pub(crate) struct PoolGauges {
     acquired: IntGauge,
@@ -141,12 +142,12 @@ pub(crate) struct PoolGauges {
 }
 
 impl PoolGauges {
-    /// Of the requests' pool (module contract, "Metrics").
+    /// Registers the families of the request pool (module contract, "Metrics").
     pub(crate) fn register(metrics: &Metrics) -> prometheus::Result<Self> {
         Self::register_as(metrics, "platform_db_pool", "pool")
     }
 
-    /// Of the workers' pool.
+    /// Registers the families of the worker pool.
     pub(crate) fn register_for_workers(metrics: &Metrics) -> prometheus::Result<Self> {
         Self::register_as(metrics, "platform_worker_db_pool", "worker pool")
     }
@@ -160,7 +161,7 @@ impl PoolGauges {
         })
     }
 
-    /// Reads the pool, of which so many connections are kept for the next read; called at each scrape.
+    /// Reads the pool's state, of which `kept` connections are reserved for the next read; called at each scrape.
     pub(crate) fn read(&self, pool: &PgPool, kept: usize) {
         let size = i64::from(pool.size());
         let idle = i64::try_from(pool.num_idle().saturating_add(kept)).unwrap_or(i64::MAX);
@@ -170,7 +171,7 @@ impl PoolGauges {
     }
 }
 
-/// Whether the error says that the database cannot be asked now, rather than that the question was wrong.
+/// Whether the error means that the database is unavailable, rather than that the statement was wrong.
 #[must_use]
 #[expect(
     clippy::wildcard_enum_match_arm,
@@ -189,34 +190,34 @@ pub fn is_outage(error: &sqlx::Error) -> bool {
     }
 }
 
-/// SQLSTATE of a lock that was not had in time.
+/// SQLSTATE of a lock timeout.
 pub(crate) const LOCK_NOT_HAD: &str = "55P03";
-/// SQLSTATE of a login with another password than the role's.
+/// SQLSTATE of a login with a wrong password.
 pub(crate) const WRONG_PASSWORD: &str = "28P01";
 
-/// Whether the server refused with this SQLSTATE.
+/// Whether the server reported this SQLSTATE.
 pub(crate) fn has_state(error: &sqlx::Error, state: &str) -> bool {
     error.as_database_error().and_then(sqlx::error::DatabaseError::code).is_some_and(|found| found == state)
 }
 
-/// SQLSTATE classes of a server that is not able: connection (08), resources (53), operator intervention such as a
-/// shutdown or a cancelled statement (57), system (58), a lock not had in time (55P03), read-only after a fail-over
-/// (25006), idle-in-transaction time-out (25P03), no such database or role yet (3D000, 28000, 28P01).
+/// SQLSTATE classes of an unavailable server: connection (08), resources (53), operator intervention such as a shutdown
+/// or a cancelled statement (57), system (58), lock timeout (55P03), read-only after a fail-over (25006),
+/// idle-in-transaction timeout (25P03), no such database or role yet (3D000, 28000, 28P01).
 fn is_outage_state(state: &str) -> bool {
     let class = state.get(..2).unwrap_or_default();
     matches!(class, "08" | "53" | "57" | "58" | "28")
         || matches!(state, LOCK_NOT_HAD | "25006" | "25P03" | "3D000")
 }
 
-/// Whether the server gave the transaction up in favour of another: a serialization failure or a deadlock. Nothing of it
-/// was done, and it may be tried again ([`crate::contention`]).
+/// Whether the server aborted the transaction in favour of another: a serialization failure or a deadlock. It left no
+/// effect and can be retried ([`crate::contention`]).
 #[must_use]
 pub fn is_contention(error: &sqlx::Error) -> bool {
     let state = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
     matches!(state.as_deref(), Some("40001" | "40P01"))
 }
 
-/// Turns the violation of a named constraint into its own refusal; any other error stays what it is.
+/// Turns the violation of a named constraint into its own refusal; passes any other error through.
 pub fn on_constraint(error: sqlx::Error, constraint: &str, refusal: impl FnOnce() -> ApiError) -> ApiError {
     let named =
         error.as_database_error().and_then(sqlx::error::DatabaseError::constraint) == Some(constraint);

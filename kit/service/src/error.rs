@@ -1,4 +1,5 @@
-//! Every way a service says no. A refusal is a value that handlers return with `?`; `reply.rs` renders it.
+//! Every error that a service returns to a caller. An [`ApiError`] is a value that handlers return with `?`; `reply.rs`
+//! renders it.
 
 use std::borrow::Cow;
 
@@ -7,10 +8,10 @@ use contract::envelope::{code, field_details};
 use http::StatusCode;
 use serde_json::{Value, json};
 
-/// A refusal. Adding a case forces its status, code and details to be decided in [`ApiError::parts`].
+/// A refusal. [`ApiError::parts`] decides its status, code and details, so a new variant does not compile without them.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
-    /// 400: cannot be parsed.
+    /// 400: the request cannot be parsed.
     #[error("{0}")]
     BadRequest(Cow<'static, str>),
     /// 400: parsed, but fields are missing, of the wrong type or out of range.
@@ -19,7 +20,7 @@ pub enum ApiError {
     /// 401: no bearer.
     #[error("a bearer token is needed")]
     TokenMissing,
-    /// 401: the bearer does not verify; why is logged, not told.
+    /// 401: the bearer does not verify; the reason is logged, not returned.
     #[error("the bearer token is not valid")]
     TokenInvalid(&'static str),
     /// 403: a decision or a rule refused.
@@ -27,7 +28,7 @@ pub enum ApiError {
     Forbidden {
         /// `AUTHORIZATION_DENIED` or `FORBIDDEN`.
         code: &'static str,
-        /// For a person.
+        /// For people to read.
         message: Cow<'static, str>,
         /// Holds `reason`.
         details: Value,
@@ -43,51 +44,51 @@ pub enum ApiError {
     Conflict {
         /// `CONFLICT` or something more specific.
         code: &'static str,
-        /// For a person.
+        /// For people to read.
         message: Cow<'static, str>,
         /// Free-form.
         details: Value,
     },
-    /// 409 with `Retry-After`: the first request with this `Idempotency-Key` has not ended.
+    /// 409 with `Retry-After`: the first request with this `Idempotency-Key` is still running.
     #[error("a request with this key is still running")]
     IdempotencyInProgress,
     /// 422: the `Idempotency-Key` was used for another request.
     #[error("this key was used for another request")]
     IdempotencyKeyReused,
-    /// 429 with `Retry-After`: the subject has as many costly reads under way as it may.
+    /// 429 with `Retry-After`: the subject already runs as many costly reads as it may.
     #[error("too many lists and searches at once")]
     RateLimited,
     /// 413.
     #[error("the body is larger than {limit} bytes")]
     TooLarge {
-        /// Bytes that would have been taken.
+        /// The limit in bytes.
         limit: usize,
     },
     /// 422: breaks a business rule.
     #[error("{message}")]
     Unprocessable {
-        /// For a person.
+        /// For people to read.
         message: Cow<'static, str>,
         /// Holds `fields` or `reason`.
         details: Value,
     },
-    /// 503: something this answer depends on cannot answer.
+    /// 503: a dependency of this response is unavailable.
     #[error("{dependency} cannot answer")]
     Unavailable {
-        /// Which one: `postgres`, `authz`, `org`, `idp`, …
+        /// The dependency: `postgres`, `authz`, `org`, `idp`, …
         dependency: Cow<'static, str>,
-        /// More for `details`, an object; `dependency` is added to it.
+        /// More members for `details`, an object; `dependency` is added to it.
         details: Value,
     },
-    /// 500: a bug; the cause is logged, never told.
+    /// 500: a bug; the cause is logged, never returned.
     #[error("an internal error")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// When a refusal that passes by itself is worth another try.
+/// `Retry-After` of refusals that pass by themselves, in seconds.
 pub(crate) const RETRY_AFTER_SECONDS: u64 = 1;
 
-/// What goes on the wire.
+/// Status, code and details of a refusal.
 pub struct Parts {
     /// HTTP status.
     pub status: StatusCode,
@@ -170,7 +171,7 @@ impl ApiError {
     }
 }
 
-/// As the gateway tells its own limits.
+/// Details of a read limit, in the form that the gateway uses for its own limits.
 fn read_limit() -> Value {
     json!({ "scope": "subject", "retryAfterSeconds": RETRY_AFTER_SECONDS })
 }
@@ -182,13 +183,13 @@ fn with_dependency(details: &Value, dependency: &str) -> Value {
 }
 
 impl From<sqlx::Error> for ApiError {
-    /// A database that cannot be asked is a dependency that cannot answer, and so is one that gives the transaction up
-    /// each time it is tried; everything else is a bug. Constraint violations that mean something are turned into their own
-    /// refusal at the query ([`crate::db::on_constraint`]).
+    /// Maps an unavailable database, and a transaction that is aborted on every attempt, to an unavailable dependency;
+    /// everything else is a bug. Queries turn meaningful constraint violations into their own refusal
+    /// ([`crate::db::on_constraint`]).
     fn from(error: sqlx::Error) -> Self {
         if crate::db::is_contention(&error) {
             crate::contention::gave_way();
-            tracing::debug!(%error, "the database gave a transaction up");
+            tracing::debug!(%error, "the database aborted a transaction");
             return Self::unavailable("postgres");
         }
         if crate::db::is_outage(&error) {
@@ -200,7 +201,7 @@ impl From<sqlx::Error> for ApiError {
 }
 
 impl From<contract::words::UnknownWord> for ApiError {
-    /// The tables hold no other words than the program's: a bug.
+    /// The tables hold only the program's own words, so an unknown one is a bug.
     fn from(unknown: contract::words::UnknownWord) -> Self {
         Self::internal(unknown)
     }

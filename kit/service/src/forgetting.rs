@@ -1,7 +1,7 @@
-//! Modules forget closed accounts: a module keeps names of members beside their ids (who owns a document, who works on a
-//! ticket), and org tells which members are former ones, in the order in which it forgot them. A loop follows that order
-//! ([`Parts::forget_members`](crate::module::Parts::forget_members)); how far it is stands in the table
-//! `<schema>.former_members_seen`, which changes with what was forgotten.
+//! Modules forget closed accounts: a module stores names of members beside their ids (who owns a document, who works on
+//! a ticket), and org lists former members in the order in which it forgot them. A loop follows that order
+//! ([`Parts::forget_members`](crate::module::Parts::forget_members)). The table `<schema>.former_members_seen` stores
+//! its position, updated in the same transaction as the names.
 
 use std::time::Duration;
 
@@ -17,39 +17,39 @@ use crate::{ApiError, AuditEvent, AuditedTx, Core};
 
 /// Actor of the audit rows.
 const ACTOR: &str = "system:forgetting";
-/// How often org is asked.
+/// Interval between questions to org.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(10);
 
-/// What stands where a former member's name stood.
+/// Replaces a former member's name.
 pub const FORMER_MEMBER: &str = "Former member";
 
 /// A member whose account is closed.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FormerMember {
-    /// Its place in org's order.
+    /// Its position in org's order.
     pub seq: i64,
     /// Its company.
     pub company_id: CompanyId,
-    /// The row that stays.
+    /// The row that remains.
     pub member_id: MemberId,
     /// The closed subject.
     pub kc_sub: String,
 }
 
-/// What a module does to forget the names of a member.
+/// How a module forgets the names of a member.
 pub trait Forgets: Send + Sync + 'static {
-    /// Replaces or removes each name and address; gives how many rows changed.
+    /// Replaces or removes each name and address; returns the number of changed rows.
     fn forget(
         conn: &mut PgConnection,
         former: &FormerMember,
     ) -> impl Future<Output = sqlx::Result<u64>> + Send;
 }
 
-/// Forgets the members that org has named since the last time, at most one page of them.
+/// Forgets the members that org has listed since the last round, at most one page of them.
 ///
 /// # Errors
-/// org or the database cannot answer; what is left is forgotten at the next try.
+/// org or the database is unavailable; the next round forgets the rest.
 pub async fn step<F: Forgets>(core: &Core, org: &OrgClient) -> Result<Next, ApiError> {
     let seen: i64 =
         sqlx::query_scalar(sql(core, "SELECT seq FROM {}.former_members_seen")).fetch_one(&core.pool).await?;
@@ -64,10 +64,10 @@ pub async fn step<F: Forgets>(core: &Core, org: &OrgClient) -> Result<Next, ApiE
 async fn forget<F: Forgets>(core: &Core, member: &FormerMember) -> Result<(), ApiError> {
     let mut tx = core.begin_as(ACTOR, None).await?;
     if !advance(core, &mut tx, member.seq).await? {
-        // Another process was first.
+        // Another process got there first.
         return tx.unchanged().await;
     }
-    // A member who did much has many rows; nobody waits for them.
+    // A very active member has many rows, and no request waits for this.
     sqlx::raw_sql("SET LOCAL statement_timeout = '30s'").execute(tx.conn()).await?;
     if F::forget(tx.conn(), member).await? > 0 {
         tx.record(&AuditEvent {
@@ -86,8 +86,8 @@ async fn advance(core: &Core, tx: &mut AuditedTx, seq: i64) -> Result<bool, ApiE
     Ok(moved.bind(seq).execute(tx.conn()).await?.rows_affected() == 1)
 }
 
-/// The schema is a constant of the crate, so this text holds no input; it cannot be a checked query because the name differs
-/// by module.
+/// The schema is a constant of the crate, so this text holds no input. The name differs by module, so this cannot be a
+/// checked query.
 fn sql(core: &Core, text: &str) -> AssertSqlSafe<String> {
     AssertSqlSafe(text.replace("{}", core.name))
 }

@@ -1,17 +1,18 @@
-//! Idempotent operations: a client that repeats a request under the same `Idempotency-Key` gets the first answer again.
+//! Idempotent operations: a client that repeats a request under the same `Idempotency-Key` gets the first response
+//! again.
 //!
-//! - One phase ([`once`]): the key is claimed, the work done and the answer stored in one transaction, so only what was
-//!   committed is ever replayed, and a refused call leaves its key free.
-//! - Two phases ([`claim`], [`hold`], [`store`]): an operation that also writes tuples commits the claim together with its
-//!   unfinished row ([`hold`]) and stores the answer when it settles the row. A repetition that finds the claim without an
-//!   answer resumes that row ([`Claim::Resume`]); a refusal releases the key ([`release`]).
+//! - One phase ([`once`]): one transaction claims the key, does the work and stores the response, so only committed
+//!   work is ever replayed, and a refused call leaves its key free.
+//! - Two phases ([`claim`], [`hold`], [`store`]): an operation that also writes tuples commits the claim together with
+//!   its unfinished row ([`hold`]) and stores the response when it settles the row. A repeat that finds the claim
+//!   without a response resumes that row ([`Claim::Resume`]); a refusal releases the key ([`release`]).
 //!
-//! A repetition that arrives while the first request still runs waits for its end, up to [`WAIT`]. The caller decides
-//! authorization before it claims: a stored answer is no permit.
+//! A repeat that arrives while the first request is still running waits up to [`WAIT`] for it to end. The caller
+//! obtains the authorization decision before it claims: a stored response is not a permit.
 //!
-//! The rows are `<service>.idempotency_keys`; a service that has none must not call this. A service with rows that stand for
-//! tuples also has `CREATE INDEX … ON …(company_id, resource_id) WHERE status IS NULL`: what settles such a row answers the
-//! keys that name it, and would read all of the company's otherwise.
+//! The rows are `<service>.idempotency_keys`; a service without that table must not call this. A service with rows that
+//! stand for tuples also needs `CREATE INDEX … ON …(company_id, resource_id) WHERE status IS NULL`: settling such a row
+//! also answers the keys that name it, and would otherwise read all of the company's keys.
 
 use std::time::Duration;
 
@@ -28,17 +29,17 @@ use crate::db::{LOCK_NOT_HAD, has_state};
 use crate::reply::render;
 use crate::{ApiError, AuditEvent, AuditedTx, CompanyTx, Created};
 
-/// The request's header.
+/// The request header.
 pub const HEADER: &str = "idempotency-key";
-/// Longest key.
+/// Longest key, in bytes.
 pub const MAX_KEY: usize = 200;
-/// How long a repetition waits for the first to end; under the budget of a whole request.
+/// How long a repeat waits for the first request to end; below the time limit of a request.
 pub const WAIT: &str = "2s";
-/// How long an answer is kept.
+/// How long a response is kept.
 const KEPT_HOURS: i32 = 72;
-/// Expired answers removed by one statement: far below the statement timeout, and few row locks at a time.
+/// Expired responses removed by one statement: far below the statement timeout, and few row locks at a time.
 pub const SWEEP_BATCH: i64 = 1_000;
-/// How often expired answers are removed.
+/// How often expired responses are removed.
 pub(crate) const SWEEP_EVERY: Duration = Duration::from_hours(1);
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
@@ -47,10 +48,10 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 pub struct Key(String);
 
 impl Key {
-    /// The key of a request, when it sent one.
+    /// The key of a request, if it sent one.
     ///
     /// # Errors
-    /// 400 for a key that is empty, longer than [`MAX_KEY`] or not printable ASCII, and for more than one.
+    /// 400 for a key that is empty, longer than [`MAX_KEY`] or not printable ASCII, and for more than one key.
     pub fn of(headers: &HeaderMap) -> Result<Option<Self>, ApiError> {
         let wrong = |rule, message: &str| ApiError::validation_field("Idempotency-Key", rule, message);
         let mut sent = headers.get_all(HEADER).iter();
@@ -69,8 +70,8 @@ impl Key {
         }
     }
 
-    /// The attempt of a request under this key. `path` holds the parameters of the path beside the company's id, `body`
-    /// the body as parsed.
+    /// The attempt of a request under this key. `path` holds the path parameters besides the company's id, `body` the
+    /// parsed body.
     #[must_use]
     pub fn attempt(
         self,
@@ -87,23 +88,23 @@ impl Key {
 /// One call of an idempotent operation.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// Keys of different companies are different.
+    /// The company; keys of different companies are distinct.
     pub company: CompanyId,
-    /// The operation's id, as `submitWeek`; a constant of the module.
+    /// The operation's id, such as `submitWeek`; a constant of the module.
     pub operation: &'static str,
     /// The client's key.
     pub key: Key,
-    /// Of [`fingerprint`].
+    /// The request's [`fingerprint`].
     pub fingerprint: [u8; 32],
 }
 
-/// What stands for a request: the operation, its path parameters and its body as parsed, members in order.
+/// A hash that identifies a request: the operation, its path parameters and its parsed body, with members in order.
 #[must_use]
 pub fn fingerprint(operation: &str, path: &[&str], body: &Value) -> [u8; 32] {
     let mut context = Context::new(&SHA256);
     let body = canonical(body).to_string();
     for part in std::iter::once(operation).chain(path.iter().copied()).chain([body.as_str()]) {
-        // No part can be taken for two, for each begins with its length.
+        // Each part begins with its length, so that no two splits hash alike.
         context.update(format!("{}:", part.len()).as_bytes());
         context.update(part.as_bytes());
     }
@@ -112,7 +113,7 @@ pub fn fingerprint(operation: &str, path: &[&str], body: &Value) -> [u8; 32] {
     digest
 }
 
-/// The value with the members of every object in the order of their names.
+/// The value with the members of every object sorted by name.
 fn canonical(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -128,19 +129,19 @@ fn canonical(value: &Value) -> Value {
 /// The work of an idempotent operation, done but not committed.
 #[derive(Debug)]
 pub struct Done<T> {
-    /// `data` of the 201.
+    /// `data` of the 201 response.
     pub answer: T,
-    /// The row that the operation made.
+    /// The row that the operation created.
     pub resource: Option<Uuid>,
     /// The transaction's audit row.
     pub event: AuditEvent,
 }
 
-/// Runs an operation that creates in one transaction: claims the key, does the work, stores the answer and commits, or
-/// gives the stored answer without doing anything. Without an attempt it does the work and commits.
+/// Runs an operation that creates in one transaction: claims the key, does the work, stores the response and commits,
+/// or returns the stored response without doing anything. Without an attempt, only does the work and commits.
 ///
 /// # Errors
-/// As [`claim`] and as the work; then nothing was changed and the key is free.
+/// Those of [`claim`] and of the work; nothing was changed and the key is free.
 pub async fn once<T: Serialize>(
     mut tx: CompanyTx,
     attempt: Option<&Attempt>,
@@ -163,33 +164,33 @@ pub async fn once<T: Serialize>(
 /// What a claim found.
 #[derive(Debug)]
 pub enum Claim {
-    /// The key is the transaction's: do the work, [`store`] its answer, commit.
+    /// The transaction owns the key: do the work, [`store`] its response, commit.
     Ours,
-    /// An earlier request committed its first phase under this key, for this row, and did not come to its answer. The key
-    /// is the transaction's; finish the row, or do the work again when the row is gone.
+    /// An earlier request committed its first phase under this key, for this row, but stored no response. The
+    /// transaction owns the key: finish the row, or do the work again if the row is gone.
     Resume(Uuid),
-    /// The work was done before: give this answer, change nothing.
+    /// The work was done before: return this response and change nothing.
     Done(Replay),
 }
 
 /// Claims the key for the transaction, in its first statement.
 ///
-/// # Errors
 /// 422 `IDEMPOTENCY_KEY_REUSED` for another request under the same key; 409 `IDEMPOTENCY_IN_PROGRESS` when the first
 /// request does not end in time.
+/// request does not end in time.
 pub async fn claim(tx: &mut AuditedTx, attempt: &Attempt) -> Result<Claim, ApiError> {
-    // The wait is a constant of this file; `SET` takes no parameters.
+    // The timeout is a constant of this file; `SET` takes no parameters.
     sqlx::query(AssertSqlSafe(format!("SET LOCAL lock_timeout = '{WAIT}'"))).execute(tx.conn()).await?;
     if insert(tx, attempt).await? {
         return Ok(Claim::Ours);
     }
-    // `insert` has locked the row, so that of several repetitions one at a time resumes it.
+    // `insert` has locked the row, so that only one of several repeats at a time resumes it.
     let found = stored(tx, attempt).await?;
     if found.fingerprint != attempt.fingerprint {
         return Err(ApiError::IdempotencyKeyReused);
     }
     let Some(status) = found.status else {
-        // Without a row nothing was begun under the key.
+        // Without a row, no work was begun under the key.
         return Ok(found.resource.map_or(Claim::Ours, Claim::Resume));
     };
     let status = u16::try_from(status).map_err(ApiError::internal)?;
@@ -197,9 +198,9 @@ pub async fn claim(tx: &mut AuditedTx, attempt: &Attempt) -> Result<Claim, ApiEr
     Ok(Claim::Done(Replay { status, data: found.response.unwrap_or_default() }))
 }
 
-/// True when the key is new, or the old one has expired. Waits for another transaction that holds it.
+/// Returns true when the key is new or the old one has expired. Waits for another transaction that holds the key.
 async fn insert(tx: &mut AuditedTx, attempt: &Attempt) -> Result<bool, ApiError> {
-    // The schema's name is a constant of the crate that opened the transaction; it differs by service, so this cannot
+    // The schema's name is a constant of the crate that opened the transaction. It differs by service, so this cannot
     // be a checked query.
     let sql = format!(
         "INSERT INTO {0}.idempotency_keys AS k(company_id, operation, actor, idem_key, fingerprint, expires_at) \
@@ -224,7 +225,7 @@ async fn insert(tx: &mut AuditedTx, attempt: &Attempt) -> Result<bool, ApiError>
     Ok(done.rows_affected() == 1)
 }
 
-/// The lock was not had in time: the first request still works.
+/// Maps a lock timeout, which means that the first request is still running.
 fn still_running(error: sqlx::Error) -> ApiError {
     if has_state(&error, LOCK_NOT_HAD) { ApiError::IdempotencyInProgress } else { error.into() }
 }
@@ -254,19 +255,19 @@ async fn stored(tx: &mut AuditedTx, attempt: &Attempt) -> Result<Stored, ApiErro
     Ok(found.fetch_one(tx.conn()).await?)
 }
 
-/// Names the row that a key stands for before there is an answer: the end of the first phase. Whoever repeats the request
-/// resumes this row.
+/// Records the row that a key stands for before there is a response: the end of the first phase. A repeat of the
+/// request resumes this row.
 ///
 /// # Errors
-/// It could not be written; the transaction must be given up.
+/// The row could not be recorded; the caller must abandon the transaction.
 pub async fn hold(tx: &mut AuditedTx, attempt: &Attempt, resource: Uuid) -> Result<(), ApiError> {
     write(tx, attempt, None, None, Some(resource)).await
 }
 
-/// Releases a key whose second phase was refused; an answer that is stored stays.
+/// Releases a key whose second phase was refused; keeps a stored response.
 ///
 /// # Errors
-/// It could not be written; the transaction must be given up.
+/// The key could not be released; the caller must abandon the transaction.
 pub async fn release(tx: &mut AuditedTx, attempt: &Attempt) -> Result<(), ApiError> {
     // As in `insert`.
     let sql = format!(
@@ -285,10 +286,10 @@ pub async fn release(tx: &mut AuditedTx, attempt: &Attempt) -> Result<(), ApiErr
     Ok(())
 }
 
-/// Stores the answer of a key that [`claim`] gave to this transaction.
+/// Stores the response of a key that [`claim`] gave to this transaction.
 ///
 /// # Errors
-/// The answer could not be written; the transaction must be given up.
+/// The response could not be written; the caller must abandon the transaction.
 pub async fn store(
     tx: &mut AuditedTx,
     attempt: &Attempt,
@@ -301,11 +302,12 @@ pub async fn store(
     write(tx, attempt, Some(status), Some(data), resource).await
 }
 
-/// Stores the answer of every key whose first phase named this row and that has none yet: the sweep or another request did
-/// the second phase. Otherwise a repetition that comes after the row was removed would do the work a second time.
+/// Stores the response of every key whose first phase named this row and that has none yet, because the sweep or
+/// another request ran the second phase. Otherwise a repeat that comes after the row was removed would do the work
+/// again.
 ///
 /// # Errors
-/// They could not be written; the transaction must be given up.
+/// The responses could not be written; the caller must abandon the transaction.
 pub(crate) async fn store_for_row(
     tx: &mut AuditedTx,
     company: CompanyId,
@@ -356,7 +358,7 @@ async fn write(
     Ok(())
 }
 
-/// A stored answer, given again.
+/// A stored response to replay.
 #[derive(Debug)]
 pub struct Replay {
     status: StatusCode,
@@ -371,12 +373,12 @@ impl IntoResponse for Replay {
     }
 }
 
-/// The answer of an idempotent operation that creates.
+/// The response of an idempotent operation that creates.
 #[derive(Debug)]
 pub enum Once<T> {
-    /// Done now.
+    /// Done by this call.
     First(Created<T>),
-    /// Done before.
+    /// Done by an earlier call.
     Again(Replay),
 }
 
@@ -389,11 +391,11 @@ impl<T: Serialize> IntoResponse for Once<T> {
     }
 }
 
-/// Removes the expired answers of a service, [`SWEEP_BATCH`] at a time, and tells how many there were. Answers that a
-/// request is replacing right now are left to it.
+/// Removes the expired responses of a service, [`SWEEP_BATCH`] at a time, and returns their number. Skips rows that a
+/// request is replacing.
 ///
 /// # Errors
-/// The database cannot be asked; the batches before are gone.
+/// The database is unavailable; earlier batches stay removed.
 pub async fn sweep(pool: &PgPool, service: &'static str) -> sqlx::Result<u64> {
     // As in `insert`.
     let sql = format!(

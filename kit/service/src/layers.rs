@@ -1,5 +1,5 @@
-//! What happens around every handler, outermost first: the request's names (correlation id, trace) with its span and its
-//! line in the log, meter, time limit, panic, contention. Each calls the next here; nothing else may add a layer.
+//! The layers around every handler, outermost first: correlation id and trace with the request's span and log line,
+//! metrics, time limit, panic, contention. Each calls the next in this file; no other code may add a layer.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,30 +19,31 @@ use crate::account::Account;
 use crate::panics::caught;
 use crate::{ApiError, Core, budget, contention};
 
-/// Largest body of a foundation service.
+/// Largest request body of a foundation service, in bytes.
 pub const FOUNDATION_BODY_LIMIT: usize = 1 << 20;
-/// Largest body of a module's operation.
+/// Largest request body of a module's operation, in bytes.
 pub const MODULE_BODY_LIMIT: usize = 256 << 10;
-/// Longest a request may take: under the edge's 5 s for the first byte, so that the service's own refusal is seen.
+/// Longest a request may take: under the gateway's 5 s to the first byte, so that the client sees the service's own
+/// refusal.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_millis(4_500);
 
 /// The limits of one service.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of a request's body.
+    /// Maximum size of a request body, in bytes.
     pub body: usize,
-    /// A request, without what is waited for the client's body.
+    /// Time limit of a request, excluding the time spent waiting for the client's body.
     pub request: Duration,
 }
 
 impl Limits {
-    /// Of identity, org, registry, authz and the built-in provider.
+    /// Limits of identity, org, registry, authz and the built-in provider.
     pub const FOUNDATION: Self = Self { body: FOUNDATION_BODY_LIMIT, request: REQUEST_TIMEOUT };
-    /// Of the modules.
+    /// Limits of the modules.
     pub const MODULE: Self = Self { body: MODULE_BODY_LIMIT, request: REQUEST_TIMEOUT };
 }
 
-/// Largest body in bytes, carried to the body extractor.
+/// The body limit in bytes, carried to the body extractor.
 #[derive(Clone, Copy, Debug)]
 pub struct BodyLimit(pub usize);
 
@@ -52,7 +53,7 @@ impl Default for BodyLimit {
     }
 }
 
-/// What the layers need of the service.
+/// The service's parts that the layers need.
 struct Chassis {
     service: &'static str,
     tracer: Option<Tracer>,
@@ -60,7 +61,7 @@ struct Chassis {
     limits: Limits,
 }
 
-/// Puts the layers around a service's routes, unknown paths included. To axum they are one: each layer of its own would
+/// Wraps a service's routes, including unknown paths, in the layers. To axum they are one layer: each further one would
 /// cost a request a copy of the route and a future on the heap.
 pub fn around(core: &Core, routes: Router) -> Router {
     let meter = core.metrics.http().clone();
@@ -71,7 +72,7 @@ pub fn around(core: &Core, routes: Router) -> Router {
         .layer(from_fn_with_state(Arc::new(chassis), name))
 }
 
-/// Gives the request its names, and takes the account of it in the end.
+/// Gives the request its ids and records it when it ends.
 async fn name(State(chassis): State<Arc<Chassis>>, mut request: Request, next: Next) -> Response {
     let sent = request.headers().get(correlation::HEADER).map(HeaderValue::as_bytes);
     let id = CorrelationId::accept(sent);
@@ -102,13 +103,13 @@ async fn meter(chassis: &Chassis, request: Request, next: Next) -> Response {
     response
 }
 
-/// A request that takes too long is given up: its future is dropped, and with it its transaction.
+/// Gives up a request that takes too long: its future is dropped, and with it its transaction.
 async fn limit(limits: Limits, mut request: Request, next: Next) -> Response {
     request.extensions_mut().insert(BodyLimit(limits.body));
     let work = async |request| caught(contention::layer(request, next)).await;
     match budget::within(limits.request, request, work).await {
         Some(Ok(response)) => response,
-        // A handler that panics is a bug of one request.
+        // A panic in a handler affects its own request only.
         Some(Err(panic)) => ApiError::internal(panic).into_response(),
         None => ApiError::unavailable("request_budget").into_response(),
     }

@@ -1,4 +1,4 @@
-//! The chassis of the axum services. A request's way through a service:
+//! The chassis of the axum services. The path of a request through a service:
 //!
 //! ```text
 //! serve -> layers (correlation, meter, limits, timeout, panic, contention) -> the crate's routes.rs
@@ -6,11 +6,12 @@
 //!   -> rules.rs (pure) -> store.rs(tx.conn(), …)                       (schema-qualified SQL)
 //!   -> tx.commit(AuditEvent) -> Data<T>            errors: ApiError, rendered only in reply.rs
 //!
-//! modules: the crate's operations.rs (a row an operation) -> Permit asks the row's decision -> Body is read -> http.rs
-//!   -> rules.rs (pure) -> permit.begin(&core) -> CompanyTx -> store.rs(&mut tx, …) -> tx.commit(action, subject, payload)
+//! modules: the crate's operations.rs (one row per operation) -> Permit asks for the decision -> Body is read
+//!   -> http.rs -> rules.rs (pure) -> permit.begin(&core) -> CompanyTx -> store.rs(&mut tx, …)
+//!   -> tx.commit(action, subject, payload)
 //! ```
 //!
-//! The edge never imports this crate.
+//! The gateway must never import this crate.
 
 mod account;
 pub mod audit;

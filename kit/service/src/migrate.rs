@@ -1,9 +1,9 @@
 //! Brings a database to the shipped state: roles, schemas and audit tables (`bootstrap`), then the migrations of every
-//! service and module (`apply`). `platform up`, `platform migrate` and the test harness use it; services never do:
-//! they log in as roles that own nothing.
+//! service and module (`apply`). `platform up`, `platform migrate` and the test harness use this; services never do,
+//! because they log in as roles that own nothing.
 //!
-//! Both steps are idempotent and hold one advisory lock each on a connection of their own, so that any number of them
-//! may start at once.
+//! Both steps are idempotent, and each holds one advisory lock on a connection of its own, so that several runs may
+//! start at once.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -16,15 +16,15 @@ use crate::config::env_name;
 use crate::db::{LOCK_NOT_HAD, WRONG_PASSWORD, has_state};
 use crate::scram::{self, ScramError};
 
-/// The statements that make one login; `{key}` and `{password}` are filled in, the latter with a verifier.
+/// Creates one login; `{key}` and `{password}` are filled in, the latter with a SCRAM verifier.
 const ROLES: &str = include_str!("../../../migrations/0000_bootstrap/roles.sql");
-/// The statements that fence one schema; `{key}` is filled in.
+/// Creates and fences one schema; `{key}` is filled in.
 const SCHEMAS: &str = include_str!("../../../migrations/0000_bootstrap/service.sql");
-/// Name of the advisory locks: any number that nobody else in the database uses ("platform" in ASCII).
+/// Key of the advisory locks: a number that nothing else in the database uses ("platform" in ASCII).
 const LOCK: i64 = 0x706c_6174_666f_726d;
-/// How long a run waits for another run, and a statement for a table that is in use.
+/// How long a run waits for another run, and a statement for a table in use.
 const LOCK_TIMEOUT: &str = "30s";
-/// Roles are named `platform_<key>`, and PostgreSQL cuts names at 63 bytes.
+/// Longest key in bytes: roles are named `platform_<key>`, and PostgreSQL truncates names at 63 bytes.
 const MAX_KEY_BYTES: usize = 40;
 
 /// The login of one service or module.
@@ -32,7 +32,7 @@ const MAX_KEY_BYTES: usize = 40;
 pub struct Login {
     /// `org`, `timesheet`, …: names the role `platform_<key>` and the schema `<key>`.
     pub key: String,
-    /// Its password, set when the role is made; only [`set_passwords`] changes it later.
+    /// Its password, set when the role is created; only [`set_passwords`] changes it later.
     pub password: String,
 }
 
@@ -52,10 +52,10 @@ impl MigrationSet {
         Self { key: key.to_owned(), migrations: Cow::Borrowed(&migrator.migrations) }
     }
 
-    /// Migrations read from a folder.
+    /// Reads migrations from a folder.
     ///
     /// # Errors
-    /// The folder or one of its files cannot be read or is not named like a migration.
+    /// The folder or one of its files cannot be read, or a file is not named like a migration.
     pub async fn from_folder(key: &str, folder: &Path) -> Result<Self, MigrateError> {
         let failed = |source| MigrateError::Migration { key: key.to_owned(), source };
         let read = Migrator::new(folder).await.map_err(failed)?;
@@ -73,7 +73,7 @@ impl MigrationSet {
 /// Why a database is not in the shipped state.
 #[derive(Debug, thiserror::Error)]
 pub enum MigrateError {
-    /// No connection as the owner.
+    /// The owner's connection failed.
     #[error("the database does not accept the owner's connection: {0}")]
     Connect(#[source] sqlx::Error),
     /// Another run holds the lock.
@@ -86,20 +86,20 @@ pub enum MigrateError {
         "\"{0}\" cannot name a schema: a lower-case letter, then letters, digits and _, at most {MAX_KEY_BYTES}"
     )]
     BadKey(String),
-    /// A password that nobody could log in with.
+    /// A password that cannot be used to log in.
     #[error("the database password of {0} is empty or holds control characters: choose another one")]
     BadPassword(String),
-    /// A role that exists has another password.
+    /// An existing role has another password.
     #[error(
         "the role platform_{0} has another password in this database: set PLATFORM_{name}_DB_PASSWORD to the role's, or the role's to it (ALTER ROLE platform_{0} PASSWORD …)",
         name = env_name(.0)
     )]
     OtherPassword(String),
-    /// No salt for a password's verifier.
+    /// No salt could be generated for a password's verifier.
     #[error("the system's random source does not answer")]
     NoRandom,
-    /// Roles or schemas could not be made.
-    #[error("roles, schemas and audit tables could not be made: {0}")]
+    /// The roles or schemas could not be created.
+    #[error("roles, schemas and audit tables could not be created: {0}")]
     Bootstrap(#[source] sqlx::Error),
     /// An applied migration differs from the shipped one.
     #[error(
@@ -131,11 +131,11 @@ pub enum MigrateError {
     },
 }
 
-/// Makes the roles, schemas and audit tables of all `logins`. `owner` names the platform's database and a login that may
-/// create roles and schemas.
+/// Creates the roles, schemas and audit tables of all `logins`. `owner` names the platform's database and a login that
+/// may create roles and schemas.
 ///
 /// # Errors
-/// No connection, a lock not had in time, a bad key or password, or missing privileges.
+/// No connection, a lock timeout, a bad key or password, or missing privileges.
 pub async fn bootstrap(owner: &PgConnectOptions, logins: &[Login]) -> Result<(), MigrateError> {
     let roles = logins.iter().map(role_statements).collect::<Result<String, _>>()?;
     let schemas: String = logins.iter().map(|login| SCHEMAS.replace("{key}", &login.key)).collect();
@@ -143,8 +143,8 @@ pub async fn bootstrap(owner: &PgConnectOptions, logins: &[Login]) -> Result<(),
     run_locked(owner, schemas).await
 }
 
-/// Gives roles that exist these passwords. For a cluster that serves one platform alone: elsewhere another database may use
-/// the roles.
+/// Sets the passwords of existing roles. Only for a cluster that serves one platform: elsewhere another database may
+/// use the roles.
 ///
 /// # Errors
 /// No connection, a bad key or password, or missing privileges.
@@ -156,10 +156,10 @@ pub async fn set_passwords(owner: &PgConnectOptions, logins: &[Login]) -> Result
     run_locked(&owner.clone().database("postgres"), statements).await
 }
 
-/// Makes sure that no role has another password than its login.
+/// Checks that each role has its login's password.
 ///
-/// # Errors
-/// The first one that has. A server that does not let a role in from here for another reason is not asked further: the
+/// The first role that has another password. A role that the server rejects from here for another reason is skipped,
+/// because the services may connect from elsewhere.
 /// services may connect from elsewhere.
 pub async fn check_passwords(owner: &PgConnectOptions, logins: &[Login]) -> Result<(), MigrateError> {
     for login in logins {
@@ -170,17 +170,17 @@ pub async fn check_passwords(owner: &PgConnectOptions, logins: &[Login]) -> Resu
             Err(error) if has_state(&error, WRONG_PASSWORD) => {
                 return Err(MigrateError::OtherPassword(login.key.clone()));
             }
-            Err(error) => tracing::debug!(%error, role = login.key, "a role was not let in from here"),
+            Err(error) => tracing::debug!(%error, role = login.key, "a role's login was rejected from here"),
         }
     }
     Ok(())
 }
 
-/// Applies what is missing of every set, in order, as the role `platform_owner`.
+/// Applies the missing migrations of every set, in order, as the role `platform_owner`.
 ///
 /// # Errors
-/// No connection, a lock not had in time, a shipped file that changed, a database of a newer version, or a migration
-/// that fails; the sets before it stay applied.
+/// No connection, a lock timeout, a shipped file that changed, a database of a newer version, or a migration that
+/// fails; the sets before it stay applied.
 pub async fn apply(owner: &PgConnectOptions, sets: &[MigrationSet]) -> Result<(), MigrateError> {
     let mut connection = connect(owner).await?;
     for set in sets {
@@ -194,20 +194,20 @@ pub async fn apply(owner: &PgConnectOptions, sets: &[MigrationSet]) -> Result<()
 
 async fn run_locked(owner: &PgConnectOptions, statements: String) -> Result<(), MigrateError> {
     let mut connection = connect(owner).await?;
-    // Not a prepared query: several statements, whose keys and verifiers `role_statements` has made sure of.
+    // Not a prepared query: it holds several statements, and `role_statements` has validated the keys and verifiers.
     let run = sqlx::raw_sql(AssertSqlSafe(statements)).execute(&mut connection).await;
     run.map_err(MigrateError::Bootstrap)?;
     connection.close().await.map_err(MigrateError::Connect)
 }
 
-/// A connection of its own that holds the lock until it is closed or lost.
+/// A dedicated connection that holds the lock until it closes.
 async fn connect(owner: &PgConnectOptions) -> Result<PgConnection, MigrateError> {
     let quiet = owner.clone().application_name("platform-migrate").options([
         ("lock_timeout", LOCK_TIMEOUT),
         ("search_path", ""),
         ("client_min_messages", "warning"),
     ]);
-    // Slow statements are logged whole, and the one that makes a role holds its password's verifier.
+    // Slow statements are logged in full, and the one that creates a role holds its password's verifier.
     let quiet = quiet.disable_statement_logging();
     let mut connection = quiet.connect().await.map_err(MigrateError::Connect)?;
     let lock =
@@ -228,7 +228,7 @@ fn role_statements(login: &Login) -> Result<String, MigrateError> {
     Ok(ROLES.replace("{key}", &login.key).replace("{password}", &verifier))
 }
 
-/// Of a login whose key names a schema. It holds nothing that a statement could be ended with.
+/// The verifier of a login whose key can name a schema. It holds no character that could end a statement.
 fn verifier_of(login: &Login) -> Result<String, MigrateError> {
     check_key(&login.key)?;
     scram::verifier(&login.password).map_err(|error| match error {
@@ -272,7 +272,7 @@ mod tests {
         let text = role_statements(&login("org", password)).expect("a fine password");
         assert!(text.contains("CREATE ROLE platform_org LOGIN PASSWORD 'SCRAM-SHA-256$4096:"), "{text}");
         assert!(!text.contains("it's") && !text.contains("DROP ROLE"), "{text}");
-        assert_eq!(text.matches("$bootstrap$").count(), 2, "where the block begins and ends");
+        assert_eq!(text.matches("$bootstrap$").count(), 2, "the block's beginning and end");
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! The operations of a module as one table: each row names its method, its path below
-//! `/api/<key>/v1/companies/{companyId}`, its `operationId` and the decision that it asks for, and is bound to its
-//! handler. The table gives the router; the tests of the module hold it against `openapi.json` and the fragment.
+//! A module's operations as one table: each row names its method, its path below `/api/<key>/v1/companies/{companyId}`,
+//! its `operationId` and its decision, and is bound to its handler. The router is built from the table; the module's
+//! tests compare the table with `openapi.json` and the fragment.
 //!
-//! A handler that takes a [`Permit`](crate::Permit) is admitted before its body is read: axum reads a body last.
+//! A handler that takes a [`Permit`](crate::Permit) is authorized before its body is read, because axum reads the body
+//! last.
 
 use axum::Router;
 use axum::extract::Request;
@@ -13,11 +14,11 @@ use crate::layers::{BodyLimit, MODULE_BODY_LIMIT};
 use crate::{Feature, Query};
 
 contract::words! {
-    /// The methods of operations.
+    /// The HTTP methods of operations.
     pub enum Verb {
         /// Reads.
         Get = "GET",
-        /// Creates, or does something.
+        /// Creates, or performs an action.
         Post = "POST",
         /// Replaces.
         Put = "PUT",
@@ -44,31 +45,31 @@ pub struct Operation {
     pub method: Verb,
     /// Path below `/api/<key>/v1/companies/{companyId}`. A parameter whose name ends in `Id` is a UUID.
     pub path: &'static str,
-    /// `operationId` of the document.
+    /// `operationId` in the OpenAPI document.
     pub id: &'static str,
-    /// The decision that is asked before the operation does anything.
+    /// The decision required before the operation does anything.
     pub feature: Feature,
-    /// The decision that is asked when [`Self::feature`]'s is no.
+    /// The decision asked when [`Self::feature`] is denied.
     pub otherwise: Option<Feature>,
-    /// The decision that some words of the query ask instead.
+    /// The decision that some values of a query parameter require instead.
     pub view: Option<View>,
-    /// Whether the object is looked up before the decision, which an unknown one does not ask: what is asked depends on the
-    /// object's row.
+    /// Whether the object is looked up before the decision, because the decision depends on its row; for an unknown
+    /// object no decision is asked.
     pub of_existing: bool,
     /// Largest body, in bytes.
     pub body_limit: usize,
-    /// Whether a repetition under the same `Idempotency-Key` gets the first answer again.
+    /// Whether a repeat under the same `Idempotency-Key` gets the first response again.
     pub idempotent: bool,
 }
 
-/// Words of one query parameter that ask another decision.
+/// Values of one query parameter that require another decision.
 #[derive(Clone, Copy, Debug)]
 pub struct View {
     /// Name of the parameter.
     pub parameter: &'static str,
-    /// Its words that ask for [`Self::feature`].
+    /// Its values that require [`Self::feature`].
     pub words: &'static [&'static str],
-    /// The decision that they ask.
+    /// The decision that they require.
     pub feature: Feature,
 }
 
@@ -111,19 +112,19 @@ impl Operation {
         Self::new(Verb::Delete, path, id, feature)
     }
 
-    /// With a second decision, for a caller whom the first denies.
+    /// With a second decision, for a caller denied by the first.
     #[must_use]
     pub const fn or_else(self, feature: Feature) -> Self {
         Self { otherwise: Some(feature), ..self }
     }
 
-    /// About an object that is looked up before the decision.
+    /// For an object that is looked up before the decision.
     #[must_use]
     pub const fn of_existing(self) -> Self {
         Self { of_existing: true, ..self }
     }
 
-    /// These words of the query parameter ask another decision.
+    /// With another decision for these values of the query parameter.
     #[must_use]
     pub const fn with_view(
         self,
@@ -134,7 +135,7 @@ impl Operation {
         Self { view: Some(View { parameter, words, feature }), ..self }
     }
 
-    /// With another limit of the body, in bytes.
+    /// With another body limit, in bytes.
     #[must_use]
     pub const fn with_body_limit(self, body_limit: usize) -> Self {
         Self { body_limit, ..self }
@@ -146,7 +147,7 @@ impl Operation {
         Self { idempotent: true, ..self }
     }
 
-    /// The decision that a request with this query asks. What is wrong with the query is told after it.
+    /// The decision that a request with this query requires. Problems in the query are reported after the decision.
     #[must_use]
     pub fn asked(&self, query: Option<&str>) -> Feature {
         let Some(view) = &self.view else { return self.feature };
@@ -156,7 +157,7 @@ impl Operation {
     }
 }
 
-/// The operations of a module, each bound to its handler.
+/// A module's operations, each bound to its handler.
 pub struct Operations<S> {
     key: &'static str,
     table: Vec<Operation>,
@@ -164,13 +165,13 @@ pub struct Operations<S> {
 }
 
 impl<S: Clone + Send + Sync + 'static> Operations<S> {
-    /// None yet, of the module `key`.
+    /// An empty table of the module `key`.
     #[must_use]
     pub fn of(key: &'static str) -> Self {
         Self { key, table: Vec::new(), router: Router::new() }
     }
 
-    /// With one more. Two of one method and path end the program at its start, as axum refuses them.
+    /// Adds an operation. Panics at start-up on a second operation with the same method and path, as axum does.
     #[must_use]
     pub fn bind<T: 'static, H: Handler<T, S>>(mut self, operation: Operation, handler: H) -> Self {
         let path = format!("/api/{}/v1/companies/{{companyId}}{}", self.key, operation.path);
@@ -179,8 +180,8 @@ impl<S: Clone + Send + Sync + 'static> Operations<S> {
         Self { router: self.router.route(&path, on(operation.method.filter(), bound)), ..self }
     }
 
-    /// With an operation of other services, at `/internal/<key><path>`: no client comes there, and the company stands in the
-    /// body. Its handler takes an [`InternalCall`](crate::company::InternalCall). It is no row of the table.
+    /// Adds an operation for other services at `/internal/<key><path>`, which no client can reach; the body names the
+    /// company. Its handler takes an [`InternalCall`](crate::company::InternalCall). It is not a row of the table.
     #[must_use]
     pub fn bind_internal<T: 'static, H: Handler<T, S>>(mut self, operation: Operation, handler: H) -> Self {
         let path = format!("/internal/{}{}", self.key, operation.path);
@@ -189,19 +190,19 @@ impl<S: Clone + Send + Sync + 'static> Operations<S> {
         self
     }
 
-    /// The rows, in the order in which they were bound.
+    /// The rows, in binding order.
     #[must_use]
     pub fn table(&self) -> &[Operation] {
         &self.table
     }
 
-    /// The routes; the probes and the layers are the chassis'.
+    /// The routes; the chassis adds the probes and the layers.
     pub fn routes(self, app: S) -> Router {
         self.router.with_state(app)
     }
 }
 
-/// A handler that knows its operation. Not a layer: that would cost each request a future on the heap.
+/// A handler that knows its operation. Not a layer, which would cost each request a future on the heap.
 #[derive(Clone)]
 struct Bound<H> {
     operation: Operation,

@@ -1,6 +1,6 @@
-//! The public base address and the addresses that the front end's client may use: pure text rules. The same lists go
-//! to the built-in provider and to a Keycloak that is reconciled, so they are made here once. Every entry is an exact
-//! string: a prefix or a wildcard would let a page of the same origin that nobody vetted receive codes.
+//! The public base address and the addresses that the front end's client may use: pure text rules. The built-in
+//! provider and a reconciled Keycloak receive the same lists, so they are built here once. Every entry is an exact
+//! string: with a prefix or a wildcard, an unvetted page of the same origin could receive codes.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ pub const DOMAIN: Variable = Variable::new(
     None,
     "Public host or host:port; the public base address is https:// and this",
 );
-/// More origins that may log in and call the platform from a browser.
+/// Additional origins that may log in and call the platform from a browser.
 pub const EXTRA_ORIGINS: Variable = Variable::new(
     "PLATFORM_EXTRA_ORIGINS",
     Kind::List,
@@ -25,16 +25,16 @@ pub const EXTRA_ORIGINS: Variable = Variable::new(
     "More web origins (https://host[:port]) that may log in and call the platform from a browser",
 );
 
-/// Paths, below each allowed origin, that a login may return to.
+/// Paths, below each allowed origin, to which a login may return.
 ///
-/// `/` suits a page that handles the answer wherever it starts; `/callback` suits a separate route and command-line
+/// `/` suits a page that handles the response wherever it starts; `/callback` suits a separate route and command-line
 /// tools.
 pub const REDIRECT_PATHS: [&str; 2] = ["/", "/callback"];
 
-/// More origins than anybody serves a front end from.
+/// Most extra origins: more than any front end is served from.
 const MAX_EXTRA_ORIGINS: usize = 32;
 
-/// What the front end's client may use.
+/// Redirect URIs and web origins of the front end's client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrontendAccess {
     /// Exact redirect URIs.
@@ -44,7 +44,7 @@ pub struct FrontendAccess {
 }
 
 impl FrontendAccess {
-    /// The lists for the base address' origin and the extra ones, and nothing else.
+    /// The lists for the base address's origin and the extra ones, and nothing else.
     #[must_use]
     pub fn new(base_url: &str, extra_origins: &[String]) -> Self {
         let mut web_origins = vec![base_url.to_owned()];
@@ -58,7 +58,7 @@ impl FrontendAccess {
     }
 }
 
-/// `https://{PLATFORM_DOMAIN}`, or the edge's address on this machine. It is an origin: no path, no slash at its end.
+/// `https://{PLATFORM_DOMAIN}`, or the gateway's address on this machine. An origin: no path, no trailing slash.
 pub fn base_url(reader: &mut Reader<'_>) -> String {
     let right = "a host or host:port without https://, a path, or the default port 443";
     let domain = reader.parsed(&DOMAIN, parse_domain, right);
@@ -66,7 +66,7 @@ pub fn base_url(reader: &mut Reader<'_>) -> String {
     domain.map_or_else(|| format!("https://localhost:{local}"), |domain| format!("https://{domain}"))
 }
 
-/// The extra origins, checked.
+/// The validated extra origins.
 pub fn extra_origins(reader: &mut Reader<'_>) -> Vec<String> {
     let listed = reader.list(&EXTRA_ORIGINS);
     if listed.len() > MAX_EXTRA_ORIGINS {
@@ -81,7 +81,7 @@ pub fn extra_origins(reader: &mut Reader<'_>) -> Vec<String> {
     listed
 }
 
-/// Whether the base address can be reached from other machines by its name.
+/// Whether other machines can reach the base address by its name.
 #[must_use]
 pub fn is_public(base_url: &str) -> bool {
     let Some(host) = base_url.parse::<Uri>().ok().and_then(|uri| uri.host().map(ToOwned::to_owned)) else {
@@ -92,7 +92,7 @@ pub fn is_public(base_url: &str) -> bool {
     !local_name && !bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Lower case, because browsers compare origins so.
+/// Parses a domain in lower case, because browsers compare origins in lower case.
 fn parse_domain(text: &str) -> Option<String> {
     let domain = text.to_ascii_lowercase();
     is_origin(&format!("https://{domain}")).then_some(domain)

@@ -1,5 +1,5 @@
-//! Lists. [`load`] reads a numbered page with the exact length of the list; [`Cursor`] and [`slice()`] read on from where
-//! the last slice ended, which costs the same however far down the list that is.
+//! Lists. [`load`] reads a numbered page with the exact length of the list; [`Cursor`] and [`slice()`] continue where
+//! the last slice ended, at the same cost however far down the list.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,16 +10,16 @@ use serde_json::Value;
 
 use crate::{ApiError, Query};
 
-/// Longest cursor that is read: room for a few ids and moments.
+/// Longest accepted cursor, in bytes: room for a few ids and timestamps.
 pub const MAX_CURSOR: usize = 512;
 
-/// Reads one page. `rows` is one statement that takes a limit and an offset, and each of its rows tells the length of the
-/// whole list (`total`), so that both are of one moment. The statement counts the list's own table, kept counts or a
-/// window over one table, never a window over a join. A page past the end has no row to tell the length: then the
-/// first row of the list is read.
+/// Reads one page. `rows` is one statement that takes a limit and an offset. Each of its rows holds the length of the
+/// whole list (`total`), so that both come from one snapshot. The statement counts the list's own table, stored counts
+/// or a window over one table, never a window over a join. A page past the end has no row that holds the length, so the
+/// first row of the list is read instead.
 ///
 /// # Errors
-/// 503 when the database cannot be asked; those of `item`.
+/// 503 when the database is unavailable; those of `item`.
 pub async fn load<R, T, F>(
     page: PageRequest,
     rows: impl Fn(i64, i64) -> F,
@@ -39,15 +39,15 @@ where
     Ok(Page::new(page, items, length))
 }
 
-/// Where a slice begins and how long it may be. `K` is the order's columns of the last row before it.
+/// Where a slice begins and its maximum length. `K` holds the order's columns of the last row before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor<K> {
-    /// The last row before the slice; `None`: it begins the list.
+    /// The last row before the slice; `None` at the start of the list.
     pub after: Option<K>,
     size: u32,
 }
 
-/// Some rows of a list, and where to read on.
+/// A slice of a list, and where the next one begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Slice<T> {
     /// The rows.
@@ -57,8 +57,8 @@ pub struct Slice<T> {
 }
 
 impl<K: Serialize + DeserializeOwned> Cursor<K> {
-    /// Reads `cursor` and `pageSize` of a query. A cursor is opaque to clients; it decides nothing but an order's place, so
-    /// it needs no signature.
+    /// Reads `cursor` and `pageSize` of a query. A cursor is opaque to clients; it decides only a position in the
+    /// order, so it needs no signature.
     ///
     /// # Errors
     /// 400 naming each wrong value.
@@ -70,19 +70,19 @@ impl<K: Serialize + DeserializeOwned> Cursor<K> {
         Ok(Self { after, size: size.page_size })
     }
 
-    /// The beginning of a list, in slices of the usual size.
+    /// The start of a list, with the default slice size.
     #[must_use]
     pub const fn start() -> Self {
         Self { after: None, size: DEFAULT_PAGE_SIZE }
     }
 
-    /// The beginning of a list, in the largest slices.
+    /// The start of a list, with the largest slice size.
     #[must_use]
     pub const fn start_large() -> Self {
         Self { after: None, size: MAX_PAGE_SIZE }
     }
 
-    /// How many rows to read, for SQL: one more than the slice has, which tells whether there are more.
+    /// The `LIMIT` for SQL: one row more than the slice holds, to know whether there are more.
     #[must_use]
     pub fn limit(&self) -> i64 {
         i64::from(self.size) + 1
@@ -95,10 +95,10 @@ impl<K: Serialize + DeserializeOwned> Cursor<K> {
     }
 }
 
-/// The slice of the rows that were read with [`Cursor::limit`]; `key` gives the order's columns of a row.
+/// Makes a slice of the rows that were read with [`Cursor::limit`]; `key` returns the order's columns of a row.
 ///
 /// # Errors
-/// 500: a key that cannot be written as JSON; those of `item`.
+/// 500 for a key that does not serialise to JSON; those of `item`.
 pub fn slice<K: Serialize + DeserializeOwned, R, T>(
     cursor: &Cursor<K>,
     mut rows: Vec<R>,
@@ -114,7 +114,7 @@ pub fn slice<K: Serialize + DeserializeOwned, R, T>(
     Ok(Slice { items, next: next.map(|bytes| URL_SAFE_NO_PAD.encode(bytes)) })
 }
 
-/// PostgreSQL takes no U+0000, so no row has such a key.
+/// Whether the key holds U+0000, which PostgreSQL does not accept, so no row has such a key.
 fn holds_nul(key: &Value) -> bool {
     match key {
         Value::String(text) => text.contains('\0'),

@@ -1,4 +1,4 @@
-//! Catches the panic of one piece of work, so that a bug of one request, step or job is no end of the others.
+//! Catches a panic in one piece of work, so that a bug in one request, step or job does not end the others.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-/// Runs the work; a panic becomes an error that holds its message. The work is dropped before this returns.
+/// Runs the work and turns a panic into an error that holds its message. The work is dropped before this returns.
 pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String> {
     let mut work = pin!(work);
     poll_fn(|context| {

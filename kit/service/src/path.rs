@@ -1,5 +1,5 @@
-//! Path parameters. A malformed id is 400 where the specification lists 400 for the route, and 404 where it does not;
-//! the handler says which.
+//! Path parameters. A malformed id is 400 where the specification lists 400 for the route, and 404 otherwise; the
+//! handler decides which.
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use contract::Subject;
@@ -14,7 +14,7 @@ use crate::ApiError;
 pub struct PathParams(Vec<(String, String)>);
 
 impl PathParams {
-    /// A parameter as text; a name that the route does not have is empty and so never a valid value.
+    /// A parameter as text; empty, and so never a valid value, for a name that the route does not have.
     #[must_use]
     pub fn text(&self, name: &str) -> &str {
         self.0.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.as_str())
@@ -28,7 +28,7 @@ impl PathParams {
         self.parsed(name).ok_or_else(|| ApiError::BadRequest(format!("{name} must be a UUID").into()))
     }
 
-    /// Every parameter whose name ends in `Id` is a UUID.
+    /// Checks that every parameter whose name ends in `Id` is a UUID.
     ///
     /// # Errors
     /// 400 `BAD_REQUEST` when one is malformed.
@@ -37,13 +37,13 @@ impl PathParams {
         ids.try_for_each(|(name, _)| self.id::<Uuid>(name).map(drop))
     }
 
-    /// The object that a module's route is about: its first id after the company's.
+    /// The id of the object that a module's route addresses: the first id after the company's.
     pub(crate) fn object(&self) -> Option<Uuid> {
         let ids = self.0.iter().filter(|(name, _)| name.ends_with("Id") && name != "companyId");
         ids.map(|(_, value)| parse_uuid(value)).next().flatten()
     }
 
-    /// An id of a route that lists no 400.
+    /// An id on a route that lists no 400.
     ///
     /// # Errors
     /// 404 when it is malformed: no such thing can exist.

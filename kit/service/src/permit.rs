@@ -1,6 +1,6 @@
-//! The decision before every read and write of a module. A [`Permit`] can only be had from authz, and store functions
-//! of modules take one (or the [`CompanyTx`] that it began), so a forgotten decision does not compile. An
-//! [`ObjectPermit`] is for one object only; a [`SystemPermit`] is what a worker acts under, for whom no bearer asks.
+//! The decision before every read and write of a module. Only authz issues a [`Permit`], and the store functions of
+//! modules take one (or the [`CompanyTx`] that it began), so a forgotten decision does not compile. An [`ObjectPermit`]
+//! covers one object; a worker, which has no bearer, acts under a [`SystemPermit`].
 
 use std::fmt::Display;
 use std::ops::Deref;
@@ -24,33 +24,33 @@ use crate::{ApiError, CompanyCall, CompanyTx, Core};
 /// The object type that stands for a module in a company.
 pub const COMPANY_MODULE: &str = "company_module";
 
-/// One gated operation: a feature key of the module's fragment, and the object type and relation that it asks for.
+/// One gated operation: a feature key of the module's fragment, with its object type and relation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Feature {
     /// `<moduleKey>.<scope>.<action>`.
     pub key: &'static str,
-    /// Type of the object that is asked about.
+    /// Type of the object.
     pub object: &'static str,
     /// Relation on the object.
     pub relation: &'static str,
-    /// Whether a platform operator passes without being a member.
+    /// Whether a platform operator passes without a membership.
     pub operator: bool,
 }
 
 impl Feature {
-    /// Asks for a relation on the company's module.
+    /// A relation on the company's module.
     #[must_use]
     pub const fn of_module(key: &'static str, relation: &'static str) -> Self {
         Self { key, object: COMPANY_MODULE, relation, operator: false }
     }
 
-    /// Asks for a relation on one object of the module.
+    /// A relation on one object of the module.
     #[must_use]
     pub const fn of_object(key: &'static str, object: &'static str, relation: &'static str) -> Self {
         Self { key, object, relation, operator: false }
     }
 
-    /// The same, and a platform operator passes without being a member.
+    /// The same feature, open to platform operators without a membership.
     #[must_use]
     pub const fn or_operator(self) -> Self {
         Self { operator: true, ..self }
@@ -61,33 +61,32 @@ impl Feature {
     }
 }
 
-/// Proof that authz allowed a caller the operation's feature in a company, for this request only; never kept, and never
-/// made outside this crate. As an extractor it asks for the feature of the operation.
+/// Proof that authz allowed a caller the operation's feature in a company. Valid for this request only, never stored,
+/// and never made outside this crate. As an extractor, it asks for the operation's feature.
 #[derive(Debug)]
 pub struct Permit(CompanyCall);
 
-/// Proof that authz allowed a caller a feature on one object. As an extractor it asks for the feature of the operation on
-/// the object that the first parameter of the path after the company names.
+/// Proof that authz allowed a caller a feature on one object. As an extractor, it asks for the operation's feature on
+/// the object that the first path parameter after the company names.
 #[derive(Debug)]
 pub struct ObjectPermit {
     call: CompanyCall,
     object: ObjectRef,
 }
 
-/// What a worker of a module acts under in a company: nobody's bearer, its own name in the audit rows.
+/// The authority of a module's worker in a company: without a bearer, with the worker's name in the audit rows.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemPermit {
-    /// In which company.
+    /// The company.
     pub company: CompanyId,
     worker: &'static str,
 }
 
-/// Proof that authz, asked by this service, says of a subject that a company is open to it: its account is live, and it is
-/// an active member there or a platform operator. What a service does in the name of a subject whose bearer it does not
-/// have, it does under this.
+/// Proof that authz reports a company as open to a subject: the account is live, and the subject is an active member
+/// there or a platform operator. A service acts under it on behalf of a subject whose bearer it does not have.
 #[derive(Debug)]
 pub struct SubjectPermit {
-    /// In which company.
+    /// The company.
     pub company: CompanyId,
     subject: Subject,
     correlation: CorrelationId,
@@ -110,17 +109,17 @@ impl Deref for ObjectPermit {
 }
 
 impl Permit {
-    /// Begins a transaction in the company, whose audit rows name the caller.
+    /// Begins a transaction in the company; its audit rows name the caller.
     ///
     /// # Errors
-    /// 503 when the database cannot be asked.
+    /// 503 when the database is unavailable.
     pub async fn begin(&self, core: &Core) -> Result<CompanyTx, ApiError> {
         self.0.begin(core).await
     }
 }
 
 impl ObjectPermit {
-    /// The object that it is for.
+    /// The permitted object.
     #[must_use]
     pub const fn object(&self) -> &ObjectRef {
         &self.object
@@ -129,28 +128,28 @@ impl ObjectPermit {
     /// As [`Permit::begin`].
     ///
     /// # Errors
-    /// 503 when the database cannot be asked.
+    /// 503 when the database is unavailable.
     pub async fn begin(&self, core: &Core) -> Result<CompanyTx, ApiError> {
         self.call.begin(core).await
     }
 }
 
 impl Permit {
-    /// The history of one object of the company: the audit rows with the subject `<type>:<id>`, the oldest first, at most
+    /// The history of one object of the company: the audit rows with the subject `<type>:<id>`, oldest first, at most
     /// the latest [`MAX_HISTORY`](crate::audit::MAX_HISTORY).
     ///
     /// # Errors
-    /// 503 when the database cannot be asked.
+    /// 503 when the database is unavailable.
     pub async fn history(&self, core: &Core, subject: &str) -> Result<Vec<HistoryEntry>, ApiError> {
         audit::history(core, self.company, subject).await
     }
 }
 
 impl ObjectPermit {
-    /// As [`Permit::history`], for the object that it is for; `subject` is what the object's audit rows call it.
+    /// As [`Permit::history`], for the permitted object; `subject` is the object's name in its audit rows.
     ///
     /// # Errors
-    /// 503 when the database cannot be asked.
+    /// 503 when the database is unavailable.
     pub async fn history(&self, core: &Core, subject: &str) -> Result<Vec<HistoryEntry>, ApiError> {
         audit::history(core, self.company, subject).await
     }
@@ -160,14 +159,14 @@ impl SubjectPermit {
     /// As [`Permit::begin`]; the audit rows name the subject.
     ///
     /// # Errors
-    /// 503 when the database cannot be asked.
+    /// 503 when the database is unavailable.
     pub async fn begin(&self, core: &Core) -> Result<CompanyTx, ApiError> {
         CompanyTx::begin(core, self.company, self.subject.as_str(), Some(self.correlation.as_str())).await
     }
 }
 
 impl SystemPermit {
-    /// For the worker `worker`, a constant of its module, in a company that a row of the module names.
+    /// A permit for the worker `worker`, a constant of its module, in a company that a row of the module names.
     #[must_use]
     pub const fn of(worker: &'static str, company: CompanyId) -> Self {
         Self { company, worker }
@@ -176,7 +175,7 @@ impl SystemPermit {
     /// Begins a transaction in the company; the actor of its audit rows is `system:<worker>`.
     ///
     /// # Errors
-    /// 503 when the database cannot be asked.
+    /// 503 when the database is unavailable.
     pub async fn begin(&self, core: &Core) -> Result<CompanyTx, ApiError> {
         CompanyTx::begin(core, self.company, &format!("system:{}", self.worker), None).await
     }
@@ -217,7 +216,7 @@ where
     }
 }
 
-/// What a no of authz is for.
+/// How authz treats a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     ToRefuse,
@@ -232,10 +231,12 @@ pub struct Permits {
     stale: Option<Arc<dyn StaleRights>>,
 }
 
-/// Tuples of a module that give a caller what is true no more, as those of a member row that has another login now.
+/// Tuples of a module that grant a caller outdated rights, such as those of a member row that has moved to another
+/// login.
 pub trait StaleRights: Send + Sync {
-    /// Removes those of the caller, whom authz has just allowed the call; tells whether there were any, so that authz is asked
-    /// again. Nothing of the call may be answered, and where it cannot be known, the call is refused.
+    /// Removes the stale rights of the caller, whom authz has just allowed; returns whether there were any, so that
+    /// authz is asked again. Until then the call must return nothing; if it is unknown whether there are any, the call
+    /// is refused.
     fn remove<'a>(&'a self, call: &'a CompanyCall) -> Removal<'a>;
 }
 
@@ -243,13 +244,13 @@ pub trait StaleRights: Send + Sync {
 pub type Removal<'a> = Pin<Box<dyn Future<Output = Result<bool, ApiError>> + Send + 'a>>;
 
 impl Permits {
-    /// For the module `module`.
+    /// Asks on behalf of the module `module`.
     #[must_use]
     pub const fn new(module: &'static str, authz: AuthzClient) -> Self {
         Self { module, authz, stale: None }
     }
 
-    /// The same; whoever is let in by stale rights loses them first, and is decided about again.
+    /// Also removes stale rights: a caller admitted by them loses them first, and is then decided again.
     #[must_use]
     pub fn without(self, stale: Arc<dyn StaleRights>) -> Self {
         Self { stale: Some(stale), ..self }
@@ -258,8 +259,8 @@ impl Permits {
     /// Asks for the permit of the operation's feature.
     ///
     /// # Errors
-    /// 403 `AUTHORIZATION_DENIED` with the reason; 503 when authz cannot answer. An answer that is not a whole
-    /// decision is no answer.
+    /// 403 `AUTHORIZATION_DENIED` with the reason; 503 when authz is unavailable or its answer is not a complete
+    /// decision.
     async fn ask(&self, call: CompanyCall) -> Result<Permit, ApiError> {
         let feature = call.feature;
         if !feature.is_of_module() {
@@ -273,26 +274,26 @@ impl Permits {
     /// Asks for the permit of an internal operation in the company that its body names.
     ///
     /// # Errors
-    /// As [`Permit`] is refused.
+    /// Those of [`Permit`].
     pub async fn ask_about(&self, call: InternalCall, company: CompanyId) -> Result<Permit, ApiError> {
         self.ask(call.about(company)).await
     }
 
-    /// Asks for the permit of a feature of the module in a call of an operation whose own feature is about one object, where
-    /// a module's rule opens that object to every member.
+    /// Asks for the permit of a module feature, in a call whose own feature concerns one object that a module rule
+    /// opens to every member.
     ///
     /// # Errors
-    /// As [`Permit`] is refused.
+    /// Those of [`Permit`].
     pub async fn ask_module(&self, call: &CompanyCall, feature: &Feature) -> Result<Permit, ApiError> {
         let object = ObjectRef::company_module(call.company, self.module);
         let decision = self.first(call, feature, object, Asked::ToRefuse).await?;
         if decision.allowed { Ok(Permit(call.clone())) } else { Err(denied(&decision, feature)) }
     }
 
-    /// Asks whether the company is open to the subject in whose name a service calls.
+    /// Asks whether the company is open to the subject on whose behalf a service calls.
     ///
     /// # Errors
-    /// 403 `AUTHORIZATION_DENIED` with the reason; 503 when authz cannot answer.
+    /// 403 `AUTHORIZATION_DENIED` with the reason; 503 when authz is unavailable.
     pub async fn ask_for(
         &self,
         call: &ServiceCall,
@@ -314,7 +315,7 @@ impl Permits {
     /// Asks for the permit of one object, whose type the feature names.
     ///
     /// # Errors
-    /// As [`Permit`] is refused.
+    /// Those of [`Permit`].
     pub async fn ask_object(
         &self,
         call: &CompanyCall,
@@ -329,10 +330,10 @@ impl Permits {
         Err(denied(&decision, feature))
     }
 
-    /// Asks for the permit of one object where another decision follows a no: authz writes down no denial.
+    /// Asks for the permit of one object where another decision follows a denial; authz records no denial.
     ///
     /// # Errors
-    /// 503 when authz cannot answer.
+    /// 503 when authz is unavailable.
     pub async fn probe_object(
         &self,
         call: &CompanyCall,
@@ -344,10 +345,10 @@ impl Permits {
         Ok(decision.allowed.then(|| ObjectPermit { call: call.clone(), object }))
     }
 
-    /// As [`Self::ask_module`] where another decision follows a no: authz writes down no denial.
+    /// As [`Self::ask_module`] where another decision follows a denial; authz records no denial.
     ///
     /// # Errors
-    /// 503 when authz cannot answer.
+    /// 503 when authz is unavailable.
     pub async fn probe_module(
         &self,
         call: &CompanyCall,
@@ -358,27 +359,26 @@ impl Permits {
         Ok(decision.allowed.then(|| Permit(call.clone())))
     }
 
-    /// Asks a second decision of an operation that has its permit already: a no narrows the answer (a field that is
-    /// hidden, a lower tier) instead of refusing the call, so authz writes down no denial.
+    /// Asks for a second decision after the permit: a denial narrows the response (a hidden field, a lower tier)
+    /// instead of refusing the call, so authz records none.
     ///
     /// # Errors
-    /// 503 when authz cannot answer.
+    /// 503 when authz is unavailable.
     pub async fn probe(&self, permit: &Permit, feature: &Feature) -> Result<bool, ApiError> {
         let object = ObjectRef::company_module(permit.company, self.module);
         Ok(self.decide(permit, feature, object, Asked::ToNarrow).await?.allowed)
     }
 
-    /// Asks a second decision of an operation that has its permit already, by whose no the call is going to be refused:
-    /// authz writes the denial down.
+    /// Asks for a second decision after the permit, whose denial refuses the call, so authz records it.
     ///
     /// # Errors
-    /// 503 when authz cannot answer.
+    /// 503 when authz is unavailable.
     pub async fn allows(&self, permit: &Permit, feature: &Feature) -> Result<bool, ApiError> {
         let object = ObjectRef::company_module(permit.company, self.module);
         Ok(self.decide(permit, feature, object, Asked::ToRefuse).await?.allowed)
     }
 
-    /// The decision by which a request is let in. A denied one asks nothing else.
+    /// Asks for the decision that admits a request. A denied request asks nothing else.
     async fn first(
         &self,
         call: &CompanyCall,

@@ -1,5 +1,5 @@
-//! What stands for names in audit rows: digests with a salt of the person's own, which is kept beside the name and removed
-//! with it. Afterwards nobody can tell whose name it was.
+//! Pseudonyms for names in audit rows: digests with a salt of the person's own, which is stored beside the name and
+//! deleted with it. After that, the digest can no longer be traced to the name.
 
 use data_encoding::HEXLOWER;
 use ring::digest::{Context, SHA256};
@@ -14,8 +14,8 @@ pub fn name_digest(salt: &[u8], name: &str) -> String {
     HEXLOWER.encode(digest.finish().as_ref())
 }
 
-/// Replaces each of the `names` among the changes of a payload ([`changes`](crate::changes)) by the digests of its two
-/// values, under its name with `Digest` behind it.
+/// Replaces each of `names` in the changes of a payload ([`changes`](crate::changes)) with the digests of its two
+/// values, under its name with the suffix `Digest`.
 pub fn pseudonymise(payload: &mut Map<String, Value>, salt: &[u8], names: &[&str]) {
     for name in names {
         let Some(change) = payload.remove(*name) else { continue };

@@ -1,5 +1,5 @@
-//! Query values. A malformed value is 400 `VALIDATION_ERROR` naming it; unknown names are ignored; of a repeated name
-//! the first counts.
+//! Query parameters. A malformed value is 400 `VALIDATION_ERROR` naming the parameter; unknown names are ignored; the
+//! first value of a repeated name counts.
 
 use axum::extract::FromRequestParts;
 use contract::id::parse_uuid;
@@ -15,7 +15,7 @@ use crate::ApiError;
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads the text after the `?`.
+    /// Parses the text after the `?`.
     ///
     /// # Errors
     /// 400 when it is not UTF-8 form data.
@@ -26,7 +26,7 @@ impl Query {
         Ok(Self(pairs))
     }
 
-    /// A value, when there is one.
+    /// A value, if present.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -40,7 +40,7 @@ impl Query {
         PageRequest::parse(self.get("page"), self.get("pageSize")).map_err(ApiError::Validation)
     }
 
-    /// An id that may be absent.
+    /// An optional id.
     ///
     /// # Errors
     /// 400 when it is malformed.
@@ -52,7 +52,7 @@ impl Query {
         }
     }
 
-    /// An id that must be there.
+    /// A required id.
     ///
     /// # Errors
     /// 400 when it is absent or malformed.
@@ -60,7 +60,7 @@ impl Query {
         self.optional_id(name)?.ok_or_else(|| ApiError::validation_field(name, "required", "required"))
     }
 
-    /// A day that must be there.
+    /// A required day.
     ///
     /// # Errors
     /// 400 when it is absent or malformed.
@@ -70,18 +70,18 @@ impl Query {
         Day::parse(text).ok_or_else(|| wrong("date", Day::EXPECTED))
     }
 
-    /// One word of a closed list, or `default`.
+    /// One value of a closed list, or `default`.
     ///
     /// # Errors
-    /// 400 for any other word.
+    /// 400 for any other value.
     pub fn word<T: Copy>(&self, name: &str, words: &[(&str, T)], default: T) -> Result<T, ApiError> {
         Ok(self.optional_word(name, words)?.unwrap_or(default))
     }
 
-    /// One word of a closed list, or none.
+    /// One value of a closed list, or none.
     ///
     /// # Errors
-    /// 400 for any other word.
+    /// 400 for any other value.
     pub fn optional_word<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, ApiError> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let list = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
@@ -115,7 +115,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
     }
 }
 
-/// Two readings of one query: what is wrong with either is told at once.
+/// Combines two readings of one query, so that the problems of both are reported together.
 ///
 /// # Errors
 /// The problems of both, or the first error of another kind.

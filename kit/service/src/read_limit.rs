@@ -1,8 +1,8 @@
-//! The bound on costly reads: lists, searches and explanations. One subject may have a few of them at once and is refused
-//! further ones (429); a service works on a few at a time, one of each subject, so that however many wait, the next subject
-//! waits for one read of each of the others at most. What decides something never passes here.
+//! The bound on costly reads: lists, searches and explanations. One subject may have a few at once; further ones are
+//! refused (429). A service runs a few at a time, one per subject, so that however many are queued, the next subject
+//! waits for at most one read of each other subject. Authorization decisions never pass through here.
 //!
-//! A service's own question is exempt: it stands for many subjects, whose requests were bounded where they came in.
+//! A service's own questions are exempt: they stand for many subjects, whose requests were bounded where they entered.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,9 +16,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{ApiError, Caller, Core, Reader};
 
-/// Most costly reads of one subject that may be under way or wait.
+/// Most costly reads of one subject, running and queued.
 pub const MAX_READS: usize = 4;
-/// Most subjects with a read under way or waiting: far more than a service holds requests.
+/// Most subjects with a running or queued read: far more than a service holds requests.
 const MAX_SUBJECTS: usize = 10_000;
 
 /// Bounds the costly reads of one service. Cheap to clone.
@@ -28,14 +28,14 @@ pub struct ReadLimit {
     turns: Arc<Semaphore>,
 }
 
-/// The reads of one subject; none is no entry.
+/// The reads of one subject; a subject without reads has no entry.
 #[derive(Debug)]
 struct Reads {
     count: usize,
     turn: Arc<Semaphore>,
 }
 
-/// The turn of one read; the next may have it when this is dropped.
+/// The turn of one read; dropping it passes the turn on.
 #[derive(Debug)]
 #[must_use = "the read is over when this is dropped"]
 pub struct ReadTurn {
@@ -44,7 +44,7 @@ pub struct ReadTurn {
     _counted: Counted,
 }
 
-/// A read that is counted until this is dropped.
+/// Counts a read until it is dropped.
 #[derive(Debug)]
 struct Counted {
     limit: ReadLimit,
@@ -52,7 +52,7 @@ struct Counted {
 }
 
 impl ReadLimit {
-    /// For a service that works on `turns` reads at a time, each of another subject.
+    /// A limit of `turns` reads at a time, each of another subject.
     #[must_use]
     pub fn new(turns: usize) -> Self {
         Self {
@@ -61,10 +61,10 @@ impl ReadLimit {
         }
     }
 
-    /// Waits for the turn of a subject's read.
+    /// Waits for the subject's turn.
     ///
     /// # Errors
-    /// 429: it has [`MAX_READS`] already.
+    /// 429 when the subject already has [`MAX_READS`].
     pub async fn enter(&self, subject: &Subject) -> Result<ReadTurn, ApiError> {
         let (counted, own) = self.count(subject)?;
         let unavailable = |_| ApiError::unavailable("read_limit");
@@ -73,7 +73,7 @@ impl ReadLimit {
         Ok(ReadTurn { _service: service, _own: own, _counted: counted })
     }
 
-    /// The same for whoever reads; an insider waits for nobody.
+    /// As [`Self::enter`], for any reader; an insider never waits.
     ///
     /// # Errors
     /// As [`Self::enter`].
@@ -120,7 +120,7 @@ impl Drop for Counted {
     }
 }
 
-/// Whose read it is, on a route that needs no bearer: without one that verifies it is a service's.
+/// The reader on a route that requires no bearer: without a verified bearer, a service.
 #[derive(Debug)]
 pub struct Asker(pub Option<Subject>);
 
@@ -151,7 +151,7 @@ mod tests {
         Subject::parse(name).expect("a subject")
     }
 
-    /// Lets a future come as far as it can; whether it waits.
+    /// Polls a future once; returns whether it waits.
     async fn waits<F: Future + Unpin>(future: &mut F) -> bool {
         std::future::poll_fn(|context| Poll::Ready(Pin::new(&mut *future).poll(context).is_pending())).await
     }

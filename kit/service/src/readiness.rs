@@ -1,32 +1,32 @@
-//! What a service must have done before `/ready` may answer 200, beside its database: start-up passes that run while
-//! the listener is already open.
+//! What must be done besides the database check before `/ready` returns 200: start-up passes that run while the
+//! listener is already open.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The passes that are still to be done. Cheap to clone.
+/// The outstanding passes. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness(Arc<Mutex<Passes>>);
 
-/// Each pass, and why waiting for it is in vain where it is.
+/// Each pass, and where waiting does not help, the reason.
 type Passes = BTreeMap<&'static str, Option<String>>;
 
 impl Readiness {
-    /// Keeps the service from being ready until [`ReadinessHold::release`]; dropping the hold (a pass that died) keeps
-    /// it so for good, because what was to be done was not done.
+    /// Keeps the service unready until [`ReadinessHold::release`]. Dropping the hold (a pass that died) keeps it
+    /// unready for good, because the pass was never completed.
     #[must_use = "without a release the service is never ready"]
     pub fn hold(&self, pass: &'static str) -> ReadinessHold {
         self.waiting_mut(|waiting| waiting.insert(pass, None));
         ReadinessHold { readiness: self.clone(), pass }
     }
 
-    /// The names of the passes that are still to be done.
+    /// The names of the outstanding passes.
     #[must_use]
     pub fn waiting(&self) -> Vec<&'static str> {
         self.waiting_mut(|waiting| waiting.keys().copied().collect())
     }
 
-    /// What has to be changed before a pass can be done, so that nobody waits in vain.
+    /// What must be changed before a stuck pass can complete.
     #[must_use]
     pub fn stuck(&self) -> Vec<String> {
         self.waiting_mut(|waiting| waiting.values().flatten().cloned().collect())
@@ -37,7 +37,7 @@ impl Readiness {
     }
 }
 
-/// One pass that is still to be done.
+/// One outstanding pass.
 #[derive(Debug)]
 pub struct ReadinessHold {
     readiness: Readiness,
@@ -45,12 +45,12 @@ pub struct ReadinessHold {
 }
 
 impl ReadinessHold {
-    /// The pass cannot be done by waiting; `why` names what has to be changed.
+    /// Marks the pass as stuck: waiting does not help; `why` names what must be changed.
     pub fn stuck(&self, why: String) {
         self.readiness.waiting_mut(|waiting| waiting.insert(self.pass, Some(why)));
     }
 
-    /// The pass is done.
+    /// Marks the pass as done.
     pub fn release(self) {
         self.readiness.waiting_mut(|waiting| waiting.remove(self.pass));
     }

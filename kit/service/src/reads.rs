@@ -1,10 +1,11 @@
-//! Statements that stand alone: reads outside of any transaction. A pool of sqlx asks each connection whether it still lives
-//! when it comes back, in a task of its own, which costs the service and the server as much as a short statement. After a
-//! statement whose answer was read to its end nothing can be left on a connection, so some of the pool's connections are kept
-//! here between such statements and not given back; whatever else happens on one (an error, a statement that was given up)
-//! sends it back to the pool, which asks.
+//! Standalone statements: reads outside any transaction. sqlx's pool pings each connection on return, in a task of its
+//! own, which costs the service and the server as much as a short statement. A statement whose result was read to its
+//! end leaves no state on its connection, so some of the pool's connections are kept here between such statements
+//! instead of being returned. After anything else (an error, an abandoned statement) the connection goes back to the
+//! pool, which pings it.
 //!
-//! A [`Reads`] is an executor like the pool: `query.fetch_all(&reads)`. It holds an answer's rows before it gives the first.
+//! A [`Reads`] is an executor like the pool: `query.fetch_all(&reads)`. It buffers all rows of a result before it
+//! yields the first.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -19,34 +20,34 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::db::TESTED_AFTER;
 
-/// Runs single statements on connections of a pool. Cheap to clone.
+/// Runs single statements on a pool's connections. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Reads(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     pool: PgPool,
-    /// One for each connection that may be kept.
+    /// One permit for each connection that may be kept.
     permits: Arc<Semaphore>,
-    /// The one used last is taken first, so that those that are not needed go back to the pool.
+    /// Last in, first out, so that surplus connections go back to the pool.
     kept: Mutex<Vec<(PoolConnection<Postgres>, Instant)>>,
 }
 
-/// A connection for one statement. Dropped, it goes back to the pool.
+/// A connection for one statement. Dropping it returns the connection to the pool.
 struct Held {
     connection: PoolConnection<Postgres>,
-    /// It may be kept.
+    /// Present when the connection may be kept.
     permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Reads {
-    /// Keeps half of the pool's connections, so that transactions find the other half.
+    /// Keeps up to half of the pool's connections, so that transactions find the other half.
     #[must_use]
     pub fn of(pool: &PgPool) -> Self {
         Self::keeping(pool, pool.options().get_max_connections() / 2)
     }
 
-    /// On the pool as it is.
+    /// Keeps no connections.
     #[must_use]
     pub fn keeping_none(pool: &PgPool) -> Self {
         Self::keeping(pool, 0)
@@ -58,18 +59,18 @@ impl Reads {
         Self(Arc::new(Shared { pool: pool.clone(), permits, kept: Mutex::default() }))
     }
 
-    /// How many connections wait for the next read.
+    /// The number of connections that are kept for the next read.
     pub(crate) fn kept(&self) -> usize {
         self.0.kept.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Gives every connection back, for a pool that is to be closed.
+    /// Returns every connection, for a pool that is about to close.
     pub(crate) fn close(&self) {
         self.0.permits.close();
         self.0.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Where every connection that may be kept is in use, another one of the pool, as without this.
+    /// A kept connection; when all that may be kept are in use, another one from the pool.
     async fn take(&self) -> sqlx::Result<Held> {
         let permit = Arc::clone(&self.0.permits).try_acquire_owned().ok();
         let kept = permit.as_ref().and_then(|_| self.pop());
@@ -80,7 +81,7 @@ impl Reads {
         Ok(Held { connection, permit })
     }
 
-    /// One that waited for long is asked by the pool before it is used again.
+    /// A kept connection. One that was idle for long goes through the pool's check first.
     fn pop(&self) -> Option<PoolConnection<Postgres>> {
         let (connection, since) = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
         (since.elapsed() < TESTED_AFTER).then_some(connection)

@@ -1,4 +1,4 @@
-//! Refusals that the rules of a module make: each carries a stable word for programs.
+//! Refusals by a module's rules: each carries a stable identifier for programs.
 
 use std::borrow::Cow;
 
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use crate::ApiError;
 
-/// A business rule that a request breaks.
+/// A business rule that a request violates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// The stable word, `details.reason`.
+    /// The stable identifier, `details.reason`.
     pub reason: &'static str,
-    /// For a person.
+    /// For people to read.
     pub message: &'static str,
-    /// An object that says more.
+    /// An object with further details.
     pub details: Value,
 }
 
@@ -26,7 +26,7 @@ impl Broken {
         Self { reason, message, details }
     }
 
-    /// As a line of a report on a request of many parts; `path` is the part.
+    /// One entry in a report on a request of many parts; `path` is the part.
     #[must_use]
     pub fn at(&self, path: String) -> FieldProblem {
         FieldProblem::new(path, self.reason, self.message)
@@ -43,13 +43,13 @@ impl From<Broken> for ApiError {
     }
 }
 
-/// 422 `VALIDATION_FAILED`: the rule `reason` is broken; `details` is an object that says more.
+/// 422 `VALIDATION_FAILED`: the rule `reason` is broken; `details` is an object with further details.
 #[must_use]
 pub fn broken(reason: &'static str, message: &'static str, details: Value) -> ApiError {
     Broken::new(reason, message, details).into()
 }
 
-/// 422 `VALIDATION_FAILED` with a report of every broken rule; `details.reason` is the first one's word.
+/// 422 `VALIDATION_FAILED` with a report of every broken rule; `details.reason` is the first rule's.
 #[must_use]
 pub fn all_broken(message: impl Into<Cow<'static, str>>, problems: &[FieldProblem]) -> ApiError {
     let reason = problems.first().map_or_else(|| "".into(), |problem| problem.rule.clone());
@@ -74,7 +74,7 @@ pub fn conflict(code: &'static str, message: &'static str, details: Value) -> Ap
     ApiError::Conflict { code, message: message.into(), details }
 }
 
-/// 403 `AUTHORIZATION_DENIED`: the row is there, and it is not the caller's to move so.
+/// 403 `AUTHORIZATION_DENIED`: the row exists, but the caller may not make this transition.
 #[must_use]
 pub fn not_yours(reason: &'static str, message: &'static str) -> ApiError {
     let details = json!({ "reason": reason });

@@ -1,4 +1,4 @@
-//! The only place that renders: `Data` and `Created` for success, `ApiError` for refusals.
+//! The only place that renders responses: `Data` and `Created` for success, `ApiError` for refusals.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::ApiError;
 use crate::account::Reason;
 use crate::error::RETRY_AFTER_SECONDS;
 
-/// Of an answer that tells of one thing; a longer one moves while it is written.
+/// Initial buffer for a response, enough for a single object; a longer one reallocates.
 const USUAL_BYTES: usize = 1_024;
 
 /// 200 `{"data": …}`.
@@ -45,12 +45,11 @@ pub(crate) fn render<T: Serialize>(status: StatusCode, data: T) -> Response {
     }
 }
 
-/// The envelope of a refusal. For an operation that answers for many things at once and says of each what became of it;
-/// of a bug the cause is logged here.
+/// The envelope of a refusal, for an operation on many things that reports the result of each. Logs the cause of a bug.
 #[must_use]
 pub fn body(error: &ApiError) -> ErrorBody {
     if let ApiError::Internal(cause) = error {
-        tracing::error!(error = %cause, "a request failed inside");
+        tracing::error!(error = %cause, "a request failed with an internal error");
     }
     let parts = error.parts();
     ErrorBody::new(parts.code, error.to_string(), parts.details)

@@ -1,5 +1,5 @@
-//! SCRAM-SHA-256 verifiers (RFC 5802, RFC 7677) as PostgreSQL stores them. A role is made with its verifier, so that no
-//! statement holds the password: statements are logged, on purpose or because they failed.
+//! SCRAM-SHA-256 verifiers (RFC 5802, RFC 7677) in PostgreSQL's storage format. A role is created with its verifier, so
+//! that no statement holds the password: statements get logged, by configuration or because they failed.
 
 use std::num::NonZeroU32;
 
@@ -9,26 +9,26 @@ use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::{hmac, pbkdf2};
 
-/// As many as PostgreSQL's own `scram_iterations`.
+/// PostgreSQL's default `scram_iterations`.
 const ITERATIONS: u32 = 4_096;
-/// As long as PostgreSQL's own salts.
+/// The length of PostgreSQL's own salts.
 const SALT_BYTES: usize = 16;
 
-/// Why there is no verifier.
+/// Why a verifier could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScramError {
-    /// Nobody could log in with it: it is empty or holds what `SASLprep` (RFC 4013) prohibits.
+    /// The password cannot be used to log in: it is empty or holds characters that `SASLprep` (RFC 4013) prohibits.
     #[error("the password is empty or holds characters that no login may use")]
     Password,
-    /// No salt.
+    /// No salt could be generated.
     #[error("the system's random source does not answer")]
     Random,
 }
 
-/// The verifier of a password, with a fresh salt.
+/// Makes the verifier of a password, with a fresh salt.
 ///
 /// # Errors
-/// The password cannot be one, or there is no random source.
+/// The password is unusable, or there is no random source.
 pub fn verifier(password: &str) -> Result<String, ScramError> {
     let mut salt = [0; SALT_BYTES];
     SystemRandom::new().fill(&mut salt).map_err(|_| ScramError::Random)?;
@@ -36,7 +36,7 @@ pub fn verifier(password: &str) -> Result<String, ScramError> {
 }
 
 fn with_salt(password: &str, salt: &[u8]) -> Result<String, ScramError> {
-    // Clients prepare what is typed the same way.
+    // Clients prepare the typed password the same way.
     let prepared = stringprep::saslprep(password).map_err(|_| ScramError::Password)?;
     if prepared.is_empty() || prepared.contains('\0') {
         return Err(ScramError::Password);

@@ -21,14 +21,13 @@ pub enum ServeError {
     /// A metric family was registered twice.
     #[error("metrics: {0}")]
     Metrics(#[from] prometheus::Error),
-    /// Something the service needs before it may serve is wrong, as its start-up checks found.
+    /// A start-up check found that something the service needs is wrong.
     #[error("{0}")]
     Unfit(String),
 }
 
-/// Serves `routes` and the probes. Cancelling `stop` stops accepting; requests in flight and the steps and jobs that workers
-/// have in hand finish within `drain`, and only then are the pools closed. A connection that cannot be accepted is no reason
-/// to end.
+/// Serves `routes` and the probes. Cancelling `stop` stops accepting; requests in flight and the current steps and jobs
+/// of workers finish within `drain`, and only then do the pools close. A failed accept does not end the service.
 pub async fn serve(
     core: Core,
     routes: Router,
@@ -37,7 +36,7 @@ pub async fn serve(
     drain: Duration,
 ) {
     if let Err(error) = prepare(&listener) {
-        tracing::warn!(service = core.name, %error, "the listener works as the system made it");
+        tracing::warn!(service = core.name, %error, "cannot tune the listener; it keeps the system's defaults");
     }
     let app = layers::around(&core, routes.merge(probes::routes(core.clone())));
     let workers = core.workers.clone();
@@ -59,15 +58,16 @@ pub async fn serve(
     core.pool.close().await;
 }
 
-/// As many connections wait in it as the system allows (`net.core.somaxconn`): past that whoever dials hears nothing, and tries
-/// again a second later, which is half of what the edge gives a dial. What is accepted sends at once, as its listener does.
+/// Sets the backlog to the system's maximum (`net.core.somaxconn`): past that, a dialling client gets no reply and
+/// retries a second later, which is half of the gateway's dial timeout. Accepted connections inherit `TCP_NODELAY` from
+/// the listener.
 fn prepare(listener: &TcpListener) -> io::Result<()> {
     rustix::net::listen(listener, i32::MAX)?;
     Ok(rustix::net::sockopt::set_tcp_nodelay(listener, true)?)
 }
 
-/// Accepts until `stop`, then returns when the last connection has ended. Each connection is served as `axum::serve` would
-/// that upgrades none, but for its [`Turn`].
+/// Accepts until `stop`, then returns when the last connection has ended. Serves each connection as `axum::serve` does
+/// without upgrades, but wrapped in a [`Turn`].
 async fn accept(mut listener: TcpListener, app: Router, stop: &CancellationToken) {
     let connections = GracefulShutdown::new();
     while let Some((stream, _)) = stop.run_until_cancelled(Listener::accept(&mut listener)).await {

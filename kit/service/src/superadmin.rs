@@ -1,5 +1,6 @@
-//! Routes for superadmins: a [`Superadmin`] exists only when authz has said, for this very request, that the bearer holds
-//! the platform role. The edge asks the same before; a service does not rely on who opened its port.
+//! Routes for superadmins: a [`Superadmin`] exists only when authz has confirmed, for this very request, that the
+//! bearer holds the platform role. The gateway asks the same first, but a service does not rely on the caller having
+//! passed it.
 
 use std::ops::Deref;
 
@@ -15,21 +16,21 @@ use crate::{ApiError, Caller, Core, Correlation};
 /// Whether a subject holds the platform role, and if not, why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoleAnswer {
-    /// It does.
+    /// Whether it holds the role.
     pub held: bool,
-    /// The decision's word.
+    /// The decision's reason.
     pub reason: String,
-    /// What the decision looked at.
+    /// What the decision was based on.
     #[serde(default)]
     pub evidence: Value,
 }
 
-/// What can be asked who holds the platform role: the state of a service whose routes take a [`Superadmin`].
+/// Looks up the platform role: implemented by the state of a service whose routes take a [`Superadmin`].
 pub trait PlatformRole {
-    /// Asks afresh; an answer is never kept.
+    /// Asks authz anew; the answer is never cached.
     ///
     /// # Errors
-    /// 503 when authz cannot answer.
+    /// 503 when authz is unavailable.
     fn platform_role(
         &self,
         caller: &Caller,
@@ -37,7 +38,7 @@ pub trait PlatformRole {
     ) -> impl Future<Output = Result<RoleAnswer, ApiError>> + Send;
 }
 
-/// A verified bearer that holds the platform role at this moment.
+/// A verified bearer that currently holds the platform role.
 #[derive(Debug)]
 pub struct Superadmin(Caller);
 
@@ -50,11 +51,11 @@ impl Deref for Superadmin {
 }
 
 impl Superadmin {
-    /// Asks again: under a lock that orders a write with whoever takes the role away, what was true before the wait for it may
-    /// be true no longer.
+    /// Asks again, under a lock that orders writes with the removal of the role: the earlier answer may have become
+    /// outdated while this request waited for the lock.
     ///
     /// # Errors
-    /// 403: the role is not held any more; 503 when authz cannot answer.
+    /// 403 when the role is no longer held; 503 when authz is unavailable.
     pub async fn confirm<S>(&self, state: &S, correlation: &CorrelationId) -> Result<(), ApiError>
     where
         S: PlatformRole + Sync,
@@ -86,7 +87,7 @@ where
     if answer.held { Ok(()) } else { Err(denied(&answer)) }
 }
 
-/// As the edge's guard refuses.
+/// Refuses in the form of the gateway's guard.
 fn denied(answer: &RoleAnswer) -> ApiError {
     let role = answer.reason == code::PLATFORM_ROLE_REQUIRED;
     ApiError::Forbidden {

@@ -1,23 +1,24 @@
-//! A connection that wakes itself while it is polled is polled again at once. hyper wakes the task of a connection when the
-//! handler takes the request's body, which it does while that very task runs. The runtime would put the task at the end of
-//! its queue and wake another worker to fetch it, for every request with a body and only to find that nothing is to be done.
+//! Polls a connection again at once when it wakes itself while it is being polled. hyper wakes a connection's task when
+//! the handler takes the request body, while that very task is running. The runtime would put the task at the end of
+//! its queue and wake another worker to fetch it, for every request with a body, only to find nothing to do.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// How often it is polled in one turn: once more than it was woken for. Who wakes itself every time has to wait for others.
+/// Most polls in one turn: one more than a self-wake requires. A future that wakes itself every time must yield to
+/// others.
 const POLLS: usize = 2;
 
-/// The future of a connection.
+/// A connection's future.
 pub(crate) struct Turn<F> {
     connection: Pin<Box<F>>,
     calls: Arc<Calls>,
     waker: Waker,
 }
 
-/// The calls to wake up.
+/// Wake-ups of the future.
 struct Calls {
     task: Mutex<Waker>,
     polled: AtomicBool,
@@ -32,7 +33,7 @@ impl<F: Future> Turn<F> {
     }
 
     fn poll_once(&mut self) -> Poll<F::Output> {
-        // Swapped: whatever a call before this one tells of is seen by the poll.
+        // A swap, so that the poll sees whatever an earlier wake-up announced.
         self.calls.called.swap(false, Ordering::SeqCst);
         self.calls.polled.store(true, Ordering::SeqCst);
         let polled = self.connection.as_mut().poll(&mut Context::from_waker(&self.waker));
@@ -68,8 +69,8 @@ impl Wake for Calls {
         self.wake_by_ref();
     }
 
-    /// Who calls while it is polled is heard when the poll is over: it says so before it looks, and the poll looks after it
-    /// said that it is over, so that one of the two sees the other.
+    /// A wake-up during a poll is handled when the poll ends. The waker announces itself before it checks for a running
+    /// poll, and the poll checks for wake-ups after it announces its end, so one of the two always sees the other.
     fn wake_by_ref(self: &Arc<Self>) {
         self.called.store(true, Ordering::SeqCst);
         if !self.polled.load(Ordering::SeqCst) {
@@ -94,7 +95,8 @@ mod tests {
         }
     }
 
-    /// Polls a future in turns that wakes itself in its first so many polls; says how often its task was woken after each.
+    /// Polls a future that wakes itself in its first `times` polls, in turns; returns how often its task was woken
+    /// after each.
     fn woken(times: usize, turns: usize) -> Vec<usize> {
         let (task, mut polls) = (Arc::new(Task::default()), 0);
         let waker = Waker::from(Arc::clone(&task));

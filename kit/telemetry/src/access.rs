@@ -1,8 +1,7 @@
-//! The access log. A line is made where its request ended, in room of that worker's own: carrying what a line is made of to
-//! another thread cost more than making it, half of it in what one core has to fetch from the other. It is made together with
-//! those of the requests before it, because what makes lines is not in a core's nearest memory after a request. A thread of
-//! its own takes the lines away and writes them. When nobody takes them the room is full, and lines are dropped and counted;
-//! a request never waits for the log.
+//! The access log. Each worker formats log lines into its own buffer: handing a record to another thread costs more
+//! than formatting it, half of that in cache misses between cores. Records are formatted in batches, because the
+//! formatting code is no longer in a core's nearest cache after a request. A writer thread drains the buffers. When it
+//! falls behind and a buffer is full, lines are dropped and counted; a request never waits for the log.
 
 use std::fmt::Write as _;
 use std::io;
@@ -13,32 +12,32 @@ use contract::Clock;
 use prometheus::IntCounter;
 use time::OffsetDateTime;
 
-/// Bytes of lines that wait, for each worker: some seconds of a busy core.
+/// Bytes of waiting lines per worker: some seconds of a busy core.
 const ROOM: usize = 4 << 20;
-/// What is kept of room for the next lines; more was a burst.
+/// Buffer capacity kept for the next lines; anything above was a burst.
 const KEPT: usize = 2 << 20;
-/// So many lines are made together.
+/// Records formatted at a time.
 const BATCH: usize = 128;
-/// How often lines are taken away. Waking the writer for each would cost the request a system call.
+/// Interval between drains. Waking the writer for each line would cost the request a system call.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How often the machine's clock is looked at, which may have been set; a moment between is so long after that one.
+/// How often the system clock is read, in case it was set; times in between are offsets from the last reading.
 const SET_EVERY: Duration = Duration::from_secs(1);
 
-/// Status in the line of a request that nobody waited for any more, as nginx has it; nobody is sent it.
+/// Status logged for a request whose client went away, as in nginx; never sent.
 pub const ABANDONED_STATUS: u16 = 499;
-/// Its reason.
+/// The reason logged with it.
 pub const ABANDONED: &str = "abandoned";
 
-/// What a line tells; [`access_line`] makes it.
+/// The content of a log line; [`access_line`] implements it.
 pub trait AccessRecord {
-    /// Its members in JSON, each with a comma before it. What it tells of ended `at`.
+    /// Appends the members as JSON, each preceded by a comma. The request ended `at`.
     fn json(&self, at: Instant, line: &mut Line);
-    /// The same as text, each with a space before it.
+    /// Appends the same members as text, each preceded by a space.
     fn text(&self, at: Instant, line: &mut Line);
 }
 
-/// Says what the line of a record tells, and of the moment at which that ended: names, each with what is written of it (the
-/// methods of [`Line`]). The names are written as pieces that the compiler knows.
+/// Implements [`AccessRecord`] from the record and the time at which the request ended: pairs of a name and its value,
+/// written by a method of [`Line`]. The names are compile-time literals.
 #[macro_export]
 macro_rules! access_line {
     ($record:ty, |$this:ident, $at:pat_param| { $($name:literal: $kind:ident($value:expr)),+ $(,)? }) => {
@@ -62,25 +61,26 @@ macro_rules! access_line {
     };
 }
 
-/// Lines, the last of which is being written.
+/// Log lines, the last of which is being written.
 #[derive(Clone, Debug, Default)]
 pub struct Line(Vec<u8>);
 
 impl Line {
-    /// As it is.
+    /// Appends a literal verbatim.
     #[inline]
     pub fn piece(&mut self, piece: &'static str) {
         self.0.extend_from_slice(piece.as_bytes());
     }
 
-    /// Text in which nothing needs an escape.
+    /// Appends text that needs no escaping, in quotes.
     pub fn word(&mut self, word: &str) {
         self.between_quotes(word.as_bytes());
     }
 
-    /// Any text: nothing in it can end the line or the value.
+    /// Appends any text in quotes, escaped so that it can end neither the line nor the value.
     pub fn quoted(&mut self, text: &str) {
-        // Of all bytes, without stopping at the first: that way sixteen are looked at together.
+        // Folds over all bytes instead of stopping at the first match, so that the loop vectorises to sixteen bytes at
+        // a time.
         if text.bytes().fold(false, |special, byte| special | is_special(byte)) {
             self.between_quotes(escaped(text).as_bytes());
         } else {
@@ -88,12 +88,12 @@ impl Line {
         }
     }
 
-    /// A number.
+    /// Appends a number.
     pub fn number(&mut self, number: u64) {
         self.0.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
     }
 
-    /// Numbers in hexadecimal, sixteen digits each, as one text.
+    /// Appends numbers in hexadecimal, sixteen digits each, as one quoted text.
     pub fn hex(&mut self, numbers: &[u64]) {
         self.0.push(b'"');
         for number in numbers {
@@ -110,7 +110,7 @@ impl Line {
     }
 }
 
-/// The log of a process, of records of one kind.
+/// The access log of a process, for records of one type.
 #[derive(Debug)]
 pub struct AccessLog<R> {
     rooms: Arc<Rooms<R>>,
@@ -119,10 +119,10 @@ pub struct AccessLog<R> {
     dropped: IntCounter,
 }
 
-/// Every worker's room.
+/// The buffers of all workers.
 type Rooms<R> = Mutex<Vec<Arc<Mutex<Room<R>>>>>;
 
-/// Where one worker's lines wait, and behind them the records of those that are not made yet.
+/// One worker's buffer: finished lines, followed by records not formatted yet.
 #[derive(Debug)]
 struct Room<R> {
     lines: Line,
@@ -130,22 +130,22 @@ struct Room<R> {
     moment: Moment,
 }
 
-/// One worker's end of the log.
+/// One worker's handle to the log.
 #[derive(Debug)]
 pub struct Lines<R> {
     room: Arc<Mutex<Room<R>>>,
-    /// The log lasts as long as anybody can write to it.
+    /// The log runs as long as any handle exists.
     _alive: Arc<()>,
     json: bool,
     dropped: IntCounter,
 }
 
 impl<R: AccessRecord + Send + 'static> AccessLog<R> {
-    /// Starts the writer, which ends when this and all [`Lines`] are gone and everything is written, and then calls `ended`.
-    /// Lines that find no room are counted by `dropped`.
+    /// Starts the writer thread. It ends when this and all [`Lines`] are dropped and everything is written, and then
+    /// calls `ended`. `dropped` counts the lines that found no room.
     ///
     /// # Errors
-    /// No thread can be made.
+    /// The thread could not be spawned.
     pub fn start(json: bool, dropped: IntCounter, ended: impl FnOnce() + Send + 'static) -> io::Result<Self> {
         let rooms = Arc::new(Rooms::default());
         let alive = Arc::new(());
@@ -159,7 +159,7 @@ impl<R: AccessRecord + Send + 'static> AccessLog<R> {
 }
 
 impl<R> AccessLog<R> {
-    /// Room for one more worker.
+    /// Adds a buffer for one more worker.
     #[must_use]
     pub fn lines(&self) -> Lines<R> {
         let room = Arc::new(Mutex::new(Room::new()));
@@ -170,7 +170,7 @@ impl<R> AccessLog<R> {
 }
 
 impl<R: AccessRecord> Lines<R> {
-    /// Writes a line of this moment, or drops it when there is no room.
+    /// Logs a record, or drops it when the buffer is full.
     pub fn put(&self, at: Instant, record: Box<R>) {
         let mut room = lock(&self.room);
         if room.lines.0.len() >= ROOM {
@@ -191,7 +191,7 @@ impl<R> Room<R> {
 }
 
 impl<R: AccessRecord> Room<R> {
-    /// Apart from [`Lines::put`], which most requests are done with.
+    /// Out of line: most calls of [`Lines::put`] do not get here.
     #[inline(never)]
     fn make_lines(&mut self, json: bool) {
         for (at, record) in self.records.drain(..) {
@@ -212,7 +212,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn write_all<R: AccessRecord>(rooms: &Rooms<R>, used: &Weak<()>, json: bool, to: &mut impl io::Write) {
     let (mut known, mut taken) = (Vec::new(), Room::new());
     loop {
-        // When nobody can write any more, what is there now is the end.
+        // When no handle is left, this drain is the last.
         let last = used.strong_count() == 0;
         known.clone_from(&lock(rooms));
         for room in &known {
@@ -225,7 +225,7 @@ fn write_all<R: AccessRecord>(rooms: &Rooms<R>, used: &Weak<()>, json: bool, to:
     }
 }
 
-/// The worker gets the room of the last one's lines, and is held up by nothing else.
+/// Writes a worker's buffer. The worker waits only for the swap, which hands it the emptied buffer of the previous one.
 fn write_room<R: AccessRecord>(
     room: &Mutex<Room<R>>,
     taken: &mut Room<R>,
@@ -240,14 +240,14 @@ fn write_room<R: AccessRecord>(
     taken.make_lines(json);
     let lines = &mut taken.lines.0;
     if !lines.is_empty() {
-        // A log that cannot be written must not stop anything, and there is nowhere to say so.
+        // A failed write must not stop anything, and there is nowhere to report it.
         drop(to.write_all(lines));
         lines.clear();
         lines.shrink_to(KEPT);
     }
 }
 
-/// The same members as any other line of the log in JSON.
+/// Writes the same members as any other JSON log line.
 fn json_line(line: &mut Line, moment: &Moment, at: Instant, record: &impl AccessRecord) {
     line.piece("{\"timestamp\":\"");
     moment.write(line);
@@ -263,20 +263,20 @@ fn text_line(line: &mut Line, moment: &Moment, at: Instant, record: &impl Access
     line.piece("\n");
 }
 
-/// The present, by the machine's clock; what the last one had in common with the next is not made again.
+/// The current time by the system clock; reuses the text of the second while it lasts.
 #[derive(Debug, Default)]
 struct Moment {
     clock: Clock,
-    /// When the clock was looked at, and what it said.
+    /// When the clock was read, and its reading.
     looked: Option<(Instant, Duration)>,
     second: u64,
     micros: u32,
-    /// The second, as far as the point.
+    /// The text of the second, up to and including the point.
     text: String,
 }
 
 impl Moment {
-    /// Goes to this moment, of which the present is not long after.
+    /// Moves to `at`, a moment in the recent past.
     fn turn(&mut self, at: Instant) {
         let (looked, said) = match self.looked {
             Some((looked, said)) if at.saturating_duration_since(looked) < SET_EVERY => (looked, said),
@@ -296,7 +296,7 @@ impl Moment {
 
     fn write(&self, line: &mut Line) {
         line.0.extend_from_slice(self.text.as_bytes());
-        // Seven digits with a one in front, which is left out: the zeros of the six stay.
+        // The leading one of the seven digits is cut off, which keeps the zeros of the other six.
         let mut digits = itoa::Buffer::new();
         let digits = digits.format(1_000_000 + self.micros).as_bytes();
         line.0.extend_from_slice(digits.get(1..).unwrap_or_default());
@@ -308,7 +308,7 @@ fn since_1970(at: OffsetDateTime) -> Duration {
     (at - OffsetDateTime::UNIX_EPOCH).try_into().unwrap_or_default()
 }
 
-/// As RFC 3339 has it, with the point behind it.
+/// The second in RFC 3339, including the trailing point.
 fn second_text(unix: u64) -> String {
     let at = i64::try_from(unix).ok().and_then(|unix| OffsetDateTime::from_unix_timestamp(unix).ok());
     let at = at.unwrap_or(OffsetDateTime::UNIX_EPOCH);
@@ -317,11 +317,11 @@ fn second_text(unix: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.")
 }
 
-/// How much further than digits letters are.
+/// Distance of the letters from the digits in ASCII, beyond ten.
 const LETTERS: u64 = 0x27;
 
-/// The eight hexadecimal digits of a number below 2^32, all at once: each four bits into a byte of their own, and there to
-/// their digit or letter.
+/// The eight hexadecimal digits of a number below 2^32, computed at once: spreads each four bits into a byte, then
+/// converts all bytes to ASCII.
 const fn digits(number: u64) -> [u8; 8] {
     let spread = (number | number << 16) & 0x0000_ffff_0000_ffff;
     let spread = (spread | spread << 8) & 0x00ff_00ff_00ff_00ff;
@@ -330,7 +330,7 @@ const fn digits(number: u64) -> [u8; 8] {
     (spread + 0x3030_3030_3030_3030 + letters * LETTERS).to_be_bytes()
 }
 
-/// Whether a byte may not stand in a line as it is, or may begin a character that may not.
+/// Whether a byte needs escaping, or may begin a character that does.
 const fn is_special(byte: u8) -> bool {
     !matches!(byte, b' '..=b'~') || matches!(byte, b'"' | b'\\')
 }
@@ -378,7 +378,7 @@ mod tests {
         IntCounter::new("dropped", "Lines dropped.").expect("a counter")
     }
 
-    /// What the writer has of a room that nobody comes back to.
+    /// A buffer as the writer takes it.
     fn room() -> Room<Record> {
         let clock = Clock::standing_at(1_700_000_000);
         Room { moment: Moment { clock, ..Moment::default() }, ..Room::new() }
@@ -437,7 +437,7 @@ mod tests {
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| write_all(&rooms, &used, true, &mut written));
             put(one, &ones);
-            // What is written last is written.
+            // What is written last must be written too.
             drop(log);
             put(other, &others);
             writer.join().expect("it ends");

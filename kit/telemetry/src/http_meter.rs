@@ -1,5 +1,5 @@
 //! `http_requests_total`, `http_request_duration_seconds`, `http_requests_in_flight` (module contract, "Metrics").
-//! Route labels are patterns, or `unmatched`; unknown methods are `OTHER`, so that no client can make series.
+//! Route labels are patterns, or `unmatched`; unknown methods are `OTHER`, so that no client can create series.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
 };
 
-/// Label of a request that matches no pattern.
+/// Route label of a request that matches no pattern.
 pub const UNMATCHED: &str = "unmatched";
 
-/// Of every family of durations. 100 µs to 10 s: a cached read through the edge is near the first, a time-out near the
-/// last.
+/// Buckets of every duration family, 100 µs to 10 s: a cached read through the gateway is near the first, a timeout
+/// near the last.
 pub const DURATION_BUCKETS: [f64; 16] =
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// The methods that have a label of their own.
+/// The methods with their own label.
 const METHODS: [&str; 9] = ["GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS", "CONNECT", "TRACE"];
 
-/// The label of a method: its own, where it has one.
+/// The label of a method: its name, or `OTHER`.
 #[must_use]
 pub fn method_label(method: &str) -> &'static str {
     METHODS.iter().find(|known| **known == method).copied().unwrap_or("OTHER")
@@ -51,15 +51,15 @@ impl HttpMeter {
         Ok(meter)
     }
 
-    /// One answered request. `route` is the matched pattern or [`UNMATCHED`], never a raw path.
+    /// Records one answered request. `route` is the matched pattern or [`UNMATCHED`], never a raw path.
     pub fn observe(&self, route: &str, method: &str, status: u16, elapsed: Duration) {
         let (total, duration) = self.labelled(route, method, status);
         total.inc();
         duration.observe(elapsed.as_secs_f64());
     }
 
-    /// The series of one route, method and status, for one thread that has many requests of the same: looking it up costs
-    /// more than counting, and so does counting where others count.
+    /// The series of one route, method and status, for a thread with many such requests: looking the series up costs
+    /// more than counting, and so does counting on a shared counter.
     #[must_use]
     pub fn series(&self, route: &str, method: &str, status: u16) -> HttpSeries {
         let (total, duration) = self.labelled(route, method, status);
@@ -79,27 +79,26 @@ impl HttpMeter {
         InFlight(self.in_flight.clone())
     }
 
-    /// Says how many requests are in progress, for whoever counts them otherwise.
+    /// Sets the number of requests in progress, for callers that count them otherwise.
     pub fn set_in_flight(&self, requests: i64) {
         self.in_flight.set(requests);
     }
 }
 
-/// Requests of one route, method and status, that one thread has counted. They are in the metrics when this is
-/// flushed.
+/// Thread-local counts of requests with one route, method and status. [`HttpSeries::flush`] adds them to the metrics.
 pub struct HttpSeries {
     total: LocalIntCounter,
     duration: LocalHistogram,
 }
 
 impl HttpSeries {
-    /// One answered request.
+    /// Records one answered request.
     pub fn observe(&self, elapsed: Duration) {
         self.total.inc();
         self.duration.observe(elapsed.as_secs_f64());
     }
 
-    /// Puts what was counted into the metrics.
+    /// Adds the counts to the metrics.
     pub fn flush(&self) {
         self.total.flush();
         self.duration.flush();

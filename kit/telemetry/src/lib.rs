@@ -1,6 +1,6 @@
-//! What every process tells about itself: metric families with one registry a service (several services share a
-//! process under `up`), the HTTP meter with labels resolved once, the text exposition, the set-up of `tracing`, the
-//! access log, which is written beside the requests, and traces.
+//! Observability of every process: metric families with one registry per service (several services share a process
+//! under `up`), the HTTP meter with labels resolved once, the text exposition, the set-up of `tracing`, the access log,
+//! which is written off the request path, and traces.
 
 mod access;
 mod http_meter;
@@ -21,13 +21,13 @@ pub use traces::{Scope, Span, Tracer, Traces};
 /// The variables of this crate.
 pub const VARIABLES: &[&[Variable]] = &[&logs::VARIABLES, &traces::VARIABLES];
 
-/// Reads the variables of log and traces and sets both up for this process; a second call changes nothing.
+/// Reads the variables of logs and traces and sets both up for this process; a second call has no effect.
 ///
 /// # Errors
 /// Every bad value.
 pub fn install(settings: &Settings) -> Result<Traces, Problems> {
     let log = logs::LogConfig::read(settings);
-    // Traces first: the log's set-up depends on whether there are any.
+    // Traces first: the log's set-up depends on whether traces are on.
     let traces = Traces::start(settings);
     match (log, traces) {
         (Ok(log), Ok(traces)) => {

@@ -1,4 +1,4 @@
-//! One registry a service: every series carries the constant label `service` (module contract, "Metrics").
+//! One registry per service: every series carries the constant label `service` (module contract, "Metrics").
 
 use std::collections::HashMap;
 
@@ -18,10 +18,10 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// A registry for `service` with the HTTP and build families in it. `commit` is `unknown` when not supplied.
+    /// A registry for `service` with the HTTP and build families. `commit` is `unknown` when not supplied.
     ///
     /// # Errors
-    /// A service name that is no label value, which a constant name never is.
+    /// The service name is not a valid label value; a constant name always is.
     pub fn new(service: &str, version: &str, commit: &str) -> prometheus::Result<Self> {
         let labels = HashMap::from([("service".to_owned(), service.to_owned())]);
         let registry = Registry::new_custom(None, Some(labels))?;
@@ -32,37 +32,37 @@ impl Metrics {
         )?;
         build.with_label_values(&[version, commit]).set(1);
         registry.register(Box::new(build))?;
-        // Of the process that the service runs in: CPU, memory, descriptors, start. Several services may share one.
+        // Metrics of the process: CPU, memory, descriptors, start time. Several services may share one process.
         #[cfg(target_os = "linux")]
         registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         Ok(Self { registry, http })
     }
 
-    /// The families of the HTTP catalogue.
+    /// The HTTP families.
     #[must_use]
     pub const fn http(&self) -> &HttpMeter {
         &self.http
     }
 
-    /// Where further families go.
+    /// The registry, for further families.
     #[must_use]
     pub const fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// Adds a family and gives it back.
+    /// Registers a family and returns it.
     ///
     /// # Errors
-    /// A second family of the same name.
+    /// A family of the same name is registered already.
     pub fn register<C: Collector + Clone + 'static>(&self, family: C) -> prometheus::Result<C> {
         self.registry.register(Box::new(family.clone()))?;
         Ok(family)
     }
 
-    /// The exposition in text format 0.0.4.
+    /// The metrics in text format 0.0.4.
     ///
     /// # Errors
-    /// A family that cannot be written, which a registered one always can.
+    /// A family cannot be encoded, which does not happen to a registered one.
     pub fn render(&self) -> prometheus::Result<String> {
         TextEncoder::new().encode_to_string(&self.registry.gather())
     }

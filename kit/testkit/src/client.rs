@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 JSON client for API tests. Whatever is not a whole answer fails the test.
+//! A small HTTP/1.1 JSON client for API tests. An incomplete response fails the test.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
 
-/// No answer of a service under test takes this long.
+/// Time limit of a request: no service under test takes this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The service under test.
@@ -22,14 +22,14 @@ pub struct Api {
     http: Client<HttpConnector, Full<Bytes>>,
 }
 
-/// A whole answer.
+/// A complete response.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// HTTP status as a number, so that tests read like the specification.
+    /// HTTP status as a number, as in the specification.
     pub status: u16,
     /// Headers.
     pub headers: HeaderMap,
-    /// The body as JSON; `Null` when it is empty or something else.
+    /// The body as JSON; `Null` when it is empty or not JSON.
     pub body: Value,
     /// The body as text.
     pub text: String,
@@ -99,12 +99,12 @@ impl Call {
         self.header(AUTHORIZATION.as_str(), format!("Bearer {token}"))
     }
 
-    /// As another service asks.
+    /// With the services' credential, as another service calls.
     pub fn service(self) -> Self {
         self.header("x-platform-service", crate::SERVICE)
     }
 
-    /// With one more header.
+    /// Adds a header.
     pub fn header(mut self, name: &str, value: impl Into<String>) -> Self {
         self.headers.push((name.to_owned(), value.into()));
         self
@@ -122,11 +122,11 @@ impl Call {
         self
     }
 
-    /// Sends and reads the whole answer.
+    /// Sends the request and reads the whole response.
     ///
     /// # Panics
-    /// There is none.
-    #[expect(clippy::panic, reason = "the test that got no answer has failed, and this says why")]
+    /// There is no response.
+    #[expect(clippy::panic, reason = "a test without a response has failed, and this says why")]
     pub async fn send(self) -> Reply {
         let what = format!("{} {}{}", self.method, self.api.base_url, self.path);
         match self.try_send().await {
@@ -135,10 +135,10 @@ impl Call {
         }
     }
 
-    /// Sends and reads the whole answer, where a test expects that there may be none.
+    /// Sends the request and reads the whole response, for tests that expect none.
     ///
     /// # Errors
-    /// No connection, or no whole answer in time.
+    /// No connection, or no complete response in time.
     pub async fn try_send(self) -> anyhow::Result<Reply> {
         let mut request =
             Request::builder().method(self.method).uri(format!("{}{}", self.api.base_url, self.path));
@@ -169,10 +169,10 @@ impl Reply {
         self.body.pointer("/error/code").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The wrong fields of a refused body, as `path rule`.
+    /// The wrong fields in a validation error, as `path rule`.
     ///
     /// # Panics
-    /// The answer is no such refusal.
+    /// The response is not a validation error.
     #[must_use]
     pub fn wrong_fields(&self) -> Vec<String> {
         assert_eq!((self.status, self.code()), (400, "VALIDATION_ERROR"), "{}", self.text);

@@ -1,9 +1,9 @@
 //! One PostgreSQL cluster for all test processes of a workspace, and a fresh database for each test.
 //!
-//! The cluster lives in `<target>/pg-test`. The first test process starts it with an empty data folder, the others use
-//! it, and a watcher process stops it a while after the last one has gone; the kernel closes what a killed process held,
-//! so nothing is left over. Databases are copies of a template that holds all migrations, and are never dropped one by
-//! one: the next cluster starts empty.
+//! The cluster lives in `<target>/pg-test`. The first test process starts it with an empty data folder, the others
+//! share it, and a watcher process stops it some time after the last one has exited. The kernel closes the handles of a
+//! killed process, so nothing is left over. Databases are copies of a template that holds all migrations, and are never
+//! dropped individually: the next cluster starts empty.
 
 mod database;
 mod entry;
@@ -20,13 +20,13 @@ use tokio::sync::OnceCell;
 pub use database::TestDatabase;
 pub use own::{OwnCluster, client_program};
 
-/// Password of every login of the test cluster. Only this machine reaches it, and it holds nothing.
+/// Password of every login of the test cluster, which is reachable only from this machine and holds no real data.
 pub const PASSWORD: &str = "platform-test";
 
-/// A fresh database that holds all migrations, in the cluster that all test processes share.
+/// A new database with all migrations, in the cluster that all test processes share.
 ///
 /// # Panics
-/// PostgreSQL cannot be started here: the test cannot run.
+/// PostgreSQL cannot be started, so the test cannot run.
 pub async fn database() -> TestDatabase {
     match TestDatabase::create(cluster().await).await {
         Ok(database) => database,
@@ -34,10 +34,10 @@ pub async fn database() -> TestDatabase {
     }
 }
 
-/// A fresh database without roles' schemas or migrations, for tests of the migration runner itself.
+/// A new database without roles, schemas or migrations, for tests of the migration runner itself.
 ///
 /// # Panics
-/// PostgreSQL cannot be started here: the test cannot run.
+/// PostgreSQL cannot be started, so the test cannot run.
 pub async fn empty_database() -> TestDatabase {
     match TestDatabase::create_empty(cluster().await).await {
         Ok(database) => database,
@@ -45,16 +45,16 @@ pub async fn empty_database() -> TestDatabase {
     }
 }
 
-/// The cluster as this process uses it: entered once, left when the process ends.
+/// This process's use of the cluster: entered once, left when the process ends.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     pub(crate) port: u16,
-    /// Closed by the kernel when this process ends; the watcher waits for that. A test's own cluster has no watcher.
+    /// The kernel closes this when the process ends, for which the watcher waits. A test's own cluster has no watcher.
     _entry: Option<entry::Held>,
 }
 
 impl Cluster {
-    /// The superuser's connection to one database.
+    /// The superuser's connection options for one database.
     pub(crate) fn superuser(&self, database: &str) -> PgConnectOptions {
         PgConnectOptions::new_without_pgpass()
             .host("127.0.0.1")
@@ -80,7 +80,7 @@ async fn enter() -> Result<Cluster> {
     Ok(Cluster { port, _entry: Some(held) })
 }
 
-/// The root of the workspace that this crate was built in.
+/// The root of the workspace in which this crate was built.
 pub(crate) fn workspace() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_owned()
@@ -90,7 +90,7 @@ fn target_folder() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from)
 }
 
-#[expect(clippy::panic, reason = "a test that has no database has failed, and this says why")]
+#[expect(clippy::panic, reason = "a test without a database has failed, and this says why")]
 fn refuse(error: &anyhow::Error) -> ! {
     panic!("no test database: {error:#}")
 }

@@ -1,6 +1,6 @@
-//! The meaning of a model, spelled out: repeat "who holds what" over every object and relation until nothing changes. As
-//! slow as it is plain, and written without a look at authz's engines, which its tests hold against this; a
-//! [`World`](crate::World) decides by it.
+//! The semantics of a model, spelled out: applies the rules to every object and relation until nothing changes. Slow
+//! but plain, and written independently of authz's engines, whose tests compare against it; a [`World`](crate::World)
+//! decides by it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ pub type Object = (String, String);
 /// One tuple.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tuple {
-    /// What the relation is on.
+    /// The object of the relation.
     pub object: Object,
     /// The relation.
     pub relation: String,
-    /// Who holds it.
+    /// The subject that holds it.
     pub subject: Object,
-    /// Empty for the subject itself; else the holders of this relation on it.
+    /// Empty for the subject itself; else a relation on it, whose holders are meant.
     pub subject_relation: String,
 }
 

@@ -1,4 +1,4 @@
-//! The test harness: what an API test needs besides the service under test. A development dependency only.
+//! The test harness: everything that an API test needs besides the service under test. A development dependency only.
 //!
 //! ```no_run
 //! use contract::Settings;
@@ -6,12 +6,12 @@
 //! use testkit::{Api, OpenApi, Stub, TokenIssuer};
 //!
 //! # async fn example() {
-//! // A fresh database with all migrations, in one cluster that all test processes share.
+//! // A new database with all migrations, in one cluster that all test processes share.
 //! let database = testkit::database().await;
 //! let rows = database.pool_as("org");             // with exactly the privileges of the role platform_org
 //! let everything = database.owner_pool();         // the superuser, to prepare and to look
 //!
-//! // Tokens as the identity provider would issue them, and wrong ones.
+//! // Tokens as the identity provider would issue them, and invalid ones.
 //! let issuer = TokenIssuer::start().await;
 //! let alice = issuer.issue("alice-subject");
 //! let expired = issuer.token("alice-subject").expires_in(-600).sign();
@@ -22,17 +22,17 @@
 //! authz.answer("POST", "/internal/authz/can", 200, json!({ "data": { "allowed": true } }));
 //! authz.hang("GET", "/internal/authz/slow");
 //!
-//! // Receivers outside of the platform: of webhooks, with bodies byte for byte, and of mail.
+//! // Receivers outside the platform: of webhooks, with bodies byte for byte, and of mail.
 //! authz.respond_with("POST", "/hook", |request| http::Response::new(request.raw.clone()));
 //! let mail = testkit::SmtpReceiver::start().await;
 //! mail.answer(testkit::Step::Recipient, 550, "no such user");
 //!
-//! // The settings of the service under test: hand them to its `Config::read`, bind a listener on port 0, spawn `serve`.
+//! // The settings of the service under test: pass them to its `Config::read`, bind port 0, spawn `serve`.
 //! let settings: Settings = testkit::settings("org", &database, &issuer).with("PLATFORM_AUTHZ_BASE_URL", authz.url());
 //! let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
 //! let api = Api::at(listener.local_addr().expect("bound"));
 //!
-//! // Ask, and check every answer against the service's document.
+//! // Send a request, and check every response against the service's document.
 //! let reply = api.post("/internal/org/companies").bearer(&alice).json(json!({ "code": "ACME" })).send().await;
 //! assert_eq!((reply.status, reply.code()), (403, "PLATFORM_ROLE_REQUIRED"), "{}", reply.text);
 //! let document = OpenApi::parse(r#"{"openapi":"3.1.0","paths":{}}"#); // OpenApi::parse(org::OPENAPI)
@@ -67,10 +67,10 @@ pub use tokens::{TokenBuilder, TokenIssuer};
 
 /// The services' credential in tests.
 pub const SERVICE: &str = "the-credential-of-the-services";
-/// Seals secrets in tests.
+/// The key that seals secrets in tests.
 const SEALING_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
-/// The settings that every service needs: its database, the token issuer, the services' credential, and a key that seals.
+/// The settings that every service needs: its database, the token issuer, the services' credential, and a sealing key.
 #[must_use]
 pub fn settings(key: &str, database: &TestDatabase, issuer: &TokenIssuer) -> Settings {
     let issuer = issuer.settings();

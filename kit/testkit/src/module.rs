@@ -1,6 +1,6 @@
-//! A module under test: a database of its own, authz and org scripted, one member's token, and what it asked. The
-//! checks that every module must pass, whatever it does, are in [`contract_files`], [`gates`] and [`probes`];
-//! [`suite`] makes tests of them.
+//! A module under test: its own database, scripted authz and org, one member's token, and a record of its requests. The
+//! checks that every module must pass, whatever it does, are in [`contract_files`], [`gates`] and [`probes`]; [`suite`]
+//! turns them into tests.
 
 pub mod contract_files;
 pub mod gates;
@@ -24,41 +24,41 @@ use crate::{Api, Call, OpenApi, Reply, Stub, TestDatabase, TokenIssuer};
 
 pub use gates::Operation;
 
-/// Where the decision is asked.
+/// Path of the decision endpoint.
 pub const CAN: &str = "/internal/authz/effective-access/can";
 /// The subject whose token [`ModuleApi::ask`] sends.
 pub const SUBJECT: &str = "alice-subject";
 /// The correlation id that [`ModuleApi::ask`] sends.
 pub const CORRELATION: &str = "test-correlation-1";
 
-/// No module takes this long to start.
+/// Time limit of a start: no module takes this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A running module. It stops when this is dropped.
+/// A running module. It stops when dropped.
 pub struct ModuleApi {
     /// Module key.
     pub key: &'static str,
-    /// The company that calls are about.
+    /// The company that calls address.
     pub company: Uuid,
     /// The module.
     pub api: Api,
-    /// Stands in for authz; allows everything until it is told otherwise.
+    /// Stands in for authz; allows everything until scripted otherwise.
     pub authz: Stub,
-    /// Stands in for org; knows nobody until it is told otherwise.
+    /// Stands in for org; knows no members until scripted otherwise.
     pub org: Stub,
     /// Issues tokens.
     pub issuer: TokenIssuer,
     /// The database.
     pub database: TestDatabase,
-    /// What it was started with.
+    /// The module's settings.
     pub settings: Settings,
     document: OpenApi,
-    #[expect(dead_code, reason = "its drop is its use")]
+    #[expect(dead_code, reason = "held only for its Drop")]
     stops: DropGuard,
 }
 
 impl ModuleApi {
-    /// Starts a module on a fresh database; `serve` reads its configuration and serves.
+    /// Starts a module on a new database; `serve` reads its configuration and serves.
     pub async fn start<S, F>(key: &'static str, openapi: &str, serve: S) -> Self
     where
         S: FnOnce(Settings, TcpListener, CancellationToken) -> F,
@@ -67,13 +67,13 @@ impl ModuleApi {
         Self::start_with(key, openapi, |settings| settings, serve).await
     }
 
-    /// The same with a database that does not answer.
+    /// Starts a module whose database is unreachable.
     pub async fn start_without_database<S, F>(key: &'static str, openapi: &str, serve: S) -> Self
     where
         S: FnOnce(Settings, TcpListener, CancellationToken) -> F,
         F: Future<Output = ()> + Send + 'static,
     {
-        // Port 1 (tcpmux) refuses connections on every machine that this runs on.
+        // Port 1 (tcpmux) refuses connections on every machine that runs these tests.
         let nowhere = format!("PLATFORM_{}_DB_PORT", key.to_ascii_uppercase());
         Self::start_with(key, openapi, |settings| settings.with(nowhere, "1"), serve).await
     }
@@ -117,11 +117,11 @@ impl ModuleApi {
         module
     }
 
-    /// Waits until the module has the issuer's keys: before, it refuses every bearer with 503, as it must.
+    /// Waits until the module has the issuer's keys: until then it refuses every bearer with 503, as it must.
     async fn wait_for_keys(&self) {
         let operations = self.document.operations();
         let first = operations.iter().find_map(|operation| operation.strip_prefix("GET /v1/"));
-        // A company that is no id: refused after the bearer and before the decision, so it leaves nothing behind.
+        // An invalid company id is refused after the bearer and before the decision, so it leaves no trace.
         let tail = first.unwrap_or_default().replace("{companyId}", "x");
         let path = format!("/api/{}/v1/{tail}", self.key);
         let begun = Instant::now();
@@ -130,7 +130,7 @@ impl ModuleApi {
         }
     }
 
-    /// From now on authz answers as `allowed` says of the question's body.
+    /// From now on, authz answers with `allowed` of the request body.
     pub fn decide(&self, allowed: impl Fn(&Value) -> bool + Send + Sync + 'static) {
         self.authz.answer_with("POST", CAN, move |request| {
             let allowed = allowed(&request.body);
@@ -139,7 +139,7 @@ impl ModuleApi {
         });
     }
 
-    /// From now on authz allows exactly the questions about these relations.
+    /// From now on, authz allows exactly the requests for these relations.
     pub fn hold(&self, relations: &'static [&'static str]) {
         self.decide(move |question| {
             question
@@ -149,7 +149,7 @@ impl ModuleApi {
         });
     }
 
-    /// From now on the caller is this active member, in these positions and groups.
+    /// From now on, the caller is this active member, with these positions and groups.
     pub fn member(&self, member: Uuid, positions: &[Uuid], groups: &[Uuid]) {
         self.answer_context(
             200,
@@ -158,19 +158,19 @@ impl ModuleApi {
         );
     }
 
-    /// From now on org answers so when it is asked for the caller's place.
+    /// From now on, org answers this when asked for the caller's context.
     pub fn answer_context(&self, status: u16, body: Value) {
         let path = format!("/internal/org/companies/{}/members/by-kcsub/{SUBJECT}/context", self.company);
         self.org.answer("GET", &path, status, body);
     }
 
-    /// The bodies of all questions so far.
+    /// The bodies of all decision requests so far.
     #[must_use]
     pub fn questions(&self) -> Vec<Value> {
         self.authz.requests().into_iter().map(|request| request.body).collect()
     }
 
-    /// The body of one question, as it must be.
+    /// The expected body of one decision request.
     #[must_use]
     pub fn question(&self, feature: &str, relation: &str, operator: bool) -> Value {
         let mut question = json!({
@@ -184,7 +184,7 @@ impl ModuleApi {
         question
     }
 
-    /// The body of one question whose no narrows an answer.
+    /// The expected body of a decision request whose denial narrows a response.
     #[must_use]
     pub fn probe(&self, feature: &str, relation: &str, operator: bool) -> Value {
         let mut question = self.question(feature, relation, operator);
@@ -200,7 +200,7 @@ impl ModuleApi {
         format!("/api/{}/v1/companies/{company}{tail}", self.key)
     }
 
-    /// Asks as the one member, and checks that the document allows the answer.
+    /// Sends a request as the one member, and checks that the document allows the response.
     pub async fn ask(&self, method: &str, tail: &str, body: Option<Value>) -> Reply {
         let call = self.call(method, &self.path(self.company, tail));
         let call = match body {
@@ -210,10 +210,10 @@ impl ModuleApi {
         self.send(method, tail, call).await
     }
 
-    /// A call as the one member, to be changed before it is sent.
+    /// A request as the one member, to modify before sending.
     ///
     /// # Panics
-    /// `method` is none.
+    /// `method` is not a valid method.
     #[expect(clippy::expect_used, reason = "the methods of a test are constants")]
     pub fn call(&self, method: &str, path: &str) -> Call {
         let method = method.parse().expect("a method");
@@ -242,26 +242,26 @@ impl ModuleApi {
         self.send(method, tail, call).await
     }
 
-    /// Sends a call to `method …<tail>` and checks that the document allows the answer.
+    /// Sends a call to `method …<tail>` and checks that the document allows the response.
     pub async fn send(&self, method: &str, tail: &str, call: Call) -> Reply {
         let reply = call.send().await;
         self.document.check(method, &format!("/v1/companies/{}{tail}", self.company), &reply);
         reply
     }
 
-    /// The document.
+    /// The module's OpenAPI document.
     #[must_use]
     pub const fn document(&self) -> &OpenApi {
         &self.document
     }
 
-    /// Runs one prepared statement or more as the superuser.
+    /// Runs one or more statements as the superuser.
     ///
     /// # Panics
-    /// The statement is wrong.
+    /// A statement fails.
     #[expect(clippy::expect_used, reason = "a test that cannot prepare its rows has failed")]
     pub async fn execute(&self, sql: String) {
-        // Statements of tests are made of constants and ids that the test minted.
+        // Statements in tests consist of constants and ids that the test generated.
         let done = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&self.database.owner_pool()).await;
         done.expect("the statement is right");
     }
@@ -278,7 +278,7 @@ impl ModuleApi {
             .await
     }
 
-    /// Every row of the module's schema and of its audit table, as text: equal before and after means that nothing was
+    /// Every row of the module's schema and of its audit table, as JSON: equal before and after means that nothing was
     /// written.
     pub async fn contents(&self) -> Vec<Value> {
         self.database.contents(self.key).await

@@ -1,4 +1,4 @@
-//! Checks answers against a service's OpenAPI document: an undocumented path, method, status or shape fails the test.
+//! Checks responses against a service's OpenAPI document: an undocumented path, method, status or shape fails the test.
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
@@ -10,12 +10,12 @@ use crate::client::Reply;
 pub struct OpenApi(Value);
 
 impl OpenApi {
-    /// Reads a document.
+    /// Parses a document.
     ///
     /// # Panics
     /// It is not JSON or not OpenAPI 3.1.
     #[must_use]
-    #[expect(clippy::panic, reason = "the test whose document is no document has failed")]
+    #[expect(clippy::panic, reason = "a test with an invalid document has failed")]
     pub fn parse(text: &str) -> Self {
         match serde_json::from_str::<Value>(text) {
             Ok(document) if text_of(&document, "openapi").starts_with("3.1.") => Self(document),
@@ -24,21 +24,21 @@ impl OpenApi {
         }
     }
 
-    /// Checks an answer to `method path` (the concrete path; a query is ignored).
+    /// Checks a response to `method path` (the concrete path; a query is ignored).
     ///
     /// # Panics
-    /// The document does not allow this answer.
-    #[expect(clippy::panic, reason = "the test whose answer is undocumented has failed")]
+    /// The document does not allow this response.
+    #[expect(clippy::panic, reason = "a test with an undocumented response has failed")]
     pub fn check(&self, method: &str, path: &str, reply: &Reply) {
         if let Err(error) = self.check_response(method, path, reply.status, &reply.body) {
             panic!("{method} {path} -> {}: {error:#}\n{}", reply.status, reply.text);
         }
     }
 
-    /// The same as a value.
+    /// As [`Self::check`], but returns the error.
     ///
     /// # Errors
-    /// The document does not allow this answer.
+    /// The document does not allow this response.
     pub fn check_response(&self, method: &str, path: &str, status: u16, body: &Value) -> Result<()> {
         let operation = self.operation(method, path)?;
         let response = self.response(operation, status)?;
@@ -49,7 +49,7 @@ impl OpenApi {
         self.validate(schema, body)
     }
 
-    /// Every `METHOD /path/{template}` of the document, in its order.
+    /// Every `METHOD /path/{template}` of the document, in document order.
     #[must_use]
     pub fn operations(&self) -> Vec<String> {
         let paths = self.0.get("paths").and_then(Value::as_object).into_iter().flatten();
@@ -62,7 +62,7 @@ impl OpenApi {
             .collect()
     }
 
-    /// The description of an operation of [`Self::operations`]; `Null` where there is none.
+    /// The description of an operation in [`Self::operations`]; `Null` if there is none.
     #[must_use]
     pub fn described(&self, operation: &str) -> &Value {
         let (method, template) = operation.split_once(' ').unwrap_or_default();
@@ -78,18 +78,18 @@ impl OpenApi {
         resolved.map(|parameter| text_of(parameter, "name").to_owned()).collect()
     }
 
-    /// The statuses that the document names for an operation of [`Self::operations`].
+    /// The documented statuses of an operation in [`Self::operations`].
     ///
     /// # Errors
-    /// It has no such operation, or names something that is no status.
+    /// There is no such operation, or one of its statuses is not a number.
     pub fn statuses(&self, operation: &str) -> Result<Vec<u16>> {
         let (method, template) = operation.split_once(' ').context("a method and a path")?;
         let responses = self.operation(method, template)?.get("responses").and_then(Value::as_object);
         let names = responses.context("the operation has no responses")?.keys();
-        names.map(|name| name.parse().with_context(|| format!("{name} is no status"))).collect()
+        names.map(|name| name.parse().with_context(|| format!("{name} is not a status"))).collect()
     }
 
-    /// The `error` of every example of a refusal that the document shows among its shared responses.
+    /// The `error` of every example in the document's shared responses.
     #[must_use]
     pub fn refusals(&self) -> Vec<&Value> {
         let responses = self.0.pointer("/components/responses").and_then(Value::as_object);
@@ -99,13 +99,13 @@ impl OpenApi {
         examples.flatten().filter_map(|(_, example)| example.pointer("/value/error")).collect()
     }
 
-    /// Whether a schema of the document takes a value, formats included.
+    /// Whether a schema of the document accepts a value, formats included.
     #[must_use]
     pub fn accepts(&self, schema: &Value, value: &Value) -> bool {
         self.validate(schema, value).is_ok()
     }
 
-    /// The schema itself, where it is a reference into the document.
+    /// Resolves a schema that is a reference into the document.
     #[must_use]
     pub fn resolved<'a>(&'a self, schema: &'a Value) -> &'a Value {
         let reference = schema.get("$ref").and_then(Value::as_str);
@@ -117,7 +117,7 @@ impl OpenApi {
         let path = path.split('?').next().unwrap_or_default();
         let paths = self.0.get("paths").and_then(Value::as_object).context("the document has no paths")?;
         let mut templates: Vec<&String> = paths.keys().filter(|template| fits(template, path)).collect();
-        // A literal segment wins over a parameter, as the specification of OpenAPI says.
+        // A literal segment wins over a parameter, as OpenAPI requires.
         templates.sort_by_key(|template| template.matches('{').count());
         let template = templates.first().with_context(|| format!("the document has no path for {path}"))?;
         let operation = paths.get(*template).and_then(|item| item.get(method.to_ascii_lowercase()));
@@ -133,7 +133,7 @@ impl OpenApi {
         self.0.pointer(pointer).with_context(|| format!("{reference} leads nowhere"))
     }
 
-    /// References to `#/components/…` are resolved in a schema that carries the document's components.
+    /// Adds the document's components to the schema, so that references to `#/components/…` resolve.
     fn validate(&self, schema: &Value, body: &Value) -> Result<()> {
         let whole = json!({ "allOf": [schema], "components": self.0.get("components") });
         let validator = jsonschema::draft202012::options().should_validate_formats(true).build(&whole);
@@ -150,7 +150,7 @@ fn text_of<'a>(object: &'a Value, name: &str) -> &'a str {
 
 const METHODS: [&str; 7] = ["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH"];
 
-/// Whether a path is one of a template's: the same number of segments, equal or a parameter.
+/// Whether a path matches a template: the same number of segments, each equal or a parameter.
 fn fits(template: &str, path: &str) -> bool {
     let (mut expected, mut given) = (template.split('/'), path.split('/'));
     loop {

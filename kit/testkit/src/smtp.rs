@@ -1,5 +1,5 @@
-//! A mail server for tests: takes mail as RFC 5321 says (EHLO, STARTTLS, AUTH PLAIN and LOGIN, DATA), keeps what it got, and
-//! answers, hangs or breaks off at each step as the test says. It relays nothing.
+//! A mail server for tests: accepts mail as in RFC 5321 (EHLO, STARTTLS, AUTH PLAIN and LOGIN, DATA), stores it, and
+//! answers, hangs or breaks off at each step as scripted. It relays nothing.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,12 +14,12 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWrite
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// Longest line of a command or of a mail with its end (RFC 5321, section 4.5.3.1, has 1000 for a mail's lines).
+/// Longest line of a command or a mail, including its end (RFC 5321, section 4.5.3.1, allows 1000 for a mail's lines).
 const MAX_LINE: u64 = 2000;
-/// Largest mail; no test sends so much by intent.
+/// Largest mail; no test sends this much on purpose.
 const MAX_MAIL: usize = 8 << 20;
 
-/// The mail server; lives while the test's runtime lives. Clones are the same server.
+/// The mail server; lives as long as the test's runtime. Clones are the same server.
 #[derive(Clone)]
 pub struct SmtpReceiver {
     address: SocketAddr,
@@ -27,7 +27,7 @@ pub struct SmtpReceiver {
     state: Arc<Mutex<State>>,
 }
 
-/// A step of a conversation, at which a test may have its say.
+/// A step of an SMTP session that a test can script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// The greeting.
@@ -48,18 +48,18 @@ pub enum Step {
     Mail,
 }
 
-/// A mail that the server took.
+/// An accepted mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mail {
-    /// Whether it came over TLS.
+    /// Whether it arrived over TLS.
     pub tls: bool,
-    /// User and password, where the client logged in.
+    /// User and password, if the client logged in.
     pub login: Option<(String, String)>,
     /// The envelope's sender; empty for `<>`.
     pub from: String,
     /// The envelope's recipients.
     pub to: Vec<String>,
-    /// Header and body exactly as they came, without the dots that SMTP doubles.
+    /// Header and body exactly as received, after undoing SMTP's dot-stuffing.
     pub data: Bytes,
 }
 
@@ -79,10 +79,10 @@ enum Reaction {
 }
 
 impl SmtpReceiver {
-    /// Starts a server without TLS that takes mail from anybody.
+    /// Starts a server without TLS that accepts mail without a login.
     ///
     /// # Panics
-    /// No loopback port is to be had.
+    /// No loopback port is available.
     pub async fn start() -> Self {
         Self::listen(None).await
     }
@@ -90,7 +90,7 @@ impl SmtpReceiver {
     /// Starts a server that offers STARTTLS; [`crate::TestAuthority::server`] makes such a configuration.
     ///
     /// # Panics
-    /// No loopback port is to be had.
+    /// No loopback port is available.
     pub async fn start_tls(config: Arc<ServerConfig>) -> Self {
         Self::listen(Some(TlsAcceptor::from(config))).await
     }
@@ -104,18 +104,18 @@ impl SmtpReceiver {
         receiver
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Takes mail only after a login with these.
+    /// Requires this login before mail.
     pub fn require_login(&self, user: &str, password: &str) {
         self.state().login = Some((user.to_owned(), password.to_owned()));
     }
 
-    /// Answers so at this step from now on: 4xx and 5xx refuse, 421 also ends the conversation.
+    /// From now on, answers this at the step: 4xx and 5xx refuse, 421 also ends the session.
     pub fn answer(&self, step: Step, code: u16, text: &str) {
         self.state().reactions.insert(step, Reaction::Answer(code, text.to_owned()));
     }
@@ -130,18 +130,18 @@ impl SmtpReceiver {
         self.state().reactions.insert(step, Reaction::Close);
     }
 
-    /// Behaves at this step as it did at first.
+    /// Restores the default behaviour at this step.
     pub fn behave(&self, step: Step) {
         self.state().reactions.remove(&step);
     }
 
-    /// Every mail that was taken, in order.
+    /// Every accepted mail, in order.
     #[must_use]
     pub fn mails(&self) -> Vec<Mail> {
         self.state().mails.clone()
     }
 
-    /// Every command of all conversations, in order of arrival; of a login only its name.
+    /// Every command of all sessions, in order of arrival; logins by name only.
     #[must_use]
     pub fn commands(&self) -> Vec<String> {
         self.state().commands.clone()
@@ -150,7 +150,7 @@ impl SmtpReceiver {
     async fn accept(self, listener: TcpListener) {
         while let Ok((socket, _)) = listener.accept().await {
             let conversation = Conversation::new(self.clone(), Box::new(socket));
-            // A conversation that breaks off is what some tests ask for.
+            // Some tests provoke a session that breaks off.
             tokio::spawn(async move { drop(conversation.run().await) });
         }
     }
@@ -174,7 +174,7 @@ struct Conversation {
     to: Vec<String>,
 }
 
-/// Whether the conversation goes on.
+/// Whether the session continues.
 type Goes = io::Result<bool>;
 
 impl Conversation {
@@ -235,7 +235,7 @@ impl Conversation {
         if !self.step(Step::StartTls, 220, "go ahead").await? || self.refuses(Step::StartTls) {
             return Ok(true);
         }
-        // What was sent ahead of the handshake could be anybody's.
+        // Data sent before the handshake could come from an attacker.
         if !self.stream.buffer().is_empty() {
             return Ok(false);
         }
@@ -344,7 +344,7 @@ impl Conversation {
         self.to.clear();
     }
 
-    /// A line without its end; `None`: the client has gone. A line that ends in a bare line feed is nobody's.
+    /// A line without its end; `None` when the client has gone. Refuses a line that ends in a bare line feed.
     async fn line(&mut self) -> io::Result<Option<Vec<u8>>> {
         let mut line = Vec::new();
         (&mut self.stream).take(MAX_LINE).read_until(b'\n', &mut line).await?;
@@ -358,7 +358,7 @@ impl Conversation {
         Err(io::ErrorKind::InvalidData.into())
     }
 
-    /// Answers a step: as the test says, else with this.
+    /// Answers a step as scripted, else with `code` and `text`.
     async fn step(&mut self, step: Step, code: u16, text: &str) -> Goes {
         let reaction = self.server.state().reactions.get(&step).cloned();
         match reaction {
@@ -369,7 +369,7 @@ impl Conversation {
         }
     }
 
-    /// Whether the test has this step refused, hang or break off.
+    /// Whether the step is scripted to refuse, hang or break off.
     fn refuses(&self, step: Step) -> bool {
         match self.server.state().reactions.get(&step) {
             None => false,
@@ -378,7 +378,7 @@ impl Conversation {
         }
     }
 
-    /// One reply, of several lines where the text has them.
+    /// Sends one reply, in several lines if the text has several.
     async fn reply(&mut self, code: u16, text: &str) -> Goes {
         let (before, last) = text.rsplit_once('\n').unwrap_or(("", text));
         for line in before.lines() {
@@ -395,7 +395,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The address between `<` and `>` after `FROM:` or `TO:`; parameters after it are not looked at.
+/// The address between `<` and `>` after `FROM:` or `TO:`; ignores the parameters after it.
 fn address(arguments: &str, keyword: &str) -> Option<String> {
     let (given, rest) = arguments.split_at_checked(keyword.len())?;
     let (address, _) = rest.trim_start().strip_prefix('<')?.split_once('>')?;

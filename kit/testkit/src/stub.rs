@@ -1,5 +1,5 @@
-//! A scripted upstream that stands in for another service: answers, hangs or breaks off as the test says, and records
-//! what it was asked.
+//! A scripted upstream that stands in for another service: answers, hangs or breaks off as scripted, and records its
+//! requests.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// The stand-in; lives while the test's runtime lives. Clones are the same upstream.
+/// The stub; lives as long as the test's runtime. Clones are the same upstream.
 #[derive(Clone)]
 pub struct Stub {
     address: SocketAddr,
@@ -27,7 +27,7 @@ pub struct Stub {
     script: Arc<Mutex<Script>>,
 }
 
-/// A request that the stub got.
+/// A recorded request.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// `GET`, …
@@ -38,9 +38,9 @@ pub struct Recorded {
     pub query: String,
     /// Headers.
     pub headers: HeaderMap,
-    /// Body as JSON; `Null` when it is empty or something else.
+    /// Body as JSON; `Null` when it is empty or not JSON.
     pub body: Value,
-    /// The body's bytes exactly as they came.
+    /// The body's bytes exactly as received.
     pub raw: Bytes,
 }
 
@@ -67,18 +67,18 @@ enum Reaction {
 }
 
 impl Stub {
-    /// Starts the upstream; until it is told otherwise it answers 404 to everything.
+    /// Starts the upstream; it answers 404 to everything that is not scripted.
     ///
     /// # Panics
-    /// No loopback port is to be had.
+    /// No loopback port is available.
     pub async fn start() -> Self {
         Self::listen(None).await
     }
 
-    /// The same behind TLS; [`crate::TestAuthority::server`] makes such a configuration.
+    /// Starts the upstream behind TLS; [`crate::TestAuthority::server`] makes such a configuration.
     ///
     /// # Panics
-    /// No loopback port is to be had.
+    /// No loopback port is available.
     pub async fn start_tls(config: Arc<ServerConfig>) -> Self {
         Self::listen(Some(TlsAcceptor::from(config))).await
     }
@@ -99,18 +99,19 @@ impl Stub {
         format!("{scheme}://{}", self.address)
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Always answers `method path` so. A path that ends in `*` stands for all that begin so; the last rule set wins.
+    /// Always answers `method path` like this. A path that ends in `*` matches every path with that prefix; the latest
+    /// rule wins.
     pub fn answer(&self, method: &str, path: &str, status: u16, body: Value) {
         self.answer_with(method, path, move |_| (status, body.clone()));
     }
 
-    /// Answers as `answer` decides from the request.
+    /// Answers as `answer` computes from the request.
     pub fn answer_with(
         &self,
         method: &str,
@@ -123,7 +124,7 @@ impl Stub {
         });
     }
 
-    /// Answers with any status, headers and bytes, as `answer` decides from the request.
+    /// Answers with any status, headers and bytes, as `answer` computes from the request.
     pub fn respond_with(
         &self,
         method: &str,
@@ -133,12 +134,12 @@ impl Stub {
         self.set(method, path, Reaction::Answer(Arc::new(answer)));
     }
 
-    /// Takes the request and never answers.
+    /// Accepts the request and never answers.
     pub fn hang(&self, method: &str, path: &str) {
         self.set(method, path, Reaction::Hang);
     }
 
-    /// Takes the request and closes the connection.
+    /// Accepts the request and closes the connection.
     pub fn close(&self, method: &str, path: &str) {
         self.set(method, path, Reaction::Close);
     }
@@ -159,7 +160,7 @@ impl Stub {
             tokio::spawn(async move {
                 match stub.tls.clone() {
                     None => stub.serve(socket).await,
-                    // A handshake that fails is what some tests ask for.
+                    // Some tests provoke a failed handshake.
                     Some(tls) => {
                         if let Ok(socket) = tls.accept(socket).await {
                             stub.serve(socket).await;
@@ -172,7 +173,7 @@ impl Stub {
 
     async fn serve(self, socket: impl AsyncRead + AsyncWrite + Unpin) {
         let service = service_fn(move |request| self.clone().react(request));
-        // A connection that ends badly is what some tests ask for.
+        // Some tests provoke a connection that breaks off.
         drop(http1::Builder::new().serve_connection(TokioIo::new(socket), service).await);
     }
 

@@ -13,7 +13,7 @@ impl TestAuthority {
     /// Makes an authority.
     ///
     /// # Panics
-    /// No key can be made.
+    /// No key can be generated.
     #[expect(clippy::expect_used, reason = "a test without keys cannot run")]
     #[must_use]
     pub fn new() -> Self {
@@ -23,22 +23,22 @@ impl TestAuthority {
         Self(CertifiedIssuer::self_signed(params, key).expect("an authority"))
     }
 
-    /// Its certificate, for a `…_CA` variable.
+    /// The authority's certificate, for a `…_CA` variable.
     #[must_use]
     pub fn pem(&self) -> String {
         self.0.pem()
     }
 
-    /// Its certificate, for a client's roots.
+    /// The authority's certificate, for a client's roots.
     #[must_use]
     pub fn certificate(&self) -> CertificateDer<'static> {
         self.0.der().clone()
     }
 
-    /// The TLS side of a server with a certificate for these names and addresses.
+    /// The TLS configuration of a server with a certificate for these names and addresses.
     ///
     /// # Panics
-    /// One of them is neither.
+    /// One of them is neither a name nor an address.
     #[expect(clippy::expect_used, reason = "the test names its server")]
     #[must_use]
     pub fn server(&self, names: &[&str]) -> Arc<ServerConfig> {

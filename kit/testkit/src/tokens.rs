@@ -1,5 +1,5 @@
-//! A stand-in for the identity provider's keys and tokens: signs what a test asks for, right or wrong, and publishes
-//! the key where the service under test fetches it.
+//! Stands in for the identity provider's keys and tokens: signs whatever a test needs, valid or not, and publishes the
+//! key where the service under test fetches it.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -18,22 +18,22 @@ use tokio::net::TcpListener;
 
 /// Key id of the process's key.
 const KID: &str = "testkit";
-/// As long as the real provider's tokens.
+/// Lifetime of a token, as the real provider's.
 const LIFETIME_SECONDS: i64 = 300;
 /// Issuer of every token unless a test changes it.
 pub const ISSUER: &str = "https://issuer.test/realms/platform";
 
-/// Issues tokens and serves their key set on a loopback port while the test's runtime lives.
+/// Issues tokens, and serves their key set on a loopback port as long as the test's runtime lives.
 #[derive(Clone, Debug)]
 pub struct TokenIssuer {
     jwks_url: String,
 }
 
 impl TokenIssuer {
-    /// Starts the listener of the key set.
+    /// Starts the listener that serves the key set.
     ///
     /// # Panics
-    /// No loopback port is to be had.
+    /// No loopback port is available.
     #[expect(clippy::expect_used, reason = "a test without a loopback port cannot run")]
     pub async fn start() -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free loopback port");
@@ -43,13 +43,13 @@ impl TokenIssuer {
         Self { jwks_url: format!("http://{address}/certs") }
     }
 
-    /// A token of `subject` as the real provider would issue it.
+    /// A token for `subject` as the real provider would issue it.
     #[must_use]
     pub fn issue(&self, subject: &str) -> String {
         self.token(subject).sign()
     }
 
-    /// A token to be changed before it is signed.
+    /// A token to modify before signing.
     #[must_use]
     pub fn token(&self, subject: &str) -> TokenBuilder {
         let now = unix_seconds();
@@ -81,7 +81,7 @@ impl TokenIssuer {
     }
 }
 
-/// A token that is not signed yet.
+/// An unsigned token.
 #[derive(Clone, Debug)]
 pub struct TokenBuilder {
     header: Value,
@@ -103,7 +103,7 @@ impl TokenBuilder {
         self
     }
 
-    /// Moves `exp` to `seconds` from now (negative: expired).
+    /// Sets `exp` to `seconds` from now (negative: expired).
     #[must_use]
     pub fn expires_in(self, seconds: i64) -> Self {
         self.claim("exp", unix_seconds() + seconds)
@@ -112,7 +112,7 @@ impl TokenBuilder {
     /// Signs with the published key, RS256.
     ///
     /// # Panics
-    /// The random source of the machine fails.
+    /// The system's random source fails.
     #[must_use]
     #[expect(clippy::expect_used, reason = "a test without a random source cannot run")]
     pub fn sign(self) -> String {
@@ -140,7 +140,8 @@ fn set_member(members: &mut Map<String, Value>, name: &str, value: Value) {
 }
 
 fn jwks() -> Value {
-    // RFC 8017 RSAPublicKey of a 2048-bit key: 9 bytes of head and sign, the modulus, 2 bytes of head, the exponent.
+    // A PKCS #1 RSAPublicKey (RFC 8017) of a 2048-bit key: 9 bytes of header and sign, the modulus, 2 bytes of header,
+    // the exponent.
     let der = key().public_key().as_ref();
     let number = |range: Range<usize>| URL_SAFE_NO_PAD.encode(der.get(range).unwrap_or_default());
     json!({ "keys": [{
@@ -148,7 +149,7 @@ fn jwks() -> Value {
     }] })
 }
 
-/// One key for the whole process: making one takes a good part of a second.
+/// One key for the whole process, because generating one takes a good part of a second.
 #[expect(clippy::expect_used, reason = "a test without a random source cannot run")]
 fn key() -> &'static RsaKeyPair {
     static KEY: OnceLock<RsaKeyPair> = OnceLock::new();

@@ -1,6 +1,6 @@
-//! `kill -9` of docs at each step of what writes rows and tuples: of a share, its revocation, a move, a transfer, and of what
-//! deletes. Locks of the database hold the write at its step. Afterwards a reader whose revocation was answered reads
-//! nothing, no document is lost, and the same request brings the write to its end.
+//! `kill -9` of docs at each step of operations that write rows and tuples: a share, its revocation, a move, a
+//! transfer, and deletions. Database locks hold the write at its step. Afterwards a reader whose revocation was
+//! acknowledged reads nothing, no document is lost, and the same request completes the write.
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,10 @@ use crate::harness::{Reply, eventually, given_or};
 use crate::module_scene::{Module, id};
 use crate::tour::{create_member, link};
 
-/// No step of a round takes this long.
+/// Time limit of a step.
 const PATIENCE: Duration = Duration::from_mins(1);
 const TEXT: &str = "text";
-/// What stops every change of a tuple, and every settlement: the audit row is written in its transaction.
+/// The locks that stop every change of a tuple, and every settlement, whose transaction writes the audit row.
 const TUPLES: &str = "LOCK TABLE authz.tuple IN EXCLUSIVE MODE";
 const AUDIT: &str = "LOCK TABLE audit.docs__events IN EXCLUSIVE MODE";
 
@@ -41,7 +41,7 @@ async fn what_is_revoked_stays_so_and_nothing_is_lost_by_kill_9_at_any_step() {
     );
 }
 
-/// A request, and how it is answered when an earlier one or the sweep did its work already.
+/// A request, and its response when an earlier one or the sweep has already done its work.
 struct Request {
     method: &'static str,
     tail: String,
@@ -65,11 +65,11 @@ struct World {
     database: PgPool,
     alice: String,
     admin: String,
-    /// The subject whose share was revoked, and answered, before the first crash.
+    /// The subject whose share was revoked, with a response, before the first crash.
     bob: String,
     bob_member: String,
     document: String,
-    /// Where the document lies, and where it is moved to.
+    /// The document's folder, and the folder it is moved to.
     folders: [String; 2],
 }
 
@@ -90,7 +90,8 @@ impl World {
         world
     }
 
-    /// The document alone, in the first folder, without shares: the folder's goes, so that nobody but the owner reads.
+    /// Leaves the document alone in the first folder, without shares; also removes the folder's share, so that only the
+    /// owner reads.
     async fn prepare(&self) {
         for (target, share) in
             [(self.target(), &self.scene.rows.share), (self.folder(0), &self.scene.rows.folder_share)]
@@ -198,7 +199,7 @@ impl World {
             let expected = if *member == to_alice { &self.alice } else { &self.admin };
             assert_eq!(self.text(owner, "-").await, *expected, "{step}");
         }
-        // The former owner edits on; the next round begins without.
+        // The former owner stays an editor; the next round starts without that.
         let share = self.share_of_alice().await;
         let revoke = Request::new("DELETE", format!("{}/shares/{share}", self.target()), None, (0, ""));
         self.done(&revoke).await;
@@ -206,7 +207,7 @@ impl World {
         count
     }
 
-    /// The document goes into the trash and comes back, a folder goes for good.
+    /// The document goes to the trash and comes back; a folder is deleted permanently.
     async fn deletes(&mut self) -> usize {
         for step in ["LOCK TABLE docs.documents IN EXCLUSIVE MODE", AUDIT] {
             let trash = Request::new("DELETE", self.target(), None, (409, "DOCUMENT_TRASHED"));
@@ -223,7 +224,7 @@ impl World {
         for step in ["LOCK TABLE docs.folders IN EXCLUSIVE MODE", TUPLES, AUDIT] {
             let made = Request::new("POST", "/folders".to_owned(), Some(json!({ "name": "Gone" })), (0, ""));
             let folder = id(&self.done(&made).await.body["data"]);
-            // Once its tuples are gone nobody manages it any more: the row is left to the sweep.
+            // Once its tuples are gone no one manages it any more, so the row is left for the sweep.
             let gone = if step == AUDIT { (403, "ENGINE_DENIED") } else { (404, "NOT_FOUND") };
             let delete = Request::new("DELETE", format!("/folders/{folder}"), None, gone);
             self.killed(step, &delete).await;
@@ -233,7 +234,7 @@ impl World {
         7
     }
 
-    /// The process dies while the request waits at this step; then the same request comes to its end.
+    /// Kills the process while the request waits at this step; then the same request runs to completion.
     async fn killed(&mut self, step: &str, request: &Request) {
         let shown = format!("{} {}, {step}", request.method, request.tail);
         let mut held = self.database.begin().await.expect("a transaction");
@@ -270,7 +271,7 @@ impl World {
         (api, path, request.body.clone())
     }
 
-    /// The request, until the module has its keys again and the dead process's lock is gone.
+    /// Repeats the request until the module has its keys again and the dead process's lock is released.
     async fn done(&self, request: &Request) -> Reply {
         let (api, path, body) = self.prepared("admin", request).await;
         let (last, method) =
@@ -301,7 +302,7 @@ impl World {
         reply.into_inner().expect("one at a time")
     }
 
-    /// How a stranger to the document is refused: what is in the trash is not there.
+    /// The refusal for a stranger to the document: a document in the trash is not found.
     async fn refused(&self) -> u16 {
         let state = "SELECT state FROM docs.documents WHERE id = $1::text::uuid AND $2 <> ''";
         if self.text(state, "-").await == "trashed" { 404 } else { 403 }
@@ -312,7 +313,7 @@ impl World {
         found.fetch_one(&self.database).await.unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
-    /// At any moment: the tuples give the revoked one nothing, and the document has its text and an owner.
+    /// At any time, the tuples grant the revoked subject nothing, and the document has its text and an owner.
     async fn holds(&self, when: &str) {
         let tuples = "SELECT count(*)::text FROM authz.tuple WHERE object_type LIKE 'docs%' AND subject_id = $2 AND $1 <> ''";
         assert_eq!(self.text(tuples, &self.bob).await, "0", "{when}");
@@ -323,7 +324,7 @@ impl World {
         assert_eq!(self.text(owned, "-").await, "true", "{when}");
     }
 
-    /// Rows and tuples are at rest and say the same.
+    /// Rows and tuples are settled and agree.
     async fn is_settled(&self, when: &str) {
         let unsettled = "SELECT ((SELECT count(*) FROM docs.shares WHERE state <> 'active')
             + (SELECT count(*) FROM docs.placements WHERE state <> 'active')
@@ -339,7 +340,7 @@ impl World {
     }
 }
 
-/// `details.reason` where the code is generic, else the code.
+/// `details.reason` for a generic code, else the code.
 fn said(reply: &Reply) -> String {
     let error = &reply.body["error"];
     let reason = error["details"]["reason"].as_str().or_else(|| error["code"].as_str());

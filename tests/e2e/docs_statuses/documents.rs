@@ -9,7 +9,7 @@ const CREATE: &str = "POST /documents";
 const UPDATE: &str = "PUT /documents/{documentId}";
 const DUPLICATE: &str = "POST /documents/{documentId}/duplicate";
 
-/// No document, folder, version, share, comment or request of this id.
+/// Unknown ids of documents, folders, versions, shares, comments and requests.
 pub(super) async fn unknown(scene: &mut Scene) {
     for (operation, documented) in scene.operations() {
         if !documented.contains(&404) {
@@ -26,7 +26,7 @@ pub(super) async fn unknown(scene: &mut Scene) {
     }
 }
 
-/// What is written, and what refuses to be.
+/// Writes, and their refusals.
 pub(super) async fn texts(scene: &mut Scene) {
     let document = make_document(scene, "Texts").await;
     let about = |body: Value| Call::about(&document).with(body);
@@ -47,7 +47,7 @@ pub(super) async fn texts(scene: &mut Scene) {
     scene.expect(Who::Alice, 200, "GET /documents/{documentId}", Call::about(&document)).await;
 }
 
-/// Keys of requests: the stored answer, another body, and a first request that has not ended.
+/// Idempotency keys: the stored response, another body, and a first request that is still running.
 pub(super) async fn keys(scene: &mut Scene) {
     let with_key = |call: Call, key| Call { header: Some(("idempotency-key", key)), ..call };
     let document = scene.rows.document.clone();
@@ -78,7 +78,7 @@ pub(super) async fn keys(scene: &mut Scene) {
     }
 }
 
-/// In the trash everything but what managers may do there is a conflict.
+/// For a document in the trash, everything except the managers' operations is a conflict.
 pub(super) async fn trash(scene: &mut Scene) {
     let document = scene.rows.document.clone();
     set_trashed(scene, &document, true).await;
@@ -102,7 +102,7 @@ pub(super) async fn trash(scene: &mut Scene) {
     set_trashed(scene, &document, false).await;
 }
 
-/// What only reads.
+/// Reads.
 pub(super) async fn reads(scene: &mut Scene) {
     for (operation, _) in scene.operations() {
         if operation.starts_with("GET ") {

@@ -1,4 +1,4 @@
-//! Folders, what lies in them and whom they are shared with.
+//! Folders, their contents and their shares.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! No id of another company leads anywhere.
+//! Ids of another company give no access.
 
 use serde_json::json;
 
@@ -50,7 +50,7 @@ impl Isolated for Docs {
         }
     }
 
-    /// A document or folder is looked up before the decision: an id of another kind is an unknown one under any path.
+    /// A document or folder is looked up before the decision, so an id of another kind is unknown under any path.
     fn strangers(operation: &str) -> &'static [(u16, &'static str)] {
         match operation {
             "GET /documents" | "GET /folders" | "POST /documents" | "POST /folders" => {

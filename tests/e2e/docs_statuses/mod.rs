@@ -1,9 +1,9 @@
-//! The answers of docs, operation × status, as its OpenAPI file lists them: every status that the file names is produced
-//! here, through the edge over TLS and against PostgreSQL, none that it does not name, and each answer fits its schema.
-//! Every refusal that the file shows as an example comes too. The table is printed.
+//! The responses of docs, operation × status, as its OpenAPI file lists them: the tests produce exactly the statuses
+//! that the file names, through the gateway over TLS and against PostgreSQL, and each response fits its schema. Every
+//! refusal that the file shows as an example occurs too. The table is printed.
 //!
-//! `documents.rs`, `sharing.rs` and `folders.rs` are what each operation answers by its own rules; `crash.rs` is what only
-//! the whole platform can show; the rest is
+//! `documents.rs`, `sharing.rs` and `folders.rs` cover each operation's own rules; `crash.rs` covers what only the
+//! whole platform can show; the rest is `module_scene`.
 //! `module_scene`.
 
 mod crash;

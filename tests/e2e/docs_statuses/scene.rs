@@ -1,4 +1,4 @@
-//! Documents and folders to call about. They are the superadmin's own, because whoever only administers does not read.
+//! Documents and folders for the calls. They belong to the superadmin, because an administrator alone may not read.
 
 use serde_json::{Value, json};
 
@@ -6,13 +6,13 @@ use crate::module_scene::{Call, Module, Who, id};
 
 pub(super) type Scene = crate::module_scene::Scene<Docs>;
 
-/// Ids of what every test has.
+/// Ids of the rows that every test has.
 #[derive(Default)]
 pub(super) struct Docs {
     pub(super) document: String,
     pub(super) share: String,
     pub(super) comment: String,
-    /// Alice's for the document.
+    /// Alice's share of the document.
     pub(super) request: String,
     pub(super) folder: String,
     pub(super) folder_share: String,
@@ -69,7 +69,7 @@ impl Module for Docs {
     }
 }
 
-/// The body of a sample, where the operation takes one.
+/// The body of a sample, if the operation takes one.
 fn body(scene: &Scene, operation: &str) -> Option<Value> {
     let member = json!({ "memberId": scene.admin_member, "role": "viewer" });
     Some(match operation {
@@ -91,19 +91,19 @@ fn body(scene: &Scene, operation: &str) -> Option<Value> {
     })
 }
 
-/// A document of the superadmin's.
+/// Creates a document of the superadmin's.
 pub(super) async fn make_document(scene: &mut Scene, title: &str) -> String {
     let call = Call::of(json!({ "title": title, "body": "text" }));
     id(&scene.expect(Who::Admin, 201, "POST /documents", call).await)
 }
 
-/// A folder of the superadmin's.
+/// Creates a folder of the superadmin's.
 pub(super) async fn make_folder(scene: &mut Scene, name: &str, parent: Option<&str>) -> String {
     let call = Call::of(json!({ "name": name, "parentId": parent }));
     id(&scene.expect(Who::Admin, 201, "POST /folders", call).await)
 }
 
-/// Puts a document that is not open to the company into the trash, or takes it out.
+/// Moves a document that is not open to the company into the trash, or out of it.
 pub(super) async fn set_trashed(scene: &Scene, document: &str, trashed: bool) {
     let (state, at, by) = if trashed { ("trashed", "now()", 1) } else { ("active", "NULL", -1) };
     scene

@@ -24,7 +24,7 @@ pub(super) fn two(first: &str, second: &str) -> Call {
     Call { ids: vec![first.to_owned(), second.to_owned()], ..Call::default() }
 }
 
-/// Every wrong principal of the operation at this id.
+/// Every invalid principal for the operation at this id.
 pub(super) async fn wrong_principals(scene: &mut Scene, operation: &str, table: &str, about: &str) {
     let unlinked = create_member(&scene.admin, &scene.company, &format!("UNLINKED-{table}")).await;
     let [alice, admin] = [scene.alice_member.clone(), scene.admin_member.clone()];
@@ -57,7 +57,7 @@ pub(super) async fn wrong_principals(scene: &mut Scene, operation: &str, table: 
     scene.execute("DELETE FROM docs.shares WHERE granted_by = 'x'".to_owned()).await;
 }
 
-/// Marks a share as on its way to another role.
+/// Marks a share as changing to another role.
 pub(super) async fn set_changing(scene: &Scene, share: &str, next: Option<&str>) {
     let (state, next) = match next {
         Some(role) => ("exchanging", format!("'{role}'")),
@@ -91,11 +91,11 @@ pub(super) async fn shares(scene: &mut Scene) {
     scene.expect(Who::Alice, 200, TAKE, two(&document, &share)).await;
 }
 
-/// A share whose change no row tells the end of is not taken.
+/// A share whose change has an unknown outcome is not taken.
 pub(super) async fn taken_while_it_changes(scene: &mut Scene, operation: &str, about: &str, share: &str) {
     let owner = scene.platform.owner();
     let mut busy = owner.begin().await.expect("a transaction");
-    // Its role is read before, its state after the change began.
+    // Its role is read before the change began, its state afterwards.
     let lock = format!("SELECT 1 FROM docs.shares WHERE id = '{share}' FOR UPDATE");
     sqlx::query(sqlx::AssertSqlSafe(lock)).execute(&mut *busy).await.expect("the row is there");
     let call = two(about, share);
@@ -136,7 +136,7 @@ pub(super) async fn requests(scene: &mut Scene) {
     scene.expect(Who::Admin, 200, ACCEPT, two(&document, &request)).await;
 }
 
-/// Alice leaves the company, or comes back.
+/// Alice leaves the company, or returns.
 async fn deactivated(scene: &Scene, gone: bool) {
     let path = format!("/api/org/admin/members/{}", scene.alice_member);
     let reply = scene.admin.send(reqwest::Method::PUT, &path, Some(json!({ "isActive": !gone }))).await;

@@ -1,4 +1,4 @@
-//! An API client over real TLS. Every answer of a gateway route is held against `edge/openapi.json`.
+//! An API client over real TLS. Checks every response of a gateway route against `edge/openapi.json`.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -13,17 +13,17 @@ use testkit::OpenApi;
 pub(crate) static DOCUMENT: LazyLock<OpenApi> =
     LazyLock::new(|| OpenApi::parse(include_str!("../../../edge/openapi.json")));
 
-/// Content type of the metrics route, the one answer that is not JSON.
+/// Content type of the metrics route, the only response that is not JSON.
 const EXPOSITION: &str = "text/plain; version=0.0.4";
 
-/// Which HTTP version a client speaks.
+/// The HTTP version of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
     Http1,
     Http2,
 }
 
-/// A client of one platform, trusting its development CA only.
+/// A client of one platform, which trusts only the platform's development CA.
 #[derive(Clone)]
 pub(crate) struct Api {
     http: Client,
@@ -32,7 +32,7 @@ pub(crate) struct Api {
     header: Option<(String, String)>,
 }
 
-/// An answer, read whole.
+/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
@@ -41,14 +41,14 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// `data`, of an answer with this status.
+    /// `data` of a response with this status.
     #[track_caller]
     pub(crate) fn data(&self, status: u16) -> &Value {
         assert_eq!(self.status.as_u16(), status, "{}", self.body);
         &self.body["data"]
     }
 
-    /// Asserts a refusal.
+    /// Asserts a refusal with this status and code.
     #[track_caller]
     pub(crate) fn refused(&self, status: u16, code: &str) {
         assert_eq!(
@@ -59,7 +59,7 @@ impl Reply {
         );
     }
 
-    /// The same as a value, for [`super::eventually`].
+    /// Like the assertion, but as a value, for [`super::eventually`].
     pub(crate) fn expect_status(&self, status: u16) -> Result<(), String> {
         if self.status.as_u16() == status { Ok(()) } else { Err(format!("{} {}", self.status, self.body)) }
     }
@@ -67,7 +67,7 @@ impl Reply {
 
 /// An HTTP client that trusts the CA of a data directory.
 pub(crate) fn http(ca: &Path, version: Version) -> reqwest::ClientBuilder {
-    // A second installation in this process is refused and changes nothing: it is the same provider.
+    // A second installation in this process is refused without effect: it is the same provider.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
     let pem = std::fs::read(ca).expect("the CA was written");
     let ca = Certificate::from_pem(&pem).expect("the CA is a certificate");
@@ -109,7 +109,7 @@ impl Api {
         self.try_send(method, path, body).await.expect("the edge answers")
     }
 
-    /// An answer, or why there is none (the edge is being killed).
+    /// A response, or why there is none (the gateway is being killed).
     pub(crate) async fn try_send(
         &self,
         method: Method,
@@ -141,7 +141,7 @@ impl Api {
     }
 }
 
-/// Gateway routes are checked against their document; modules check theirs in their own tests.
+/// Checks responses of gateway routes against their document; modules check theirs in their own tests.
 fn hold_against_document(method: &Method, path: &str, status: StatusCode, body: &Value) {
     let path = path.split('?').next().unwrap_or_default();
     let of_the_gateway =

@@ -1,4 +1,5 @@
-//! A relay of TCP connections that can be cut: what is open breaks off, what is new is refused, until it is mended.
+//! A relay of TCP connections that can be cut: open connections break off and new ones are refused until it is
+//! restored.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +8,7 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-/// The relay; lives while the test's runtime lives.
+/// The relay; lives as long as the test's runtime.
 pub(crate) struct Cuttable {
     address: SocketAddr,
     /// Cancelled while the relay is cut.
@@ -45,7 +46,7 @@ async fn accept(listener: TcpListener, to: SocketAddr, line: Arc<Mutex<Cancellat
     while let Ok((mut near, _)) = listener.accept().await {
         let line = present(&line);
         tokio::spawn(async move {
-            // Either end may break off at any time: that is what a relay sees of a cut line.
+            // Either end may break off at any time, as seen by a relay on a cut line.
             let relayed = line.run_until_cancelled(async {
                 let mut far = TcpStream::connect(to).await?;
                 copy_bidirectional(&mut near, &mut far).await

@@ -1,4 +1,4 @@
-//! A browser's login: authorization code with PKCE through the edge, with the provider's real form.
+//! A browser login: authorization code with PKCE through the gateway, with the provider's real form.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::client::{Version, http};
 
-/// Where a login happens.
+/// The platform at which to log in.
 pub(crate) struct Provider<'a> {
     pub(crate) base_url: &'a str,
     pub(crate) ca: &'a std::path::Path,
 }
 
 impl Provider<'_> {
-    /// Logs a user in and gives the token answer.
+    /// Logs a user in and returns the token response.
     pub(crate) async fn login(&self, user: &str, password: &str) -> Value {
         let verifier = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
         let challenge =
@@ -86,7 +86,7 @@ pub(crate) fn subject(token: &str) -> String {
     claims(token)["sub"].as_str().expect("a subject").to_owned()
 }
 
-/// Which key signed a token.
+/// The id of the key that signed a token.
 pub(crate) fn kid(token: &str) -> String {
     let head = token.split('.').next().expect("a JWT has a head");
     let head = URL_SAFE_NO_PAD.decode(head).expect("base64url");
@@ -94,14 +94,14 @@ pub(crate) fn kid(token: &str) -> String {
     head["kid"].as_str().expect("a key id").to_owned()
 }
 
-/// What a token says.
+/// The claims of a token.
 pub(crate) fn claims(token: &str) -> Value {
     let payload = token.split('.').nth(1).expect("a JWT has three parts");
     let payload = URL_SAFE_NO_PAD.decode(payload).expect("base64url");
     serde_json::from_slice(&payload).expect("claims")
 }
 
-/// Where the login form of a page is sent.
+/// The URL to which the login form of a page is posted.
 pub(crate) fn form_action(page: &str, base_url: &str) -> String {
     let form = page.find("id=\"kc-form-login\"").map(|at| &page[at..]).expect("form#kc-form-login");
     let action = form.split("action=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("its action");

@@ -1,5 +1,5 @@
-//! What the journeys share: the platform as processes, a browser's login, an API client that holds every answer
-//! against the gateway's document, and waiting for what must become true.
+//! Shared by the journeys: the platform as processes, a browser's login, an API client that checks every response
+//! against the gateway's document, and waiting for conditions.
 
 pub(crate) mod client;
 pub(crate) mod cuttable;
@@ -16,19 +16,19 @@ pub(crate) use client::{Api, Reply};
 pub(crate) use separate::Separate;
 pub(crate) use together::Together;
 
-/// A variable that makes a journey longer, or runs it somewhere else.
+/// A variable that makes a journey longer or runs it elsewhere.
 pub(crate) fn given(name: &str) -> Option<String> {
     std::env::var_os(name).map(|value| value.into_string().expect("a variable is text"))
 }
 
-/// A number that a variable may change.
+/// A number that a variable may override.
 pub(crate) fn given_or<T: std::str::FromStr>(name: &str, default: T) -> T {
-    let number = |text: String| text.parse().unwrap_or_else(|_| panic!("{name}: {text} is no number"));
+    let number = |text: String| text.parse().unwrap_or_else(|_| panic!("{name}: {text} is not a number"));
     given(name).map_or(default, number)
 }
 
-/// Asks again and again until `check` says yes, and fails with what it said last when `limit` is over. For what the
-/// platform promises to reach by itself (a restarted part that is used again), never in place of an answer.
+/// Polls until `check` succeeds, and fails with its last error after `limit`. For states that the platform promises to
+/// reach on its own (a restarted part that is used again), never to retry a response.
 pub(crate) async fn eventually<F, Fut>(what: &str, limit: Duration, mut check: F)
 where
     F: FnMut() -> Fut,

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Arguments of the `platform` command, separated by spaces, for a test binary that is started as one.
+/// The variable with arguments of the `platform` command, separated by spaces, that turns the test binary into that
+/// command.
 const ARGUMENTS: &str = "E2E_PLATFORM_ARGUMENTS";
 
-/// When the environment asks for it, this process is the `platform` command and ends as it does.
+/// Runs the `platform` command in this process and exits like it, if the environment asks for it.
 pub(crate) fn become_the_platform_if_asked() {
     let environment = platform::environment();
     let Some(arguments) = environment.raw(ARGUMENTS) else { return };
@@ -20,7 +21,7 @@ pub(crate) fn become_the_platform_if_asked() {
     std::process::exit(number.map_or(101, i32::from));
 }
 
-/// A `platform` process. Dropped: told to stop, and waited for.
+/// A `platform` process. Dropping it stops the process and waits for it.
 pub(crate) struct Process {
     child: Child,
     name: String,
@@ -39,17 +40,17 @@ impl Process {
         Self { child, name: arguments.to_owned() }
     }
 
-    /// Runs `platform <arguments>` to its end.
+    /// Runs `platform <arguments>` to completion.
     pub(crate) fn output(arguments: &str, variables: &[(String, String)]) -> Output {
         command(arguments, variables).output().expect("this binary starts again")
     }
 
-    /// Reads standard output until a line begins with `prefix`; `None` when the process ends before.
+    /// Reads standard output until a line begins with `prefix`; `None` when the process ends first.
     pub(crate) fn wait_for_line(&mut self, prefix: &str) -> Option<String> {
         let output = self.child.stdout.take().expect("standard output is read once");
         let mut lines = BufReader::new(output).lines();
         let found = lines.by_ref().map_while(Result::ok).find(|line| line.starts_with(prefix));
-        // The rest is read and thrown away, so that the process never writes into a closed pipe.
+        // Discards the rest, so that the process never writes into a closed pipe.
         std::thread::spawn(move || lines.for_each(drop));
         found
     }
@@ -59,25 +60,25 @@ impl Process {
         self.child.id()
     }
 
-    /// Ends it as a crash would.
+    /// Kills it, as a crash would.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("the process can be killed");
         self.child.wait().expect("the process was waited for");
     }
 
-    /// Asks it to stop and waits until it has.
+    /// Stops it gracefully and waits until it has ended.
     pub(crate) fn stop(&mut self) -> ExitStatus {
         signal(self.child.id(), "TERM");
         self.child.wait().expect("the process was waited for")
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until it ends on its own.
     pub(crate) fn wait(&mut self) -> ExitStatus {
         self.child.wait().expect("the process was waited for")
     }
 }
 
-/// This binary as the `platform` command, with these variables and no others.
+/// This binary as the `platform` command, with only these variables.
 fn command(arguments: &str, variables: &[(String, String)]) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this binary has a path"));
     command
@@ -107,8 +108,8 @@ fn signal(process: u32, name: &str) {
     assert!(sent.is_ok_and(|status| status.success()), "the signal {name} could not be sent");
 }
 
-/// A port offset that no other copy of this test run uses: every port of the platform, 8090 to 8443, shifted below the
-/// range the kernel hands out by itself.
+/// A port offset that no other part of this test run uses: shifts every port of the platform, 8090 to 8443, to below
+/// the kernel's ephemeral range.
 pub(crate) fn port_offset() -> u16 {
     const FIRST: u16 = 2_000;
     const STEP: u16 = 400;

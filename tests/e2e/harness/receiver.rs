@@ -1,4 +1,4 @@
-//! A receiver of traces: OTLP over HTTP, as protobuf, and nothing else.
+//! A receiver of traces: only OTLP over HTTP as protobuf.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -9,7 +9,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use prost::Message as _;
 
-/// A span as it came.
+/// A received span.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     pub(crate) service: String,
@@ -21,12 +21,12 @@ pub(crate) struct Told {
     pub(crate) attributes: Vec<(String, String)>,
 }
 
-/// What came so far.
+/// Everything received so far.
 #[derive(Clone, Default)]
 pub(crate) struct Receiver(Arc<Mutex<Vec<Told>>>);
 
 impl Receiver {
-    /// Listens on a free port, which it gives.
+    /// Listens on a free port, and returns the port.
     pub(crate) fn start() -> (Self, u16) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port();
@@ -47,7 +47,7 @@ impl Receiver {
         told.iter().filter(|span| span.trace == trace).cloned().collect()
     }
 
-    /// One connection, request by request, until the exporter closes it.
+    /// Handles one connection, request by request, until the exporter closes it.
     fn serve(&self, mut stream: TcpStream) {
         let mut buffer = Vec::new();
         while let Some((head, body)) = request(&mut stream, &mut buffer) {
@@ -81,7 +81,7 @@ impl Receiver {
     }
 }
 
-/// The next request of a connection; `buffer` is what came beyond it.
+/// The next request of a connection; `buffer` holds the bytes received beyond it.
 fn request(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<(String, Vec<u8>)> {
     let mut chunk = [0; 16 << 10];
     loop {

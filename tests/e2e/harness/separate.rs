@@ -1,5 +1,5 @@
-//! The platform as production runs it: one process for each part, on a database of the test cluster, so that a journey
-//! can take a part away and bring it back.
+//! The platform as in production: one process per part, on a database of the test cluster, so that a journey can take a
+//! part away and bring it back.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::eventually;
 use super::login::Provider;
 use super::process::{Process, port_offset};
 
-/// Every part, with the port it listens on.
+/// Every part with its port.
 const PARTS: [(&str, u16); 10] = [
     ("idp", 8190),
     ("identity", 8120),
@@ -26,22 +26,22 @@ const PARTS: [(&str, u16); 10] = [
     ("gateway", 8443),
 ];
 
-/// Port of the second edge, before the offset: no part of the platform has it or the one after it.
+/// Port of the second gateway, before the offset: neither it nor the next one is used by any part of the platform.
 const SECOND_GATEWAY: u16 = 8300;
-/// What opens the routes of operators.
+/// The credential for the operators' routes.
 const OPERATOR: &str = "the-credential-of-an-operator";
-/// Seals the secrets of webhooks.
+/// The key that seals webhook secrets.
 const SEALING_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
-/// How long a part may take from its start until it is ready, on a busy machine.
+/// How long a part may take to become ready, on a busy machine.
 const START_LIMIT: Duration = Duration::from_mins(1);
 
-/// All parts, each a process of its own.
+/// All parts, each in its own process.
 pub(crate) struct Separate {
     parts: BTreeMap<&'static str, Process>,
     database: TestDatabase,
     offset: u16,
     directory: PathBuf,
-    /// Variables of one part, laid over those of all.
+    /// Variables of single parts, which override the common ones.
     own: BTreeMap<&'static str, Vec<(String, String)>>,
     pub(crate) base_url: String,
 }
@@ -66,7 +66,8 @@ impl Separate {
         platform
     }
 
-    /// identity is ready before it has looked at a provider that starts beside it; before, nothing is decided.
+    /// identity becomes ready before it has checked a provider that starts concurrently; until that check, nothing is
+    /// decided.
     async fn wait_for_a_look(&self) {
         let owner = self.owner();
         eventually("identity has looked at the provider", START_LIMIT, || async {
@@ -80,48 +81,48 @@ impl Separate {
         owner.close().await;
     }
 
-    /// Takes a part away as a crash would.
+    /// Kills a part, as a crash would.
     pub(crate) fn kill(&mut self, part: &str) {
         self.parts.remove(part).expect("it is running").kill();
     }
 
-    /// A variable of a part's next start.
+    /// Sets a variable for a part's next start.
     pub(crate) fn set(&mut self, part: &'static str, name: &str, value: &str) {
         self.own.entry(part).or_default().push((name.to_owned(), value.to_owned()));
     }
 
-    /// A part's next start is as at first.
+    /// Resets a part's variables for its next start.
     pub(crate) fn unset(&mut self, part: &str) {
         self.own.remove(part);
     }
 
-    /// The internal address of a part, by the port it has without an offset.
+    /// The internal address of a part, given its port without the offset.
     pub(crate) fn internal(&self, port: u16) -> String {
         format!("http://127.0.0.1:{}", self.port(port))
     }
 
-    /// A port as it is here.
+    /// A port with this platform's offset.
     pub(crate) const fn port(&self, fixed: u16) -> u16 {
         fixed + self.offset
     }
 
-    /// Starts a part and waits for nothing.
+    /// Starts a part without waiting for it.
     pub(crate) fn begin(&mut self, part: &'static str) {
         self.spawn(part);
     }
 
-    /// Brings a part back and waits until it is ready.
+    /// Starts a part and waits until it is ready.
     pub(crate) async fn bring_back(&mut self, part: &'static str) {
         self.spawn(part);
         self.wait_until_ready(part).await;
     }
 
-    /// Where registry listens.
+    /// Registry's address.
     pub(crate) fn registry(&self) -> std::net::SocketAddr {
         ([127, 0, 0, 1], self.port(8110)).into()
     }
 
-    /// A second edge process on ports of its own, which sees registry at `registry`.
+    /// Starts a second gateway process on other ports, which sees registry at `registry`.
     pub(crate) async fn second_gateway(&mut self, registry: &str) -> Api {
         let (tls, plain) = (self.port(SECOND_GATEWAY), self.port(SECOND_GATEWAY + 1));
         let mut variables = self.variables("gateway");
@@ -183,7 +184,7 @@ impl Separate {
         .await;
     }
 
-    /// The database, as its owner: for states that no route makes.
+    /// The database as its owner, for states that no route produces.
     pub(crate) fn owner(&self) -> sqlx::PgPool {
         self.database.owner_pool()
     }
@@ -193,7 +194,7 @@ impl Separate {
         self.database.contents(module).await
     }
 
-    /// Turns a company off or on, as the operators' command does.
+    /// Deactivates or activates a company, like the operators' command.
     pub(crate) async fn operator_sets_active(&self, company: &str, is_active: bool) {
         let service = testkit::Api::at(([127, 0, 0, 1], self.port(8130)).into());
         let body = serde_json::json!({ "isActive": is_active, "operator": "e2e" });
@@ -202,7 +203,7 @@ impl Separate {
         assert_eq!(reply.status, 200, "{}", reply.text);
     }
 
-    /// Makes identity's last look at the provider older.
+    /// Makes identity's last check of the provider older.
     pub(crate) async fn age_the_last_look(&self, seconds: i32) {
         sqlx::query("UPDATE identity.provider_look SET at = at - make_interval(secs => $1)")
             .bind(f64::from(seconds))

@@ -1,4 +1,4 @@
-//! The platform as `platform up` runs it: one process and its own database.
+//! The platform as `platform up` runs it: one process with its own database.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::client::{Api, Version};
 use super::login::Provider;
 use super::process::{Process, port_offset};
 
-/// One running `platform up` and its data directory; both are gone when it is dropped.
+/// A running `platform up` with its data directory; dropping it removes both.
 pub(crate) struct Together {
     process: Option<Process>,
     offset: u16,
@@ -22,12 +22,12 @@ pub(crate) struct Together {
 }
 
 impl Together {
-    /// Starts on an empty data directory and waits for the ready line.
+    /// Starts with an empty data directory and waits for the ready line.
     pub(crate) fn start(name: &str) -> Self {
         Self::start_with(name, port_offset(), &[])
     }
 
-    /// The same on ports that somebody else chose, with more variables.
+    /// As above, on ports chosen by the caller and with additional variables.
     pub(crate) fn start_with(name: &str, offset: u16, variables: &[(&str, &str)]) -> Self {
         let directory = std::env::temp_dir().join(format!("platform-e2e-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a folder");
@@ -40,12 +40,12 @@ impl Together {
         platform
     }
 
-    /// A variable of the next start.
+    /// Sets a variable for the next start.
     pub(crate) fn set(&mut self, name: &str, value: &str) {
         self.variables.insert(name.to_owned(), value.to_owned());
     }
 
-    /// Starts again on the same directory.
+    /// Starts again with the same directory.
     pub(crate) fn up(&mut self) {
         let mut process = self.spawn();
         let ready = process.wait_for_line("platform ready");
@@ -53,17 +53,17 @@ impl Together {
         self.process = Some(process);
     }
 
-    /// Starts `platform up` on this directory without waiting for it.
+    /// Starts `platform up` with this directory without waiting for it.
     pub(crate) fn spawn(&self) -> Process {
         Process::start("up", &self.all_variables(), &self.directory.join("log"))
     }
 
-    /// Runs another `platform` command with this platform's variables to its end.
+    /// Runs another `platform` command with this platform's variables to completion.
     pub(crate) fn output(&self, arguments: &str) -> Output {
         self.output_with(arguments, &[])
     }
 
-    /// The same with other variables laid over them.
+    /// As above, with variables that override them.
     pub(crate) fn output_with(&self, arguments: &str, more: &[(&str, &str)]) -> Output {
         let mut variables = self.all_variables();
         variables.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
@@ -79,7 +79,7 @@ impl Together {
         variables
     }
 
-    /// The internal address of a part, by the port it has without an offset.
+    /// The internal address of a part, given its port without the offset.
     pub(crate) fn internal(&self, port: u16) -> String {
         format!("http://127.0.0.1:{}", port + self.offset)
     }
@@ -89,13 +89,13 @@ impl Together {
         self.process.as_mut().expect("it is running")
     }
 
-    /// Asks it to stop; it must end cleanly.
+    /// Stops the process, which must exit cleanly.
     pub(crate) fn stop(&mut self) {
         let status = self.process.take().expect("it is running").stop();
         assert_eq!(status.code(), Some(0), "{}", self.log());
     }
 
-    /// Ends the process as a crash would, the database too.
+    /// Kills the process and the database, as a crash would.
     pub(crate) fn kill(&mut self) {
         let postgres = self.postgres_process();
         self.process().kill();
@@ -126,7 +126,7 @@ impl Together {
         Provider { base_url: &self.base_url, ca: &self.ca() }.client_token(client, secret).await
     }
 
-    /// Every member of a company and how many audit rows tell of its creation, read from the database as org reads it.
+    /// Every member of a company with the number of audit rows of its creation, read from the database as org reads it.
     pub(crate) async fn audited_members(&self, company: &str) -> BTreeMap<String, i64> {
         let pool = self.database("org").await;
         let rows: Vec<(String, i64)> = sqlx::query_as(
@@ -142,7 +142,7 @@ impl Together {
         rows.into_iter().collect()
     }
 
-    /// How many audit rows of a service name this actor.
+    /// How many of a service's audit rows name this actor.
     pub(crate) async fn audited_by(&self, service: &str, actor: &str) -> i64 {
         let pool = self.database(service).await;
         let sql = format!("SELECT count(*) FROM audit.{service}__events WHERE actor = $1");
@@ -152,12 +152,12 @@ impl Together {
         count
     }
 
-    /// The database as one service sees it.
+    /// The database as one service.
     pub(crate) async fn database(&self, service: &str) -> PgPool {
         self.connect(service, &format!("platform_{service}")).await
     }
 
-    /// The database as its owner sees it.
+    /// The database as its owner.
     pub(crate) async fn owner(&self) -> PgPool {
         self.connect("superuser", "postgres").await
     }
@@ -174,7 +174,7 @@ impl Together {
         PgPool::connect_with(options).await.expect("the role connects")
     }
 
-    /// A service's own port, which no edge stands before.
+    /// A service's own port, without a gateway in front.
     pub(crate) fn service(&self, port: u16) -> Service {
         Service { address: format!("http://127.0.0.1:{}", port + self.offset), http: reqwest::Client::new() }
     }
@@ -191,21 +191,21 @@ impl Together {
     }
 }
 
-/// A service asked without the edge.
+/// A service called without the gateway.
 pub(crate) struct Service {
     address: String,
     http: reqwest::Client,
 }
 
 impl Service {
-    /// The answer to a decision's question.
+    /// The response to a decision request.
     pub(crate) async fn can(&self, token: &str, question: &Value) -> Value {
         let url = format!("{}/internal/authz/effective-access/can", self.address);
         let sent = self.http.post(url).bearer_auth(token).json(question).send().await.expect("an answer");
         sent.json().await.expect("JSON")
     }
 
-    /// Its metrics.
+    /// The service's metrics.
     pub(crate) async fn metrics(&self) -> String {
         let sent = self.http.get(format!("{}/metrics", self.address)).send().await.expect("an answer");
         sent.text().await.expect("text")
@@ -220,7 +220,7 @@ impl Drop for Together {
     }
 }
 
-/// Removes a folder; one that is a link is removed together with what it points to.
+/// Removes a folder; for a link, also the link's target.
 fn remove(path: &Path) {
     if let Ok(target) = std::fs::read_link(path) {
         drop(std::fs::remove_dir_all(target));

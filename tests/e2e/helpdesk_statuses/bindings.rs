@@ -1,4 +1,4 @@
-//! What operations on bindings answer by their own rules.
+//! Responses of binding operations under their own rules.
 
 use serde_json::json;
 
@@ -41,11 +41,11 @@ pub(super) async fn bindings(scene: &mut Scene) {
             assert_eq!(tier["tier"], "admin", "she is in the group");
         }
         scene.refused(Who::Admin, 409, "LAST_ADMINISTRATOR", operation, Call::about(id)).await;
-        // Another takes its place, and then it may go.
+        // Another one takes its place, and then it may be removed.
         let other = if operation == MEMBERS { &admin } else { &alice };
         scene.expect(Who::Admin, 201, BIND, Call::of(json!({ "memberId": other }))).await;
         scene.expect(Who::Admin, 200, operation, Call::about(id)).await;
-        // The one that is left goes without the module's help, so that the next round begins with none.
+        // Removes the last one without the module, so that the next round starts with none.
         let sweep = "DELETE FROM helpdesk.bindings; DELETE FROM helpdesk.admin_guard";
         scene.execute(sweep.to_owned()).await;
     }

@@ -1,5 +1,5 @@
-//! `kill -9` in the middle of each write that spans the module's rows and authz's tuples. Locks of the database hold the
-//! write at its point: nothing is half afterwards, and the same request brings it to its end.
+//! `kill -9` in the middle of each write that spans the module's rows and authz's tuples. Database locks hold the write
+//! at its point: nothing is half done afterwards, and the same request completes it.
 
 use std::time::{Duration, Instant};
 
@@ -10,20 +10,20 @@ use super::scene::{Helpdesk, Scene};
 use crate::harness::{Api, Reply, eventually, given_or};
 use crate::module_scene::Module;
 
-/// No step of a round takes this long.
+/// Time limit of a step.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Where a write is when its process dies.
 #[derive(Clone, Copy, Debug)]
 enum At {
-    /// The row is committed, authz has not changed the tuple.
+    /// The row is committed; authz has not changed the tuple.
     BeforeTheTuple,
-    /// authz has, and the row is not settled.
+    /// authz has changed the tuple; the row is not settled.
     BeforeTheRow,
 }
 
 impl At {
-    /// What holds the write there: authz's writes, or the audit row that settles.
+    /// The table whose lock holds the write there: authz's tuples, or the audit table of the settlement.
     const fn lock(self) -> &'static str {
         match self {
             Self::BeforeTheTuple => "LOCK TABLE authz.tuple IN EXCLUSIVE MODE",
@@ -53,7 +53,7 @@ async fn a_binding_survives_kill_9_in_the_middle_of_its_making_and_its_removal()
     println!("{} kills in {:.1?}: every write came to its end, nothing half", rounds * 4, begun.elapsed());
 }
 
-/// A request that is still to be sent.
+/// A request that is not sent yet.
 struct Request {
     api: Api,
     method: Method,
@@ -77,7 +77,7 @@ impl Request {
     }
 }
 
-/// The process dies while it waits at this point.
+/// Kills the process while it waits at this point.
 async fn killed(scene: &mut Scene, at: At, method: &str, tail: &str, member: Option<&str>) {
     let owner = scene.platform.owner();
     let mut held = owner.begin().await.expect("a transaction");
@@ -85,7 +85,7 @@ async fn killed(scene: &mut Scene, at: At, method: &str, tail: &str, member: Opt
     let request = Request::of(scene, method, tail, member).await;
     let write = tokio::spawn(async move { request.send().await });
     eventually("the write waits", PATIENCE, || async {
-        // It waits for one of the two tables that are locked, as the role of whoever writes there.
+        // It waits for one of the two locked tables, under the role of the service that writes there.
         let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted
             AND relation IN ('authz.tuple'::regclass, 'audit.helpdesk__events'::regclass)";
         let waiting: i64 =
@@ -101,7 +101,7 @@ async fn killed(scene: &mut Scene, at: At, method: &str, tail: &str, member: Opt
     scene.platform.bring_back(Helpdesk::KEY).await;
 }
 
-/// The same request, until the module has its keys again and the dead process's lock is gone.
+/// Repeats the request until the module has its keys again and the dead process's lock is released.
 async fn settled(scene: &Scene, method: &str, tail: &str, member: Option<&str>, status: u16) {
     let request = Request::of(scene, method, tail, member).await;
     eventually(&format!("{method} {tail}"), PATIENCE, || async {
@@ -111,7 +111,7 @@ async fn settled(scene: &Scene, method: &str, tail: &str, member: Option<&str>, 
     .await;
 }
 
-/// As many administrators as these, in the rows, in the guard and in the tuples.
+/// Checks that rows, guard and tuples have this number of administrators.
 async fn agrees(scene: &Scene, administrators: i64, when: &str) {
     let owner = scene.platform.owner();
     let found: (i64, i64, i64, i64) = sqlx::query_as(

@@ -1,4 +1,4 @@
-//! No id of another company leads anywhere.
+//! Ids of another company give no access.
 
 use serde_json::json;
 

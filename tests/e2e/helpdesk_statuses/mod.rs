@@ -1,9 +1,9 @@
-//! The helpdesk's answers, operation × status, as its OpenAPI file lists them: every status that the file names is
-//! produced here, through the edge over TLS and against PostgreSQL, none that it does not name, and each answer fits its
-//! schema. Every refusal that the file shows as an example comes too. The table is printed.
+//! The helpdesk's responses, operation × status, as its OpenAPI file lists them: the tests produce exactly the statuses
+//! that the file names, through the gateway over TLS and against PostgreSQL, and each response fits its schema. Every
+//! refusal that the file shows as an example occurs too. The table is printed.
 //!
-//! `tickets.rs` and `bindings.rs` are what each operation answers by its own rules; the rest is `module_scene`.
-//! `organization.rs` and `crash.rs` are what else only the whole platform can show.
+//! `tickets.rs` and `bindings.rs` cover each operation's own rules; `organization.rs` and `crash.rs` cover what only
+//! the whole platform can show; the rest is `module_scene`.
 
 mod bindings;
 mod crash;

@@ -1,5 +1,5 @@
-//! The helpdesk lives from authorization: access follows when the organization changes, a member's list leaves no denial,
-//! and notices arrive although no request waits for them.
+//! The helpdesk depends on authorization: access follows changes of the organization, a member's list records no
+//! denial, and notices arrive although no request waits for them.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ async fn assign(scene: &Scene, position: &str, member: &str) {
     scene.admin.post(&path, json!({ "memberId": member })).await.data(201);
 }
 
-/// The holder of a position changes in org: access follows on the next request, and the module writes nothing.
+/// The holder of a position changes in org: access follows with the next request, and the module writes nothing.
 async fn holders(scene: &mut Scene) {
     let (position, ticket) = (scene.rows.position.clone(), open(scene, Who::Admin).await);
     let (alice, admin) = (scene.alice_member.clone(), scene.admin_member.clone());
@@ -39,7 +39,7 @@ async fn holders(scene: &mut Scene) {
     }
     scene.refused(Who::Alice, 403, "NOT_TICKET_PARTY", SHOW, Call::about(&ticket)).await;
     assert_eq!(scene.platform.contents("helpdesk").await, before, "not a row was written");
-    // The same of a binding: who holds the position is an agent.
+    // The same for a binding: the position's holder is an agent.
     let agents = Call::of(json!({ "positionId": position, "tier": "editor" }));
     scene.expect(Who::Admin, 201, "POST /bindings", agents).await;
     scene.refused(Who::Alice, 403, "ENGINE_DENIED", "GET /tickets", Call::asking("?view=all")).await;
@@ -56,7 +56,7 @@ async fn count(scene: &Scene, sql: &str) -> i64 {
     found
 }
 
-/// A member's ordinary calls leave no denial in authz, although each shows a tier; a refused one does.
+/// A member's ordinary calls record no denial in authz, although each reveals a tier; a refused call does.
 async fn denials(scene: &mut Scene) {
     let rows = "SELECT count(*) FROM audit.authz__events WHERE action LIKE '%denied%'";
     let before = count(scene, rows).await;
@@ -72,7 +72,7 @@ async fn denials(scene: &mut Scene) {
     assert_eq!(count(scene, rows).await, before + 1, "control: a refusal does");
 }
 
-/// A superadmin administers by the `system` tuple, and no more once it is gone.
+/// A superadmin administers through the `system` tuple, and no longer once it is removed.
 async fn superadmins(scene: &mut Scene) {
     let tier = scene.expect(Who::Admin, 200, "GET /tier", Call::default()).await;
     assert_eq!(tier["tier"], "admin");
@@ -83,7 +83,7 @@ async fn superadmins(scene: &mut Scene) {
     scene.refused(Who::Admin, 403, "ENGINE_DENIED", "GET /bindings", Call::default()).await;
 }
 
-/// What happens to a ticket is told in the company's channel in the name of who did it.
+/// A ticket's events are posted to the company's channel on behalf of the acting member.
 async fn notices(scene: &mut Scene) {
     let base = format!("/api/notification/v1/companies/{}", scene.company);
     let channel = json!({ "key": "helpdesk", "label": "Helpdesk", "kind": "in_app" });

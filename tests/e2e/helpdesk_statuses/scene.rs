@@ -1,4 +1,4 @@
-//! Rows of the helpdesk to call about.
+//! Helpdesk rows for the calls.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use crate::module_scene::{Call, Module, Who, id};
 
 pub(super) type Scene = crate::module_scene::Scene<Helpdesk>;
 
-/// A notice is told at once; on a busy machine that takes a while.
+/// A notice is sent at once, which takes a while on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Ids of what every test has.
+/// Ids of the rows that every test has.
 #[derive(Default)]
 pub(super) struct Helpdesk {
-    /// Alice's, which is open.
+    /// Alice's open ticket.
     pub(super) ticket: String,
-    /// Of the company; nobody holds it.
+    /// A vacant position of the company.
     pub(super) position: String,
-    /// Of the company; Alice is in it.
+    /// A group of the company, with Alice in it.
     pub(super) group: String,
 }
 
@@ -75,7 +75,7 @@ impl Module for Helpdesk {
     }
 }
 
-/// Waits until the worker has told every notice.
+/// Waits until the worker has sent every notice.
 pub(super) async fn notices_are_settled(scene: &Scene) {
     let owner = scene.platform.owner();
     eventually("every notice is told", PATIENCE, || async {
@@ -88,20 +88,20 @@ pub(super) async fn notices_are_settled(scene: &Scene) {
     owner.close().await;
 }
 
-/// Opens a ticket; its id.
+/// Opens a ticket; returns its id.
 pub(super) async fn open(scene: &mut Scene, who: Who) -> String {
     let call = scene.sample("POST /tickets");
     id(&scene.expect(who, 201, "POST /tickets", call).await)
 }
 
-/// A vacant position of a company.
+/// Creates a vacant position in a company.
 pub(super) async fn make_position(admin: &Api, company: &str, code: &str) -> String {
     let path = format!("/api/org/admin/companies/{company}/positions");
     let body = json!({ "code": code, "title": code, "orgUnitId": company });
     id(admin.post(&path, body).await.data(201))
 }
 
-/// An empty group of a company.
+/// Creates an empty group in a company.
 pub(super) async fn make_group(admin: &Api, company: &str, code: &str) -> String {
     let path = format!("/api/org/admin/companies/{company}/groups");
     id(admin.post(&path, json!({ "code": code, "name": code })).await.data(201))

@@ -1,4 +1,4 @@
-//! What operations on tickets and comments answer by their own rules.
+//! Responses of ticket and comment operations under their own rules.
 
 use serde_json::json;
 
@@ -97,7 +97,7 @@ pub(super) async fn comments(scene: &mut Scene) {
     scene.refused(Who::Admin, 404, "NOT_FOUND", COMMENT, nothing).await;
 }
 
-/// Keys of requests: the stored answer, another body, and a first request that has not ended.
+/// Idempotency keys: the stored response, another body, and a first request that is still running.
 pub(super) async fn keys(scene: &mut Scene) {
     let ticket = scene.rows.ticket.clone();
     let title = |title: &str| Call::of(json!({ "title": title, "description": "" }));

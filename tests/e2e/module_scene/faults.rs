@@ -1,5 +1,5 @@
-//! What every operation answers whatever it is about: without a bearer, to a stranger, to what cannot be read, switched
-//! off, and when a part of the platform is away.
+//! Responses that every operation has in common: without a bearer, to a stranger, to unreadable input, with the module
+//! disabled, and when a part of the platform is down.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::{Module, Scene, Who};
 /// Bytes past the largest body of any module.
 const TOO_LARGE: usize = 2 << 20;
 
-/// Nobody, a bad bearer, and a login that is no member of the company.
+/// No bearer, an invalid one, and a login that is not a member of the company.
 pub(crate) async fn strangers<M: Module>(scene: &mut Scene<M>) {
     for (operation, _) in scene.operations() {
         let call = scene.sample(&operation);
@@ -18,7 +18,7 @@ pub(crate) async fn strangers<M: Module>(scene: &mut Scene<M>) {
     }
 }
 
-/// A company that is no id, a body that is no object, and one that is too large.
+/// An invalid company id, a body that is not an object, and one that is too large.
 pub(crate) async fn malformed<M: Module>(scene: &mut Scene<M>) {
     for (operation, documented) in scene.operations() {
         let call = scene.sample(&operation);
@@ -36,7 +36,7 @@ pub(crate) async fn malformed<M: Module>(scene: &mut Scene<M>) {
     }
 }
 
-/// The superadmin switches the module off, and on again.
+/// The superadmin disables the module, and enables it again.
 pub(crate) async fn switched_off<M: Module>(scene: &mut Scene<M>) {
     turn(scene, "disable").await;
     every_operation(scene, 403, "MODULE_DISABLED").await;
@@ -49,7 +49,7 @@ async fn turn<M: Module>(scene: &Scene<M>, how: &str) {
     assert_eq!(turned.data(200)["enabled"], how == "enable");
 }
 
-/// A database that is not what the module was built for is a bug, and told as one.
+/// A database that does not match the module is a bug, and reported as one.
 pub(crate) async fn without_its_tables<M: Module>(scene: &mut Scene<M>) {
     scene.execute(format!("ALTER SCHEMA {0} RENAME TO {0}_away", M::KEY)).await;
     for (operation, _) in scene.operations() {
@@ -63,19 +63,19 @@ pub(crate) async fn without_its_tables<M: Module>(scene: &mut Scene<M>) {
     scene.expect(Who::Admin, 200, M::READ, whole).await;
 }
 
-/// Whoever has to be asked about cannot be let in.
+/// Without authz, no caller can be admitted.
 pub(crate) async fn without_authz<M: Module>(scene: &mut Scene<M>) {
     scene.platform.kill("authz");
     every_operation(scene, 503, "AUTHORIZATION_UNAVAILABLE").await;
 }
 
-/// The edge answers for a module that is away.
+/// The gateway answers for a module that is down.
 pub(crate) async fn without_the_module<M: Module>(scene: &mut Scene<M>) {
     scene.platform.kill(M::KEY);
     every_operation(scene, 503, "MODULE_UNAVAILABLE").await;
 }
 
-/// As the superadmin, who would be let in.
+/// As the superadmin, who would otherwise be admitted.
 async fn every_operation<M: Module>(scene: &mut Scene<M>, status: u16, word: &str) {
     for (operation, _) in scene.operations() {
         let call = scene.sample(&operation);

@@ -1,6 +1,6 @@
 //! Companies do not see each other: every operation of a module's document is called with every id of another company,
-//! through the edge. A caller who is no member there gets 403 under its path; under the caller's own path its ids are
-//! unknown ones, even to a caller who holds every relation, and nothing of either company changes.
+//! through the gateway. A caller who is not a member there gets 403 under its path. Under the caller's own path those
+//! ids are unknown, even to a caller who holds every relation, and nothing in either company changes.
 
 use serde_json::Value;
 
@@ -9,27 +9,27 @@ use crate::harness::Api;
 use crate::harness::login::subject;
 use crate::tour::{create_company, create_member, link};
 
-/// What the check has to know of a module.
+/// What the check needs to know about a module.
 pub(crate) trait Isolated: Module {
-    /// Makes rows of every kind in the other company; gives their ids.
+    /// Creates rows of every kind in the other company; returns their ids.
     async fn make(theirs: &Theirs) -> Vec<String>;
 
-    /// Waits until nothing that was made changes by itself any more.
+    /// Waits until the created rows no longer change on their own.
     async fn settle(_scene: &Scene<Self>) {}
 
-    /// The operation with each of these ids where it takes one; without one, as it is. What would write for the own
-    /// company is sent a body that writes nothing.
+    /// The operation with each of these ids if it takes one; otherwise as it is. An operation that would write in the
+    /// own company gets a body that writes nothing.
     fn calls(scene: &Scene<Self>, operation: &str, ids: &[String]) -> Vec<Call>;
 
-    /// What comes of an unknown id: the status, and the word that tells the refusal from others.
+    /// The result of an unknown id: the status, and the word that identifies the refusal.
     fn expected(operation: &str) -> (u16, &'static str);
 
-    /// What comes of a call under the other company's path by who is no member there: one of these.
+    /// The result of a call under the other company's path by a non-member: one of these.
     fn strangers(_operation: &str) -> &'static [(u16, &'static str)] {
         &[(403, "COMPANY_MEMBERSHIP_REQUIRED")]
     }
 
-    /// Whether the answer to an operation that names the ids it was sent says nothing more of them.
+    /// Whether an operation that repeats the ids it was sent reveals nothing more about them.
     fn names_only_what_was_sent(_operation: &str, _answer: &Value) -> bool {
         false
     }
@@ -40,7 +40,7 @@ pub(crate) struct Theirs {
     pub(crate) company: String,
     pub(crate) admin: Api,
     pub(crate) bob: Api,
-    /// Bob's member id and another's.
+    /// Bob's member id and another one.
     pub(crate) members: [String; 2],
 }
 
@@ -85,7 +85,7 @@ impl Theirs {
         Self { company, admin, bob, members }
     }
 
-    /// The id of what this call makes, or nothing where what it makes has none.
+    /// The id of what this call creates, or an empty string if it has none.
     pub(crate) async fn made<M: Module>(&self, api: &Api, method: &str, tail: &str, body: Value) -> String {
         let path = format!("/api/{}/v1/companies/{}{tail}", M::KEY, self.company);
         let reply = api.send(method.parse().expect("a method"), &path, Some(body)).await;
@@ -94,7 +94,7 @@ impl Theirs {
     }
 }
 
-/// A success tells nothing of the other company.
+/// Checks that a success reveals nothing about the other company.
 fn is_not_told(company: &str, ids: &[String], operation: &str, answer: &Value) {
     if answer["data"].is_object() {
         let text = answer.to_string();

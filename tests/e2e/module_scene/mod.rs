@@ -1,6 +1,7 @@
-//! What a module answers, operation × status, through the edge over TLS and against PostgreSQL: a company with people, the
-//! calls that a test makes, each held against the module's document and counted, and what is the same for every module.
-//! `faults.rs` is what every operation answers whatever it is about, `isolation.rs` calls with ids of another company.
+//! A module's responses, operation × status, through the gateway over TLS and against PostgreSQL: a company with
+//! people, the test's calls, each checked against the module's document and counted, and everything that all modules
+//! have in common. `faults.rs` has the responses that every operation shares, `isolation.rs` calls with ids of another
+//! company.
 
 pub(crate) mod faults;
 pub(crate) mod isolation;
@@ -17,21 +18,21 @@ use crate::harness::{Api, Reply, Separate};
 use crate::statuses::{Rows, Table, filled};
 use crate::tour::{create_company, create_member, link};
 
-/// What the document's paths of operations begin with. Probes are not reached through the edge.
+/// Prefix of the operations' paths in the document. Probes cannot be reached through the gateway.
 const COMPANY: &str = "/v1/companies/{companyId}";
 /// A token lives five minutes; on a busy machine the table takes longer.
 const TOKEN_AGE: Duration = Duration::from_mins(3);
-/// An id of nothing.
+/// A non-existent id.
 pub(crate) const NOTHING: &str = "01890a5d-ac96-774b-bcce-b302099a8057";
 
-/// Who calls.
+/// The caller.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Who {
-    /// Without a bearer.
+    /// No bearer.
     Nobody,
-    /// With one that does not verify.
+    /// An invalid bearer.
     Forged,
-    /// With a login, and no member of the company.
+    /// A login that is not a member of the company.
     Bob,
     /// A plain member.
     Alice,
@@ -39,15 +40,15 @@ pub(crate) enum Who {
     Admin,
 }
 
-/// What is sent beside the route.
+/// The input of a call besides the route.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Call {
-    /// Fill the path's parameters after the company, in order.
+    /// Values of the path's parameters after the company, in order.
     pub(crate) ids: Vec<String>,
-    /// With its `?`.
+    /// The query, including its `?`.
     pub(crate) query: String,
     pub(crate) body: Option<Value>,
-    /// One more header.
+    /// An additional header.
     pub(crate) header: Option<(&'static str, &'static str)>,
 }
 
@@ -69,23 +70,23 @@ impl Call {
     }
 }
 
-/// What a scene has to know of a module. The value holds the rows that calls are about.
+/// What a scene needs to know about a module. The value holds the rows that calls use.
 pub(crate) trait Module: Default {
     const KEY: &'static str;
     /// Its OpenAPI file.
     const DOCUMENT: &'static str;
     /// An operation that answers 200 to its sample.
     const READ: &'static str;
-    /// Operations that other services answer alone: they need none of the module's tables.
+    /// Operations that only other services answer: they need none of the module's tables.
     const WITHOUT_TABLES: &'static [&'static str] = &[];
 
-    /// Makes the rows, by operations of the module.
+    /// Creates the rows through the module's operations.
     async fn prepare(scene: &mut Scene<Self>);
 
-    /// A call of the operation that its document allows and that the superadmin may make.
+    /// A call of the operation that the document allows and that the superadmin may make.
     fn sample(scene: &Scene<Self>, operation: &str) -> Call;
 
-    /// Queries and bodies with wrong values, each of which is a `VALIDATION_ERROR`.
+    /// Queries and bodies with invalid values, each of which is a `VALIDATION_ERROR`.
     fn wrong_values() -> Vec<(&'static str, Call)>;
 }
 
@@ -152,17 +153,17 @@ impl<M: Module> Scene<M> {
         self.table.rows()
     }
 
-    /// A call of the operation that its document allows and that the superadmin may make.
+    /// A call of the operation that the document allows and that the superadmin may make.
     pub(crate) fn sample(&self, operation: &str) -> Call {
         M::sample(self, operation)
     }
 
-    /// Calls, expects this success, and gives the answer's data.
+    /// Makes a call, expects this success, and returns the response's data.
     pub(crate) async fn expect(&mut self, who: Who, status: u16, operation: &str, call: Call) -> Value {
         self.refused(who, status, "", operation, call).await["data"].clone()
     }
 
-    /// Calls and expects this status, with this word: `details.reason` where the code is generic, else the code.
+    /// Makes a call and expects this status and word: `details.reason` for a generic code, else the code.
     pub(crate) async fn refused(
         &mut self,
         who: Who,
@@ -175,7 +176,7 @@ impl<M: Module> Scene<M> {
         self.called_at(&company, who, (status, word), operation, call).await
     }
 
-    /// The same under the path of another company.
+    /// As above, under the path of another company.
     pub(crate) async fn called_at(
         &mut self,
         company: &str,
@@ -195,7 +196,7 @@ impl<M: Module> Scene<M> {
         reply.body
     }
 
-    /// Sends a call, holds the answer against the document and counts it.
+    /// Makes a call, checks the response against the document and counts it.
     pub(crate) async fn answer(&mut self, company: &str, who: Who, operation: &str, call: Call) -> Reply {
         let (method, tail) = operation.split_once(' ').expect("a method and a tail");
         let ids: Vec<&str> = [company].into_iter().chain(call.ids.iter().map(String::as_str)).collect();
@@ -233,7 +234,7 @@ impl<M: Module> Scene<M> {
         }
     }
 
-    /// Changes rows as no route does.
+    /// Changes rows in ways that no route does.
     pub(crate) async fn execute(&self, sql: String) {
         let owner = self.platform.owner();
         sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&owner).await.expect("the owner may");
@@ -259,7 +260,7 @@ fn rows(document: &OpenApi) -> Rows {
     rows.collect()
 }
 
-/// What tells a refusal from others: the code, or the reason where the code is generic.
+/// The word that identifies a refusal: the code, or the reason if the code is generic.
 fn word(error: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let code = text(&error["code"]);
@@ -268,7 +269,7 @@ fn word(error: &Value) -> String {
     if generic && !reason.is_empty() { reason } else { code }
 }
 
-/// The `id` of what was made.
+/// The `id` of a created row.
 pub(crate) fn id(made: &Value) -> String {
     made["id"].as_str().expect("an id").to_owned()
 }

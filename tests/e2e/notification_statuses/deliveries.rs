@@ -1,4 +1,4 @@
-//! What dispatch, the log of deliveries, replays and the health of channels answer by their own rules.
+//! Responses of dispatch, the delivery log, replays and channel health under their own rules.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn many(channel: &str) -> Call {
     Call::of(json!({ "channelId": channel, "since": "2026-01-01T00:00:00Z" }))
 }
 
-/// Mail waits without a mail server: a delivery that is not dead. A deleted channel takes its deliveries with it.
+/// Without a mail server, mail waits: a delivery that is not dead. Deleting a channel deletes its deliveries.
 pub(super) async fn replays(scene: &mut Scene) {
     let (hook, first) = (scene.rows.hook.clone(), scene.rows.delivery.clone());
     let post = make_channel(scene, "post", "email", Some("team@example.com")).await;

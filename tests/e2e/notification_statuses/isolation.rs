@@ -1,4 +1,4 @@
-//! No id of another company leads anywhere.
+//! Ids of another company give no access.
 
 use serde_json::json;
 
@@ -13,7 +13,7 @@ async fn every_id_of_another_company_leads_nowhere() {
 }
 
 impl Isolated for Notification {
-    /// A webhook with a secret, a dead delivery and its health, a channel with a subscription, and messages of both.
+    /// A webhook with a secret, a dead delivery and its health, a channel with a subscription, and messages in both.
     async fn make(theirs: &Theirs) -> Vec<String> {
         let (admin, bob) = (&theirs.admin, &theirs.bob);
         let made = async |tail: &str, body| theirs.made::<Self>(admin, "POST", tail, body).await;
@@ -44,7 +44,8 @@ impl Isolated for Notification {
         }
     }
 
-    /// An unknown id is 404, and 422 as the channel of a message. Operations that take no id answer for the own company.
+    /// An unknown id is 404, and 422 as the channel of a message. Operations that take no id answer for the own
+    /// company.
     fn expected(operation: &str) -> (u16, &'static str) {
         match operation {
             "POST /messages" => (422, "CHANNEL_UNKNOWN"),

@@ -1,4 +1,4 @@
-//! What operations on channels, subscriptions, messages and signing secrets answer by their own rules.
+//! Responses of channel, subscription, message and signing-secret operations under their own rules.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const ROTATE: &str = "POST /channels/{channelId}/signing-secret/rotate";
 pub(super) async fn channels(scene: &mut Scene) {
     let hook = scene.rows.hook.clone();
     let shown = scene.expect(Who::Admin, 200, "GET /channels/{channelId}", Call::about(&hook)).await;
-    assert!(shown["target"].is_string(), "an administrator is shown where it leads: {shown}");
+    assert!(shown["target"].is_string(), "an administrator sees the target: {shown}");
     let shown = scene.expect(Who::Alice, 200, "GET /channels/{channelId}", Call::about(&hook)).await;
     assert_eq!(shown["target"], Value::Null, "a member is not");
     let channel = |key: &str, kind: &str, target: Option<&str>| {
@@ -73,7 +73,7 @@ pub(super) async fn messages(scene: &mut Scene) {
     assert_eq!(list["total"], 1, "{list}");
 }
 
-/// Keys of requests: the stored answer, another body, and a first request that has not ended.
+/// Idempotency keys: the stored response, another body, and a first request that is still running.
 pub(super) async fn keys(scene: &mut Scene) {
     let (first, other) = (make_channel(scene, "first", "in_app", None).await, NOTHING);
     let with_key = |call: Call, key| Call { header: Some(("idempotency-key", key)), ..call };

@@ -1,4 +1,4 @@
-//! Rows of notification to call about.
+//! Notification rows for the calls.
 
 use serde_json::{Value, json};
 
@@ -7,17 +7,17 @@ use crate::module_scene::{Call, Module, Who, id};
 
 pub(super) type Scene = crate::module_scene::Scene<Notification>;
 
-/// Leads to this machine, which no webhook may: deliveries die at their first attempt.
+/// An address of this machine, forbidden for webhooks: deliveries die at their first attempt.
 pub(super) const BLOCKED: &str = "https://localhost/";
 const CHANNEL_ID: &str = "{channelId}";
 const MESSAGE_ID: &str = "{messageId}";
 /// How long a delivery may take from its message until it is dead, on a busy machine.
 const SETTLED_WITHIN: std::time::Duration = std::time::Duration::from_mins(1);
 
-/// Ids of what every test has.
+/// Ids of the rows that every test has.
 #[derive(Default)]
 pub(super) struct Notification {
-    /// A webhook whose one delivery is dead.
+    /// A webhook whose only delivery is dead.
     pub(super) hook: String,
     pub(super) message: String,
     pub(super) delivery: String,
@@ -78,7 +78,7 @@ impl Module for Notification {
     }
 }
 
-/// A message through a channel.
+/// Sends a message through a channel.
 pub(super) fn text(channel: &str) -> Call {
     Call::of(json!({ "channelId": channel, "subjectLine": "Release 1.4", "body": "It is out." }))
 }
@@ -88,7 +88,7 @@ pub(super) async fn make_channel(scene: &mut Scene, key: &str, kind: &str, targe
     id(&scene.expect(Who::Admin, 201, "POST /channels", Call::of(body)).await)
 }
 
-/// The one delivery of a channel that leads to [`BLOCKED`], once it is dead.
+/// The only delivery of a channel that leads to [`BLOCKED`], once it is dead.
 pub(super) async fn dead_delivery(admin: &Api, company: &str, channel: &str) -> String {
     let path = format!("/api/notification/v1/companies/{company}/deliveries?channelId={channel}");
     let first = async || admin.get(&path).await.data(200)["items"][0].clone();

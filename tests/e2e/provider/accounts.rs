@@ -1,4 +1,4 @@
-//! Accounts that the provider's administrator disables or deletes, while their tokens are still valid.
+//! Accounts that the provider's administrator disables or deletes while their tokens are still valid.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,10 @@ use super::browser::VERIFIER;
 use crate::harness::{Api, eventually};
 use crate::tour::decide;
 
-/// Within this a change of an account is seen (foundation: "within 30 s").
+/// Time limit for noticing a change of an account (foundation: "within 30 s").
 const SEEN_WITHIN: Duration = Duration::from_secs(30);
 
-/// Refused with `IDP_DISABLED` on a valid token, not let in again, and back when it is enabled.
+/// A disabled account: refused with `IDP_DISABLED` on a valid token, cannot log in, and works again once enabled.
 pub(super) async fn disabled(suite: &Suite) {
     let (dave, subject) = suite.member("dave").await;
     decides(suite, &dave, "ALLOWED").await;
@@ -35,7 +35,7 @@ pub(super) async fn disabled(suite: &Suite) {
     suite.browser().login("dave").await;
 }
 
-/// The same for an account that is gone, whose refresh token dies with it.
+/// A deleted account: the same, and its refresh token is invalid too.
 pub(super) async fn deleted(suite: &Suite) {
     let (carol, subject) = suite.member("carol").await;
     let browser = suite.browser();
@@ -58,7 +58,7 @@ pub(super) async fn deleted(suite: &Suite) {
     assert_eq!(sent.exchange(alice.redirect(), VERIFIER).await.status, 200, "others log in as before");
 }
 
-/// Asks until the decision is this one; gives how long that took. It must be seen in time.
+/// Polls until the decision has this reason, within the time limit; returns how long that took.
 async fn decides(suite: &Suite, api: &Api, reason: &str) -> Duration {
     let begun = Instant::now();
     eventually(&format!("decisions are {reason}"), SEEN_WITHIN, || async {

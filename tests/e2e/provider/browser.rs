@@ -1,4 +1,4 @@
-//! One browser at the provider, through the edge: the steps of a login one by one, each with what came back.
+//! A browser at the provider, through the gateway: the single steps of a login, each with its response.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,7 +10,7 @@ use crate::harness::Together;
 use crate::harness::client::{Version, http};
 use crate::harness::login::{form_action, parameter};
 
-/// Forty-three characters, as short as a verifier may be.
+/// Forty-three characters, the minimum for a verifier.
 pub(super) const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 
 /// A browser with its cookies.
@@ -29,12 +29,12 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// The body as JSON; null when it is none.
+    /// The body as JSON; null when it is not JSON.
     pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 
-    /// Where it redirects to.
+    /// The redirect's target.
     #[track_caller]
     pub(super) fn redirect(&self) -> &str {
         assert_eq!(self.status, 302, "{}", self.text);
@@ -56,17 +56,17 @@ impl Browser {
         Self { client, base_url: platform.base_url.clone(), realm }
     }
 
-    /// The same at the addresses that the documents name, to which a provider's cookies belong.
+    /// A browser at the public addresses in the documents, to which a provider's cookies belong.
     pub(super) fn at_documents(self) -> Self {
         Self { realm: format!("{}/realms/platform", self.base_url), ..self }
     }
 
-    /// The redirect address of the suite.
+    /// The redirect URI of the suite.
     pub(super) fn callback(&self) -> String {
         format!("{}/callback", self.base_url)
     }
 
-    /// Sends an authorization request that is right but for `changes`; an empty value leaves the parameter out.
+    /// Sends a valid authorization request with `changes`; an empty value omits the parameter.
     pub(super) async fn authorize(&self, changes: &[(&str, &str)]) -> Answer {
         let challenge =
             URL_SAFE_NO_PAD.encode(ring::digest::digest(&ring::digest::SHA256, VERIFIER.as_bytes()));
@@ -89,7 +89,7 @@ impl Browser {
         answer(self.client.get(address).query(&query)).await
     }
 
-    /// Fills in the form of a page.
+    /// Submits the form of a page.
     pub(super) async fn submit(&self, page: &Answer, user: &str, password: &str) -> Answer {
         let action = form_action(&page.text, &self.base_url);
         let form = [("username", user), ("password", password)];
@@ -115,7 +115,7 @@ impl Browser {
         self.post("/protocol/openid-connect/token", form).await
     }
 
-    /// Gives a refresh token for new tokens.
+    /// Exchanges a refresh token for new tokens.
     pub(super) async fn refresh(&self, tokens: &Value) -> Answer {
         let token = tokens["refresh_token"].as_str().expect("a refresh token");
         let form =
@@ -123,27 +123,27 @@ impl Browser {
         self.token(&form).await
     }
 
-    /// Posts a form below the realm.
+    /// Posts a form to a path below the realm.
     pub(super) async fn post(&self, path: &str, form: &[(&str, &str)]) -> Answer {
         answer(self.client.post(format!("{}{path}", self.realm)).form(form)).await
     }
 
-    /// Reads something below the realm.
+    /// Reads a path below the realm.
     pub(super) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Answer {
         answer(self.client.get(format!("{}{path}", self.realm)).query(query)).await
     }
 
-    /// Reads something below the realm with a bearer.
+    /// Reads a path below the realm with a bearer.
     pub(super) async fn get_as(&self, token: &str, path: &str) -> Answer {
         answer(self.client.get(format!("{}{path}", self.realm)).bearer_auth(token)).await
     }
 
-    /// Reads a path of the edge as it is written.
+    /// Reads a path of the gateway verbatim.
     pub(super) async fn raw(&self, method: reqwest::Method, path: &str) -> Answer {
         answer(self.client.request(method, format!("{}{path}", self.base_url))).await
     }
 
-    /// Tokens of a user whose password is the name, in a browser of its own.
+    /// Tokens of a user whose password is the name, in a separate browser.
     pub(super) async fn login(&self, user: &str) -> Value {
         let page = self.authorize(&[]).await;
         assert_eq!(page.status, 200, "{}", page.text);

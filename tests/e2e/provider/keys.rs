@@ -1,4 +1,4 @@
-//! A new signing key while requests go on.
+//! A new signing key while requests are in progress.
 
 use std::time::{Duration, Instant};
 
@@ -6,12 +6,12 @@ use super::{Suite, access};
 use crate::harness::Api;
 use crate::harness::login::kid;
 
-/// Readers during the rotation.
+/// Concurrent readers during the rotation.
 const READERS: usize = 4;
-/// How long they go on after it.
+/// How long the readers continue after it.
 const AFTER: Duration = Duration::from_secs(3);
 
-/// Tokens of the old key and of the new one are taken, all the time and at once.
+/// Tokens of the old key stay valid throughout, and tokens of the new key are accepted at once.
 pub(super) async fn rotation(suite: &Suite) {
     let token = access(&suite.browser().login("alice").await);
     let (stop, stopped) = tokio::sync::watch::channel(false);

@@ -1,4 +1,4 @@
-//! A person's way through the provider: documents, the form, PKCE, redirect addresses, refresh, logout.
+//! A person's use of the provider: documents, the form, PKCE, redirect URIs, refresh, logout.
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use super::Suite;
 use super::browser::VERIFIER;
 use crate::harness::login::{claims, parameter};
 
-/// The documents name public addresses only, whoever asked for them.
+/// The documents name only public addresses, whoever requested them.
 pub(super) async fn documents(suite: &Suite) {
     let base_url = &suite.platform.base_url;
     let discovery = suite.browser().get("/.well-known/openid-configuration", &[]).await.json();
@@ -21,7 +21,7 @@ pub(super) async fn documents(suite: &Suite) {
     assert!(keys["keys"].as_array().is_some_and(|keys| !keys.is_empty()), "{keys}");
 }
 
-/// A wrong password shows the form again; the right one gives tokens that the platform takes.
+/// A wrong password shows the form again; the right one yields tokens that the platform accepts.
 pub(super) async fn form(suite: &Suite) {
     let browser = suite.browser();
     let page = browser.authorize(&[]).await;
@@ -48,7 +48,7 @@ pub(super) async fn form(suite: &Suite) {
     browser.exchange(sent.redirect(), VERIFIER).await.refused(&[400], "invalid_grant");
 }
 
-/// Without a challenge, or with a plain one, there is no code; with another verifier there are no tokens.
+/// Without a challenge, or with a plain one, there is no code; with a wrong verifier there are no tokens.
 pub(super) async fn pkce(suite: &Suite) {
     for changes in [
         &[("code_challenge", ""), ("code_challenge_method", "")][..],
@@ -69,7 +69,7 @@ pub(super) async fn pkce(suite: &Suite) {
     browser.exchange(sent.redirect(), &other).await.refused(&[400], "invalid_grant");
 }
 
-/// An address that is not registered, letter for letter, ends at the provider's own page.
+/// A URI that is not registered exactly ends on the provider's own page.
 pub(super) async fn redirects(suite: &Suite) {
     let base_url = &suite.platform.base_url;
     for address in [
@@ -89,8 +89,8 @@ pub(super) async fn redirects(suite: &Suite) {
     }
 }
 
-/// Each refresh token is good once; a second use ends the session. The built-in provider repeats the answer for clients
-/// that lost it until the next token is used, too.
+/// Each refresh token is valid once; reuse ends the session. The built-in provider repeats the response for clients
+/// that lost it, until the next token is used too.
 pub(super) async fn refresh(suite: &Suite) {
     let browser = suite.browser();
     let first = browser.login("bob").await;
@@ -110,7 +110,7 @@ pub(super) async fn refresh(suite: &Suite) {
     browser.refresh(&last).await.refused(&[400], "invalid_grant");
 }
 
-/// A browser that has signed in needs no form until it signs out; a login can be asked for, and its age limited.
+/// A browser that has signed in needs no form until it signs out; a client can force a login or limit its age.
 pub(super) async fn sessions(suite: &Suite) {
     let browser = suite.browser().at_documents();
     let unknown = browser.authorize(&[("prompt", "none")]).await;
@@ -141,7 +141,7 @@ pub(super) async fn sessions(suite: &Suite) {
     assert_eq!(parameter(after.redirect(), "error"), "login_required");
 }
 
-/// By the refresh token, as an application does, and by the ID token, as a browser does.
+/// Logout with the refresh token, as an application does, and with the ID token, as a browser does.
 pub(super) async fn logout(suite: &Suite) {
     let browser = suite.browser();
     let tokens = browser.login("bob").await;

@@ -1,6 +1,6 @@
-//! What production demands of an identity provider, shown at one: the built-in provider under `cargo test`, a real
-//! Keycloak when `tests/keycloak/run` names one (`E2E_PROVIDER=keycloak`). The scenes are the same, in the same order;
-//! only what an administrator does to accounts and keys is said in each provider's own words (`operator.rs`).
+//! The production requirements on an identity provider: tested with the built-in provider under `cargo test`, and with
+//! a real Keycloak when `tests/keycloak/run` provides one (`E2E_PROVIDER=keycloak`). The scenes and their order are the
+//! same; only an administrator's changes of accounts and keys differ by provider (`operator.rs`).
 
 mod accounts;
 mod browser;
@@ -29,12 +29,12 @@ const SERVICE_SECRET: &str = "a secret of the suite";
 /// A client that is declared after its app is registered, and its secret.
 const LATE_CLIENT: &str = "late-backend";
 const LATE_SECRET: &str = "another secret of the suite";
-/// Between a token and the answer that brings it.
+/// Longest time between issuing a token and its response.
 const SLOWEST_ANSWER_S: i64 = 5;
-/// The first reconcile runs beside the start; after it logins work.
+/// The first reconcile runs concurrently with the start; afterwards logins work.
 const RECONCILED: std::time::Duration = std::time::Duration::from_mins(1);
 
-/// A platform on the provider under test.
+/// A platform with the provider under test.
 struct Suite {
     platform: Together,
     operator: Operator,
@@ -90,7 +90,7 @@ impl Suite {
         suite
     }
 
-    /// Waits until the front end's client is there, and the provider, which may have started just now, is warm.
+    /// Waits until the front end's client exists and the provider, which may just have started, is warm.
     async fn logins_work(&self) {
         eventually("a login works", RECONCILED, || async {
             let browser = self.browser();
@@ -116,7 +116,7 @@ impl Suite {
         self.api().with_token(&access(&self.browser().login("admin").await))
     }
 
-    /// Makes a user a member of the company; gives its API and its subject.
+    /// Makes a user a member of the company; returns the user's API client and subject.
     async fn member(&self, user: &str) -> (Api, String) {
         let token = access(&self.browser().login(user).await);
         let api = self.api().with_token(&token);
@@ -129,20 +129,20 @@ impl Suite {
     }
 }
 
-/// The access token of a token answer.
+/// The access token in a token response.
 fn access(tokens: &Value) -> String {
     tokens["access_token"].as_str().expect("an access token").to_owned()
 }
 
-/// Whether the audience holds the platform: one text, or a list.
+/// Whether the audience contains the platform; it is a text or a list.
 fn is_for_the_platform(claims: &Value) -> bool {
     let audience = &claims["aud"];
     audience == "platform-api"
         || audience.as_array().is_some_and(|all| all.iter().any(|one| one == "platform-api"))
 }
 
-/// An access token lasts so many seconds. The answer says what was left of them when it was made: a provider may count that
-/// anew from its clock, which goes on meanwhile.
+/// Checks that an access token lasts `seconds`. The response holds the remaining lifetime, which a provider may compute
+/// anew from its clock when it responds.
 fn lasts(tokens: &Value, seconds: i64) {
     let said = claims(&access(tokens));
     assert_eq!(said["exp"].as_i64(), said["iat"].as_i64().map(|at| at + seconds));

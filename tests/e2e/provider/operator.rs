@@ -1,5 +1,5 @@
-//! What an administrator of the provider does, at its internal address: accounts and keys. The routes for accounts are
-//! the same at both providers; a new signing key is asked for in two ways.
+//! The actions of a provider's administrator, at its internal address: accounts and keys. The routes for accounts are
+//! the same at both providers; a new signing key is requested in two ways.
 
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
@@ -8,18 +8,18 @@ use crate::harness::{Together, given};
 
 /// Secret of the built-in provider's administration client in this suite.
 const BUILT_IN_SECRET: &str = "built-in-suite-admin";
-/// As `tests/keycloak/realm.json` has them.
+/// As in `tests/keycloak/realm.json`.
 const KEYCLOAK_ADMIN_SECRET: &str = "keycloak-suite-admin";
 const KEYCLOAK_OPERATOR: (&str, &str) = ("suite-operator", "keycloak-suite-operator");
 
-/// Which provider the suite runs at.
+/// The provider under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     BuiltIn,
     Keycloak,
 }
 
-/// An administrator.
+/// The provider's administrator.
 pub(super) struct Operator {
     pub(super) kind: Kind,
     client: Client,
@@ -27,7 +27,7 @@ pub(super) struct Operator {
     credentials: (&'static str, &'static str),
 }
 
-/// Where the platform has to run, and the variables that tell it of the provider.
+/// The platform's port offset, and the variables that configure the provider.
 pub(super) fn environment() -> (Option<u16>, Vec<(&'static str, String)>) {
     let secret = ("PLATFORM_IDP_ADMIN_CLIENT_SECRET", BUILT_IN_SECRET.to_owned());
     if kind() == Kind::BuiltIn {
@@ -53,7 +53,7 @@ fn kind() -> Kind {
 
 impl Operator {
     pub(super) fn of(platform: &Together) -> Self {
-        // A second installation in this process is refused and changes nothing: it is the same provider.
+        // A second installation in this process is refused without effect: it is the same provider.
         drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
         let kind = kind();
         let (url, credentials) = match kind {
@@ -63,12 +63,13 @@ impl Operator {
         Self { kind, client: Client::new(), url, credentials }
     }
 
-    /// Whether a refresh token that was replaced just now gives its answer once more. Only the built-in provider's does.
+    /// Whether a refresh token that was just replaced returns its response once more. Only the built-in provider's
+    /// does.
     pub(super) fn repeats_refreshes(&self) -> bool {
         self.kind == Kind::BuiltIn
     }
 
-    /// What the suite runs at.
+    /// Name and version of the provider.
     pub(super) fn version(&self) -> String {
         match self.kind {
             Kind::BuiltIn => format!("the built-in provider {}", env!("CARGO_PKG_VERSION")),
@@ -90,7 +91,7 @@ impl Operator {
         self.ask(Method::DELETE, &format!("/users/{user}"), None).await;
     }
 
-    /// Lets a client exchange users' passwords for tokens, or no more. Only Keycloak has that.
+    /// Allows or forbids a client to exchange users' passwords for tokens. Only Keycloak supports that.
     pub(super) async fn let_log_in(&self, client: &str, may: bool) {
         let found = self.ask(Method::GET, &format!("/clients?clientId={client}"), None).await;
         let mut found = found[0].clone();
@@ -99,7 +100,7 @@ impl Operator {
         self.ask(Method::PUT, &path, Some(found)).await;
     }
 
-    /// A new signing key, active at once; the old one goes on verifying.
+    /// Adds a signing key, active at once; the old one continues to verify.
     pub(super) async fn rotate(&self) {
         if self.kind == Kind::BuiltIn {
             self.ask(Method::POST, "/keys/rotate", None).await;
@@ -127,7 +128,7 @@ impl Operator {
         serde_json::from_str(&text).unwrap_or_default()
     }
 
-    /// Admin tokens live a minute: a fresh one each time.
+    /// Admin tokens live for a minute, so each call gets a new one.
     async fn token(&self) -> String {
         let (id, secret) = self.credentials;
         let form = [("grant_type", "client_credentials"), ("client_id", id), ("client_secret", secret)];

@@ -4,10 +4,11 @@ use super::operator::Kind;
 use super::{LATE_CLIENT, LATE_SECRET, RECONCILED, SERVICE_CLIENT, SERVICE_SECRET, Suite, access, services};
 use crate::harness::eventually;
 
-/// An origin that is there only while it is configured.
+/// An origin that exists only while it is configured.
 const EXTRA: &str = "https://app.example.test";
 
-/// More origins and fewer service clients, then as before; a start that changes nothing changes nothing there.
+/// Adds origins and removes service clients, then reverts both; a start without changes changes nothing at the
+/// provider.
 pub(super) async fn at_every_start(suite: &mut Suite) {
     let extra = format!("{EXTRA}/callback");
     assert_eq!(opens(suite, &extra).await, 400);
@@ -39,7 +40,7 @@ pub(super) async fn at_every_start(suite: &mut Suite) {
         })
         .await;
     }
-    assert_eq!(told(suite), before, "nothing to change, nothing changed:\n{}", suite.platform.log());
+    assert_eq!(told(suite), before, "changes without a difference:\n{}", suite.platform.log());
     suite.browser().login("alice").await;
 }
 
@@ -83,7 +84,7 @@ async fn service_token(suite: &Suite) -> u16 {
     suite.browser().token(&form).await.status
 }
 
-/// How many changes the log tells of.
+/// Number of changes in the log.
 fn told(suite: &Suite) -> usize {
     let log = suite.platform.log();
     log.lines()

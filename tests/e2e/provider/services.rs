@@ -1,4 +1,4 @@
-//! Service clients, and what of the provider nobody reaches through the edge.
+//! Service clients, and the parts of the provider that must not be reachable through the gateway.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use super::{LATE_CLIENT, SERVICE_CLIENT, SERVICE_SECRET, Suite, access};
 use crate::harness::login::{claims, subject};
 use crate::harness::{Api, eventually};
 
-/// Registry asks for an account that it does not know every two seconds.
+/// Registry asks every two seconds for an account that it does not know.
 const LEARNED: Duration = Duration::from_secs(30);
 
-/// A declared client gets tokens for the platform whose `azp` says whose backend it is.
+/// A declared client gets tokens for the platform, whose `azp` identifies the backend's client.
 pub(super) async fn client_credentials(suite: &Suite) {
     let browser = suite.browser();
     let ask = |secret: &'static str| {
@@ -59,13 +59,13 @@ fn manifest(key: &str, client: &str) -> Value {
     })
 }
 
-/// What only an app's backend asks: about alice.
+/// A request about alice that only an app's backend may make.
 pub(super) async fn membership(suite: &Suite) -> String {
     let alice = subject(&access(&suite.browser().login("alice").await));
     format!("/api/org/companies/{}/members/by-subject/{alice}", suite.company)
 }
 
-/// The account of a client is known once the provider has told it.
+/// The account of a client is known once the provider has reported it.
 pub(super) async fn becomes_backend(backend: &Api, membership: &str) {
     eventually("the account is known as the app's backend", LEARNED, || async {
         let reply = backend.get(membership).await;
@@ -75,7 +75,7 @@ pub(super) async fn becomes_backend(backend: &Api, membership: &str) {
     .await;
 }
 
-/// A user whom the app's own client has logged in is a user: the token's `azp` is the app's, its `sub` is not.
+/// A user who logged in through the app's own client is a user: the token's `azp` is the app's, its `sub` is not.
 pub(super) async fn impostors(suite: &Suite) {
     let (browser, membership) = (suite.browser(), membership(suite).await);
     let form = [
@@ -91,7 +91,7 @@ pub(super) async fn impostors(suite: &Suite) {
     let page = browser.authorize(&[("client_id", SERVICE_CLIENT)]).await;
     assert!(page.status >= 400, "nor shows it a login form: {} {}", page.status, page.text);
     if suite.operator.kind == Kind::BuiltIn {
-        // Here no client but the front end's can.
+        // With the built-in provider, only the front end's client can log users in.
         return;
     }
     suite.operator.let_log_in(SERVICE_CLIENT, true).await;
@@ -115,7 +115,7 @@ pub(super) async fn impostors(suite: &Suite) {
     suite.operator.let_log_in(SERVICE_CLIENT, false).await;
 }
 
-/// Whatever the spelling, and for a token of the administration's own realm too.
+/// In any spelling, and for a token of the administration's own realm too.
 pub(super) async fn administration(suite: &Suite) {
     let browser = suite.browser();
     for path in [

@@ -1,5 +1,6 @@
-//! F16: one part after the other runs with its clock ten minutes ahead, ten minutes behind, 400 days ahead. A token may
-//! be refused that is good; nobody is let in who should not be, nothing panics, and all is well when the clock is right.
+//! F16: each part in turn runs with its clock ten minutes ahead, ten minutes behind, or 400 days ahead. A valid token
+//! may be refused, but no unauthorized caller is admitted, nothing panics, and everything works again once the clock is
+//! right.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use crate::harness::login::subject;
 use crate::harness::{Api, Separate, eventually};
 use crate::tour::{create_company, create_member, decide, link};
 
-/// Parts that read a clock to judge tokens or to issue them.
+/// Parts that read a clock to check or to issue tokens.
 const PARTS: [&str; 5] = ["gateway", "identity", "authz", "org", "idp"];
 const SHIFTS: [&str; 3] = ["+10m", "-10m", "+400d"];
 const HEALING_LIMIT: Duration = Duration::from_secs(30);
@@ -19,7 +20,7 @@ struct Scene {
     company: String,
 }
 
-/// Without the library one thing remains: a clock is never asked to be right for a refusal.
+/// Without the library, only the checks with the right clock run.
 pub(super) async fn without_the_library() {
     let scene = Scene::start().await;
     scene.nobody_is_let_in("with the right clock").await;
@@ -66,7 +67,7 @@ impl Scene {
         self.platform.api().with_token(&self.platform.token("alice").await)
     }
 
-    /// What a good token, issued just now, is answered; a yes must be a right one.
+    /// The responses to a valid token issued just now; an allow must be correct.
     async fn observe(&self, part: &str, shift: &str) {
         let (alice, admin) =
             (self.alice().await, self.platform.api().with_token(&self.platform.token("admin").await));
@@ -80,7 +81,7 @@ impl Scene {
         );
         let ahead = shift.starts_with('+');
         match part {
-            // Five minutes and the leeway have passed: the token is over.
+            // Five minutes and the leeway have passed: the token has expired.
             "gateway" if ahead => assert_eq!((catalog, decision.status.as_u16(), unit), (401, 401, 401)),
             "idp" if !ahead => assert_eq!((catalog, decision.status.as_u16(), unit), (401, 401, 401)),
             "authz" if ahead => assert_ne!(decision.status.as_u16(), 200, "authz judges the token again"),
@@ -92,7 +93,7 @@ impl Scene {
         }
     }
 
-    /// The development certificate that such an edge makes has not begun for anybody else: no client talks to it.
+    /// The development certificate that such a gateway makes is not valid yet for others, so no client connects.
     async fn no_certificate_of_the_future(&self) {
         let answer = self.platform.api().try_send(reqwest::Method::GET, "/api/platform/catalog", None).await;
         let told = format!("{:?}", answer.expect_err("no client trusts it"));
@@ -100,7 +101,7 @@ impl Scene {
         println!("F16 gateway +400d: its new development certificate is of the future, and refused");
     }
 
-    /// Who has no place in the company, or no good token, is refused whatever the clock says.
+    /// A non-member, or a caller without a valid token, is refused whatever the clock.
     async fn nobody_is_let_in(&self, when: &str) {
         let bob = self.platform.api().with_token(&self.platform.token("bob").await);
         let decision = decide(&bob, &self.company).await;

@@ -1,4 +1,5 @@
-//! A server of key documents, good and bad. It answers any path; what follows a redirect is counted apart.
+//! A server of key documents, valid and invalid. It answers any path; requests that follow a redirect are counted
+//! separately.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -9,10 +10,10 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// Size of the document that is too large.
 const HUGE: usize = 10 << 20;
-/// Silence ends by itself after this; whoever waits so long does not cut it.
+/// Silence ends on its own after this; a client that waits this long has no timeout.
 const SILENCE: Duration = Duration::from_mins(1);
 
-/// What is answered.
+/// The response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     Good,
@@ -86,7 +87,7 @@ impl Documents {
         self.state().most_sent
     }
 
-    /// The figures so far, in words.
+    /// The figures so far, as text.
     pub(super) fn told(&self) -> String {
         let state = self.state();
         format!(

@@ -1,5 +1,5 @@
-//! What operations on submissions answer by their own rules. Alice's week of [`Timesheet::submission`] goes through every
-//! state.
+//! Responses of submission operations under their own rules. Alice's week of [`Timesheet::submission`] goes through
+//! every state.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn about(submission: &str) -> Call {
     Call::about(submission).with(json!({ "reason": "Tuesday is missing" }))
 }
 
-/// Lists, what a submission held, and whose business it is.
+/// Lists, a submission's content, and who may see it.
 pub(super) async fn submissions(scene: &mut Scene) {
     let own = scene.rows.submission.clone();
     for view in ["mine", "approvals", "all"] {
@@ -46,7 +46,8 @@ pub(super) async fn submissions(scene: &mut Scene) {
     scene.refused(Who::Admin, 403, "NOT_SUBMITTER", REVERT, about(&own)).await;
 }
 
-/// The whole way of a week: submitted, approved, taken back, submitted again, rejected, approved with others.
+/// The complete lifecycle of a week: submitted, approved, reverted, submitted again, rejected, approved together with
+/// others.
 pub(super) async fn moves(scene: &mut Scene) {
     let first = scene.rows.submission.clone();
     scene.refused(Who::Alice, 409, "SUBMISSION_PENDING", SUBMIT, week(-1)).await;
@@ -69,7 +70,7 @@ pub(super) async fn moves(scene: &mut Scene) {
     assert_eq!((shown(0), shown(1)), (Value::from(true), Value::from(false)), "{done}");
 }
 
-/// Keys of requests: the stored answer, another body, and a first request that has not ended.
+/// Idempotency keys: the stored response, another body, and a first request that is still running.
 pub(super) async fn keys(scene: &mut Scene) {
     let with_key = |call: Call, key| Call { header: Some(("idempotency-key", key)), ..call };
     let made = scene.expect(Who::Alice, 201, SUBMIT, with_key(week(-2), "first")).await;
@@ -86,7 +87,7 @@ pub(super) async fn keys(scene: &mut Scene) {
     owner.close().await;
 }
 
-/// Hours that were right when they were written, and are wrong by the rules of now.
+/// Hours that were valid when they were written, but violate the current rules.
 pub(super) async fn rules_at_submission(scene: &mut Scene) {
     let project = scene.rows.project.clone();
     for (rule, free, tight, billable, word) in [

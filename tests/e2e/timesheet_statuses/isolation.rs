@@ -1,4 +1,4 @@
-//! No id of another company leads anywhere.
+//! Ids of another company give no access.
 
 use serde_json::{Value, json};
 
@@ -58,8 +58,8 @@ impl Isolated for Timesheet {
         }
     }
 
-    /// An unknown id is 404 in a path and 422 in a body; a batch says 404 in its place. Operations that take no id answer
-    /// for the own company.
+    /// An unknown id is 404 in a path and 422 in a body; a batch reports 404 for the entry. Operations that take no id
+    /// answer for the own company.
     fn expected(operation: &str) -> (u16, &'static str) {
         match operation {
             "PUT /member-approvers" => (422, "MEMBER_UNKNOWN"),
@@ -72,7 +72,7 @@ impl Isolated for Timesheet {
         }
     }
 
-    /// A batch names the ids that it was sent, each as not found.
+    /// A batch repeats the ids that it was sent, each as not found.
     fn names_only_what_was_sent(operation: &str, answer: &Value) -> bool {
         let items = answer["data"]["items"].as_array();
         operation == "POST /submissions/approve-batch"

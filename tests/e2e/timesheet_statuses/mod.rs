@@ -1,8 +1,8 @@
-//! The timesheet's answers, operation × status, as its OpenAPI file lists them: every status that the file names is
-//! produced here, through the edge over TLS and against PostgreSQL, none that it does not name, and each answer fits its
-//! schema. Every refusal that the file shows as an example comes too. The table is printed.
+//! The timesheet's responses, operation × status, as its OpenAPI file lists them: the tests produce exactly the
+//! statuses that the file names, through the gateway over TLS and against PostgreSQL, and each response fits its
+//! schema. Every refusal that the file shows as an example occurs too. The table is printed.
 //!
-//! `records.rs` and `decisions.rs` are what each operation answers by its own rules; the rest is `module_scene`.
+//! `records.rs` and `decisions.rs` cover each operation's own rules; the rest is `module_scene`.
 
 mod decisions;
 mod isolation;

@@ -1,4 +1,4 @@
-//! What operations on settings, projects, approvers, hours and reads answer by their own rules.
+//! Responses of setting, project, approver, hour and read operations under their own rules.
 
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ pub(super) async fn whole_weeks(scene: &mut Scene) {
     scene.refused(Who::Alice, 409, "WEEK_LOCKED", SAVE, week(&monday(-1), vec![])).await;
 }
 
-/// The last before parts are taken away: it fills the company with more hours than a file may have.
+/// The last check before parts are stopped: it gives the company more hours than a file may have.
 pub(super) async fn reads(scene: &mut Scene) {
     const REPORT: &str = "GET /reports/hours";
     let (project, week) = (scene.rows.project.clone(), monday(-1));

@@ -1,4 +1,4 @@
-//! Rows of the timesheet to call about.
+//! Timesheet rows for the calls.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use crate::module_scene::{Call, Module, Who, id};
 
 pub(super) type Scene = crate::module_scene::Scene<Timesheet>;
 
-/// Ids of what every test has.
+/// Ids of the rows that every test has.
 #[derive(Default)]
 pub(super) struct Timesheet {
     pub(super) project: String,
-    /// Alice's, which waits for a decision.
+    /// Alice's submission, which is pending.
     pub(super) submission: String,
 }
 
@@ -89,13 +89,13 @@ pub(super) async fn make_project(scene: &mut Scene, code: &str) -> String {
     id(&scene.expect(Who::Admin, 201, "POST /projects", Call::of(body)).await)
 }
 
-/// The Monday so many weeks from this one, as UTC counts.
+/// The Monday `weeks` weeks from the current one, in UTC.
 pub(super) fn monday(weeks: i32) -> String {
     day(weeks, 0)
 }
 
-/// A day of the week so many weeks from this one; 0 is Monday. Tests stay away from the edges of the window of open
-/// weeks, for the week may turn while they run.
+/// A day of the week `weeks` weeks from the current one; 0 is Monday. Tests avoid the boundaries of the window of open
+/// weeks, because the week may change while they run.
 pub(super) fn day(weeks: i32, day: i32) -> String {
     const DAY: Duration = Duration::from_hours(24);
     let today = Clock::system().now().date();

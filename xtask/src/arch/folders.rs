@@ -1,30 +1,31 @@
-//! Imports between the folders of one crate: none runs upward in the crate's list of folders, and none makes a circle.
+//! Imports between the folders of one crate: none may point upward in the crate's list of folders, and none may form a
+//! cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Of one crate, or of one folder in it: the folders and files directly below, lower floors first. A room imports earlier
-/// ones only.
+/// The layers of one crate or of one of its folders: the folders and files directly below it, lower layers first. Each
+/// imports only earlier ones.
 pub(super) struct Floors {
     /// The crate's `src`, or a folder below it.
     pub(super) source: &'static str,
     pub(super) order: &'static [&'static str],
 }
 
-/// What the imports of a crate look like.
+/// The imports of a crate.
 pub(super) struct Report {
-    /// Each room with the rooms that it imports.
+    /// Each room (folder or file) with the rooms that it imports.
     pub(super) rooms: BTreeMap<String, BTreeSet<String>>,
-    /// The largest set of files of which each reaches each other.
+    /// The largest set of files that all reach each other.
     pub(super) largest_circle: Vec<PathBuf>,
     pub(super) problems: Vec<String>,
 }
 
 impl Report {
-    /// The rooms and what each imports, as lines for people.
+    /// The rooms and their imports, formatted for people.
     pub(super) fn table(&self, floors: &Floors) -> String {
         let mut lines = vec![format!(
-            "{}: {} files in the largest circle of files",
+            "{}: {} files in the largest import cycle",
             floors.source,
             self.largest_circle.len()
         )];
@@ -45,13 +46,13 @@ pub(super) fn check(root: &Path, floors: &Floors) -> anyhow::Result<Report> {
     let rooms = rooms(&imports);
     let mut problems = upward(floors, &rooms);
     for circle in circles(&rooms) {
-        problems.push(format!("{}: a circle across folders: {}", floors.source, circle.join(", ")));
+        problems.push(format!("{}: a cycle across folders: {}", floors.source, circle.join(", ")));
     }
     let largest_circle = circles(&imports).into_iter().max_by_key(Vec::len).unwrap_or_default();
     Ok(Report { rooms, largest_circle, problems })
 }
 
-/// The files of `folder`, named from there, and what they import of each other.
+/// The files of `folder`, relative to it, with their imports of each other.
 fn below(
     folder: &Path,
     imports: &BTreeMap<PathBuf, BTreeSet<PathBuf>>,
@@ -88,7 +89,7 @@ fn upward(floors: &Floors, rooms: &BTreeMap<String, BTreeSet<String>>) -> Vec<St
             continue;
         };
         for to in targets.iter().filter(|to| floor(to).is_some_and(|floor| floor > own)) {
-            problems.push(format!("{source}/{from} imports {to}, which lies above it"));
+            problems.push(format!("{source}/{from} imports {to}, which is above it"));
         }
     }
     problems
@@ -113,7 +114,7 @@ fn circles<Node: Clone + Ord>(graph: &BTreeMap<Node, BTreeSet<Node>>) -> Vec<Vec
     found
 }
 
-/// Every node that `from` leads to.
+/// Every node reachable from `from`.
 fn reached<'a, Node: Ord>(graph: &'a BTreeMap<Node, BTreeSet<Node>>, from: &'a Node) -> BTreeSet<&'a Node> {
     let mut found = BTreeSet::new();
     let mut open = vec![from];
@@ -146,7 +147,7 @@ mod tests {
     fn an_import_of_a_lower_floor_is_in_order_and_one_of_a_higher_floor_is_not() {
         assert!(upward(&FLOORS, &graph(&[("server", "http"), ("http", "config")])).is_empty());
         let planted = upward(&FLOORS, &graph(&[("server", "http"), ("http", "server")]));
-        assert_eq!(planted, ["planted/http imports server, which lies above it"]);
+        assert_eq!(planted, ["planted/http imports server, which is above it"]);
         assert_eq!(
             upward(&FLOORS, &graph(&[("attic", "http")])),
             ["planted/attic has no floor in `xtask arch`"]
@@ -163,7 +164,7 @@ mod tests {
         ]);
         let found = below(Path::new("engine"), &imports);
         assert_eq!(found[Path::new("sql.rs")], BTreeSet::from([path("model.rs")]));
-        assert_eq!(found.len(), 2, "no file of another folder");
+        assert_eq!(found.len(), 2, "no files of other folders");
         assert_eq!(rooms(&found).into_keys().collect::<Vec<_>>(), ["sql"], "the folder's root has no floor");
     }
 

@@ -1,6 +1,6 @@
-//! Reads which files of a crate a file imports: its `use` declarations and the paths in its code that begin with `crate`,
-//! `super`, `self` or a child's name. A name that is re-exported counts as an import of the file that defines it. Unit
-//! tests do not count, and neither do `mod` declarations: a parent has to name its children.
+//! Finds the files of a crate that a file imports: from its `use` declarations and from the paths in its code that
+//! begin with `crate`, `super`, `self` or a child's name. A re-exported name counts as an import of the file that
+//! defines it. Unit tests and `mod` declarations do not count: a parent must name its children.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use syn::visit::Visit;
 /// The files of one crate by module path (`["wire", "h1"]`), the root by the empty path.
 type Modules = BTreeMap<Vec<String>, PathBuf>;
 
-/// What a re-export stands for, both as absolute paths.
+/// Re-exports with their targets, both as absolute paths.
 type Reexports = BTreeMap<Vec<String>, Vec<String>>;
 
 /// For each file below `source`, relative to it, the other files that it imports.
@@ -44,7 +44,7 @@ fn collect(source: &Path, folder: &Path, modules: &mut Modules) -> anyhow::Resul
             collect(source, &path, modules)?;
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let file = path.strip_prefix(source)?.to_owned();
-            // A program beside a library is a crate of its own.
+            // A program next to a library is a separate crate.
             if file != Path::new("main.rs") || !source.join("lib.rs").exists() {
                 modules.insert(module_of(&file), file);
             }
@@ -64,7 +64,7 @@ fn module_of(file: &Path) -> Vec<String> {
 
 /// The file that defines what `path` names: re-exports are followed, then the longest module path decides.
 fn defining(modules: &Modules, reexports: &Reexports, mut path: Vec<String>) -> Option<PathBuf> {
-    // Re-exports of re-exports are few; a circle of them would not compile.
+    // Re-exports of re-exports are few; a cycle of them would not compile.
     while let Some((length, target)) =
         (1..=path.len()).rev().find_map(|length| Some((length, reexports.get(path.get(..length)?)?)))
     {
@@ -128,7 +128,7 @@ impl Reader<'_> {
         }
     }
 
-    /// One name of a `use`: a re-export of it is kept as such, anything else as an import.
+    /// Records one name of a `use`: an import, and also a re-export if it is public.
     fn leaf(&mut self, before: &mut Vec<String>, name: &syn::Ident, known_as: &syn::Ident, is_public: bool) {
         let is_module = name == "self";
         if !is_module {
@@ -136,7 +136,7 @@ impl Reader<'_> {
         }
         if is_public {
             let own: Vec<String> = self.module.iter().cloned().chain([known_as.to_string()]).collect();
-            // A function may be re-exported under its module's own name, and a path goes on in the module.
+            // A function may be re-exported under its module's own name, but a longer path continues in the module.
             if !self.modules.contains_key(&own)
                 && let Some(target) = self.absolute(before).filter(|target| *target != own)
             {
@@ -149,7 +149,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The paths in a macro's arguments, which are tokens and no syntax yet.
+    /// Records the paths in a macro's arguments, which are unparsed tokens.
     fn tokens(&mut self, tokens: TokenStream) {
         let mut path: Vec<String> = Vec::new();
         let mut joined = false;
@@ -192,7 +192,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         }
     }
 
-    /// The `crate` of `pub(crate)` is no import.
+    /// The `crate` in `pub(crate)` is not an import.
     fn visit_visibility(&mut self, _: &'ast syn::Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {

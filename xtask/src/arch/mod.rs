@@ -1,8 +1,8 @@
-//! Who may import whom (ARCHITECTURE.md): thin crates never see thick ones, services and modules never see each other,
-//! and the edge never sees axum, sqlx or tower-http, not even through a dependency. Inside the crates of `FLOORS` the
-//! folders have an order, too, and no circle.
+//! Checks allowed imports (ARCHITECTURE.md): thin crates never depend on thick ones, services and modules never on each
+//! other, and the gateway never on axum, sqlx or tower-http, not even transitively. Inside the crates of `FLOORS`,
+//! folders are ordered and have no cycles.
 
-#![expect(clippy::indexing_slicing, reason = "only JSON is indexed, where what is not there is null")]
+#![expect(clippy::indexing_slicing, reason = "only JSON is indexed, where a missing member is null")]
 
 mod folders;
 mod imports;
@@ -18,9 +18,9 @@ const PURE: &[&str] = &["contract"];
 const HARNESS: &[&str] = &["contract", "bearer", "telemetry", "service", "postgres"];
 const THIN: &[&str] = &["contract", "bearer", "telemetry"];
 const CHASSIS: &[&str] = &["contract", "bearer", "telemetry", "service"];
-/// Whoever sends mail of its own.
+/// Crates that send their own mail.
 const MAILING: &[&str] = &["contract", "bearer", "telemetry", "service", "mail"];
-/// All but the modules, which are known by their folder.
+/// All crates except the modules, which are recognised by their folder.
 const EVERYTHING: &[&str] = &[
     "contract",
     "bearer",
@@ -35,12 +35,12 @@ const EVERYTHING: &[&str] = &[
     "idp",
 ];
 
-/// What tests of every crate may use.
+/// Crates that the tests of every crate may use.
 const TEST_ONLY: &[&str] = &["testkit", "postgres"];
-/// Libraries that never come under the edge.
+/// Libraries on which the gateway must not depend.
 const FOREIGN_TO_EDGE: &[&str] = &["axum", "axum-core", "tower-http", "sqlx", "sqlx-core"];
 
-/// What a crate of ours may depend on, among our own.
+/// The workspace crates on which a workspace crate may depend.
 fn allowed(package: &str, is_module: bool) -> Option<&'static [&'static str]> {
     match package {
         "notification" | "idp" => Some(MAILING),
@@ -52,13 +52,13 @@ fn allowed(package: &str, is_module: bool) -> Option<&'static [&'static str]> {
         "testkit" => Some(HARNESS),
         "authz" | "org" | "registry" | "identity" => Some(CHASSIS),
         "platform" => Some(EVERYTHING),
-        // Beside the program it starts an edge and a registry with modules that do not ship.
+        // Besides the program, it starts a gateway and a registry with modules that are not shipped.
         "e2e" => Some(&["platform", "contract", "edge", "registry", "service"]),
         _ => None,
     }
 }
 
-/// The crates whose folders have an order, lower floors first.
+/// The crates whose folders are ordered, lower layers first.
 const FLOORS: &[Floors] = &[
     Floors {
         source: "edge/src",
@@ -148,7 +148,7 @@ fn workspace_edges(root: &Path) -> anyhow::Result<Vec<String>> {
     for package in packages {
         let name = package["name"].as_str().context("a name")?;
         let Some(allowed) = allowed(name, is_module(package)) else {
-            problems.push(format!("{name}: not in the table of `xtask arch`; give it a place"));
+            problems.push(format!("{name}: not in the table of `xtask arch`; add it"));
             continue;
         };
         for dependency in package["dependencies"].as_array().context("dependencies")? {
@@ -165,7 +165,7 @@ fn workspace_edges(root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(problems)
 }
 
-/// Whatever lies in `modules/` or `examples/` is a module, so that a new one needs no line here. Only the former ship.
+/// Every crate in `modules/` or `examples/` is a module, so a new one needs no line here. Only the former are shipped.
 fn is_module(package: &Value) -> bool {
     lies_in(package, "modules") || lies_in(package, "examples")
 }

@@ -1,4 +1,4 @@
-//! Tasks: made, read, replaced and deleted. Who may do what with one of them stands in its tuples.
+//! Tasks: create, read, replace and delete. Each task's tuples decide who may do what with it.
 
 pub(crate) mod http;
 pub mod rules;

@@ -1,4 +1,4 @@
-//! What a task is and what its body may hold.
+//! The task type and the rules for its body.
 
 use contract::fields::{Fields, FromBody, Text};
 use contract::id::CompanyId;
@@ -10,17 +10,17 @@ contract::typed_id!(
     TaskId
 );
 
-/// Longest title: one line of a list.
+/// Longest title, in characters: one line of a list.
 const MAX_TITLE: usize = 200;
-/// Longest notes: two pages.
+/// Longest notes, in characters: two pages.
 const MAX_NOTES: usize = 4_000;
 
 contract::words! {
-    /// Whether there is something left to do.
+    /// Whether the task is done.
     pub enum Status {
-        /// There is.
+        /// There is work left.
         Open = "open",
-        /// There is not.
+        /// The task is done.
         Done = "done",
     }
 }
@@ -29,21 +29,21 @@ contract::words! {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
-    /// Minted here.
+    /// Generated here.
     pub id: TaskId,
-    /// Whose it is.
+    /// The task's company.
     pub company_id: CompanyId,
-    /// The subject that made it.
+    /// The subject that created the task.
     pub owner: Subject,
-    /// When.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// What a client may change.
+    /// The part that clients may change.
     #[serde(flatten)]
     pub content: Content,
 }
 
 impl Task {
-    /// The subject of its audit rows.
+    /// The subject of the task's audit rows.
     #[must_use]
     pub fn subject(&self) -> String {
         format!("task:{}", self.id)
@@ -53,11 +53,11 @@ impl Task {
 /// The body of create and replace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Content {
-    /// For people.
+    /// Text for people.
     pub title: String,
-    /// Empty when there is nothing to say.
+    /// May be empty.
     pub notes: String,
-    /// Open when the body does not say.
+    /// `Open` by default.
     pub status: Status,
 }
 

@@ -1,5 +1,5 @@
-//! `tasks.tasks`. A task that is `pending` is nobody's yet and is not found; one that is being deleted is, until authz has
-//! taken its tuples back.
+//! The table `tasks.tasks`. A `pending` task is not visible yet; a task being deleted stays visible until authz has
+//! revoked its tuples.
 
 use contract::Subject;
 use contract::decision::ObjectRef;
@@ -40,7 +40,7 @@ impl Row {
     }
 }
 
-/// One slice of the company's tasks, the newest first; of one owner, if one is named.
+/// One slice of the company's tasks, newest first; only those of `owner`, if given.
 pub(super) async fn list(
     pool: &PgPool,
     permit: &Permit,
@@ -63,7 +63,7 @@ pub(super) async fn list(
     page::slice(cursor, rows, |row| row.id, |row| row.task(permit.company))
 }
 
-/// The task of the permit.
+/// The permitted task.
 pub(super) async fn find(pool: &PgPool, permit: &ObjectPermit) -> Result<Option<Task>, ApiError> {
     let (company, id) = (permit.company, permit.path.id::<TaskId>("taskId")?);
     let row = sqlx::query_as!(
@@ -76,7 +76,7 @@ pub(super) async fn find(pool: &PgPool, permit: &ObjectPermit) -> Result<Option<
     row.fetch_optional(pool).await?.map(|row| row.task(company)).transpose()
 }
 
-/// A task of the company, locked until the transaction ends.
+/// Locks a task of the company until the transaction ends.
 pub(super) async fn lock(tx: &mut CompanyTx, id: TaskId) -> Result<Option<Task>, ApiError> {
     let company = tx.company();
     let row = sqlx::query_as!(
@@ -89,7 +89,7 @@ pub(super) async fn lock(tx: &mut CompanyTx, id: TaskId) -> Result<Option<Task>,
     row.fetch_optional(tx.conn()).await?.map(|row| row.task(company)).transpose()
 }
 
-/// Writes the content of a task that [`lock`] holds.
+/// Writes the content of a task that is locked by [`lock`].
 pub(super) async fn save(tx: &mut CompanyTx, task: &Task) -> Result<(), ApiError> {
     sqlx::query!(
         "UPDATE tasks.tasks SET title = $3, notes = $4, status = $5 WHERE company_id = $1 AND id = $2",
@@ -104,7 +104,7 @@ pub(super) async fn save(tx: &mut CompanyTx, task: &Task) -> Result<(), ApiError
     Ok(())
 }
 
-/// A task that is to be made.
+/// A task to create.
 pub(super) struct NewTask {
     pub(super) company: CompanyId,
     pub(super) owner: Subject,

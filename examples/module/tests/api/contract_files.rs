@@ -16,7 +16,7 @@ fn holds(bundle: &Bundle, table: &[Operation]) -> bool {
     catch_unwind(AssertUnwindSafe(check)).is_ok()
 }
 
-/// `text` with the first `from` after `after` turned into `to`.
+/// `text` with the first `from` after `after` replaced by `to`.
 #[expect(clippy::expect_used, reason = "a test that changes nothing must not pass")]
 fn changed(text: &str, after: &str, from: &str, to: &str) -> &'static str {
     let (head, tail) = text.split_once(after).expect("the file holds it");

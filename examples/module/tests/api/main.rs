@@ -1,4 +1,4 @@
-//! API tests of the example: each starts it on a fresh database, with authz and org scripted.
+//! API tests of the example module: each starts it on a new database, with authz and org scripted.
 
 mod contract_files;
 mod gates;

@@ -1,4 +1,4 @@
-//! Who may do what, as the base model and the module's own types say.
+//! Who may do what, under the base model and the module's own types.
 
 use serde_json::json;
 use testkit::{Holder, Person, World};

@@ -1,4 +1,4 @@
-//! The worker: what a crash left half made or half deleted is settled as the tuples say.
+//! The worker: settles interrupted creations and deletions according to the tuples.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -65,7 +65,7 @@ async fn a_key_whose_task_the_sweep_kept_makes_no_second_one_after_it_was_delete
     assert_eq!((again.status, again.header("idempotency-replayed")), (201, "true"), "{}", again.text);
     assert_eq!(again.data()["id"], json!(id));
     let listed = module.ask("GET", "/tasks", None).await.data()["items"].clone();
-    assert_eq!((listed, tuples.all().len()), (json!([]), 0), "the key's one effect was there already");
+    assert_eq!((listed, tuples.all().len()), (json!([]), 0), "the key had taken its one effect already");
 }
 
 #[tokio::test]

@@ -121,7 +121,7 @@ async fn a_creation_that_authz_refuses_leaves_nothing_and_one_without_an_answer_
     assert_eq!(module.contents().await, before);
     module.authz.close("POST", GRANTS);
     assert_eq!(create_as(&module, SUBJECT, Some("k1"), json!({ "title": "one" })).await.status, 503);
-    assert!(titles(&module, "").await.0.is_empty(), "a task without its tuples is nobody's");
+    assert!(titles(&module, "").await.0.is_empty(), "a task without its tuples is not visible");
     let tuples = module.take_tuples();
     assert_eq!(create_as(&module, SUBJECT, Some("k1"), json!({ "title": "one" })).await.status, 201);
     assert_eq!((titles(&module, "").await.0.len(), tuples.all().len()), (1, 2));

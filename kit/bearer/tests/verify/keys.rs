@@ -1,4 +1,4 @@
-//! The key set over time: late, rotated, withdrawn, out of reach, nonsense.
+//! The key set over time: late, rotated, withdrawn, unreachable, invalid.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ pub(crate) fn token(key: &Key, kid: &str) -> String {
     key.token(&json!({"alg": "ES256", "kid": kid}), &claims)
 }
 
-/// Waits until the background task has the first keys; a few seconds at most.
+/// Waits until the background task has the first keys, a few seconds at most.
 pub(crate) async fn loaded(verifier: &bearer::Verifier) {
     let waiting = async {
         while !verifier.keys_loaded() {
@@ -55,7 +55,7 @@ async fn a_new_key_is_fetched_once_for_all_who_wait_for_it() {
         assert!(verified.is_ok(), "{verified:?}");
     }
     assert_eq!(provider.fetches(), 2);
-    assert_eq!(verifier.generation(), 0, "nothing was lost");
+    assert_eq!(verifier.generation(), 0, "no key was lost");
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn a_withdrawn_key_is_refused_and_the_generation_rises() {
     loaded(&verifier).await;
     assert!(verifier.verify(&token(&withdrawn, "gone")).await.is_ok());
     provider.answer_with(Answer::Keys(vec![kept.jwk("kept")]));
-    // The second fetch from now began after the change, so when it is asked for, the one before has been published.
+    // The next fetch began after the change, so by the time it is requested, the previous one has been published.
     provider.fetched(provider.fetches() + 3).await;
     assert_eq!(verifier.generation(), 1);
     assert!(matches!(verifier.verify(&token(&withdrawn, "gone")).await, Err(Refused::Invalid(_))));
@@ -128,6 +128,6 @@ async fn a_provider_that_hangs_holds_an_unknown_key_id_two_seconds_and_nobody_el
     assert!(began.elapsed() < Duration::from_secs(1));
     assert!(matches!(waiting.await.expect("no panic"), Err(Refused::Invalid(_))));
     let took = began.elapsed();
-    // The upper bound only tells the fetch's own limit from the provider's hour, on however busy a machine.
+    // The upper bound only needs to separate the fetch's own limit from the test provider's hour, on any busy machine.
     assert!((Duration::from_secs(2)..Duration::from_secs(10)).contains(&took), "{took:?}");
 }

@@ -1,4 +1,5 @@
-//! Token verification from outside: good and bad tokens, and a provider whose key set comes, goes, grows and lies.
+//! Token verification from outside: valid and invalid tokens, and a provider whose key set appears, disappears, grows
+//! and is wrong.
 
 #![expect(
     clippy::expect_used,
@@ -18,10 +19,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::provider::Provider;
 
 const ISSUER: &str = "https://localhost:8443/realms/platform";
-/// The hour of every test.
+/// The time of every test.
 const NOW: i64 = 1_800_000_000;
 
-/// A verifier on a standing clock; its background task ends with the guard.
+/// A verifier on a standing clock; dropping the guard ends its background task.
 fn verifier(provider: &Provider) -> (Verifier, DropGuard) {
     verifier_refreshing(provider, "10m")
 }

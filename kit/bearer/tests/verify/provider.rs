@@ -1,4 +1,4 @@
-//! A scripted provider: makes keys and tokens, and answers the JWKS address as each test tells it to.
+//! A scripted provider: makes keys and tokens, and answers the JWKS address as each test requires.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// A key pair of the provider.
+/// One of the provider's key pairs.
 pub(crate) enum Key {
     Rsa(RsaKeyPair),
     Ec(EcdsaKeyPair),
@@ -38,7 +38,8 @@ impl Key {
     pub(crate) fn jwk(&self, kid: &str) -> Value {
         match self {
             Self::Rsa(pair) => {
-                // PKCS #1 of a 2048-bit key: 8 bytes of heads, 0 and 256 bytes of modulus, 2 of head, 3 of exponent.
+                // PKCS #1 of a 2048-bit key: 8 bytes of headers, 0 and 256 bytes of modulus, a 2-byte header, 3 bytes
+                // of exponent.
                 let der = pair.public_key().as_ref();
                 let (modulus, exponent) = (&der[8..265], &der[267..270]);
                 json!({"kid": kid, "kty": "RSA", "use": "sig", "n": encode(modulus), "e": encode(exponent)})
@@ -75,7 +76,7 @@ pub(crate) fn encode(bytes: impl AsRef<[u8]>) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// What the provider answers.
+/// The provider's answer.
 #[derive(Clone)]
 pub(crate) enum Answer {
     Keys(Vec<Value>),
@@ -135,7 +136,7 @@ async fn serve(listener: TcpListener, answer: Arc<Mutex<Answer>>, count: Arc<wat
                 count.send_modify(|fetched| *fetched += 1);
                 respond(present)
             });
-            // A client that cuts the connection is part of the tests.
+            // Some tests' clients cut the connection on purpose.
             let _ended = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service)
                 .await;

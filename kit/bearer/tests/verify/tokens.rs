@@ -1,4 +1,4 @@
-//! The table of good and bad tokens.
+//! The table of valid and invalid tokens.
 
 use bearer::{Claims, Refused};
 use serde_json::{Value, json};

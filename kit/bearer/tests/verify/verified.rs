@@ -1,4 +1,5 @@
-//! The memory of verified tokens: it answers for the provider's key, never past `exp`, and never past the key itself.
+//! The cache of verified tokens: answers without the provider, but never past `exp` and never after the key is
+//! withdrawn.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,13 +21,13 @@ async fn the_same_token_is_verified_once_and_a_refused_one_every_time() {
     let good = token(&known, "known");
     let first = tokens.verify(&good).await.expect("a good token");
     let second = tokens.verify(&good).await.expect("a good token");
-    assert!(Arc::ptr_eq(&first, &second), "the second answer is the first one");
+    assert!(Arc::ptr_eq(&first, &second), "the second answer is the cached first one");
     let forged = token(&late, "known");
     assert!(matches!(tokens.verify(&forged).await, Err(Refused::Invalid(_))));
     provider.answer_with(Answer::Keys(vec![known.jwk("known"), late.jwk("late")]));
     let early = token(&late, "late");
-    assert!(tokens.verify(&early).await.is_ok(), "a key that came later is asked for");
-    assert!(matches!(tokens.verify(&forged).await, Err(Refused::Invalid(_))), "and a forgery stays one");
+    assert!(tokens.verify(&early).await.is_ok(), "a new key is fetched");
+    assert!(matches!(tokens.verify(&forged).await, Err(Refused::Invalid(_))), "a forged token stays refused");
     let no_text = tokens.verify(b"a.\xff.c").await;
     assert_eq!(no_text, Err(Refused::Invalid("Authorization is not visible ASCII")));
 }
@@ -42,7 +43,7 @@ async fn a_known_token_expires_by_the_clock() {
     let token = token(&key, "a");
     assert!(tokens.verify(&token).await.is_ok());
     clock.advance(Duration::from_secs(329));
-    assert!(tokens.verify(&token).await.is_ok(), "exp and 29 s of leeway");
+    assert!(tokens.verify(&token).await.is_ok(), "29 s past exp, within the leeway");
     clock.advance(Duration::from_secs(1));
     assert_eq!(tokens.verify(&token).await, Err(Refused::Invalid("expired")));
 }
@@ -66,5 +67,5 @@ async fn a_known_token_is_refused_once_its_key_is_withdrawn_and_the_others_are_v
     tokio::time::timeout(Duration::from_secs(5), refused).await.expect("the withdrawal is noticed");
     assert_eq!(tokens.verify(&bad).await, Err(Refused::Invalid("unknown signing key")));
     let after = tokens.verify(&good).await.expect("a good token");
-    assert!(!Arc::ptr_eq(&before, &after), "everything was forgotten");
+    assert!(!Arc::ptr_eq(&before, &after), "the cache was cleared");
 }

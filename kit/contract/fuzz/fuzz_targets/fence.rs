@@ -1,4 +1,4 @@
-//! One migration file of the module `demo`, whatever it holds.
+//! One migration file of the module `demo`, with any content.
 
 #![no_main]
 

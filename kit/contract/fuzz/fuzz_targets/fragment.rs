@@ -1,5 +1,5 @@
-//! `authz.fragment.json` and the relations of an app's manifest: what is accepted names only what is declared and is
-//! anchored, so that the engine never meets anything else.
+//! `authz.fragment.json` and the relations of an app's manifest: accepted input references only declared names and is
+//! anchored, so that the engine never sees anything else.
 
 #![no_main]
 

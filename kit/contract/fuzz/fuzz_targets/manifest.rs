@@ -1,5 +1,5 @@
-//! `module.manifest.json`, then the same text as an OpenAPI file and as a frontend manifest: never a panic, never a run
-//! over a second of processor time, always a value or problems, and never more of them than are told.
+//! `module.manifest.json`, then the same text as an OpenAPI file and as a front-end manifest: never panics, never runs
+//! for more than a second of CPU time, always returns a value or problems, and never more problems than the limit.
 
 #![no_main]
 

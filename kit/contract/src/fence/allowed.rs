@@ -1,5 +1,5 @@
-//! What of PostgreSQL's own a migration may use, by name. A function is here when it reads nothing but its arguments and
-//! the clock and changes nothing: whoever needs another one adds it here, with that question answered.
+//! The built-in PostgreSQL objects that a migration may use, by name. A listed function reads only its arguments and
+//! the clock, and has no side effects; check this before you add another one.
 
 /// Functions of `pg_catalog`.
 pub(super) const FUNCTIONS: &[&str] = &[
@@ -169,14 +169,14 @@ pub(super) const FUNCTIONS: &[&str] = &[
     "upper_inf",
 ];
 
-/// Functions that take a sequence: the name must be a literal and inside the fence.
+/// Functions that take a sequence: its name must be a literal inside the fence.
 pub(super) const SEQUENCE_FUNCTIONS: &[&str] = &["nextval", "setval", "currval"];
 
-/// What `pgcrypto` brings, called by the schema it was made in.
+/// Functions of `pgcrypto`, called by the schema in which it was installed.
 pub(super) const PGCRYPTO: &[&str] =
     &["crypt", "digest", "encrypt", "decrypt", "gen_random_bytes", "gen_random_uuid", "gen_salt", "hmac"];
 
-/// Types of `pg_catalog` that the parser has no word of its own for.
+/// Types of `pg_catalog` without a keyword in the parser.
 pub(super) const TYPES: &[&str] = &[
     "bigserial",
     "bool",
@@ -239,7 +239,7 @@ pub(super) const TYPES: &[&str] = &[
 /// Collations that every server has.
 pub(super) const COLLATIONS: &[&str] = &["C", "POSIX", "default", "ucs_basic", "und-x-icu"];
 
-/// Options of indexes: how pages are filled and when entries are sorted in, never what is found.
+/// Index options: they affect page fill and when entries are merged, never the results.
 pub(super) const INDEX_OPTIONS: &[&str] = &["fastupdate", "fillfactor"];
 
 /// Access methods of indexes.

@@ -1,8 +1,8 @@
-//! Names and numbers of migration files: `NNNN_description.sql`, from 0001 on without a gap, each number once.
+//! Names and numbers of migration files: `NNNN_description.sql`, numbered from 0001 without gaps or duplicates.
 
 use super::{Finding, MAX_FILES, Rule};
 
-/// Whatever is wrong with the names of one `migrations/` folder.
+/// All problems with the file names of one `migrations/` folder.
 pub(super) fn check(names: &[&str]) -> Vec<Finding> {
     let finding =
         |name: &str, rule, message: String| Finding { file: name.to_owned(), place: None, rule, message };
@@ -24,7 +24,7 @@ pub(super) fn check(names: &[&str]) -> Vec<Finding> {
     }
     numbered.sort_unstable();
     let wrong = (1_u16..).zip(&numbered).find(|(expected, (number, _))| expected != number);
-    // The first wrong one only: all after it are wrong for the same reason.
+    // Only the first wrong number: the later ones are wrong for the same reason.
     findings.extend(wrong.map(|(expected, (number, name))| {
         finding(name, Rule::Numbering, format!("{number:04} stands where {expected:04} should"))
     }));

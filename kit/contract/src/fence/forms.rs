@@ -1,5 +1,5 @@
-//! Which statement it is. Those of the allowed set go on to the check of their clauses; every other is refused, named by
-//! the rule that tells its author most.
+//! Classifies statements. Those in the allowed set proceed to the check of their clauses; any other is refused by the
+//! most informative rule.
 
 use sqlparser::ast::{
     AlterIndexOperation, AlterType, CommentObject, CreateExtension, Delete, FromTable, Ident, Insert,
@@ -11,14 +11,14 @@ use super::names::{Fence, Inside, append_only, fold, parts};
 use super::split::Piece;
 use super::{Refusal, Rule, grants, tables, types};
 
-/// Kinds of objects that the allowed set has.
+/// Kinds of objects in the allowed set.
 const KINDS: [&str; 5] = ["TABLE", "INDEX", "SEQUENCE", "VIEW", "TYPE"];
-/// Statements that steer a transaction.
+/// Statements that control transactions.
 const TRANSACTION: [&str; 9] =
     ["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "PREPARE"];
 
-/// What the statement itself and its own names break.
-#[expect(clippy::wildcard_enum_match_arm, reason = "whatever the allowed set does not name is refused")]
+/// What the statement itself and its names violate.
+#[expect(clippy::wildcard_enum_match_arm, reason = "anything outside the allowed set is refused")]
 pub(super) fn check(fence: &Fence, statement: &Statement, piece: &Piece) -> Vec<Refusal> {
     match statement {
         Statement::CreateTable(table) => tables::create(fence, table),
@@ -49,12 +49,12 @@ pub(super) fn check(fence: &Fence, statement: &Statement, piece: &Piece) -> Vec<
     }
 }
 
-/// The problems among some checks.
+/// The failed checks.
 pub(super) fn refusals(checks: impl IntoIterator<Item = Result<(), Refusal>>) -> Vec<Refusal> {
     checks.into_iter().filter_map(Result::err).collect()
 }
 
-/// A clause that is plain, or is refused.
+/// Refuses a clause unless `is`.
 pub(super) fn plain(is: bool, clause: &str) -> Result<(), Refusal> {
     if is { Ok(()) } else { Err((Rule::Clause, format!("{clause}: not a clause that a migration may use"))) }
 }
@@ -67,7 +67,7 @@ pub(super) fn plain_name(name: &ObjectName) -> Result<(), Refusal> {
     Err((Rule::OutsideFence, format!("{name}: a new name has no schema, it stays where it is")))
 }
 
-/// The rule that a refused statement most likely breaks, by its words; `None` when only its form is at fault.
+/// The rule that a refused statement most likely violates, judged by its words; `None` when only its form is wrong.
 pub(super) fn telling(words: &[String]) -> Option<Refusal> {
     let has = |word: &str| words.iter().any(|found| found == word);
     let pair = |first: &str, second: &str| words.windows(2).any(|two| two == [first, second]);
@@ -91,7 +91,7 @@ pub(super) fn telling(words: &[String]) -> Option<Refusal> {
     if pair("SET", "SCHEMA") {
         return refusal(Rule::SchemaMove, "objects may not be moved to another schema");
     }
-    // A form of the one that is allowed which the parser does not know is not understood, no more.
+    // An unsupported form of the allowed `CREATE EXTENSION` is merely not understood.
     if words.get(1).is_some_and(|word| word == "EXTENSION") && !(first == "CREATE" && has("PGCRYPTO")) {
         return refusal(Rule::Extension, "extensions: only CREATE EXTENSION pgcrypto");
     }
@@ -151,7 +151,7 @@ fn create_sequence(fence: &Fence, statement: &Statement) -> Vec<Refusal> {
     found
 }
 
-/// `schema.table.column`; also the word `NONE`.
+/// `schema.table.column`, or the word `NONE`.
 fn column_of(fence: &Fence, name: &ObjectName) -> Result<(), Refusal> {
     let parts = parts(name).unwrap_or_default();
     match parts.split_last() {
@@ -175,7 +175,7 @@ fn create_type(
                 found.extend(attribute.collation.as_ref().and_then(|name| types::collation(name).err()));
             }
         }
-        // These name functions of their own.
+        // These call functions of their own.
         Some(
             UserDefinedTypeRepresentation::Range { .. } | UserDefinedTypeRepresentation::SqlDefinition { .. },
         )
@@ -262,7 +262,7 @@ fn delete_from(fence: &Fence, delete: &Delete) -> Vec<Refusal> {
     found
 }
 
-/// The target of an `UPDATE` or `DELETE`. Whether it is inside the fence is told by the walk.
+/// The target of an `UPDATE` or `DELETE`. The walk checks that it is inside the fence.
 fn change(fence: &Fence, target: &TableWithJoins) -> Result<(), Refusal> {
     let TableFactor::Table { name, .. } = &target.relation else {
         return plain(false, "a target that is no table");

@@ -1,4 +1,4 @@
-//! `GRANT` and `REVOKE`: on what the module owns, to the module's own role, never with the right to pass it on.
+//! `GRANT` and `REVOKE`: on the module's own objects, to the module's own role, never with the right to pass it on.
 
 use sqlparser::ast::{
     Action, Grant, GrantObjects, Grantee, GranteeName, GranteesType, ObjectName, Privileges, Revoke,
@@ -16,7 +16,7 @@ pub(super) fn grant(fence: &Fence, grant: &Grant) -> Vec<Refusal> {
     let mut found = common(fence, privileges, objects.as_ref(), grantees);
     found.extend(plain(!foreign, "GRANTED BY").err());
     if *with_grant_option {
-        found.push((Rule::GrantOption, "a right is not given on: no WITH GRANT OPTION".to_owned()));
+        found.push((Rule::GrantOption, "rights may not be passed on: no WITH GRANT OPTION".to_owned()));
     }
     found
 }
@@ -54,7 +54,7 @@ fn role(fence: &Fence, grantee: &Grantee) -> Result<(), Refusal> {
     if kind && named { Ok(()) } else { Err((Rule::GrantRole, format!("{grantee}: only {right}"))) }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "whatever is not named is refused")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "anything not listed here is refused")]
 fn on(fence: &Fence, privileges: &Privileges, objects: &GrantObjects) -> Vec<Refusal> {
     match objects {
         GrantObjects::Tables(names) | GrantObjects::Views(names) => {
@@ -83,8 +83,8 @@ fn on(fence: &Fence, privileges: &Privileges, objects: &GrantObjects) -> Vec<Ref
     }
 }
 
-/// Where the table is; on the audit table only reading and adding is given. What may be given on the module's own is
-/// the same for all of them and is told once.
+/// Checks where the table is; the audit table allows only reading and inserting. The privileges on the module's own
+/// tables are the same for all of them and are checked once.
 fn on_table(fence: &Fence, privileges: &Privileges, audit: bool, name: &ObjectName) -> Result<(), Refusal> {
     let adds = audit && only(privileges, |action| is_read(action) || is_insert(action));
     match fence.place(name)? {
@@ -93,7 +93,7 @@ fn on_table(fence: &Fence, privileges: &Privileges, audit: bool, name: &ObjectNa
     }
 }
 
-/// Everything but rights that let the role reach around its rows.
+/// Any privilege except those that let the role bypass its rows.
 fn on_own(privileges: &Privileges) -> Result<(), Refusal> {
     let changes = |action: &Action| {
         is_read(action)

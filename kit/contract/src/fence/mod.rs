@@ -1,11 +1,11 @@
-//! The migrations fence: what a module's `migrations/` may hold. Each file is read as PostgreSQL syntax, and only what is
-//! named here as allowed passes; what the parser does not understand is refused, never skipped. Pure: `platform check`,
-//! `platform migrate` and tests give it the texts.
+//! The migrations fence: what a module's `migrations/` may contain. Each file is parsed as PostgreSQL syntax, and only
+//! what is explicitly allowed passes; anything that the parser does not understand is refused, never skipped. Pure:
+//! `platform check`, `platform migrate` and tests pass in the texts.
 //!
 //! ```text
 //! check -> files    names and numbers
-//!       -> split    text -> statements, with the limits that keep reading cheap
-//!       -> forms    is it a statement of the allowed set, and is each clause of it plain (tables, grants)
+//!       -> split    text -> statements, with the limits that keep parsing cheap
+//!       -> forms    is the statement in the allowed set, and is each of its clauses plain (tables, grants)
 //!       -> walk     every relation, query, expression, call and type inside it
 //!       -> names    is a name inside the fence
 //! ```
@@ -29,11 +29,11 @@ pub use rule::Rule;
 use names::Fence;
 use split::Piece;
 
-/// Largest migration file, in bytes: a table of a hundred columns has under ten thousand.
+/// Largest migration file, in bytes: a table of a hundred columns takes under ten thousand.
 pub const MAX_FILE_BYTES: usize = 1 << 18;
-/// Most problems of one statement that are told: more of them are of one kind.
+/// Most problems reported per statement: further ones are of the same kind.
 const MAX_REFUSALS: usize = 100;
-/// Most files of one module: each number has four digits.
+/// Most files of one module: numbers have four digits.
 pub const MAX_FILES: usize = 9_999;
 
 /// One file of `migrations/`.
@@ -41,20 +41,20 @@ pub const MAX_FILES: usize = 9_999;
 pub struct File<'a> {
     /// Its name, without the folder.
     pub name: &'a str,
-    /// What it holds.
+    /// Its content.
     pub text: &'a str,
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The file's name.
     pub file: String,
-    /// Which statement of the file, from 1, and the line it begins in; `None` when it is the file itself.
+    /// Number of the statement in the file, from 1, and its first line; `None` when the problem is the file itself.
     pub place: Option<(usize, u64)>,
-    /// The rule that it breaks.
+    /// The violated rule.
     pub rule: Rule,
-    /// What is wrong, in words.
+    /// A description of the problem.
     pub message: String,
 }
 
@@ -68,7 +68,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Everything that is wrong with the migrations of the module `key`, in the order of the files.
+/// All problems in the migrations of the module `key`, in file order.
 #[must_use]
 pub fn check(key: &str, files: &[File<'_>]) -> Vec<Finding> {
     let names: Vec<&str> = files.iter().map(|file| file.name).collect();
@@ -77,7 +77,7 @@ pub fn check(key: &str, files: &[File<'_>]) -> Vec<Finding> {
     findings
 }
 
-/// Everything that is wrong inside one file, whatever its name.
+/// All problems inside one file, whatever its name.
 #[must_use]
 pub fn check_file(key: &str, file: File<'_>) -> Vec<Finding> {
     let finding =
@@ -96,7 +96,7 @@ pub fn check_file(key: &str, file: File<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// A rule and what is wrong, before it has a place.
+/// A rule and a message, not located yet.
 type Refusal = (Rule, String);
 
 fn check_piece(fence: &Fence, piece: &Piece) -> Vec<Refusal> {
@@ -105,7 +105,7 @@ fn check_piece(fence: &Fence, piece: &Piece) -> Vec<Refusal> {
         Err(refusal) => return vec![refusal],
     };
     let mut refusals = forms::check(fence, &statement, piece);
-    // Inside a statement that may not be there at all, nothing more is worth saying.
+    // When the statement as a whole is refused, its inside needs no report.
     if !refusals.iter().any(|(rule, _)| rule.is_of_the_whole_statement()) {
         refusals.extend(walk::check(fence, &statement));
     }

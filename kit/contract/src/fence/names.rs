@@ -1,4 +1,4 @@
-//! What is inside the fence of one module: its schema (the version table is in it) and its audit table.
+//! The names inside one module's fence: its schema (which includes the version table) and its audit table.
 
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 
@@ -12,11 +12,11 @@ const AUDIT: &str = "audit";
 /// The fence of one module.
 #[derive(Clone, Debug)]
 pub(super) struct Fence {
-    /// Names the schema.
+    /// The module key, which is the schema's name.
     pub(super) key: String,
 }
 
-/// Where inside the fence a name is.
+/// The part of the fence that holds a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Inside {
     /// In the module's schema.
@@ -35,18 +35,18 @@ impl Fence {
         format!("platform_{}", self.key)
     }
 
-    /// A relation, sequence or type by its name.
+    /// Locates a relation, sequence or type by its name.
     pub(super) fn place(&self, name: &ObjectName) -> Result<Inside, Refusal> {
         let parts = parts(name).ok_or_else(|| outside(name))?;
         self.place_of(&parts)
     }
 
-    /// The same, of a name in parts.
+    /// Locates a name given in parts.
     pub(super) fn place_of(&self, parts: &[String]) -> Result<Inside, Refusal> {
         match parts {
             [name] => {
                 let message =
-                    format!("{name} has no schema: write {}.{name}, as nothing is searched", self.key);
+                    format!("{name} has no schema: write {}.{name}; no search path applies", self.key);
                 Err((Rule::Unqualified, message))
             }
             [schema, _] if *schema == self.key => Ok(Inside::Schema),
@@ -57,7 +57,7 @@ impl Fence {
         }
     }
 
-    /// A name that must be in the schema; the audit table may only be added to.
+    /// Requires a name to be in the schema; the audit table may only be appended to.
     pub(super) fn own(&self, name: &ObjectName) -> Result<(), Refusal> {
         match self.place(name)? {
             Inside::Schema => Ok(()),
@@ -66,7 +66,7 @@ impl Fence {
     }
 }
 
-/// The audit table in a statement that would change what is in it or what it is.
+/// Refuses a statement that would change the audit table or its rows.
 pub(super) fn append_only(name: &ObjectName) -> Refusal {
     (Rule::AuditAppendOnly, format!("{name} is append-only: rows and columns are added, nothing else"))
 }
@@ -86,13 +86,13 @@ pub(super) fn parts(name: &ObjectName) -> Option<Vec<String>> {
         .collect()
 }
 
-/// An identifier as PostgreSQL stores it: lower case unless quoted. Other letters than ASCII keep their case, so none of
-/// them can turn into a name of the fence.
+/// An identifier as PostgreSQL stores it: lower case unless quoted. Non-ASCII letters keep their case, so none of them
+/// can fold into a name of the fence.
 pub(super) fn fold(ident: &Ident) -> String {
     if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_ascii_lowercase() }
 }
 
-/// The one name of something built in: alone, or in `pg_catalog`.
+/// The name of something built in: unqualified, or in `pg_catalog`.
 pub(super) fn built_in(name: &ObjectName) -> Option<String> {
     match parts(name)?.as_slice() {
         [name] => Some(name.clone()),

@@ -1,17 +1,17 @@
-//! The rules of the fence, each a stable machine word. Stands alone; what breaks a rule is decided by its neighbours.
+//! The rules of the fence, each with a stable identifier. The neighbouring modules decide what violates them.
 
 use std::fmt;
 
-/// A rule that a migration can break.
+/// A rule that a migration can violate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
     /// A name that is not `NNNN_description.sql`.
     FileName,
     /// A gap, or a number used twice.
     Numbering,
-    /// More than is read.
+    /// Larger than allowed.
     Size,
-    /// Text that is no statement the parser knows.
+    /// Text that is not a statement known to the parser.
     NotUnderstood,
     /// A statement outside the allowed set.
     Statement,
@@ -43,18 +43,18 @@ pub enum Rule {
     GrantOption,
     /// A grantee other than the module's own role.
     GrantRole,
-    /// A privilege that the object does not give.
+    /// A privilege that may not be granted on the object.
     Privilege,
     /// A type that is neither PostgreSQL's own nor the module's.
     Type,
-    /// A call of a function that is not known to be harmless.
+    /// A call of a function that is not known to be safe.
     FunctionCall,
     /// An operator named with a schema.
     Operator,
 }
 
 impl Rule {
-    /// All of them.
+    /// All rules.
     pub const ALL: [Self; 23] = [
         Self::FileName,
         Self::Numbering,
@@ -81,7 +81,7 @@ impl Rule {
         Self::Operator,
     ];
 
-    /// As reports spell it.
+    /// The identifier in reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -111,7 +111,7 @@ impl Rule {
         }
     }
 
-    /// Whether it says that the statement may not be there at all.
+    /// Whether the rule refuses a statement as a whole.
     pub(super) const fn is_of_the_whole_statement(self) -> bool {
         matches!(self, Self::Statement | Self::Transaction | Self::SecurityDefiner | Self::SearchPath)
     }

@@ -1,6 +1,6 @@
-//! A file's text as statements. Each is parsed alone, so that one that is not understood does not hide the others. The
-//! limits keep the tree so shallow that no text can exhaust the stack, and the parser so quick that none can hold a
-//! check up.
+//! Splits a file into statements. Each is parsed alone, so that one that is not understood does not hide the others.
+//! The limits keep the tree so shallow that no text can exhaust the stack, and parsing so fast that no text can stall a
+//! check.
 
 use sqlparser::ast::Statement;
 use sqlparser::dialect::PostgreSqlDialect;
@@ -12,8 +12,8 @@ use super::{MAX_FILE_BYTES, Refusal, Rule, forms};
 
 /// Deepest nesting of parentheses and brackets: the parser tries some of them twice on each level.
 const MAX_NESTING: usize = 12;
-/// Most words and operators of one statement that could each make the tree one level deeper (`a + b + c …`). A table of
-/// a hundred columns has about five hundred.
+/// Most words and operators in one statement that could each deepen the tree by one level (`a + b + c …`). A table of a
+/// hundred columns has about five hundred.
 const MAX_JOINTS: usize = 1_500;
 /// Deepest recursion of the parser.
 const PARSER_DEPTH: usize = 40;
@@ -21,13 +21,13 @@ const PARSER_DEPTH: usize = 40;
 /// The tokens of one statement.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
-    /// The line it begins in.
+    /// The line on which the statement begins.
     pub(super) line: u64,
     tokens: Vec<TokenWithSpan>,
 }
 
 impl Piece {
-    /// The statement, or why it is not one.
+    /// Parses the statement.
     pub(super) fn parse(&self) -> Result<Statement, Refusal> {
         self.limits()?;
         let dialect = PostgreSqlDialect {};
@@ -38,12 +38,12 @@ impl Piece {
         let rest = parser.peek_token();
         match parsed {
             Ok(statement) if rest.token == Token::EOF => Ok(statement),
-            Ok(_) => Err(self.not_understood(&format!("it goes on with {} where it should end", rest.token))),
+            Ok(_) => Err(self.not_understood(&format!("unexpected {} after its end", rest.token))),
             Err(error) => Err(self.not_understood(&error.to_string())),
         }
     }
 
-    /// Its words, in capitals: what a refusal is named by.
+    /// Its words in capitals, by which a refusal is classified.
     pub(super) fn words(&self) -> Vec<String> {
         let word = |token: &TokenWithSpan| {
             if let Token::Word(Word { value, .. }) = &token.token {
@@ -55,7 +55,7 @@ impl Piece {
         self.tokens.iter().filter_map(word).collect()
     }
 
-    /// A statement that the parser does not know is refused by the rule it most likely breaks.
+    /// Refuses a statement that the parser does not know, by the rule that it most likely violates.
     fn not_understood(&self, why: &str) -> Refusal {
         let otherwise = || (Rule::NotUnderstood, format!("the statement is not understood: {why}"));
         forms::telling(&self.words()).unwrap_or_else(otherwise)
@@ -82,7 +82,7 @@ impl Piece {
     }
 }
 
-/// The statements of a file, without its comments.
+/// The statements of a file, without comments.
 pub(super) fn split(text: &str) -> Result<Vec<Piece>, Refusal> {
     check_text(text)?;
     let dialect = PostgreSqlDialect {};
@@ -100,7 +100,7 @@ fn piece(tokens: &[TokenWithSpan]) -> Option<Piece> {
     Some(Piece { line, tokens })
 }
 
-/// What the parser and PostgreSQL could read differently is refused before either reads it.
+/// Refuses text that the parser and PostgreSQL could read differently, before either reads it.
 fn check_text(text: &str) -> Result<(), Refusal> {
     if text.len() > MAX_FILE_BYTES {
         return Err((Rule::Size, format!("a file has at most {MAX_FILE_BYTES} bytes")));
@@ -117,7 +117,7 @@ fn check_text(text: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Names, literals and what separates them cannot deepen the tree; all else might.
+/// Names, literals and separators cannot deepen the tree; any other token might.
 fn is_joint(token: &Token) -> bool {
     !matches!(
         token,

@@ -1,5 +1,5 @@
-//! The clauses of statements on tables, indexes and views. A table as a whole is compared with the plain one of the same
-//! columns: a clause that this file does not know makes them differ.
+//! The clauses of statements on tables, indexes and views. A table is compared as a whole with a plain table of the
+//! same columns: an unknown clause makes them differ.
 
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use sqlparser::ast::{
@@ -13,7 +13,7 @@ use super::forms::{plain, plain_name, refusals};
 use super::names::{Fence, Inside, append_only, built_in, fold};
 use super::{Refusal, Rule, types};
 
-/// `CREATE TABLE`; its own name is looked at by the walk.
+/// `CREATE TABLE`; the walk checks its own name.
 pub(super) fn create(fence: &Fence, table: &CreateTable) -> Vec<Refusal> {
     let as_plain = CreateTableBuilder::new(table.name.clone())
         .if_not_exists(table.if_not_exists)
@@ -30,7 +30,7 @@ pub(super) fn create(fence: &Fence, table: &CreateTable) -> Vec<Refusal> {
     found
 }
 
-/// `ALTER TABLE`; its own name is looked at by the walk.
+/// `ALTER TABLE`; the walk checks its own name.
 pub(super) fn alter(fence: &Fence, alter: &AlterTable) -> Vec<Refusal> {
     let AlterTable {
         name,
@@ -54,7 +54,7 @@ pub(super) fn alter(fence: &Fence, alter: &AlterTable) -> Vec<Refusal> {
     found
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "whatever is not named is refused")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "anything not listed here is refused")]
 fn operation_of(fence: &Fence, operation: &AlterTableOperation) -> Vec<Refusal> {
     match operation {
         AlterTableOperation::AddColumn { column_def, column_position: None, .. } => column(fence, column_def),
@@ -81,7 +81,7 @@ fn alter_column(fence: &Fence, operation: &AlterColumnOperation) -> Result<(), R
         AlterColumnOperation::SetDataType { data_type, using: _, had_set: _ } => {
             types::check(fence, data_type)
         }
-        // Expressions inside are looked at by the walk.
+        // The walk checks the expressions inside.
         AlterColumnOperation::SetNotNull
         | AlterColumnOperation::DropNotNull
         | AlterColumnOperation::SetDefault { .. }
@@ -98,7 +98,7 @@ fn column(fence: &Fence, column: &ColumnDef) -> Vec<Refusal> {
     found
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "whatever is not named is refused")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "anything not listed here is refused")]
 fn column_option(fence: &Fence, option: &ColumnOption) -> Result<(), Refusal> {
     match option {
         ColumnOption::Null
@@ -114,7 +114,7 @@ fn column_option(fence: &Fence, option: &ColumnOption) -> Result<(), Refusal> {
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "whatever is not named is refused")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "anything not listed here is refused")]
 fn constraint(fence: &Fence, constraint: &TableConstraint) -> Vec<Refusal> {
     match constraint {
         TableConstraint::Unique(_) | TableConstraint::PrimaryKey(_) | TableConstraint::Check(_) => Vec::new(),
@@ -138,7 +138,7 @@ fn foreign_key(fence: &Fence, key: &ForeignKeyConstraint) -> Result<(), Refusal>
     fence.place(&key.foreign_table).map(drop)
 }
 
-/// `CREATE INDEX`; its table is looked at by the walk.
+/// `CREATE INDEX`; the walk checks its table.
 pub(super) fn create_index(_fence: &Fence, index: &CreateIndex) -> Vec<Refusal> {
     let CreateIndex {
         name,
@@ -169,7 +169,7 @@ pub(super) fn create_index(_fence: &Fence, index: &CreateIndex) -> Vec<Refusal> 
     found
 }
 
-/// `fastupdate = off` and its like.
+/// `fastupdate = off` and the like.
 fn is_index_option(option: &Expr) -> bool {
     let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = option else { return false };
     let Expr::Identifier(name) = left.as_ref() else { return false };
@@ -207,7 +207,7 @@ fn operator_class(name: &ObjectName) -> Result<(), Refusal> {
     if ours { Ok(()) } else { Err(refused()) }
 }
 
-/// `CREATE VIEW`; its name and its query are looked at by the walk.
+/// `CREATE VIEW`; the walk checks its name and its query.
 pub(super) fn create_view(fence: &Fence, view: &CreateView) -> Vec<Refusal> {
     let CreateView {
         or_alter,
@@ -236,7 +236,7 @@ pub(super) fn create_view(fence: &Fence, view: &CreateView) -> Vec<Refusal> {
         plain(!other, "a view is CREATE [OR REPLACE] VIEW, neither temporary nor materialized"),
         plain(options && to.is_none() && params.is_none(), "view options"),
     ]);
-    // The audit table is not a view, and none may take its place.
+    // The audit table is not a view, and no view may replace it.
     if fence.place(name) == Ok(Inside::Audit) {
         found.push(append_only(name));
     }

@@ -6,7 +6,7 @@ use super::allowed::{COLLATIONS, TYPES};
 use super::names::{Fence, built_in};
 use super::{Refusal, Rule};
 
-/// A type as a column, a cast or an attribute names it.
+/// Checks a type in a column, a cast or an attribute.
 pub(super) fn check(fence: &Fence, data_type: &DataType) -> Result<(), Refusal> {
     if let DataType::Custom(name, _) = data_type {
         return custom(fence, name);
@@ -17,11 +17,11 @@ pub(super) fn check(fence: &Fence, data_type: &DataType) -> Result<(), Refusal> 
     if is_built_in(data_type) { Ok(()) } else { Err(refused(data_type)) }
 }
 
-/// A collation by its name.
+/// Checks a collation by its name.
 pub(super) fn collation(name: &ObjectName) -> Result<(), Refusal> {
     match built_in(name) {
         Some(found) if COLLATIONS.contains(&found.as_str()) => Ok(()),
-        _ => Err((Rule::Type, format!("{name} is no collation that a migration may name"))),
+        _ => Err((Rule::Type, format!("{name} is not a collation that a migration may use"))),
     }
 }
 
@@ -36,7 +36,7 @@ fn custom(fence: &Fence, name: &ObjectName) -> Result<(), Refusal> {
 fn refused(name: impl std::fmt::Display) -> Refusal {
     (
         Rule::Type,
-        format!("{name} is no type that a migration may use: a plain built-in one, or the module's own"),
+        format!("{name} is not a type that a migration may use: a plain built-in one, or the module's own"),
     )
 }
 

@@ -1,5 +1,5 @@
-//! What stands inside an allowed statement, at any depth: relations, queries, expressions, calls and types. An expression
-//! or a table factor of a kind that is not named here is refused.
+//! Walks the inside of an allowed statement, at any depth: relations, queries, expressions, calls and types. Refuses
+//! any kind of expression or table factor that is not listed here.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -15,17 +15,17 @@ use super::forms::plain;
 use super::names::{Fence, built_in, fold, parts};
 use super::{Refusal, Rule, types};
 
-/// Whatever is refused inside the statement.
+/// Everything that is refused inside the statement.
 pub(super) fn check(fence: &Fence, statement: &Statement) -> Vec<Refusal> {
     let mut walk = Walk { fence, local: BTreeSet::new(), statements: 0, found: Vec::new() };
-    // It never breaks off: everything that is wrong is told.
+    // The walk never breaks off, so that it reports every problem.
     let ControlFlow::Continue(()) = statement.visit(&mut walk) else { return walk.found };
     walk.found
 }
 
 struct Walk<'a> {
     fence: &'a Fence,
-    /// Names that the statement itself gives to queries (`WITH name AS …`).
+    /// Names that the statement gives to its own queries (`WITH name AS …`).
     local: BTreeSet<String>,
     statements: usize,
     found: Vec<Refusal>,
@@ -57,9 +57,9 @@ impl Visitor for Walk<'_> {
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         for table in query.with.iter().flat_map(|with| &with.cte_tables) {
             let name = fold(&table.alias.name);
-            // A quoted "only" would make `FROM ONLY pg_authid` look like that query under another name.
+            // A quoted "only" would make `FROM ONLY pg_authid` look like a query of that name.
             if is_keyword(&name) {
-                self.found.extend(plain(false, &format!("a query named {name}, a word of SQL")).err());
+                self.found.extend(plain(false, &format!("a query named {name}, an SQL keyword")).err());
             } else {
                 self.local.insert(name);
             }
@@ -81,7 +81,7 @@ impl Visitor for Walk<'_> {
         let result = match table_factor(factor) {
             Ok(Some(function)) => {
                 let checked = call(self.fence, function, None);
-                // What it is has been told: the walk would take its name for a table's.
+                // The function is checked already; the walk would take its name for a table.
                 self.local.extend(parts(function).and_then(|parts| parts.last().cloned()));
                 checked
             }
@@ -103,7 +103,7 @@ impl Visitor for Walk<'_> {
 
     fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<()> {
         let placeholder = matches!(value.value, Value::Placeholder(_));
-        let refusal = || (Rule::NotUnderstood, format!("{value} stands for a value that nobody gives"));
+        let refusal = || (Rule::NotUnderstood, format!("{value} is a placeholder without a value"));
         self.tell(if placeholder { Err(refusal()) } else { Ok(()) })
     }
 }
@@ -126,8 +126,8 @@ fn is_bare_table(body: &SetExpr) -> bool {
     }
 }
 
-/// The function of a factor that calls one.
-#[expect(clippy::wildcard_enum_match_arm, reason = "whatever is not named is refused")]
+/// The function that a table factor calls, if any.
+#[expect(clippy::wildcard_enum_match_arm, reason = "anything not listed here is refused")]
 fn table_factor(factor: &TableFactor) -> Result<Option<&ObjectName>, Refusal> {
     match factor {
         TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } => Ok(Some(name)),
@@ -139,7 +139,7 @@ fn table_factor(factor: &TableFactor) -> Result<Option<&ObjectName>, Refusal> {
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "whatever is not named is refused")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "anything not listed here is refused")]
 fn check_expression(fence: &Fence, expression: &Expr) -> Result<(), Refusal> {
     match expression {
         Expr::Function(function) => call(fence, &function.name, Some(function)),
@@ -162,7 +162,7 @@ fn operator(operator: &BinaryOperator) -> Result<(), Refusal> {
     if named { Err(refusal()) } else { Ok(()) }
 }
 
-/// Expressions that only join others.
+/// Expressions that only combine others.
 fn is_harmless(expression: &Expr) -> bool {
     matches!(
         expression,
@@ -210,7 +210,8 @@ fn is_harmless(expression: &Expr) -> bool {
     )
 }
 
-/// A call: of a harmless function, of one that takes a sequence of the module, or of `pgcrypto` in the module's schema.
+/// Checks a call: a safe function, one that takes a sequence of the module, or one of `pgcrypto` in the module's
+/// schema.
 fn call(fence: &Fence, name: &ObjectName, function: Option<&Function>) -> Result<(), Refusal> {
     let refused = |why: &str| Err((Rule::FunctionCall, format!("{name}: {why}")));
     let Some(found) = built_in(name) else { return own_call(fence, name) };

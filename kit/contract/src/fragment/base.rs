@@ -1,5 +1,5 @@
-//! The types that the platform itself owns, which no fragment may declare again, and the relations they have.
-//! Fragments reach them through their anchor; authz evaluates them like any other type.
+//! The platform's own types, which no fragment may redeclare, and their relations. Fragments reach them through their
+//! anchor; authz evaluates them like any other type.
 
 use std::collections::BTreeMap;
 
@@ -27,13 +27,13 @@ pub const BASE_TYPES: [&str; 17] = [
     "document",
 ];
 
-/// Whether `name` is a type of the platform's own.
+/// Whether `name` is one of the platform's own types.
 #[must_use]
 pub fn is_base_type(name: &str) -> bool {
     BASE_TYPES.contains(&name)
 }
 
-/// Every base type with its relations; a type that is only a subject or only reserved has none.
+/// Every base type with its relations; a type that is only a subject or reserved has none.
 #[must_use]
 pub fn base_model() -> Relations {
     let mut model: Relations = BASE_TYPES.iter().map(|name| ((*name).to_owned(), BTreeMap::new())).collect();
@@ -45,8 +45,8 @@ pub fn base_model() -> Relations {
     model
 }
 
-/// One module in one company. Its tiers are monotonic (admin ⊆ editor ⊆ member), and every active member of the
-/// company is a member of an enabled module without a grant of their own.
+/// One module in one company. Its tiers are monotonic (admin ⊆ editor ⊆ member), and every active member of the company
+/// is a member of an enabled module without an explicit grant.
 fn company_module() -> BTreeMap<String, Expression> {
     let mut relations = direct(&["company", "system"]);
     relations.insert("admin".to_owned(), union([This, follow("system", "superadmin")]));

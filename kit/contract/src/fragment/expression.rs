@@ -1,20 +1,20 @@
 //! The expression of one relation, and its grammar: direct tuples, another relation of the same object, a relation of
-//! the objects that a tuple leads to, or a union of these. Intersection, exclusion, wildcards and conditions are not
-//! part of it, so a check is plain reachability.
+//! the objects that a tuple leads to, or a union of these. There is no intersection, exclusion, wildcard or condition,
+//! so a check is plain reachability.
 
 use serde_json::Value;
 
 use crate::manifest::strict::{Findings, MAX_ENTRIES, Members, Node};
 
-/// Deepest nesting of one expression: a plain `{this: true}` is one level.
+/// Deepest nesting of an expression: a plain `{this: true}` is one level.
 pub const MAX_NESTING: usize = 16;
 
 const OPERATORS: [&str; 4] = ["this", "computedUserset", "tupleToUserset", "union"];
 
-/// Who holds a relation on an object.
+/// The holders of a relation on an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Expression {
-    /// Whom a tuple of this relation names.
+    /// The subjects that a tuple of this relation names.
     This,
     /// The holders of another relation of the same object.
     Computed(String),
@@ -22,14 +22,14 @@ pub enum Expression {
     TupleTo {
         /// Relation of the same type, whose tuples are followed.
         tupleset: String,
-        /// Relation of the objects they lead to.
+        /// Relation of the objects that they lead to.
         computed: String,
     },
-    /// Whoever holds any child.
+    /// The holders of any child.
     Union(Vec<Self>),
 }
 
-/// Reads one expression that stands `level` deep (the relation's own is level 1).
+/// Parses one expression at nesting level `level` (the relation's own is level 1).
 pub(super) fn read(node: &Node<'_>, level: usize, found: &mut Findings) -> Option<Expression> {
     if level > MAX_NESTING {
         return found.refuse(&node.path, "nesting", format!("at most {MAX_NESTING} levels"));

@@ -1,5 +1,5 @@
-//! `authz.fragment.json`: what a module tells the platform of its objects, their relations and its features, and the
-//! bare relations of an app's `authzFragment`. Parsers are total: any JSON gives a value or every problem it has.
+//! `authz.fragment.json`: a module's object types, their relations and its features; also the bare relations of an
+//! app's `authzFragment`. Parsers are total: any JSON yields a value or all of its problems.
 
 pub mod base;
 mod expression;
@@ -33,19 +33,19 @@ const KEYS: [&str; 9] = [
     "bootstrapPolicy",
 ];
 
-/// A module's fragment. The sections that nothing interprets (`fieldCatalog`, `fieldSets`, the rules of `rowScopes`)
-/// are kept as they are.
+/// A module's fragment. The uninterpreted sections (`fieldCatalog`, `fieldSets`, the rules of `rowScopes`) are kept
+/// unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// Equals the manifest's.
+    /// The manifest's module key.
     pub module_key: String,
-    /// Flags of roles; they drive no grant.
+    /// Role flags; they grant nothing.
     pub roles: Vec<Role>,
-    /// How object types are shown where permissions are given.
+    /// How permission screens show object types.
     pub objects: Vec<ObjectType>,
-    /// What the authorization engine evaluates.
+    /// Input of the authorization engine.
     pub relations: Relations,
-    /// Feature keys and the rule of each.
+    /// Features, each with its key and rule.
     pub features: Vec<Feature>,
     /// Uninterpreted.
     pub field_catalog: Vec<Value>,
@@ -55,10 +55,10 @@ pub struct Fragment {
     pub row_scopes: Vec<RowScope>,
 }
 
-/// Reads the fragment of the module `module_key`.
+/// Parses the fragment of the module `module_key`.
 ///
 /// # Errors
-/// Every rule that it breaks, each with its path.
+/// Every violated rule, each with its path.
 pub fn parse(text: &str, module_key: &str) -> Result<Fragment, Vec<FieldProblem>> {
     let value = strict::read_json(text)?;
     let mut found = Findings::default();
@@ -66,7 +66,7 @@ pub fn parse(text: &str, module_key: &str) -> Result<Fragment, Vec<FieldProblem>
     found.finish(fragment)
 }
 
-/// The feature key that every module and app has without declaring it: whether one may enter at all.
+/// The feature key that every module and app has without declaring it: permission to enter at all.
 #[must_use]
 pub fn access_feature(key: &str) -> String {
     format!("{key}.access")
@@ -77,7 +77,7 @@ fn read(value: &Value, module_key: &str, found: &mut Findings) -> Option<Fragmen
     check_module_key(&file, module_key, found);
     sections::check_bootstrap_policy(&file, found);
     let relations = file.need("relations", found).and_then(|node| relations::read(&node, found));
-    // Sections that name types are read against what could be read, so that they are checked in the same pass.
+    // Sections that name types are checked against the readable ones, so that they are checked in the same pass.
     let declared = relations.clone().unwrap_or_default();
     let roles = sections::read_roles(&file, found);
     let objects = sections::read_objects(&file, &declared, found);

@@ -1,5 +1,5 @@
-//! The section `relations` of a module's fragment, which is the whole of an app's `authzFragment`: object type, then
-//! relation, then one expression. The only section that is loaded into the authorization engine.
+//! The section `relations` of a module's fragment, which is also the whole of an app's `authzFragment`: object type,
+//! then relation, then one expression. Only this section is loaded into the authorization engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,30 +11,30 @@ use crate::FieldProblem;
 use crate::envelope::shown;
 use crate::manifest::strict::{Findings, Node};
 
-/// Object type, then relation, then who holds it.
+/// Object type, then relation, then its holders.
 pub type Relations = BTreeMap<String, BTreeMap<String, Expression>>;
 
 /// Most object types of one module or app.
 pub const MAX_TYPES: usize = 64;
 /// Most relations of one object type.
 pub const MAX_RELATIONS: usize = 64;
-/// Longest name of a type or relation.
+/// Longest name of a type or relation, in characters.
 pub const MAX_NAME: usize = 64;
 /// The relation that ties an object to its module in one company; every declared type has it, as direct tuples.
 pub const ANCHOR: &str = "company_module";
 
-/// Reads a relations section that stands at `path` in its file (`relations`, `authzFragment`).
+/// Parses the relations section at `path` in its file (`relations`, `authzFragment`).
 ///
 /// # Errors
-/// Every rule of the grammar that it breaks, each with its path.
+/// Every violated rule of the grammar, each with its path.
 pub fn parse_relations(value: &Value, path: &str) -> Result<Relations, Vec<FieldProblem>> {
     let mut found = Findings::default();
     let relations = read(&Node::root(path, value), &mut found);
     found.finish(relations)
 }
 
-/// Every tuple-to-userset whose target relation is on no type of `model`, which must hold `relations` and the base
-/// types too.
+/// Every tuple-to-userset whose target relation exists on no type of `model`, which must include `relations` and the
+/// base types.
 #[must_use]
 pub fn missing_targets(relations: &Relations, path: &str, model: &[&Relations]) -> Vec<FieldProblem> {
     let known: BTreeSet<&str> =
@@ -54,7 +54,7 @@ fn check_targets(path: &str, expression: &Expression, known: &BTreeSet<&str>, fo
         Expression::This | Expression::Computed(_) => {}
         Expression::TupleTo { computed, .. } => {
             if !known.contains(computed.as_str()) {
-                let message = format!("\"{computed}\" is a relation of no type");
+                let message = format!("\"{computed}\" is not a relation of any type");
                 found.refuse::<()>(&format!("{path}.tupleToUserset.computedUserset"), "target", message);
             }
         }
@@ -113,7 +113,7 @@ fn read_type(node: &Node<'_>, found: &mut Findings) -> Option<BTreeMap<String, E
     Some(of_type)
 }
 
-/// A relation that could not be read counts as declared, so that one mistake is not reported twice.
+/// A relation that could not be parsed counts as declared, so that one mistake is not reported twice.
 fn check_references(path: &str, expression: &Expression, declared: &[&str], found: &mut Findings) {
     match expression {
         Expression::This => {}
@@ -133,7 +133,7 @@ fn check_references(path: &str, expression: &Expression, declared: &[&str], foun
 
 fn check_declared(path: &str, relation: &str, declared: &[&str], found: &mut Findings) {
     if !declared.contains(&relation) {
-        found.refuse::<()>(path, "relation", format!("\"{relation}\" is no relation of this type"));
+        found.refuse::<()>(path, "relation", format!("\"{relation}\" does not exist on this type"));
     }
 }
 
@@ -151,7 +151,7 @@ fn check_anchor(
 
 const NAME_RULE: &str = "a letter, then letters, digits, _ or -, at most 64 characters";
 
-/// Names stand in tuples (`type:id#relation`), so the separators of a tuple are not part of them.
+/// Names occur in tuples (`type:id#relation`), so they must not hold a tuple's separators.
 fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     let first = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic());

@@ -1,5 +1,5 @@
-//! The sections beside `relations`: roles, objects, features, row scopes and the bootstrap policy. They are data for
-//! screens and summaries; none of them drives a grant.
+//! The sections besides `relations`: roles, objects, features, row scopes and the bootstrap policy. They are data for
+//! screens and summaries and grant nothing.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ const MAX_KEY: usize = 128;
 pub struct Role {
     /// `<key>_admin` for shipped modules.
     pub role_key: String,
-    /// For people.
+    /// Label for people.
     pub label: String,
     /// Global or per company.
     pub scope_type: ScopeType,
@@ -25,28 +25,28 @@ pub struct Role {
     pub grants_shell_access: bool,
     /// A flag for company creation.
     pub seed_company_creator_role: bool,
-    /// Where it stands in lists.
+    /// Position in lists.
     pub sort_order: i64,
 }
 
 /// One object type of `objects[]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectType {
-    /// Declared in `relations`.
+    /// An object type declared in `relations`.
     pub object_type: String,
-    /// For people.
+    /// Label for people.
     pub label: String,
-    /// What kind of thing it is.
+    /// Kind of object.
     pub scope_kind: ScopeKind,
     /// `company_module` for shipped modules.
     pub parent_kind: String,
-    /// Relation of those who manage an object.
+    /// The relation of users who manage an object.
     pub manager_relation: String,
-    /// Relations that may be given.
+    /// Relations that may be granted.
     pub grantable_relations: Vec<String>,
-    /// Whether screens offer it.
+    /// Whether permission screens show it.
     pub show_in_permission_ui: bool,
-    /// Where it stands in lists.
+    /// Position in lists.
     pub sort_order: i64,
 }
 
@@ -77,17 +77,17 @@ impl ScopeKind {
 pub struct Feature {
     /// `<moduleKey>.<scope>.<action>`.
     pub key: String,
-    /// For people.
+    /// Label for people.
     pub label: String,
     /// Global or per company.
     pub scope_type: ScopeType,
     /// Whether it needs a company.
     pub requires_company: bool,
-    /// How its rule is meant.
+    /// Kind of its rule.
     pub rule_kind: AccessRuleKind,
-    /// Whom it is for.
+    /// Who may use it.
     pub rule: AccessRule,
-    /// Where it stands in lists.
+    /// Position in lists.
     pub sort_order: i64,
     /// Whether the shell's sidebar shows it.
     pub is_sidebar_entry: bool,
@@ -100,7 +100,7 @@ pub enum AccessRuleKind {
     Relation,
     /// A platform role.
     PlatformRole,
-    /// Whether the module is there for the subject.
+    /// Whether the module is available to the subject.
     ModuleEligibility,
 }
 
@@ -112,16 +112,16 @@ impl AccessRuleKind {
     ];
 }
 
-/// Whom a feature is for.
+/// Who may use a feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessRule {
-    /// The payload is empty: every member.
+    /// Every member: the payload is empty.
     Membership,
-    /// Whoever holds a relation.
+    /// The holders of a relation.
     Relation {
-        /// A declared or a base type.
+        /// A declared type or a base type.
         object_type: String,
-        /// A relation of it.
+        /// One of its relations.
         relation: String,
     },
 }
@@ -135,7 +135,7 @@ pub struct RowScope {
     pub rules: Value,
 }
 
-/// Reads every item; the whole is `None` when one could not be read.
+/// Parses every item; `None` when one of them could not be parsed.
 fn each<'a, T>(
     items: &[Node<'a>],
     found: &mut Findings,
@@ -233,7 +233,7 @@ fn read_object<'a>(
     })
 }
 
-/// A relation of the entry's own type; where the type itself is unknown, that was reported already.
+/// A relation of the entry's own type; an unknown type was reported already.
 fn own_relation(
     node: &Node<'_>,
     object_type: Option<&str>,
@@ -243,7 +243,7 @@ fn own_relation(
     let relation = node.text(found)?;
     let of_type = object_type.and_then(|name| declared.get(name));
     if of_type.is_some_and(|of_type| !of_type.contains_key(relation)) {
-        return found.refuse(&node.path, "relation", format!("\"{relation}\" is no relation of this type"));
+        return found.refuse(&node.path, "relation", format!("\"{relation}\" does not exist on this type"));
     }
     Some(relation.to_owned())
 }
@@ -329,7 +329,7 @@ fn check_feature_key(path: &str, key: &str, module_key: &str, found: &mut Findin
         return;
     };
     if key == access_feature(module_key) {
-        found.refuse::<()>(path, "reserved", format!("{key} is there for every module"));
+        found.refuse::<()>(path, "reserved", format!("{key} exists for every module"));
     } else if own.split('.').count() != 2 || !own.split('.').all(is_segment) || key.len() > MAX_KEY {
         found.refuse::<()>(path, "pattern", format!("{module_key}.<scope>.<action>"));
     }
@@ -373,7 +373,7 @@ pub(super) fn read_row_scopes(
     })
 }
 
-/// The policy has one member, and nothing is seeded: company creation writes the default grants only.
+/// The policy has one member, and it must be empty: company creation writes only the default grants.
 pub(super) fn check_bootstrap_policy(file: &Members<'_>, found: &mut Findings) {
     let policy = file.need("bootstrapPolicy", found);
     let policy = policy.and_then(|node| node.members(&["seedCompanyCreatorObjectRelations"], found));

@@ -1,12 +1,12 @@
-//! License texts: whether a module's `LICENSE` is the text that its manifest names. White space does not count, every
-//! word does; MIT's text begins with copyright lines that are the author's own.
+//! License texts: checks that a module's `LICENSE` is the text of the license that its manifest names. White space does
+//! not matter, every word does; the MIT text begins with the author's own copyright lines.
 
 /// Name of the file.
 pub const FILE: &str = "LICENSE";
 
 use crate::FieldProblem;
 
-/// Largest license file that is read, in bytes: Apache-2.0 has eleven thousand.
+/// Largest accepted license file, in bytes: Apache-2.0 has eleven thousand.
 const MAX_BYTES: usize = 1 << 16;
 /// The canonical text of Apache-2.0.
 pub const APACHE_2_0: &str = include_str!("Apache-2.0.txt");
@@ -31,7 +31,7 @@ fn is_mit(text: &str) -> bool {
     let Some(begin) = text.find("Permission is hereby granted") else { return false };
     let (head, body) = text.split_at(begin);
     let lines: Vec<&str> = head.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    // The title may be left out.
+    // The title is optional.
     let titles = usize::from(lines.first().is_some_and(|line| MIT_TITLES.contains(line)));
     let owners = lines.len() > titles;
     let owned = owners && lines.iter().skip(titles).all(|line| line.starts_with("Copyright "));

@@ -1,5 +1,5 @@
-//! `module.manifest.json`: who a module is, where it listens and what it needs. The parser is total: any text gives a
-//! manifest or every problem it has. What holds between modules is checked in [`set`].
+//! `module.manifest.json`: a module's identity, its listener and its dependencies. The parser is total: any text yields
+//! a manifest or all of its problems. Rules between modules are checked in [`set`].
 
 pub mod set;
 pub(crate) mod strict;
@@ -29,8 +29,8 @@ const KEYS: [&str; 12] = [
     "events",
 ];
 
-/// Keys that no module may have: its paths would be the gateway's own, or its role, schema or audit table another's
-/// (`platform_owner` owns every schema).
+/// Keys that no module may have: its paths would collide with the gateway's, or its role, schema or audit table with
+/// another's (`platform_owner` owns every schema).
 const RESERVED_KEYS: [&str; 18] = [
     "audit",
     "auth",
@@ -52,27 +52,27 @@ const RESERVED_KEYS: [&str; 18] = [
     "registry",
 ];
 
-/// A module's manifest. What the specification fixes by the key (base path, schema, migrations path) is checked and
-/// not kept.
+/// A module's manifest. Values that the specification derives from the key (base path, schema, migrations path) are
+/// checked and not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
     /// Names the schema, the database role, the feature prefix and the base path.
     pub key: String,
-    /// For people.
+    /// Name for people.
     pub display_name: String,
-    /// Target of other modules' ranges.
+    /// The version to which other modules' ranges apply.
     pub version: Version,
     /// Global or per company.
     pub scope_type: ScopeType,
     /// A mandatory module cannot be disabled.
     pub mandatory: bool,
-    /// Where it listens.
+    /// Its listener.
     pub service: Service,
-    /// Modules it cannot do without.
+    /// Required modules.
     pub dependencies: Vec<Dependency>,
     /// What it uses of the organization.
     pub org: OrgNeeds,
-    /// Under which license it comes.
+    /// Its license.
     pub license: License,
 }
 
@@ -84,7 +84,7 @@ impl Manifest {
     }
 }
 
-/// What a module or a feature belongs to.
+/// The scope of a module or a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScopeType {
     /// The whole deployment.
@@ -97,7 +97,7 @@ impl ScopeType {
     pub(crate) const WORDS: [(&'static str, Self); 2] =
         [("global", Self::Global), ("company", Self::Company)];
 
-    /// As files and tables spell it.
+    /// The spelling in files and tables.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -110,22 +110,22 @@ impl ScopeType {
 /// The module's listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// The port that the gateway dials.
+    /// The port that the gateway connects to.
     pub port: u16,
-    /// Stored only.
+    /// Stored, but not used.
     pub health_path: String,
 }
 
-/// A module without which this one's requests are refused.
+/// A required module: without it, this module's requests are refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependency {
     /// Key of the other module.
     pub module_key: String,
-    /// Versions of it that will do.
+    /// The accepted versions.
     pub range: VersionReq,
 }
 
-/// Declarative: nothing reads it at run time.
+/// Declarative: nothing reads this at run time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrgNeeds {
     /// Type keys of units.
@@ -147,7 +147,7 @@ pub struct License {
     pub entitlement_required: bool,
 }
 
-/// Classes of licenses.
+/// License classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LicenseClass {
     /// Apache-2.0.
@@ -159,7 +159,7 @@ pub enum LicenseClass {
 impl LicenseClass {
     const WORDS: [(&'static str, Self); 2] = [("foundation", Self::Foundation), ("open", Self::Open)];
 
-    /// As files and tables spell it.
+    /// The spelling in files and tables.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -176,10 +176,10 @@ impl LicenseClass {
     }
 }
 
-/// Reads a manifest.
+/// Parses a manifest.
 ///
 /// # Errors
-/// Every rule that it breaks, each with its path.
+/// Every violated rule, each with its path.
 pub fn parse(text: &str) -> Result<Manifest, Vec<FieldProblem>> {
     let value = strict::read_json(text)?;
     let mut found = Findings::default();
@@ -196,7 +196,7 @@ pub fn is_key(text: &str) -> bool {
     first && rest && (2..=32).contains(&text.len())
 }
 
-/// Whether no module may have this key.
+/// Whether the key is reserved.
 #[must_use]
 pub fn is_reserved_key(key: &str) -> bool {
     RESERVED_KEYS.contains(&key) || key.starts_with("pg_")
@@ -284,7 +284,7 @@ fn read_health_path(service: &Members<'_>, found: &mut Findings) -> Option<Strin
     found.refuse(&service.path_of("healthPath"), "absolute_path", "an absolute path such as /health")
 }
 
-/// A text that the module's key decides. Without a readable key only its presence and type are checked.
+/// Checks a text that the module's key determines. Without a readable key, checks only its presence and type.
 fn check_fixed(members: &Members<'_>, name: &str, right: Option<String>, found: &mut Findings) {
     let text = members.text(name, found);
     if let (Some(text), Some(right)) = (text, right)

@@ -1,5 +1,5 @@
-//! What must hold between the modules of one platform: nothing is claimed twice, every dependency is there in a
-//! version that will do and leads to no cycle, and every tuple-to-userset leads somewhere.
+//! Rules between the modules of one platform: no name or port is claimed twice, every dependency exists in an accepted
+//! version and is not cyclic, and every tuple-to-userset leads to an existing relation.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,14 +18,14 @@ pub struct ModuleContract {
     pub fragment: Fragment,
 }
 
-/// A problem of one file of one module.
+/// A problem in one file of one module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileProblem {
     /// The module.
     pub module_key: String,
     /// The file's name.
     pub file: &'static str,
-    /// What is wrong in it.
+    /// The problem.
     pub problem: FieldProblem,
 }
 
@@ -36,10 +36,10 @@ impl fmt::Display for FileProblem {
     }
 }
 
-/// Reads the two files of the module `key`.
+/// Parses the two files of the module `key`.
 ///
 /// # Errors
-/// Every problem of either file.
+/// Every problem of both files.
 pub fn parse_module(key: &str, manifest: &str, fragment: &str) -> Result<ModuleContract, Vec<FileProblem>> {
     let of_file = |file: &'static str, problems: Vec<FieldProblem>| {
         let at = move |problem| FileProblem { module_key: key.to_owned(), file, problem };
@@ -60,7 +60,7 @@ pub fn parse_module(key: &str, manifest: &str, fragment: &str) -> Result<ModuleC
     }
 }
 
-/// Every rule between modules that this set breaks.
+/// Every violated rule between the modules of this set.
 #[must_use]
 pub fn check(modules: &[ModuleContract]) -> Vec<FileProblem> {
     let mut problems = unique(modules);
@@ -75,7 +75,7 @@ fn in_manifest(key: &str, path: impl Into<String>, rule: &'static str, message: 
     FileProblem { module_key: key.to_owned(), file: super::FILE, problem }
 }
 
-/// Keys, ports, object types and feature keys belong to one module. Schemas and feature prefixes are the key itself.
+/// Keys, ports, object types and feature keys each belong to one module. Schemas and feature prefixes equal the key.
 fn unique(modules: &[ModuleContract]) -> Vec<FileProblem> {
     let taken = |(port, owner): (u16, &'static str)| (("service.port".to_owned(), port.to_string()), owner);
     let mut owners: BTreeMap<_, &str> = ports::TAKEN.into_iter().map(taken).collect();
@@ -115,7 +115,7 @@ fn dependencies(module: &ModuleContract, modules: &[ModuleContract]) -> Vec<File
         let target = modules.iter().find(|other| other.manifest.key == dependency.module_key);
         match target.map(|target| &target.manifest.version) {
             None => {
-                let message = format!("\"{}\" is no module of this platform", dependency.module_key);
+                let message = format!("\"{}\" is not a module of this platform", dependency.module_key);
                 problems.push(in_manifest(key, path("moduleKey"), "dependency", message));
             }
             Some(version) if !dependency.range.matches(version) => {
@@ -128,7 +128,7 @@ fn dependencies(module: &ModuleContract, modules: &[ModuleContract]) -> Vec<File
     problems
 }
 
-/// Kahn's algorithm: modules whose dependencies are all placed are placed; whatever is left holds a cycle.
+/// Kahn's algorithm: repeatedly places modules whose dependencies are all placed; the rest contains a cycle.
 fn cycle(modules: &[ModuleContract]) -> Option<FileProblem> {
     let mut left: BTreeMap<&str, Vec<&str>> =
         modules.iter().map(|module| (module.manifest.key.as_str(), needs(module))).collect();
@@ -150,7 +150,7 @@ fn needs(module: &ModuleContract) -> Vec<&str> {
     module.manifest.dependencies.iter().map(|dependency| dependency.module_key.as_str()).collect()
 }
 
-/// Follows dependencies that are left until a module comes a second time; the names from its first time on.
+/// Follows unplaced dependencies until a module repeats; returns the names from its first occurrence on.
 fn walk<'a>(left: &BTreeMap<&'a str, Vec<&'a str>>) -> Option<Vec<&'a str>> {
     let mut way: Vec<&str> = Vec::new();
     let mut at = *left.keys().next()?;

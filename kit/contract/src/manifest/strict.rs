@@ -1,5 +1,5 @@
-//! Reading a contract file strictly: every member is either known or a comment (its name starts with `_`), every
-//! problem is recorded with its path, and reading goes on after a problem so that an author sees all of them at once.
+//! Strict reading of a contract file: every member is either known or a comment (its name starts with `_`), every
+//! problem is recorded with its path, and reading continues after a problem so that an author sees all of them at once.
 
 use serde_json::{Map, Value};
 
@@ -7,11 +7,12 @@ use crate::FieldProblem;
 use crate::envelope::{shown, tell};
 use crate::fields::is_odd_control;
 
-/// Longest contract file that is read, in bytes.
+/// Largest accepted contract file, in bytes.
 pub(crate) const MAX_FILE_BYTES: usize = 1 << 20;
 /// Longest label, name or title of a contract file, in characters.
 pub(crate) const MAX_LABEL: usize = 200;
-/// Most entries of a list that names modules, unit types, object types or relations: as many as an app may have types.
+/// Most entries of a list that names modules, unit types, object types or relations: the most types that an app may
+/// have.
 pub(crate) const MAX_NAMED: usize = 64;
 /// Most entries of a list of features, routes, roles or row scopes, and most children of a union.
 pub(crate) const MAX_ENTRIES: usize = 256;
@@ -21,7 +22,7 @@ pub(crate) const MAX_ENTRIES: usize = 256;
 pub(crate) struct Findings(Vec<FieldProblem>);
 
 impl Findings {
-    /// Records a problem; returns `None` so that a rule can end in it.
+    /// Records a problem; returns `None` so that a rule can end with it.
     pub(crate) fn refuse<T>(
         &mut self,
         path: &str,
@@ -32,12 +33,12 @@ impl Findings {
         None
     }
 
-    /// What was recorded.
+    /// The recorded problems.
     pub(crate) fn into_problems(self) -> Vec<FieldProblem> {
         self.0
     }
 
-    /// The value when nothing was recorded.
+    /// The value, if nothing was recorded.
     pub(crate) fn finish<T>(self, value: Option<T>) -> Result<T, Vec<FieldProblem>> {
         match value {
             Some(value) if self.0.is_empty() => Ok(value),
@@ -46,7 +47,7 @@ impl Findings {
     }
 }
 
-/// Reads a file's text as JSON.
+/// Parses a file's text as JSON.
 pub(crate) fn read_json(text: &str) -> Result<Value, Vec<FieldProblem>> {
     if text.len() > MAX_FILE_BYTES {
         return Err(vec![FieldProblem::new("", "size", format!("at most {MAX_FILE_BYTES} bytes"))]);
@@ -55,7 +56,7 @@ pub(crate) fn read_json(text: &str) -> Result<Value, Vec<FieldProblem>> {
         .map_err(|error| vec![FieldProblem::new("", "json", format!("not JSON: {error}"))])
 }
 
-/// A value and where it stands in its file.
+/// A value and its path in the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Node<'a> {
     pub(crate) path: String,
@@ -67,7 +68,7 @@ impl<'a> Node<'a> {
         Self { path: path.to_owned(), value }
     }
 
-    /// The value as an object of `known` members; each unknown one is a problem.
+    /// The value as an object with the members `known`; each unknown member is a problem.
     pub(crate) fn members(&self, known: &[&str], found: &mut Findings) -> Option<Members<'a>> {
         let members = self.open(found)?;
         for (name, _) in members.entries() {
@@ -82,13 +83,13 @@ impl<'a> Node<'a> {
         Some(members)
     }
 
-    /// The value as an object whose member names are the author's own.
+    /// The value as an object with arbitrary member names.
     pub(crate) fn open(&self, found: &mut Findings) -> Option<Members<'a>> {
         let Value::Object(map) = self.value else { return found.refuse(&self.path, "type", "a JSON object") };
         Some(Members { path: self.path.clone(), map })
     }
 
-    /// The value as a list whose items are not looked into.
+    /// The value as a list whose items are not checked.
     pub(crate) fn list(&self, found: &mut Findings) -> Option<&'a [Value]> {
         let Value::Array(items) = self.value else { return found.refuse(&self.path, "type", "a list") };
         Some(items)
@@ -130,12 +131,12 @@ impl<'a> Members<'a> {
         named.map(|(name, value)| (name.as_str(), Node { path: self.path_of(name), value }))
     }
 
-    /// How many members are no comments.
+    /// The number of members that are not comments.
     pub(crate) fn len(&self) -> usize {
         self.map.keys().filter(|name| !name.starts_with('_')).count()
     }
 
-    /// A member that must be there; `null` is a value.
+    /// A required member; `null` counts as a value.
     pub(crate) fn need(&self, name: &str, found: &mut Findings) -> Option<Node<'a>> {
         let path = self.path_of(name);
         match self.map.get(name) {
@@ -148,7 +149,7 @@ impl<'a> Members<'a> {
         self.need(name, found)?.text(found)
     }
 
-    /// A text for people: 1 to [`MAX_LABEL`] characters, not blank, no control characters but line feed and tab.
+    /// A text for people: 1 to [`MAX_LABEL`] characters, not blank, no control characters except line feed and tab.
     pub(crate) fn label(&self, name: &str, found: &mut Findings) -> Option<String> {
         let text = self.text(name, found)?;
         let fits = (1..=MAX_LABEL).contains(&text.chars().count()) && !text.trim().is_empty();
@@ -176,7 +177,7 @@ impl<'a> Members<'a> {
         self.need(name, found)?.items(most, found)
     }
 
-    /// One word of a closed list.
+    /// One value of a closed list.
     pub(crate) fn word<T: Copy>(&self, name: &str, words: &[(&str, T)], found: &mut Findings) -> Option<T> {
         let text = self.text(name, found)?;
         if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
@@ -186,7 +187,7 @@ impl<'a> Members<'a> {
         found.refuse(&self.path_of(name), "enum", format!("one of {}", list.join(", ")))
     }
 
-    /// A member that must be `null`: its name is reserved.
+    /// A reserved member, which must be `null`.
     pub(crate) fn null(&self, name: &str, found: &mut Findings) -> Option<()> {
         let node = self.need(name, found)?;
         if node.value.is_null() { Some(()) } else { found.refuse(&node.path, "reserved", "null") }

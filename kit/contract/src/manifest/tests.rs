@@ -1,4 +1,4 @@
-//! Each rule of the manifest's table: what it lets through and what it refuses, by path and rule.
+//! Each rule of the manifest's table: what it accepts and what it refuses, by path and rule.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! Versions and ranges: strict semantic versions, compared without their build metadata, and ranges as Rust's
-//! `semver` reads them, with white space between comparators read as a comma.
+//! Versions and ranges: strict semantic versions, compared without their build metadata, and ranges in the syntax of
+//! Rust's `semver`, where white space between comparators counts as a comma.
 
 use std::cmp::Ordering;
 
@@ -7,17 +7,17 @@ use semver::{Version, VersionReq};
 
 /// Longest version or range, in bytes.
 const MAX_LENGTH: usize = 200;
-/// What a range may be.
+/// The valid form of a range.
 pub const RANGE_RULE: &str =
     "comparators ^ ~ >= > <= < = * joined by commas, as \"^1.2\" or \">=1.2, <2\"; no ||";
 
-/// A strict semantic version.
+/// Parses a strict semantic version.
 #[must_use]
 pub fn parse(text: &str) -> Option<Version> {
     if text.len() > MAX_LENGTH { None } else { Version::parse(text).ok() }
 }
 
-/// A range of versions.
+/// Parses a range of versions.
 #[must_use]
 pub fn parse_range(text: &str) -> Option<VersionReq> {
     if text.len() > MAX_LENGTH || text.contains("||") {
@@ -26,13 +26,13 @@ pub fn parse_range(text: &str) -> Option<VersionReq> {
     VersionReq::parse(&with_commas(text)).ok()
 }
 
-/// Order of two versions; build metadata does not count.
+/// Compares two versions; build metadata does not count.
 #[must_use]
 pub fn compare(left: &Version, right: &Version) -> Ordering {
     left.cmp_precedence(right)
 }
 
-/// `>= 1.2 <2` → `>=1.2,<2`: an operator standing alone belongs to the version after it.
+/// `>= 1.2 <2` → `>=1.2,<2`: a separate operator belongs to the version that follows it.
 fn with_commas(text: &str) -> String {
     let mut comparators = Vec::new();
     for part in text.split(',') {
@@ -43,7 +43,7 @@ fn with_commas(text: &str) -> String {
                 comparators.push(std::mem::take(&mut operator));
             }
         }
-        // An operator without a version, or nothing between two commas: the parser refuses it.
+        // An operator without a version, or nothing between two commas: left for the parser to refuse.
         if !operator.is_empty() || part.trim().is_empty() {
             comparators.push(operator);
         }

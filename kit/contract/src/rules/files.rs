@@ -1,4 +1,4 @@
-//! Rules of the other files, and those between modules.
+//! Rules of the other files, and rules between modules.
 
 use super::Rule;
 
@@ -76,7 +76,7 @@ pub const FRONTEND: &[Rule] = &[
     rule("frontend.size", "", "size", "the file has at most 1 MiB"),
 ];
 
-/// What holds between the modules of one platform. A schema and a feature prefix are the key itself.
+/// Rules between the modules of one platform. A schema and a feature prefix equal the key.
 pub const BETWEEN: &[Rule] = &[
     rule("between.folder", "moduleKey", "fixed", "moduleKey is the name that the module is shipped under"),
     rule("between.module_key", "moduleKey", "unique", "a module key, and so a schema, is one module's"),
@@ -104,8 +104,8 @@ pub const BETWEEN: &[Rule] = &[
     ),
 ];
 
-/// An app's manifest beside its relations; the last ones are known by what is registered already. Each names the field
-/// of the 422 (of the 400: what is required, and types) that `POST /api/platform/admin/apps` answers.
+/// An app's manifest, besides its relations; the last rules compare it with what is registered already. Each names the
+/// field in the 422 (400 for required members and types) that `POST /api/platform/admin/apps` returns.
 pub const APP: &[Rule] = &[
     rule("app.key", "key", "pattern", "key is ^[a-z][a-z0-9_]{1,31}$"),
     rule("app.key_reserved", "key", "reserved", "key is no name of the platform's own and no module's"),

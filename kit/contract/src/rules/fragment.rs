@@ -1,4 +1,4 @@
-//! Rules of `authz.fragment.json` by itself, and of the relations in it, which an app's manifest has too.
+//! Rules of `authz.fragment.json` alone, and of its relations, which an app's manifest also has.
 
 use super::Rule;
 
@@ -6,7 +6,7 @@ const fn rule(id: &'static str, path: &'static str, word: &'static str, says: &'
     Rule::new(id, path, word, says)
 }
 
-/// Everything beside the relations.
+/// Everything except the relations.
 pub const FRAGMENT: &[Rule] = &[
     rule("fragment.module_key", "moduleKey", "fixed", "moduleKey is the manifest's"),
     rule("fragment.role_key", "roles[].roleKey", "pattern", "a role key has letters, digits, _ and -"),

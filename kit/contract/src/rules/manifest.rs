@@ -1,4 +1,4 @@
-//! Rules of `module.manifest.json` by itself.
+//! Rules of `module.manifest.json` alone.
 
 use super::Rule;
 
@@ -6,7 +6,7 @@ const fn rule(id: &'static str, path: &'static str, word: &'static str, says: &'
     Rule::new(id, path, word, says)
 }
 
-/// In the order of the specification's table; what holds for every key stands last.
+/// In the order of the specification's table; rules for all keys come last.
 pub const MANIFEST: &[Rule] = &[
     rule("manifest.contract_version", "contractVersion", "contract_version", "contractVersion is 1"),
     rule("manifest.module_key", "moduleKey", "pattern", "moduleKey is ^[a-z][a-z0-9_]{1,31}$"),

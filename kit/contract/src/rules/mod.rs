@@ -1,6 +1,6 @@
-//! Every rule of the module contract that a file can break, as a list: a stable id, the file, where in it, the word that
-//! its problems carry, and what it says. The parsers do not read this list; tests hold it against them in both
-//! directions: each rule has an accepting and a refusing case, and no parser tells of a problem that is not listed.
+//! A list of every rule of the module contract that a file can violate: a stable id, the file, the path, the identifier
+//! of its problems, and a description. The parsers do not read this list; tests compare both: each rule has an
+//! accepting and a refusing case, and no parser reports a problem that is not listed.
 
 mod files;
 mod fragment;
@@ -13,19 +13,19 @@ pub use files::{APP, BETWEEN, FRONTEND, LICENSE, OPENAPI};
 pub use fragment::{FRAGMENT, RELATIONS};
 pub use manifest::MANIFEST;
 
-/// Prefix of the ids of the fence's rules, whose list is [`fence::Rule::ALL`].
+/// Prefix of the ids of the fence's rules, which [`fence::Rule::ALL`] lists.
 pub const MIGRATIONS: &str = "migrations";
 
 /// One rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Stable, and unique over all files: `manifest.port`.
+    /// Stable, and unique across all files: `manifest.port`.
     pub id: &'static str,
-    /// Where in the file, as `dependencies[].moduleKey`; `*` is one name, `**` any way.
+    /// Path in the file, such as `dependencies[].moduleKey`; `*` is one name, `**` any path.
     pub path: &'static str,
-    /// `rule` of its problems.
+    /// `rule` in its problems.
     pub word: &'static str,
-    /// What it says.
+    /// Description.
     pub says: &'static str,
 }
 
@@ -40,7 +40,7 @@ impl Rule {
     }
 }
 
-/// The rule among `rules` that a problem is about: the first that fits, so general ones stand last.
+/// The rule among `rules` that a problem violates: the first match, so general rules come last.
 #[must_use]
 pub fn of<'a>(rules: &'a [Rule], problem: &FieldProblem) -> Option<&'a Rule> {
     let way = steps(&problem.path);
@@ -52,7 +52,7 @@ pub fn of<'a>(rules: &'a [Rule], problem: &FieldProblem) -> Option<&'a Rule> {
     })
 }
 
-/// The id of the fence's rule.
+/// The id of a rule of the fence.
 #[must_use]
 pub fn id_of(rule: fence::Rule) -> String {
     format!("{MIGRATIONS}.{rule}")

@@ -1,4 +1,4 @@
-//! `good/*.sql` pass; `bad/*.sql` break exactly the rules that their line `-- refused: rule, rule` names. All of them are
+//! `good/*.sql` pass; `bad/*.sql` violate exactly the rules in their line `-- refused: rule, rule`. All of them are
 //! written for the module `demo`.
 
 use std::collections::BTreeSet;
@@ -60,7 +60,7 @@ fn every_rule_has_a_refused_file_and_there_are_enough_of_both() {
         .filter_map(|(_, text)| text.lines().find_map(|line| line.strip_prefix("-- refused: ")))
         .flat_map(|line| line.split(", ").map(ToOwned::to_owned).collect::<Vec<_>>())
         .collect();
-    // These two are about names of files, and are tested beside their rule.
+    // These two rules concern file names, and are tested next to their implementation.
     let of_names = [Rule::FileName, Rule::Numbering];
     for rule in Rule::ALL.into_iter().filter(|rule| !of_names.contains(rule)) {
         assert!(named.contains(rule.as_str()), "no file is refused by {rule}");

@@ -1,4 +1,5 @@
-//! The migrations fence from outside: a corpus of files that pass and files that are refused, what ships, and any text.
+//! The migrations fence from outside: a corpus of accepted and refused files, the shipped migrations, and arbitrary
+//! text.
 
 #![expect(clippy::expect_used, reason = "a corpus that cannot be read fails the test that reads it")]
 

@@ -1,4 +1,4 @@
-//! The migrations of the modules that ship, and the same files judged as another module's.
+//! The migrations of the shipped modules, and the same files checked as another module's.
 
 use std::fs;
 use std::path::Path;

@@ -1,11 +1,11 @@
-//! Any text gives findings or none: no panic, no exhausted stack, no long run.
+//! Any text yields findings or none: no panic, no stack overflow, no long run.
 
 use std::time::{Duration, Instant};
 
 use contract::fence::{File, MAX_FILE_BYTES, check_file};
 use proptest::prelude::*;
 
-/// Pieces of SQL, so that random texts get past the first token.
+/// Fragments of SQL, so that random texts get past the first token.
 const PIECES: &[&str] = &[
     "CREATE",
     "TABLE",
@@ -96,7 +96,7 @@ const PIECES: &[&str] = &[
     "::int",
 ];
 
-/// Far above what the largest file takes in a debug build on a busy machine, far below what backtracking would.
+/// Far above the time for the largest file in a debug build on a busy machine, far below that of backtracking.
 const LONGEST: Duration = Duration::from_secs(10);
 
 fn judge(text: &str) -> usize {
@@ -159,7 +159,7 @@ fn a_file_is_read_up_to_its_limit_and_not_beyond() {
     assert_eq!(judge(&format!("{full}{pad} ")), 1);
 }
 
-/// What is wrong many times in one statement, and what is long in every message, is told up to a limit.
+/// A problem repeated many times in one statement, and a long text in every message, are reported up to a limit.
 #[test]
 fn a_statement_made_to_be_slow_is_judged_as_fast_as_any() {
     let tables =

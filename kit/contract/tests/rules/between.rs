@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::cases::{FRAGMENT, MANIFEST, sample, with};
 use crate::table::{Row, broken};
 
-/// A module `key` on `port` that needs `needs`, without object types.
+/// A module `key` on `port` that depends on `needs`, without object types.
 fn module(key: &str, port: u16, needs: &[(&str, &str)]) -> ModuleContract {
     let (manifest, fragment) = files(key, port, needs);
     parse_module(key, &manifest, &fragment).expect("a good module")

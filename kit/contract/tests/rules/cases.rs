@@ -1,4 +1,4 @@
-//! Cases as data: a sample that keeps every rule, and for each case what is put into it where.
+//! Cases as data: a sample that satisfies every rule, and for each case a value and the path to put it at.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,7 +20,7 @@ struct File {
 struct Entry {
     rule: String,
     at: String,
-    /// Where the accepted value goes, when that is elsewhere.
+    /// The path of the accepted value, if different.
     accept_at: Option<String>,
     #[serde(default)]
     accept: Value,
@@ -43,14 +43,14 @@ pub(crate) struct Case {
     pub(crate) rule: String,
     pub(crate) accepted: Value,
     pub(crate) refused: Value,
-    /// Where the problem of the refused file is.
+    /// The path of the problem in the refused file.
     pub(crate) path: String,
     pub(crate) schema: bool,
-    /// Both, in words.
+    /// Descriptions of both.
     pub(crate) shown: [String; 2],
 }
 
-/// The file that keeps every rule.
+/// The file that satisfies every rule.
 pub(crate) fn sample(file: &str) -> Value {
     read(file).sample
 }
@@ -81,7 +81,7 @@ fn show(at: &str, value: &Value) -> String {
     if at.is_empty() { text } else { format!("{at} {text}") }
 }
 
-/// The sample with a value replaced or added.
+/// The sample with one value replaced or added.
 pub(crate) fn with(sample: &Value, pointer: &str, value: Value) -> Value {
     let Some((parent, name)) = pointer.rsplit_once('/') else { return value };
     let mut file = sample.clone();

@@ -1,4 +1,4 @@
-//! The other direction: whatever the parsers tell of is a rule of the list, whatever they are given.
+//! The other direction: every problem that the parsers report, for any input, belongs to a listed rule.
 
 use contract::rules::{self, Rule};
 use contract::{FieldProblem, fragment, frontend, manifest, openapi};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::cases::{self, with};
 use crate::table::check_relations;
 
-/// Values of the samples' own, so that what is put somewhere has often the right shape.
+/// The samples' own values, so that a random value often has the right shape.
 const WORDS: &[&str] = &[
     "crm",
     "docs",
@@ -43,7 +43,7 @@ fn any_json() -> impl Strategy<Value = Value> {
         proptest::sample::select(WORDS).prop_map(Value::from),
     ];
     leaf.prop_recursive(4, 24, 4, |inner| {
-        // A path is read by its dots: a name with one in it is told under the rule of another place.
+        // Paths are split at dots, so a name that contains one is reported under the rule of another path.
         let plain = proptest::sample::select(WORDS).prop_filter("dots", |word| !word.contains('.'));
         let name = prop_oneof![plain.prop_map(ToOwned::to_owned), "[a-zA-Zä:@ ]{1,4}"];
         prop_oneof![
@@ -54,7 +54,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Every pointer of a value, the whole one aside.
+/// Every pointer into a value, except the root.
 fn pointers(value: &Value) -> Vec<String> {
     let below = |name: &str, inner: &Value| {
         let at = format!("/{}", name.replace('/', "~1"));
@@ -70,7 +70,7 @@ fn pointers(value: &Value) -> Vec<String> {
     }
 }
 
-/// The sample of a file with some value somewhere in it.
+/// The sample of a file with a random value at a random place.
 fn changed(file: &'static str) -> impl Strategy<Value = Value> {
     let sample = cases::sample(file);
     let at = proptest::sample::select(pointers(&sample));
@@ -81,7 +81,7 @@ fn unlisted(rules: &[Rule], problems: Vec<FieldProblem>) -> Vec<FieldProblem> {
     problems.into_iter().filter(|problem| rules::of(rules, problem).is_none()).collect()
 }
 
-/// Problems below `at` are of the relations.
+/// Problems below `at` concern the relations.
 fn unlisted_with_relations(problems: Vec<FieldProblem>, at: &str) -> Vec<FieldProblem> {
     let (inside, outside): (Vec<_>, Vec<_>) =
         problems.into_iter().partition(|problem| problem.path.starts_with(at));

@@ -1,5 +1,5 @@
-//! Every rule of the module contract, with a file that keeps it and a file that breaks it. The cases of the JSON files
-//! are data beside this one, so that registry, the edge and the JSON Schemas are held against the same ones.
+//! Every rule of the module contract, with a file that satisfies it and a file that violates it. The cases are JSON
+//! files next to this one, so that registry, the gateway and the JSON Schemas are tested with the same ones.
 
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! The rules of the migrations fence, each with a file of its corpus that passes and one that is refused.
+//! The rules of the migrations fence, each with one accepted and one refused file of its corpus.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use contract::rules::id_of;
 
 use crate::table::Row;
 
-/// Rule, the good file that comes closest to it, the bad one. The two about names have no file.
+/// The rule, the most similar good file, and the bad one. The two rules on names have no file.
 const PAIRS: [(Rule, &str, &str); 21] = [
     (Rule::Size, "create_table_case_check", "size__deep"),
     (Rule::NotUnderstood, "comments_and_strings", "not_understood__unended_string"),

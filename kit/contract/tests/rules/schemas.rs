@@ -1,5 +1,5 @@
-//! The published JSON Schemas against the same cases: a schema accepts what the parser accepts, refuses what is wrong in
-//! one value, and says nothing of what only holds between values. It is never stricter than the parser.
+//! Tests the published JSON Schemas with the same cases: a schema accepts what the parser accepts, refuses what is
+//! wrong in a single value, and ignores rules between values. It is never stricter than the parser.
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ fn of_an_apps_manifest() {
     agrees(&validator(APP), cases::cases(cases::APP), |file| file);
 }
 
-/// What ships is what authors copy from.
+/// Authors copy from the shipped modules.
 #[test]
 fn of_what_ships() {
     let (manifest, fragment) = (validator(MANIFEST), validator(FRAGMENT));

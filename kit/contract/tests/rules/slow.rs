@@ -1,5 +1,5 @@
-//! Files of the largest size that were made to cost more than they hold: long names above many values, and values that
-//! are all wrong. Each is read about as fast as any other of its size, and told of in a bounded answer.
+//! Files of the largest size designed to be expensive: long names above many values, and values that are all wrong.
+//! Each is parsed about as fast as any other file of its size, and its problems fit a bounded response.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::cases::{self, with};
 
-/// Far above what a debug build takes on a busy machine, far below what a path for each value did.
+/// Far above the time in a debug build on a busy machine, far below the time with one path per value.
 const LONGEST: Duration = Duration::from_secs(5);
 
 fn bounded(what: &str, check: impl FnOnce() -> Vec<FieldProblem>) {

@@ -1,5 +1,5 @@
-//! The table of all rules: id, the case that is accepted, the case that is refused, and where. It is printed, compared
-//! with the list of rules, and with the table that was reviewed (`UPDATE_GOLDEN=1` writes it anew).
+//! The table of all rules: id, the accepted case, the refused case, and the path. It is printed, and compared with the
+//! list of rules and with the reviewed table (`UPDATE_GOLDEN=1` rewrites that).
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,15 +14,15 @@ use crate::cases::{self, Case};
 use crate::{between, migrations};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rules/table.txt");
-/// Where the relations stand, as an app's manifest has them.
+/// The path of the relations in an app's manifest.
 const AT: &str = "authzFragment";
-/// Longest case that the table shows whole, in characters.
+/// Longest case that the table shows in full, in characters.
 const WIDTH: usize = 52;
 /// Largest file that is read, in bytes.
 const MAX_FILE_BYTES: usize = 1 << 20;
 const APACHE_2_0: &str = include_str!("../../src/license/Apache-2.0.txt");
 
-/// One row: a rule and its two cases, which were tried.
+/// One row: a rule and its two cases, both of which were tried.
 pub(crate) struct Row {
     pub(crate) rule: String,
     pub(crate) shown: [String; 2],
@@ -83,7 +83,7 @@ fn frontend_rows() -> Vec<Row> {
     rows_of(cases::FRONTEND, rules::FRONTEND, "frontend", |text| frontend::check(text, &fragment))
 }
 
-/// The cases of one file, and those that every file has.
+/// The cases of one file, and those common to all files.
 fn rows_of(file: &str, rules: &[Rule], name: &str, check: impl Fn(&str) -> Vec<FieldProblem>) -> Vec<Row> {
     let mut rows: Vec<Row> = cases::cases(file)
         .into_iter()
@@ -120,7 +120,7 @@ fn relations_rows() -> Vec<Row> {
         .collect()
 }
 
-/// The grammar, then whether what is followed leads somewhere.
+/// The grammar, then the existence of followed relations.
 pub(crate) fn check_relations(value: &Value) -> Vec<FieldProblem> {
     let base = base_model();
     let targets = |relations: Relations| missing_targets(&relations, AT, &[&relations, &base]);
@@ -148,7 +148,7 @@ fn row(
     Row { rule: case.rule, shown: case.shown, path: case.path }
 }
 
-/// Exactly one problem, of this rule, there, and with something to say.
+/// Checks that there is exactly one problem, of this rule, at this path, with a message.
 pub(crate) fn broken(
     id: &str,
     path: &str,
@@ -160,7 +160,7 @@ pub(crate) fn broken(
     let problem = FieldProblem { path: below(&problem.path), ..problem.clone() };
     let found = rules::of(rules, &problem).map(|rule| rule.id);
     assert_eq!((found, problem.path.as_str()), (Some(id), path), "{problem:?}");
-    assert!(!problem.message.is_empty(), "{id} says nothing");
+    assert!(!problem.message.is_empty(), "{id} has no message");
 }
 
 fn render(rows: &[Row], rules: usize) -> String {
@@ -187,7 +187,7 @@ fn compare(table: &str) {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(GOLDEN, table).expect("the golden file can be written");
     }
-    // Not print!, which is kept back from whoever runs the tests while they pass.
+    // Not print!, whose output the test runner hides while tests pass.
     std::io::stdout().write_all(table.as_bytes()).expect("the table can be printed");
     let reviewed = std::fs::read_to_string(GOLDEN).expect("the golden file is there");
     assert_eq!(table, reviewed, "run with UPDATE_GOLDEN=1 and read the difference");

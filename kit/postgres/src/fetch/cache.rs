@@ -1,5 +1,5 @@
-//! Where fetched programs are kept. Whoever runs the database must be able to read them: root's own cache folder is
-//! closed to the account that it lends, so for root they then go to the machine's.
+//! The cache of fetched programs. The account that runs the database must be able to read it; root's own cache folder
+//! is closed to that account, so root then uses the machine's.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -9,9 +9,9 @@ use contract::Settings;
 
 use crate::{Account, Error};
 
-/// For root, when the database's account cannot pass through root's home.
+/// Root's cache folder when the database's account cannot traverse root's home.
 const OF_THE_MACHINE: &str = "/var/cache/platform";
-/// Below a cache folder that others use too.
+/// Our subfolder in a shared cache folder.
 const OURS: &str = "platform";
 
 /// The folder for fetched programs.
@@ -28,7 +28,7 @@ pub fn cache_folder(settings: &Settings, account: Account) -> Result<PathBuf, Er
     }
 }
 
-/// Makes it; what is in it is no secret.
+/// Makes the folder, world-readable: its content is not secret.
 pub(super) fn make(folder: &Path) -> Result<(), Error> {
     if folder.is_dir() {
         return Ok(());
@@ -37,14 +37,14 @@ pub(super) fn make(folder: &Path) -> Result<(), Error> {
     fs::set_permissions(folder, Permissions::from_mode(0o755)).map_err(Error::file(folder))
 }
 
-/// `XDG_CACHE_HOME`, else the system's habit.
+/// `XDG_CACHE_HOME`, else the operating system's default.
 fn of_the_user(settings: &Settings) -> Option<PathBuf> {
     let absolute = |name| settings.raw(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let below_home = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
     absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(below_home)))
 }
 
-/// The folder itself or the nearest one above it that exists.
+/// The folder itself, or its nearest existing ancestor.
 fn existing(folder: &Path) -> &Path {
     folder.ancestors().find(|step| step.is_dir()).unwrap_or(folder)
 }
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn for_another_account_it_is_one_that_the_account_reaches() {
-        // Whoever runs the tests, this is somebody else.
+        // A user other than the one that runs the tests.
         let (uid, gid) = (rustix::process::geteuid().as_raw() + 1, rustix::process::getegid().as_raw() + 1);
         let other = Account::Other { uid, gid };
         let closed = std::env::temp_dir().join(format!("platform-cache-test-{}", std::process::id()));

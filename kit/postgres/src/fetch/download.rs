@@ -1,5 +1,5 @@
-//! Downloads one archive into the cache. What an interrupted attempt left is gone on with, by this process or a later
-//! one; an archive with another checksum is thrown away.
+//! Downloads one archive into the cache. This process or a later one resumes an interrupted download; an archive with a
+//! wrong checksum is deleted.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -16,28 +16,28 @@ use crate::Error;
 
 /// Longest wait for a connection.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(15);
-/// Longest silence while bytes should arrive; a slow line is not an error.
+/// Longest silence while bytes should arrive; a slow connection is not an error.
 const SILENCE: Duration = Duration::from_secs(30);
-/// How often one run asks, when the download breaks off.
+/// Attempts per run when the download breaks off.
 const ATTEMPTS: u32 = 4;
-/// Rest before asking again.
+/// Pause before another attempt.
 const REST: Duration = Duration::from_secs(1);
-/// Addresses that a repository may send us on to.
+/// Most redirects by a repository.
 const MAX_REDIRECTS: usize = 5;
-/// How often people are told how far it is.
+/// Interval between progress reports.
 const TELL_INTERVAL: Duration = Duration::from_millis(500);
 /// Bytes hashed at a time.
 const PIECE: usize = 64 << 10;
 
 /// Why one attempt ended early.
 enum Broken {
-    /// Asking again may help.
+    /// A retry may help.
     Off(String),
-    /// It does not.
+    /// A retry does not help.
     For(Error),
 }
 
-/// The whole archive as a file, with the pinned checksum.
+/// The path of the complete archive, whose checksum has been verified.
 pub(super) async fn download(
     release: &Release,
     source: &Source,
@@ -61,7 +61,7 @@ pub(super) async fn download(
         match outcome {
             Ok(()) => match checked(release, &part, &address) {
                 Ok(()) => return Ok(part),
-                // What an earlier run left may have been of another address; from the begin it must be right.
+                // An earlier run may have downloaded from another address; a download from the start must be right.
                 Err(_) if resumed && !begun_anew => begun_anew = true,
                 Err(wrong) => return Err(wrong),
             },
@@ -77,14 +77,14 @@ pub(super) async fn download(
 }
 
 fn client(source: &Source) -> Result<Client, String> {
-    // Several TLS libraries in one process share one provider; a second installation changes nothing.
+    // TLS libraries in one process share one provider; a second installation has no effect.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
     let builder = Client::builder()
         .connect_timeout(CONNECT_PATIENCE)
         .read_timeout(SILENCE)
         .redirect(redirect::Policy::limited(MAX_REDIRECTS))
         .user_agent(concat!("platform/", env!("CARGO_PKG_VERSION")))
-        // Only what the settings say: the environment has been read already.
+        // Only the configured proxies: the settings already include the environment.
         .no_proxy();
     let builder = source.proxies.iter().cloned().fold(builder, reqwest::ClientBuilder::proxy);
     builder.build().map_err(|error| error.to_string())
@@ -116,7 +116,7 @@ async fn attempt_once(
     receive(answer, &mut file, release, part, tell).await
 }
 
-/// Where in the file the bytes of this answer begin; `None`: it is no part of the file.
+/// The offset in the file at which this response's bytes begin; `None` when the response is not a part of the file.
 fn resume_position(answer: &Response, have: u64) -> Option<u64> {
     match answer.status() {
         StatusCode::OK => Some(0),
@@ -129,17 +129,17 @@ fn resume_position(answer: &Response, have: u64) -> Option<u64> {
 }
 
 fn unexpected(status: StatusCode, part: &Path, address: &str) -> Broken {
-    // The repository does not go on from there; from the begin it will.
+    // The repository cannot resume at this offset, but can start over.
     if matches!(status, StatusCode::RANGE_NOT_SATISFIABLE | StatusCode::PARTIAL_CONTENT) {
         return match fs::remove_file(part) {
-            Ok(()) => Broken::Off(format!("the answer was {status}; it begins anew")),
+            Ok(()) => Broken::Off(format!("the response was {status}; starting over")),
             Err(error) => Broken::For(Error::file(part)(error)),
         };
     }
     if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
-        return Broken::Off(format!("the answer was {status}"));
+        return Broken::Off(format!("the response was {status}"));
     }
-    Broken::For(failed(address, &format!("the answer was {status}")))
+    Broken::For(failed(address, &format!("the response was {status}")))
 }
 
 fn open(part: &Path, anew: bool) -> std::io::Result<File> {
@@ -157,7 +157,7 @@ async fn receive(
     let before = file.metadata().map_err(kept)?.len();
     let (mut have, begun, mut told) = (before, Instant::now(), Instant::now());
     while let Some(bytes) = answer.chunk().await.map_err(|error| Broken::Off(cause(&error)))? {
-        // More than the archive has is not the archive, and could be without end.
+        // A response longer than the archive is not the archive, and could be endless.
         let room = usize::try_from(release.bytes.saturating_sub(have)).unwrap_or(usize::MAX);
         let bytes = bytes.get(..room.saturating_add(1)).unwrap_or(&bytes);
         file.write_all(bytes).map_err(kept)?;
@@ -172,7 +172,7 @@ async fn receive(
     }
     tell(arrived(have, release, have - before, begun.elapsed()));
     if have < release.bytes {
-        return Err(Broken::Off(format!("it ended after {have} of {} bytes", release.bytes)));
+        return Err(Broken::Off(format!("the response ended after {have} of {} bytes", release.bytes)));
     }
     Ok(())
 }
@@ -182,7 +182,7 @@ fn arrived(have: u64, release: &Release, since: u64, elapsed: Duration) -> Progr
     Progress::Arrived { have, all: release.bytes, rate: u64::try_from(rate).unwrap_or(u64::MAX) }
 }
 
-/// A wrong file is removed, so that the next start does not find it.
+/// Verifies the checksum, and deletes a wrong file so that the next start does not find it.
 fn checked(release: &Release, part: &Path, address: &str) -> Result<(), Error> {
     let found = sha256(part).map_err(Error::file(part))?;
     if found == release.sha256 {
@@ -209,7 +209,7 @@ fn failed(address: &str, why: &str) -> Error {
     Error::Fetch { address: address.to_owned(), why: why.to_owned() }
 }
 
-/// The innermost reason: the outer ones only name the address again.
+/// The innermost cause: the outer ones only repeat the address.
 fn cause(error: &reqwest::Error) -> String {
     let mut inner: &dyn std::error::Error = error;
     while let Some(source) = inner.source() {

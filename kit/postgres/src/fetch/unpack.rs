@@ -1,5 +1,5 @@
-//! Unpacks an archive: a jar that holds one `.txz`. Only called on a file whose checksum is the pinned one; even so
-//! nothing is written outside the folder, and no more than an archive of this kind has.
+//! Unpacks an archive: a jar that holds one `.txz`. Called only on a file with the pinned checksum; even so, it writes
+//! nothing outside the folder, and no more than an archive of this kind holds.
 
 use std::borrow::Cow;
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -13,22 +13,22 @@ use zip::ZipArchive;
 
 use crate::Error;
 
-/// What the compressed file in the jar is called.
+/// Suffix of the compressed file in the jar.
 const SUFFIX: &str = ".txz";
-/// Most that an archive unpacks to: about four times the largest of today.
+/// Most bytes that an archive unpacks to: about four times today's largest.
 const MAX_UNPACKED: u64 = 1 << 30;
-/// Read in pieces of this size; the decoder asks for little at a time.
+/// Read buffer size; the decoder asks for little at a time.
 const BUFFER: usize = 64 << 10;
 
-/// Unpacks `archive` to `folder`, which appears whole or not at all.
+/// Unpacks `archive` to `folder`, which appears complete or not at all.
 pub(super) fn unpack(archive: &Path, folder: &Path) -> Result<(), Error> {
-    // Not `with_extension`: the folder's name ends in a version, which has a dot.
+    // Not `with_extension`: the folder's name ends in a version, which holds a dot.
     let mut unfinished = folder.as_os_str().to_owned();
     unfinished.push(".new");
     let unfinished = PathBuf::from(unfinished);
     remove(&unfinished).and_then(|()| make(&unfinished)).map_err(Error::file(&unfinished))?;
     extract(archive, &unfinished).map_err(Error::file(&unfinished))?;
-    // An earlier one that lacks its programs is in the way of the new one.
+    // An earlier folder that lacks its programs is in the way.
     remove(folder).and_then(|()| fs::rename(&unfinished, folder)).map_err(Error::file(folder))
 }
 
@@ -42,11 +42,11 @@ fn extract(archive: &Path, folder: &Path) -> io::Result<()> {
     files.unpack(folder)
 }
 
-/// The account that runs the database reads it, whatever our own umask is.
+/// Makes a folder that the database's account can read, whatever this process's umask.
 fn make(folder: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o755).create(folder)?;
     fs::set_permissions(folder, Permissions::from_mode(0o755))?;
-    // Folders that an archive only implies would follow the umask.
+    // Folders that the archive only implies would follow the umask.
     for below in ["bin", "lib", "share"] {
         let below = folder.join(below);
         fs::create_dir(&below)?;

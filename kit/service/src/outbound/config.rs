@@ -1,4 +1,4 @@
-//! What operators say about outbound calls.
+//! Operator configuration of outbound calls.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -31,13 +31,13 @@ const CA: Variable = Variable::new(
     "PEM file of the authorities that calls to addresses given by users trust besides the public ones",
 );
 
-/// The variables of every service that calls addresses given by users.
+/// The variables of every service that calls user-given addresses.
 pub const VARIABLES: &[Variable] = &[ALLOW_HTTP, ALLOW_NETWORKS, CA];
 
-/// More networks than an operator keeps apart; each address is compared with every one.
+/// Most networks in a list; each address is compared with every one.
 pub const MAX_NETWORKS: usize = 64;
 
-/// What the operator allows. The default allows public `https` targets and nothing else.
+/// What the operator allows. The default allows only public `https` targets.
 #[derive(Clone, Debug, Default)]
 pub struct OutboundConfig {
     /// `PLATFORM_OUTBOUND_ALLOW_HTTP`.
@@ -46,8 +46,8 @@ pub struct OutboundConfig {
     pub allowed: Vec<IpNet>,
     /// The certificates in `PLATFORM_OUTBOUND_CA`.
     pub authorities: Vec<CertificateDer<'static>>,
-    /// Ports that are refused inside allowed networks: the platform's own listeners, some of which ask for no bearer, and the
-    /// database's.
+    /// Ports that are refused inside allowed networks: the platform's own listeners, some of which require no bearer,
+    /// and the database's.
     pub own_ports: BTreeSet<u16>,
 }
 
@@ -65,7 +65,7 @@ impl OutboundConfig {
         }
     }
 
-    /// The same, and what one service allows besides by variables of its own.
+    /// Adds what one service allows by its own variables.
     #[must_use]
     pub fn allowing(mut self, allow_http: bool, networks: Vec<IpNet>) -> Self {
         self.allow_http |= allow_http;
@@ -74,7 +74,7 @@ impl OutboundConfig {
     }
 }
 
-/// The networks that a variable lists, [`MAX_NETWORKS`] at most.
+/// The networks that a variable lists, at most [`MAX_NETWORKS`].
 pub fn networks(reader: &mut Reader<'_>, variable: &Variable) -> Vec<IpNet> {
     let listed = reader.list(variable);
     if listed.len() > MAX_NETWORKS {
@@ -93,14 +93,15 @@ pub fn networks(reader: &mut Reader<'_>, variable: &Variable) -> Vec<IpNet> {
     networks
 }
 
-/// A network without bits beyond its prefix, or one address. An IPv4-mapped one would never be compared with.
+/// Parses a network without bits beyond its prefix, or one address. Refuses IPv4-mapped ones, because no address would
+/// ever be compared with them.
 fn network(text: &str) -> Option<IpNet> {
     let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).ok()?;
     let is_mapped = matches!(network.addr(), IpAddr::V6(address) if address.to_ipv4_mapped().is_some());
     (network.addr() == network.network() && !is_mapped).then_some(network)
 }
 
-/// The certificates in the PEM file that a variable names; none without it.
+/// The certificates in the PEM file that a variable names; empty when it is not set.
 pub fn authorities(reader: &mut Reader<'_>, variable: &Variable) -> Vec<CertificateDer<'static>> {
     let Some(path) = reader.optional(variable) else { return Vec::new() };
     let read = CertificateDer::pem_file_iter(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);

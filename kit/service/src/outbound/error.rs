@@ -1,4 +1,4 @@
-//! Why a call to a user-given address failed: a kind that users may see, and a detail that only the log may.
+//! Why a call to a user-given address failed: a kind that users may see, and a detail for the log only.
 
 use std::fmt;
 
@@ -15,15 +15,15 @@ pub enum FailureKind {
     Connect,
     /// The TLS handshake failed for another reason than the certificate.
     Tls,
-    /// The certificate is invalid, untrusted or another name's.
+    /// The certificate is invalid, untrusted or for another name.
     Certificate,
-    /// A time limit passed.
+    /// A time limit was exceeded.
     Timeout,
-    /// The answer's head or body is larger than its limit.
+    /// The response's head or body exceeds its limit.
     TooLarge,
-    /// The answer is not HTTP/1.1.
+    /// The response is not HTTP/1.1.
     Protocol,
-    /// More redirects than the request follows, or one that leads from TLS to plain text.
+    /// More redirects than the request follows, or a redirect from TLS to plain text.
     Redirect,
 }
 
@@ -42,7 +42,7 @@ impl FailureKind {
         Self::Redirect,
     ];
 
-    /// A stable machine word.
+    /// A stable identifier.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl FailureKind {
         }
     }
 
-    /// Whether the same call may succeed later without anybody changing the target.
+    /// Whether the same call may succeed later without a change to the target.
     #[must_use]
     pub const fn is_transient(self) -> bool {
         match self {
@@ -70,7 +70,7 @@ impl FailureKind {
         }
     }
 
-    /// A sentence for users: it names no address, no range and no text of the other side.
+    /// A sentence for users: it names no address, no range and no text from the other side.
     const fn sentence(self) -> &'static str {
         match self {
             Self::RefusedUrl => "the URL is not allowed",
@@ -87,7 +87,7 @@ impl FailureKind {
     }
 }
 
-/// A failed call. `Display` is for users; [`OutboundError::detail`] holds addresses and causes and is for the log alone.
+/// A failed call. `Display` is for users; [`OutboundError::detail`] holds addresses and causes and is for the log only.
 #[derive(Clone)]
 pub struct OutboundError {
     kind: FailureKind,
@@ -105,7 +105,7 @@ impl OutboundError {
         self.kind
     }
 
-    /// The cause, for the log: never part of an answer, since it tells what a name resolves to and which ports are open.
+    /// The cause, for the log only: it reveals which address a name resolves to and which ports are open.
     #[must_use]
     pub fn detail(&self) -> &str {
         &self.detail
@@ -118,7 +118,7 @@ impl fmt::Display for OutboundError {
     }
 }
 
-/// As `Display`, so that an error that is formatted by accident leaks nothing either.
+/// As `Display`, so that formatting an error by accident leaks nothing either.
 impl fmt::Debug for OutboundError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "OutboundError({})", self.kind.word())

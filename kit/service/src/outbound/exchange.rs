@@ -1,4 +1,4 @@
-//! One HTTP/1.1 request and its answer on a connection of their own.
+//! One HTTP/1.1 request and its response on a dedicated connection.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -19,15 +19,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::Target;
 use super::error::{FailureKind, OutboundError};
 
-/// Largest head of an answer, in bytes: what common servers send at most is half of it.
+/// Largest response head, in bytes: twice what common servers send at most.
 pub const MAX_ANSWER_HEAD: usize = 16 << 10;
-/// Most headers of an answer.
+/// Most headers in a response.
 pub const MAX_ANSWER_HEADERS: usize = 100;
 
-/// How long the body of an answer of which only the head counts is read, so that its sender is not cut off.
+/// How long an unwanted response body is read, so that its sender is not cut off.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// Headers that this client writes itself: they frame the message or belong to the connection.
+/// Headers that this client writes itself: they frame the message or describe the connection.
 const OWN_HEADERS: [HeaderName; 8] =
     [HOST, CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, TE, TRAILER, UPGRADE, EXPECT];
 
@@ -43,17 +43,17 @@ pub struct OutboundRequest {
 }
 
 impl OutboundRequest {
-    /// Redirects that a request follows at most.
+    /// Most redirects that a request follows.
     pub const MAX_REDIRECTS: u8 = 5;
 
-    /// A request without headers and body that follows no redirect.
+    /// A request without headers and body that follows no redirects.
     #[must_use]
     pub fn new(method: Method, target: Target) -> Self {
         let (headers, body) = (HeaderMap::new(), Bytes::new());
         Self { target, method, headers, body, redirects: 0, asks_for_the_head: false }
     }
 
-    /// With one more header. Those that frame the message (`Host`, `Content-Length`, …) are written by the client.
+    /// Adds a header. The client itself writes those that frame the message (`Host`, `Content-Length`, …).
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         if !OWN_HEADERS.contains(&name) {
@@ -62,30 +62,31 @@ impl OutboundRequest {
         self
     }
 
-    /// With a body, sent with its length.
+    /// With a body, sent with a `Content-Length`.
     #[must_use]
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
         self
     }
 
-    /// Only the head of the answer counts. Its body is read for a moment and dropped: one that drips, breaks off or never
-    /// ends changes nothing.
+    /// Returns only the head of the response. Its body is read briefly and dropped, so one that trickles, breaks off or
+    /// never ends does no harm.
     #[must_use]
     pub const fn head_only(mut self) -> Self {
         self.asks_for_the_head = true;
         self
     }
 
-    /// Follows at most [`Self::MAX_REDIRECTS`] redirects of a `GET` or `HEAD`, each checked as the first target was. The
-    /// headers of the request leave its origin with none of them. Without this, and for other methods, a redirect is the answer.
+    /// Follows at most [`Self::MAX_REDIRECTS`] redirects of a `GET` or `HEAD`, each checked like the first target. A
+    /// redirect to another origin drops the request's headers. Without this, and for other methods, a redirect is the
+    /// response.
     #[must_use]
     pub const fn follow_redirects(mut self) -> Self {
         self.redirects = Self::MAX_REDIRECTS;
         self
     }
 
-    /// The request that this answer redirects to, if it is one to follow.
+    /// The request that follows this response's redirect, if there is one to follow.
     pub(super) fn redirected(
         &self,
         answer: &OutboundAnswer,
@@ -130,7 +131,7 @@ impl OutboundRequest {
     }
 }
 
-/// An answer. Its head came whole.
+/// A response whose head arrived complete.
 #[derive(Clone, Debug)]
 pub struct OutboundAnswer {
     /// HTTP status.
@@ -139,7 +140,7 @@ pub struct OutboundAnswer {
     pub headers: HeaderMap,
     /// The body, or its first bytes up to the limit.
     pub body: Bytes,
-    /// Whether that is the whole body.
+    /// Whether `body` is the whole body.
     pub is_whole: bool,
 }
 
@@ -156,7 +157,7 @@ impl OutboundAnswer {
     }
 }
 
-/// Sends a request on this connection and reads at most `limit` bytes of the answer's body.
+/// Sends a request on this connection and reads at most `limit` bytes of the response body.
 pub(super) async fn exchange<T>(
     stream: T,
     request: &OutboundRequest,
@@ -174,7 +175,7 @@ where
         let response = sender.send_request(message).await.map_err(|error| failed(&error))?;
         let (parts, body) = response.into_parts();
         let (body, is_whole) = if request.asks_for_the_head {
-            // An error or too slow: nothing of it is wanted.
+            // Too slow or failed: the body is not wanted anyway.
             drop(tokio::time::timeout(DRAIN, read(body, limit)).await);
             (Bytes::new(), false)
         } else {
@@ -183,7 +184,7 @@ where
         Ok(OutboundAnswer { status: parts.status, headers: parts.headers, body, is_whole })
     });
     let mut connection = pin!(connection);
-    // What ends the connection also ends the answer, with the same cause.
+    // Whatever ends the connection also ends the response, with the same cause.
     let answered = tokio::select! {
         answered = &mut answer => Some(answered),
         _ = &mut connection => None,
@@ -194,7 +195,7 @@ where
     }
 }
 
-/// Reads one byte more than the limit where there is one, to know whether the body is whole.
+/// Reads up to one byte past the limit, to know whether the body is complete.
 async fn read(mut body: Incoming, limit: usize) -> Result<(Bytes, bool), OutboundError> {
     if limit == 0 {
         return Ok((Bytes::new(), body.is_end_stream()));
@@ -221,7 +222,7 @@ fn failed(error: &hyper::Error) -> OutboundError {
     let mut detail = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         write!(detail, ": {inner}").unwrap_or_default();
         cause = inner.source();
     }

@@ -1,5 +1,5 @@
-//! Calls to addresses that users give (webhooks, chat services, mail servers), without letting users reach what only the
-//! platform can. A call's way:
+//! Calls to addresses that users give (webhooks, chat services, mail servers), without letting users reach what only
+//! the platform can. The path of a call:
 //!
 //! ```text
 //! client.target(text) -> Target               strict URL; hosts read as browsers read them (target.rs)
@@ -13,7 +13,7 @@
 //!
 //! Protocols other than HTTP take [`OutboundClient::connect`] and, for TLS, [`OutboundClient::secure`].
 //!
-//! Nothing here retries, pools or logs. Neither proxies nor cookies nor traces of the request that asks go along.
+//! Nothing here retries, pools or logs. A call uses no proxy and carries no cookies and no trace context.
 
 mod config;
 mod error;
@@ -40,29 +40,29 @@ pub use target::{Host, MAX_URL, Target};
 
 use ranges::Standing;
 
-/// Addresses of one name that are tried, within the one limit for connecting.
+/// Most addresses of one name that are tried, all within one connect timeout.
 const MAX_DIALLED: usize = 4;
 
-/// What one call may take.
+/// Limits of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutboundLimits {
-    /// Resolving and connecting; the TLS handshake has as long again.
+    /// Time to resolve and connect; the TLS handshake gets as long again.
     pub connect: Duration,
-    /// The whole call with its redirects.
+    /// Time for the whole call with its redirects.
     pub total: Duration,
-    /// Bytes of the answer's body that are read; with 0 the answer is its head.
+    /// Bytes of the response body that are read; 0 reads only the head.
     pub answer_body: usize,
 }
 
 impl Default for OutboundLimits {
-    /// As webhook senders commonly wait, and more of an answer than anybody reads.
+    /// Common time limits of webhook senders, and a body limit above what any caller reads.
     fn default() -> Self {
         let (connect, total) = (Duration::from_secs(5), Duration::from_secs(15));
         Self { connect, total, answer_body: 64 << 10 }
     }
 }
 
-/// The client. Cheap to clone.
+/// A client for outbound calls. Cheap to clone.
 #[derive(Clone)]
 pub struct OutboundClient(Arc<Parts>);
 
@@ -81,7 +81,7 @@ impl OutboundClient {
         Self::with_network(config, limits, SystemNetwork::default())
     }
 
-    /// The same on another network.
+    /// The same client on another network.
     #[must_use]
     pub fn with_network(config: OutboundConfig, limits: OutboundLimits, network: impl Network) -> Self {
         let other_tls = tls::config(&config.authorities);
@@ -96,10 +96,11 @@ impl OutboundClient {
         }))
     }
 
-    /// Reads a URL that a user gave and checks it as far as nothing has to be resolved: what this refuses can never be called.
+    /// Parses a URL that a user gave and checks everything that needs no name resolution: what this refuses can never
+    /// be called.
     ///
     /// # Errors
-    /// [`FailureKind::RefusedUrl`], and [`FailureKind::RefusedAddress`] for a host that is a blocked address.
+    /// [`FailureKind::RefusedUrl`], or [`FailureKind::RefusedAddress`] for a host that is a blocked address.
     pub fn target(&self, text: &str) -> Result<Target, OutboundError> {
         let target = Target::parse(text, self.0.config.allow_http)?;
         if let Host::Address(address) = target.host() {
@@ -108,10 +109,10 @@ impl OutboundClient {
         Ok(target)
     }
 
-    /// Sends a request and reads the answer.
+    /// Sends a request and reads the response.
     ///
     /// # Errors
-    /// Whatever [`FailureKind`] says. A status is none, whichever it is.
+    /// Any [`FailureKind`]. No HTTP status is an error.
     pub async fn send(&self, request: OutboundRequest) -> Result<OutboundAnswer, OutboundError> {
         within(self.0.limits.total, self.follow(request)).await
     }
@@ -119,7 +120,7 @@ impl OutboundClient {
     /// Connects to a host after its addresses have been checked.
     ///
     /// # Errors
-    /// A blocked address among those of the host, or no connection within the limit.
+    /// One of the host's addresses is blocked, or no connection was made within the limit.
     pub async fn connect(&self, host: &Host, port: u16) -> Result<TcpStream, OutboundError> {
         let dial = async {
             let addresses = self.resolve(host, port).await?;
@@ -128,10 +129,10 @@ impl OutboundClient {
         within(self.0.limits.connect, dial).await
     }
 
-    /// Shakes hands on a connection, as a client of `host`; the certificate and its name are verified.
+    /// Performs a TLS handshake on a connection, as a client of `host`; verifies the certificate and its name.
     ///
     /// # Errors
-    /// [`FailureKind::Certificate`], [`FailureKind::Tls`], or no handshake within the limit for connecting.
+    /// [`FailureKind::Certificate`], [`FailureKind::Tls`], or no handshake within the connect timeout.
     pub async fn secure(
         &self,
         stream: TcpStream,
@@ -163,7 +164,8 @@ impl OutboundClient {
         exchange::exchange(stream, request, limits.answer_body).await
     }
 
-    /// The host's addresses; one that is blocked refuses all, since the next answer of its resolver may hold it alone.
+    /// The host's addresses. One blocked address refuses them all, because the resolver's next answer may hold it
+    /// alone.
     async fn resolve(&self, host: &Host, port: u16) -> Result<Vec<SocketAddr>, OutboundError> {
         let found = match host {
             Host::Address(address) => vec![*address],
@@ -202,7 +204,7 @@ impl OutboundClient {
         }
     }
 
-    /// Connects to the first address that accepts; each has its part of the time.
+    /// Connects to the first address that accepts; each gets its share of the time.
     async fn dial(&self, addresses: &[SocketAddr]) -> Result<TcpStream, OutboundError> {
         let tried = addresses.get(..MAX_DIALLED).unwrap_or(addresses);
         let share = self.0.limits.connect / u32::try_from(tried.len()).unwrap_or(1).max(1);

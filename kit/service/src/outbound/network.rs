@@ -1,5 +1,5 @@
-//! What outbound calls ask of the operating system: the addresses of a name, and a connection to one address. Tests put
-//! their own in its place: a resolver that rebinds, a connector that records whom it dials.
+//! The operating system's part of outbound calls: resolving a name, and connecting to one address. Tests substitute
+//! their own: a resolver that rebinds, a connector that records the dialled addresses.
 
 use std::future::Future;
 use std::io;
@@ -10,14 +10,14 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
-/// Look-ups at a time, those that nobody waits for any more too. The system's resolver cannot be interrupted: without a bound,
-/// names whose servers never answer would take the threads that the process has for files.
+/// Most concurrent look-ups, including abandoned ones. The system's resolver cannot be interrupted: without a bound,
+/// names whose servers never answer would take up the process's blocking threads.
 const MAX_LOOKUPS: usize = 32;
 
-/// A result that comes later.
+/// A boxed future of an I/O result.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send + 'a>>;
 
-/// Resolves names and opens connections. It checks nothing: that is done between the two.
+/// Resolves names and opens connections. It checks nothing: the caller checks the addresses between the two.
 pub trait Network: Send + Sync + 'static {
     /// Every address of a name.
     fn resolve<'a>(&'a self, name: &'a str) -> Pending<'a, Vec<IpAddr>>;
@@ -25,8 +25,8 @@ pub trait Network: Send + Sync + 'static {
     /// Connects to exactly this address.
     fn connect(&self, address: SocketAddr) -> Pending<'_, TcpStream>;
 
-    /// Whether the address is one of this machine's own. What listens there need not be open to others: a connection from
-    /// this machine passes no firewall.
+    /// Whether the address is one of this machine's own. What listens there need not be open to others, because a
+    /// connection from this machine passes no firewall.
     fn is_own(&self, address: IpAddr) -> bool {
         is_of_this_machine(address)
     }
@@ -67,8 +67,9 @@ impl Network for SystemNetwork {
     }
 }
 
-/// Only an address of this machine can be bound, unless the kernel lets every address be bound (`ip_nonlocal_bind`, for
-/// addresses that move between machines): then those are known that a connection to them would come from.
+/// Whether this machine has the address. Only such an address can be bound, unless the kernel allows any address to be
+/// bound (`ip_nonlocal_bind`, for addresses that move between machines): then the address is compared with the source
+/// address of a connection to it.
 fn is_of_this_machine(address: IpAddr) -> bool {
     let (nobodys, any) = match address {
         IpAddr::V4(_) => (IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
@@ -81,7 +82,7 @@ fn is_of_this_machine(address: IpAddr) -> bool {
     if !binds(address) {
         return false;
     }
-    // Connecting a datagram socket sends nothing; it only looks the route up. The port is the one that discards.
+    // Connecting a datagram socket sends nothing; it only looks up the route. The port is the discard port.
     let source = || {
         let socket = UdpSocket::bind((any, 0))?;
         socket.connect((address, 9))?;
@@ -106,7 +107,7 @@ mod tests {
             socket.connect("192.0.2.7:9")?;
             socket.local_addr()
         });
-        // Without a network there is no other address than the loopback's.
+        // Without a network, the only address is the loopback's.
         if let Ok(outwards) = outwards {
             assert!(is_of_this_machine(outwards.ip()), "{outwards}");
         }

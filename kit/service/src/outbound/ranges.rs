@@ -1,13 +1,14 @@
-//! The addresses that no user may make the platform connect to. A pure table: what is not public unicast is blocked.
+//! The addresses to which no user may make the platform connect. A pure table: everything except public unicast is
+//! blocked.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-/// A range and what it is, for the log.
+/// A range and its name for the log.
 type Named<N> = (N, &'static str);
 
-/// Blocked unless the operator allows it: the IANA special-purpose registry of IPv4 (RFC 6890 and successors).
+/// Blocked unless the operator allows it: the IPv4 special-purpose registry of IANA (RFC 6890 and successors).
 const BLOCKED_V4: [Named<Ipv4Net>; 15] = [
     (v4([10, 0, 0, 0], 8), "private"),
     (v4([100, 64, 0, 0], 10), "carrier-grade NAT"),
@@ -26,8 +27,8 @@ const BLOCKED_V4: [Named<Ipv4Net>; 15] = [
     (v4([240, 0, 0, 0], 4), "reserved and broadcast"),
 ];
 
-/// The same of IPv6. Only `2000::/3` is assigned as public unicast: the three wide ranges at the end are its complement
-/// and hold all that have no line of their own.
+/// The same for IPv6. Only `2000::/3` is assigned as public unicast: the three wide ranges at the end are its
+/// complement and cover every range without a line of its own.
 const BLOCKED_V6: [Named<Ipv6Net>; 15] = [
     (v6([0, 0, 0, 0, 0, 0, 0, 0], 128), "unspecified"),
     (v6([0, 0, 0, 0, 0, 0, 0, 1], 128), "loopback"),
@@ -46,7 +47,8 @@ const BLOCKED_V6: [Named<Ipv6Net>; 15] = [
     (v6([0x8000, 0, 0, 0, 0, 0, 0, 0], 1), "unassigned"),
 ];
 
-/// Blocked even inside a range that the operator allows: no receiver is there, and credentials of the machine may be.
+/// Blocked even inside a range that the operator allows: no legitimate receiver is there, but the machine's credentials
+/// may be.
 const NEVER_V4: [Named<Ipv4Net>; 9] = [
     (v4([0, 0, 0, 0], 8), "this network"),
     (v4([100, 100, 100, 200], 32), "cloud metadata (Alibaba)"),
@@ -59,7 +61,7 @@ const NEVER_V4: [Named<Ipv4Net>; 9] = [
     (v4([255, 255, 255, 255], 32), "broadcast"),
 ];
 
-/// The same of IPv6.
+/// The same for IPv6.
 const NEVER_V6: [Named<Ipv6Net>; 5] = [
     (v6([0, 0, 0, 0, 0, 0, 0, 0], 128), "unspecified"),
     (v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23], 128), "cloud metadata (pods)"),
@@ -68,22 +70,22 @@ const NEVER_V6: [Named<Ipv6Net>; 5] = [
     (v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8), "multicast"),
 ];
 
-/// The NAT64 prefix that everybody shares (RFC 6052): an address in it is judged by the IPv4 address that it holds, since
-/// on a network of IPv6 alone every public IPv4 receiver has one.
+/// The well-known NAT64 prefix (RFC 6052). An address in it is judged by its embedded IPv4 address, because on an
+/// IPv6-only network every public IPv4 receiver has such an address.
 const NAT64: Ipv6Net = v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96);
 
-/// How an address stands to the tables.
+/// The verdict of the tables on an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// Public unicast.
     Public,
     /// Inside a range that the operator allows.
     Allowed,
-    /// In this range.
+    /// Inside this blocked range.
     Blocked(&'static str),
 }
 
-/// The address as it is judged and dialled: an IPv4-mapped one is the IPv4 address that it stands for.
+/// The address that is judged and dialled: an IPv4-mapped address becomes the IPv4 address.
 pub(super) fn canonical(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }

@@ -1,6 +1,6 @@
-//! URLs and hosts as users give them, read strictly: what two readers could take differently is refused, never repaired.
-//! Hosts are read as browsers read them (WHATWG), so `http://2130706433/`, `http://0x7f.1/` and `http://[::ffff:7f00:1]/`
-//! are addresses before anything is looked up.
+//! URLs and hosts as users give them, parsed strictly: ambiguous text is refused, never repaired. Hosts are parsed as
+//! browsers parse them (WHATWG), so `http://2130706433/`, `http://0x7f.1/` and `http://[::ffff:7f00:1]/` become
+//! addresses before any look-up.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,27 +10,27 @@ use url::Url;
 use super::error::{FailureKind, OutboundError};
 use super::ranges;
 
-/// Longest URL in bytes: what senders and receivers commonly take.
+/// Longest URL in bytes: what senders and receivers commonly accept.
 pub const MAX_URL: usize = 2048;
-/// Longest name in bytes without a final dot (RFC 1035, section 2.3.4).
+/// Longest name in bytes without a trailing dot (RFC 1035, section 2.3.4).
 const MAX_NAME: usize = 253;
-/// Ports below this one belong to other protocols: a request must not reach a mail server or a shell.
+/// Lower ports belong to other protocols: a request must not reach a mail server or a shell.
 const FIRST_USER_PORT: u16 = 1024;
 
-/// Whom to connect to.
+/// The host to connect to.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// A name to be resolved, in lower case ASCII.
+    /// A name to resolve, in lower-case ASCII.
     Name(String),
-    /// An address; never an IPv4-mapped one.
+    /// An address, never an IPv4-mapped one.
     Address(IpAddr),
 }
 
 impl Host {
-    /// Reads a name or an address, IPv6 with or without brackets.
+    /// Parses a name or an address; IPv6 with or without brackets.
     ///
     /// # Errors
-    /// [`FailureKind::RefusedUrl`] for what is neither.
+    /// [`FailureKind::RefusedUrl`] for any other text.
     pub fn parse(text: &str) -> Result<Self, OutboundError> {
         if let Ok(address) = text.parse::<IpAddr>() {
             return Ok(Self::Address(ranges::canonical(address)));
@@ -70,8 +70,8 @@ impl fmt::Debug for Host {
     }
 }
 
-/// A URL that a request may be sent to, once its addresses have been checked: [`super::OutboundClient::target`] makes one. Its path and query are secrets as often as
-/// not, so `Debug` shows scheme, host and port only.
+/// A URL that may be requested once its addresses have been checked, made by [`super::OutboundClient::target`]. Path
+/// and query often hold secrets, so `Debug` shows only scheme, host and port.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {
     url: Url,
@@ -80,16 +80,16 @@ pub struct Target {
 }
 
 impl Target {
-    /// Reads an absolute `https` URL, or an `http` one where `allow_http` says so.
+    /// Parses an absolute `https` URL, or an `http` one if `allow_http`.
     ///
     /// # Errors
-    /// [`FailureKind::RefusedUrl`]: another scheme, userinfo, a fragment, no host, a port below 1024 that is neither 80 nor
+    /// [`FailureKind::RefusedUrl`]: another scheme, userinfo, a fragment, no host, a port below 1024 other than 80 and
     /// 443, white space, control characters or backslashes, or more than [`MAX_URL`] bytes.
     pub(super) fn parse(text: &str, allow_http: bool) -> Result<Self, OutboundError> {
         if text.len() > MAX_URL {
             return Err(refused("the URL is too long"));
         }
-        // The parser would strip or turn these round.
+        // The URL parser would strip or convert these.
         if text.chars().any(|letter| letter.is_whitespace() || letter.is_control() || letter == '\\') {
             return Err(refused("the URL holds white space, control characters or backslashes"));
         }
@@ -106,9 +106,9 @@ impl Target {
         Self::of(Url::parse(text).map_err(refused)?)
     }
 
-    /// The target that a `Location` of this one's answer names.
+    /// The target that a `Location` in this target's response names.
     pub(super) fn redirect(&self, location: &str, allow_http: bool) -> Result<Self, OutboundError> {
-        // Only a reference that holds neither of these can be joined without being repaired.
+        // The URL parser would repair a reference that holds any of these.
         if location.chars().any(|letter| letter.is_whitespace() || letter.is_control() || letter == '\\') {
             return Err(refused("the redirect holds white space, control characters or backslashes"));
         }
@@ -130,7 +130,7 @@ impl Target {
         Ok(Self { url, host, port })
     }
 
-    /// Whom to connect to.
+    /// The host to connect to.
     #[must_use]
     pub const fn host(&self) -> &Host {
         &self.host
@@ -142,7 +142,7 @@ impl Target {
         self.port
     }
 
-    /// The whole URL as it is requested. It may hold secrets.
+    /// The whole URL as requested. It may hold secrets.
     #[must_use]
     pub fn as_str(&self) -> &str {
         self.url.as_str()
@@ -156,7 +156,7 @@ impl Target {
         self.url.origin() == other.url.origin()
     }
 
-    /// Host, and port where it is not the scheme's own.
+    /// The host, and the port unless it is the scheme's default.
     pub(super) fn authority(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();
         self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))

@@ -11,7 +11,7 @@ use tokio_rustls::client::TlsStream;
 use super::Host;
 use super::error::{FailureKind, OutboundError};
 
-/// The configuration that trusts the system's authorities and these.
+/// A configuration that trusts the system's authorities and the given ones.
 pub(super) fn config(authorities: &[CertificateDer<'static>]) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -23,7 +23,7 @@ pub(super) fn config(authorities: &[CertificateDer<'static>]) -> ClientConfig {
     versions.with_root_certificates(roots).with_no_client_auth()
 }
 
-/// Shakes hands on a connection, as a client of `host`.
+/// Performs a TLS handshake on a connection, as a client of `host`.
 pub(super) async fn handshake(
     connector: &TlsConnector,
     stream: TcpStream,
@@ -40,7 +40,7 @@ pub(super) async fn handshake(
     })
 }
 
-/// Certificates name hosts without the dot that ends an absolute name.
+/// The name in the certificate: without the trailing dot of an absolute name.
 fn server_name(host: &Host) -> Result<ServerName<'static>, OutboundError> {
     match host {
         Host::Address(address) => Ok(ServerName::IpAddress((*address).into())),

@@ -1,5 +1,5 @@
-//! Rows that come to stand for other tuples while they live. As everywhere, one operation at a time works on the row, the
-//! same request resumes it after a crash, and a refusal of a first attempt undoes it.
+//! Exchanges the tuples that a row stands for while the row lives. As everywhere, one operation at a time works on the
+//! row, the same request resumes it after a crash, and a refused first attempt is undone.
 
 use contract::grants::{Op, Tuple};
 use uuid::Uuid;
@@ -13,17 +13,17 @@ use crate::{ApiError, CompanyCall};
 /// Where the first phase of an exchange ended.
 enum Begun<R> {
     UnderWay,
-    /// The row stands for it already.
+    /// The row already stands for the new tuples.
     Done(R),
 }
 
 impl TwoStore {
-    /// Makes an `active` row stand for other tuples, and gives it as it is then.
+    /// Makes an `active` row stand for other tuples, and returns it as it is afterwards.
     ///
     /// # Errors
-    /// 404 for a row that is not there or `pending`; 409 `CONFLICT` while it is being removed or changed otherwise, or others
-    /// change it for longer than the lock timeout; as
-    /// [`Exchange::begin`]; 403 and 422 as authz refused; 503 when authz gives no answer: then the same request resumes.
+    /// 404 for a missing or `pending` row; 409 `CONFLICT` while the row is being removed or changed otherwise, or when
+    /// others change it for longer than the lock timeout; those of [`Exchange::begin`]; 403 and 422 when authz refuses;
+    /// 503 when authz does not answer, after which the same request resumes.
     pub async fn exchange<E: Exchange>(
         &self,
         call: &CompanyCall,
@@ -41,7 +41,7 @@ impl TwoStore {
         Err(changes())
     }
 
-    /// `active` becomes `exchanging`, once; a row that is on its way to the same is resumed.
+    /// Moves the row from `active` to `exchanging`, once; resumes a row that is already on its way to the same tuples.
     async fn begin_exchange<E: Exchange>(
         &self,
         call: &CompanyCall,
@@ -65,13 +65,13 @@ impl TwoStore {
         match state {
             Some(RowState::Exchanging { .. }) if change.is_under_way(&row) => Ok(Begun::UnderWay),
             Some(RowState::Exchanging { .. } | RowState::Revoking { .. }) => Err(changes()),
-            // Another request settled it since; the next round takes it.
+            // Another request has settled the row since; the next round handles it.
             Some(RowState::Active) => Ok(Begun::UnderWay),
             Some(RowState::Pending { .. }) | None => Err(not_found::<E::Row>()),
         }
     }
 
-    /// The tuples, then the row. `None`: another request settled it, or began something else with it.
+    /// Changes the tuples, then the row. `None` when another request settled the row or began another change of it.
     async fn swap<E: Exchange>(
         &self,
         call: &CompanyCall,
@@ -88,7 +88,7 @@ impl TwoStore {
         if !change.is_under_way(&row) {
             return Ok(None);
         }
-        let next = row.next().ok_or_else(|| ApiError::internal("an exchange for nothing"))?;
+        let next = row.next().ok_or_else(|| ApiError::internal("an exchange without new tuples"))?;
         locked.count_attempt::<E::Row>().await?;
         let [(first, one), (second, other)] = steps(&row, next);
         match ask(&mut locked, self, call, first, &one).await {
@@ -125,7 +125,7 @@ async fn ask(
     locked.ask(&store.authz, call, op, tuples).await.map(drop)
 }
 
-/// What is asked of authz, in order.
+/// The grant and the revocation to ask of authz, in order.
 fn steps<R: TupleRow>(row: &R, next: Next) -> [(Op, Vec<Tuple>); 2] {
     let old = row.removed_tuples().into_iter().filter(|tuple| !next.tuples.contains(tuple)).collect();
     if next.gains {

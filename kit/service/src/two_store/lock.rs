@@ -1,6 +1,7 @@
-//! One row's advisory lock and the statements that move its state. The lock belongs to a session: it is held while authz
-//! is asked, without a transaction, and it ends with the connection, which is closed after the operation. A grant is rare;
-//! a new connection for each costs less than a lock that outlives its operation in the pool.
+//! One row's advisory lock and the statements that move its state. The lock belongs to a database session: it is held
+//! without a transaction while authz is asked, and ends with the connection, which is closed after the operation.
+//! Grants are rare, so a new connection for each costs less than the risk of a lock that outlives its operation in the
+//! pool.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +21,10 @@ use crate::db::{ACQUIRE_TIMEOUT, LOCK_NOT_HAD, has_state};
 use crate::layers::REQUEST_TIMEOUT;
 use crate::{ApiError, AuditedTx, CompanyCall, Core};
 
-/// Longest that authz may still work on a call whose answer nobody waits for any more.
+/// Longest that authz may keep working on an abandoned call.
 const AUTHZ_GIVES_UP: Duration = REQUEST_TIMEOUT;
 
-/// What the state column says.
+/// The state column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RowState {
     Pending { attempts: i32 },
@@ -33,7 +34,8 @@ pub(super) enum RowState {
 }
 
 impl RowState {
-    /// Whether authz was never asked since the row came to this state: its refusal then says that nothing was changed.
+    /// Whether authz has not been asked since the row entered this state; then its refusal means that nothing was
+    /// changed.
     pub(super) const fn is_untried(self) -> bool {
         matches!(
             self,
@@ -42,20 +44,20 @@ impl RowState {
     }
 }
 
-/// A row that no other operation touches. Dropped: the connection is closed and the lock gone, but not before authz has
-/// given a call up that is still on its way.
+/// A row that no other operation touches. Dropping it closes the connection and thereby releases the lock, but only
+/// after authz has given up any call that is still in flight.
 pub(super) struct Locked {
     conn: Option<PoolConnection<Postgres>>,
-    /// Bounds how many connections wait for authz or for another row's lock at once.
+    /// Bounds the connections that wait for authz or for another row's lock.
     hold: Option<OwnedSemaphorePermit>,
     company: CompanyId,
     id: Uuid,
-    /// When a call began whose outcome is not known.
+    /// When a call with an unknown outcome began.
     on_its_way: Option<Instant>,
 }
 
 impl Locked {
-    /// Waits for the row, up to the role's lock timeout.
+    /// Locks the row, waiting up to the role's lock timeout.
     pub(super) async fn take<R: TupleRow>(
         core: &Core,
         company: CompanyId,
@@ -65,7 +67,7 @@ impl Locked {
         Self::wait::<R>(hold, conn, company, id).await.map_err(ApiError::from)
     }
 
-    /// The same for an exchange: 409 when the lock is not had in time, because others change the row.
+    /// Locks the row for an exchange: a lock timeout is 409, because others are changing the row.
     pub(super) async fn take_for_exchange<R: TupleRow>(
         core: &Core,
         company: CompanyId,
@@ -88,7 +90,7 @@ impl Locked {
         Ok(Self { conn: Some(conn), hold: Some(hold), company, id, on_its_way: None })
     }
 
-    /// Takes the row if nobody works on it.
+    /// Locks the row if no other operation holds the lock.
     pub(super) async fn try_take<R: TupleRow>(
         core: &Core,
         company: CompanyId,
@@ -103,12 +105,12 @@ impl Locked {
         Ok(had.then_some(Self { conn: Some(conn), hold: Some(hold), company, id, on_its_way: None }))
     }
 
-    /// The row and its state, as they are now.
+    /// Reads the row and its current state.
     pub(super) async fn read<R: TupleRow>(&mut self) -> Result<Option<(R, RowState)>, ApiError> {
         let (company, id) = (self.company, self.id);
         let conn = self.conn()?;
-        // The state first: an `active` row leaves that state without the lock, and a row that was read before would not say
-        // for what.
+        // Read the state first: an `active` row can leave that state without the lock, and a row read before that would
+        // lack the new tuples.
         let state = state::<R>(&mut *conn, company, id).await?;
         let row = R::find(conn, company, id).await?;
         Ok(row.zip(state))
@@ -125,7 +127,7 @@ impl Locked {
         self.watched(authz.change(call, op, tuples)).await
     }
 
-    /// Has authz take tuples of the row by the services' credential.
+    /// Has authz remove tuples of the row, by the services' credential.
     pub(super) async fn take_tuples(
         &mut self,
         authz: &AuthzClient,
@@ -142,7 +144,7 @@ impl Locked {
         let started = Instant::now();
         self.on_its_way = Some(started);
         let answer = asked.await;
-        // A call that failed before its time was answered or cut off, and authz gives up what is cut off.
+        // A call that failed before its time limit was answered or cut off, and authz gives up a call that is cut off.
         let in_doubt =
             matches!(answer, Err(GrantRefused::Unanswered(_))) && started.elapsed() >= GRANTS_BUDGET;
         if !in_doubt {
@@ -151,7 +153,7 @@ impl Locked {
         answer
     }
 
-    /// The transaction that settles the row, on the connection that holds its lock.
+    /// Begins the transaction that settles the row, on the connection that holds its lock.
     pub(super) async fn begin(mut self, core: &Core, call: &CompanyCall) -> Result<AuditedTx, ApiError> {
         self.transaction(core, call.caller.subject.as_str(), Some(call.correlation.as_str())).await
     }
@@ -177,7 +179,8 @@ impl Locked {
         Ok(AuditedTx::new(tx, core.name, actor, correlation))
     }
 
-    /// Counts an attempt, committed by itself: whoever takes the row after a crash must know that authz may have been asked.
+    /// Counts an attempt and commits it at once: an operation that takes the row after a crash must know that authz may
+    /// have been asked.
     pub(super) async fn count_attempt<R: TupleRow>(&mut self) -> Result<(), ApiError> {
         let (company, id) = (self.company, self.id);
         let sql = format!(
@@ -213,7 +216,7 @@ impl Drop for Locked {
     fn drop(&mut self) {
         let hold = self.hold.take();
         let (Some(conn), Some(started)) = (self.conn.take(), self.on_its_way) else { return };
-        // Without a runtime the process is ending, and the connection with it.
+        // Without a runtime the process is exiting, and the connection with it.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 tokio::time::sleep_until(started + AUTHZ_GIVES_UP).await;
@@ -223,7 +226,7 @@ impl Drop for Locked {
     }
 }
 
-/// A connection that does not go back to the pool, and its share of those that may be held.
+/// A connection that will not return to the pool, and a permit that bounds their number.
 async fn closing(core: &Core) -> Result<(OwnedSemaphorePermit, PoolConnection<Postgres>), ApiError> {
     let hold = timeout(ACQUIRE_TIMEOUT, Arc::clone(&core.holds).acquire_owned()).await;
     let hold = hold.map_err(|_| ApiError::unavailable("postgres"))?.map_err(ApiError::internal)?;
@@ -232,7 +235,7 @@ async fn closing(core: &Core) -> Result<(OwnedSemaphorePermit, PoolConnection<Po
     Ok((hold, conn))
 }
 
-/// 409 when the lock was not had in time.
+/// Maps a lock timeout to 409.
 fn waited_in_vain(error: sqlx::Error) -> ApiError {
     if has_state(&error, LOCK_NOT_HAD) { super::changes() } else { error.into() }
 }
@@ -245,13 +248,13 @@ fn lost() -> ApiError {
     ApiError::internal("a row's lock was used after its transaction")
 }
 
-/// The name of the table and the words of its states are constants of the module; the rest is bound. It cannot be a
-/// checked query because the names differ by module.
+/// The table name and the state words are constants of the module; everything else is bound. The names differ by
+/// module, so this cannot be a checked query.
 fn text(sql: String) -> AssertSqlSafe<String> {
     AssertSqlSafe(sql)
 }
 
-/// A state, or `None` without the row.
+/// The row's state, or `None` without a row.
 pub(super) async fn state<R: TupleRow>(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -265,12 +268,13 @@ pub(super) async fn state<R: TupleRow>(
         state if state == R::STATES.pending => Ok(Some(RowState::Pending { attempts })),
         state if state == R::STATES.revoking => Ok(Some(RowState::Revoking { attempts })),
         state if state == R::STATES.exchanging => Ok(Some(RowState::Exchanging { attempts })),
-        // A module may have more words for rows that agree with their tuples, as `trashed`.
+        // A module may have further states for rows that agree with their tuples, such as `trashed`.
         _ => Ok(Some(RowState::Active)),
     }
 }
 
-/// `active` to the state `to`, which is `revoking` or `exchanging`; false when the row was not `active`.
+/// Moves the row from `active` to the state `to`, which is `revoking` or `exchanging`; false when the row was not
+/// `active`.
 pub(super) async fn leave_active<R: TupleRow>(
     tx: &mut AuditedTx,
     company: CompanyId,
@@ -292,7 +296,7 @@ pub(super) async fn leave_active<R: TupleRow>(
     Ok(moved.rows_affected() == 1)
 }
 
-/// To `active`, from the state that was read behind the lock.
+/// Moves the row to `active` from the state that was read under the lock.
 pub(super) async fn activate<R: TupleRow>(
     tx: &mut AuditedTx,
     company: CompanyId,
@@ -310,7 +314,7 @@ pub(super) async fn activate<R: TupleRow>(
     one(moved.rows_affected())
 }
 
-/// Deletes the row in the state that was read behind the lock.
+/// Deletes the row in the state that was read under the lock.
 pub(super) async fn delete<R: TupleRow>(
     tx: &mut AuditedTx,
     company: CompanyId,
@@ -323,7 +327,7 @@ pub(super) async fn delete<R: TupleRow>(
     one(deleted.rows_affected())
 }
 
-/// Only this operation may have moved the row.
+/// Checks that exactly one row changed: no other statement may move a locked row.
 fn one(rows: u64) -> Result<(), ApiError> {
     if rows == 1 { Ok(()) } else { Err(ApiError::internal("a locked row was changed by another statement")) }
 }

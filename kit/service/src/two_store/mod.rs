@@ -1,6 +1,6 @@
-//! Rows of a module that stand for tuples of authz: a binding, a share. The two stores have no transaction in common, and
-//! authz takes a change of tuples only with the user's bearer, so each operation moves the row through states and asks
-//! authz in between (`foundation.md` C11):
+//! A module's rows that stand for tuples in authz, such as a binding or a share. The two stores share no transaction,
+//! and authz accepts a change of tuples only with the user's bearer, so each operation moves the row through states and
+//! asks authz in between (`foundation.md` C11):
 //!
 //! ```text
 //! insert -> pending  -> authz grants  -> active, audit row     (settled)
@@ -8,28 +8,31 @@
 //! active -> exchanging -> authz grants and revokes -> active, audit row    (settled, for other tuples)
 //! ```
 //!
-//! - **One at a time.** From reading the state to settling it an operation holds the row's advisory lock, on the connection
-//!   that also writes the row. A second request waits, then finds what the first one left. A process that dies
-//!   loses the connection, and with it the lock, at once; one that only lost the connection can no longer write the row.
-//! - **Resumable.** After a crash at any point, or when authz gave no answer, the same request picks the row up where it
-//!   stands. Asking authz again changes nothing.
-//! - **Refused.** A refusal undoes the state, unless an earlier attempt may have changed the tuples already; then the row
-//!   waits for the request's repetition or for the sweep.
-//! - **Swept.** [`TwoStore::sweep`] settles what nobody resumed. It has no bearer, so it gives no tuple: it asks authz
-//!   which tuples stand and makes the row say so.
-//! - **Withdrawn.** [`TwoStore::withdraw`] removes a row that stands for what is true no more, whoever asks and by no bearer.
+//! - **One at a time.** From reading the state to settling it, an operation holds the row's advisory lock, on the
+//!   connection that also writes the row. A second request waits, then sees the first one's result. A process that dies
+//!   loses the connection, and with it the lock, at once; a process that only lost the connection can no longer write
+//!   the row.
+//! - **Resumable.** After a crash at any point, or when authz did not answer, the same request resumes the row from its
+//!   current state. Asking authz again changes nothing.
+//! - **Refused.** A refusal undoes the state, unless an earlier attempt may have changed the tuples already; then the
+//!   row waits for a repeat of the request or for the sweep.
+//! - **Swept.** [`TwoStore::sweep`] settles rows that no request resumed. It has no bearer, so it grants no tuple: it
+//!   asks authz which tuples exist and updates the row to match.
+//! - **Withdrawn.** [`TwoStore::withdraw`] removes a row that stands for outdated rights, for any caller and without a
+//!   bearer.
 //!
-//! A table of such rows has, beside its own columns:
+//! A table of such rows has, besides its own columns:
 //!
 //! ```sql
-//! id uuid PRIMARY KEY, company_id uuid NOT NULL, state text NOT NULL CHECK (state IN ('pending', 'active', 'revoking')),
+//! id uuid PRIMARY KEY, company_id uuid NOT NULL,
+//! state text NOT NULL CHECK (state IN ('pending', 'active', 'revoking')),
 //! attempts int NOT NULL DEFAULT 0, attempted_at timestamptz NOT NULL DEFAULT now()
 //! CREATE INDEX … ON <table>(id) WHERE state <> 'active';                        -- for the sweep
 //! ```
 //!
-//! `pending` rows grant nothing yet, and the tuples of `revoking` rows may be gone already: lists of accessible
-//! objects leave both out.
-//! `exchanging` ([`Exchange`]) is a state of tables whose rows come to stand for other tuples: a share whose role changes.
+//! `pending` rows grant nothing yet, and the tuples of `revoking` rows may be gone already: lists of accessible objects
+//! exclude both.
+//! `exchanging` ([`Exchange`]) is a state of tables whose rows can change their tuples: a share whose role changes.
 
 mod exchange;
 mod lock;
@@ -55,73 +58,73 @@ pub use withdraw::Withdrawal;
 
 pub use sweep::{REVOKED_AFTER, STALE_AFTER, SWEEP_BATCH, SWEEP_EVERY, Swept};
 
-/// How often an operation starts over because another one settled its row first; each time the row's state says more.
+/// How often an operation starts over because another one settled its row first; each round sees a later state.
 const ROUNDS: usize = 3;
 
-/// The words of a table's `state` column.
+/// The values of a table's `state` column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct States {
-    /// The row is there, its tuples may not be.
+    /// The row exists, its tuples may not.
     pub pending: &'static str,
     /// Row and tuples agree.
     pub active: &'static str,
-    /// The row is going, its tuples may be gone.
+    /// The row is being removed, its tuples may be gone.
     pub revoking: &'static str,
-    /// The row is coming to stand for other tuples; a table without [`Exchange`] never holds it.
+    /// The row is changing its tuples; a table without [`Exchange`] never holds this state.
     pub exchanging: &'static str,
 }
 
 impl States {
-    /// Of bindings and shares.
+    /// The states of bindings and shares.
     pub const USUAL: Self =
         Self { pending: "pending", active: "active", revoking: "revoking", exchanging: "exchanging" };
 }
 
-/// A module's row that stands for tuples. The driver moves the state and deletes the row; what else changes with it, such
-/// as a counter, the module writes in the same transaction.
+/// A module's row that stands for tuples. The driver moves the state and deletes the row; the module writes dependent
+/// data, such as a counter, in the same transaction.
 pub trait TupleRow: Sized + Send + Sync {
-    /// Schema and table, as `helpdesk.bindings`.
+    /// Schema and table, such as `helpdesk.bindings`.
     const TABLE: &'static str;
-    /// What a refusal calls it, as `binding`.
+    /// The noun in error messages, such as `binding`.
     const NOUN: &'static str;
-    /// The words of its states.
+    /// The values of its state column.
     const STATES: States = States::USUAL;
-    /// `data` of the operation that makes it.
+    /// `data` of the operation that creates the row.
     type Shown: Serialize + Send;
 
-    /// Reads the row whatever its state.
+    /// Reads the row in any state.
     fn find(
         conn: &mut PgConnection,
         company: CompanyId,
         id: Uuid,
     ) -> impl Future<Output = Result<Option<Self>, ApiError>> + Send;
 
-    /// The tuples that it stands for: the same ones for as long as it lives, but for an [`Exchange`].
+    /// The row's tuples, constant for its lifetime except for an [`Exchange`].
     fn tuples(&self) -> Vec<Tuple>;
 
-    /// The tuples that its removal takes: at least [`Self::tuples`]. More where an exchange that a crash broke off may have
-    /// left others standing.
+    /// The tuples to remove with the row: at least [`Self::tuples`], and more where an interrupted exchange may have
+    /// left others.
     fn removed_tuples(&self) -> Vec<Tuple> {
         self.tuples()
     }
 
-    /// What an `exchanging` row comes to stand for.
+    /// The tuples that an `exchanging` row changes to.
     fn next(&self) -> Option<Next> {
         None
     }
 
-    /// Whether a removal that a crash broke off may be given up: the sweep makes a row `active` again whose tuples still
-    /// stand. A row that must go all the same says false: the sweep takes its tuples by the services' credential, so they are
-    /// users' tuples.
+    /// Whether an interrupted removal may be abandoned: the sweep makes a row whose tuples still exist `active` again.
+    /// With false the row must go: the sweep removes its tuples by the services' credential, so they must be users'
+    /// tuples.
     const REMOVAL_MAY_BE_GIVEN_UP: bool = true;
 
-    /// What its making answers.
+    /// `data` of the response that creates the row.
     fn shown(&self) -> Self::Shown;
 
-    /// The tuples stand and the row is `active`; gives the audit row.
+    /// Called when the tuples exist and the row is `active`; returns the audit row.
     fn granted(&self, tx: &mut AuditedTx) -> impl Future<Output = Result<AuditEvent, ApiError>> + Send;
 
-    /// The tuples were never granted and the row is deleted; gives an audit row where that is worth one.
+    /// Called when the tuples were never granted and the row is deleted; returns an audit row if one is needed.
     fn not_granted(
         &self,
         _tx: &mut AuditedTx,
@@ -129,74 +132,77 @@ pub trait TupleRow: Sized + Send + Sync {
         async { Ok(None) }
     }
 
-    /// The row becomes `revoking`; a refusal leaves it `active`.
+    /// Called when the row becomes `revoking`; a refusal leaves it `active`.
     fn revoking(&self, _tx: &mut AuditedTx) -> impl Future<Output = Result<(), ApiError>> + Send {
         async { Ok(()) }
     }
 
-    /// The tuples are gone and so is the row; gives the audit row.
+    /// Called when the tuples and the row are gone; returns the audit row.
     fn revoked(&self, tx: &mut AuditedTx) -> impl Future<Output = Result<AuditEvent, ApiError>> + Send;
 
-    /// The tuples still stand and the row is `active` again; takes back what [`Self::revoking`] wrote.
+    /// Called when the tuples still exist and the row is `active` again; reverts what [`Self::revoking`] wrote.
     fn not_revoked(&self, _tx: &mut AuditedTx) -> impl Future<Output = Result<(), ApiError>> + Send {
         async { Ok(()) }
     }
 
-    /// [`Self::next`] stands and the row is `active` again: writes that the row stands for it; gives the audit row.
+    /// Called when the tuples of [`Self::next`] exist and the row is `active` again; writes them to the row and returns
+    /// the audit row.
     fn exchanged(&self, _tx: &mut AuditedTx) -> impl Future<Output = Result<AuditEvent, ApiError>> + Send {
-        async { Err(ApiError::internal("this row stands for the same tuples as long as it lives")) }
+        async { Err(ApiError::internal("this row does not support exchanging its tuples")) }
     }
 
-    /// The tuples that it stood for still stand and the row is `active` again; takes back what [`Exchange::begin`] wrote.
+    /// Called when the old tuples still exist and the row is `active` again; reverts what [`Exchange::begin`] wrote.
     fn not_exchanged(&self, _tx: &mut AuditedTx) -> impl Future<Output = Result<(), ApiError>> + Send {
         async { Ok(()) }
     }
 }
 
-/// What an `exchanging` row comes to stand for.
+/// The tuples that an `exchanging` row changes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Next {
     /// The tuples.
     pub tuples: Vec<Tuple>,
-    /// They give at least what the old ones gave, so they are granted before those are revoked: nobody loses access in
-    /// between. Otherwise the old ones go first, so that nobody ever has both.
+    /// True when the new tuples grant at least what the old ones did: they are granted before the old ones are revoked,
+    /// so that no access is lost in between. Otherwise the old ones are revoked first, so that no subject ever holds
+    /// both.
     pub gains: bool,
 }
 
-/// A change of the tuples that an `active` row stands for.
+/// A change of an `active` row's tuples.
 pub trait Exchange: Sync {
-    /// Whose.
+    /// The row's type.
     type Row: TupleRow;
 
-    /// Writes what the row comes to stand for ([`TupleRow::next`]), or refuses; `false` when it stands for that already.
+    /// Writes the new tuples to the row ([`TupleRow::next`]), or refuses; `false` when the row already has them.
     fn begin(
         &self,
         row: &Self::Row,
         tx: &mut AuditedTx,
     ) -> impl Future<Output = Result<bool, ApiError>> + Send;
 
-    /// Whether the row is on its way to just this.
+    /// Whether the row is already changing to these tuples.
     fn is_under_way(&self, row: &Self::Row) -> bool;
 }
 
-/// A row that an operation is to make.
+/// A row to create.
 pub trait NewRow: Sync {
-    /// What it becomes.
+    /// The row's type.
     type Row: TupleRow;
 
-    /// Adds a `pending` row and gives its id. For a principal that has a `pending` row already it gives that one's, and for
-    /// any other row it refuses. It is called again when another request settled or removed the row meanwhile.
+    /// Inserts a `pending` row and returns its id. Returns the id of an existing `pending` row for the same principal,
+    /// and refuses if there is any other row for it. Called again when another request settles or removes the row
+    /// meanwhile.
     fn insert(&self, tx: &mut AuditedTx) -> impl Future<Output = Result<Uuid, ApiError>> + Send;
 }
 
-/// What has to hold before a row may be removed, beyond what the row itself says ([`TupleRow::revoking`]): it is asked in
-/// the transaction in which the row becomes `revoking`, after the row, and a refusal leaves the row `active`.
+/// A precondition for removing a row, beyond the row's own ([`TupleRow::revoking`]). It runs after the row is read, in
+/// the transaction that makes the row `revoking`; a refusal leaves the row `active`.
 pub trait Guard<R>: Sync {
-    /// Refuses the removal, or lets it go on.
+    /// Refuses or permits the removal.
     fn admit(&self, row: &R, tx: &mut AuditedTx) -> impl Future<Output = Result<(), ApiError>> + Send;
 }
 
-/// Lets every removal go on.
+/// Permits every removal.
 struct Unguarded;
 
 impl<R: Sync> Guard<R> for Unguarded {
@@ -212,35 +218,35 @@ pub struct TwoStore {
     authz: AuthzClient,
 }
 
-/// What a grant found behind the lock.
+/// The result of a grant, once the row is locked.
 #[derive(Debug)]
 enum Granted<R> {
     /// This request settled the row.
     Now(R),
-    /// Another one did.
+    /// Another request settled the row.
     Before(R),
     /// The row is gone.
     Gone,
 }
 
-/// Where the first phase of a creation ended.
+/// Where the first phase of a create ended.
 enum Begun {
     Row(Uuid),
     Answered(Replay),
 }
 
 impl TwoStore {
-    /// For the rows of one module.
+    /// Drives the rows of one module.
     #[must_use]
     pub const fn new(core: Core, authz: AuthzClient) -> Self {
         Self { core, authz }
     }
 
-    /// Makes a row with its tuples. With an attempt the operation is idempotent in two phases.
+    /// Creates a row with its tuples. With an attempt, the operation is idempotent in two phases.
     ///
     /// # Errors
-    /// As [`NewRow::insert`]; 403 and 422 as authz refused; 503 when authz gives no answer, or another request works on the row
-    /// for longer than the lock timeout: then the same request resumes.
+    /// Those of [`NewRow::insert`]; 403 and 422 when authz refuses; 503 when authz does not answer, or when another
+    /// request works on the row for longer than the lock timeout: then the same request resumes.
     pub async fn create<N: NewRow>(
         &self,
         call: &CompanyCall,
@@ -252,7 +258,7 @@ impl TwoStore {
                 Begun::Row(id) => id,
                 Begun::Answered(replay) => return Ok(Once::Again(replay)),
             };
-            // On the heap, here and below: a handler's future would else be larger than most requests need.
+            // Boxed, here and below: the handler's future would otherwise be larger than most requests need.
             match (retried(|| Box::pin(self.grant::<N::Row>(call, id, attempt))).await?, attempt) {
                 (Granted::Now(row), _) => return Ok(Once::First(Created(row.shown()))),
                 (Granted::Before(row), Some(attempt)) => return self.answer(call, attempt, id, &row).await,
@@ -262,18 +268,18 @@ impl TwoStore {
         Err(ApiError::unavailable("postgres"))
     }
 
-    /// Removes a row with its tuples, and gives it as it was.
+    /// Removes a row with its tuples, and returns the row as it was.
     ///
     /// # Errors
-    /// 404 for a row that is not there or `pending`; as [`TupleRow::revoking`]; else as [`Self::create`].
+    /// 404 for a missing or `pending` row; those of [`TupleRow::revoking`] and [`Self::create`].
     pub async fn remove<R: TupleRow>(&self, call: &CompanyCall, id: Uuid) -> Result<R, ApiError> {
         self.remove_guarded(call, id, &Unguarded).await
     }
 
-    /// The same where `guard` lets it. A row that is `revoking` already is resumed without asking the guard again.
+    /// Removes a row if `guard` permits it. A `revoking` row is resumed without asking the guard again.
     ///
     /// # Errors
-    /// As [`Guard::admit`]; else as [`Self::remove`].
+    /// Those of [`Guard::admit`] and [`Self::remove`].
     pub async fn remove_guarded<R: TupleRow>(
         &self,
         call: &CompanyCall,
@@ -289,7 +295,7 @@ impl TwoStore {
         Err(ApiError::unavailable("postgres"))
     }
 
-    /// The first phase: the row and the claim of the key, committed together.
+    /// The first phase: commits the row together with the claim of the key.
     async fn begin<N: NewRow>(
         &self,
         call: &CompanyCall,
@@ -310,7 +316,7 @@ impl TwoStore {
                 tx.unchanged().await?;
                 return Ok(Begun::Row(id));
             }
-            // The row of the claim was never granted and is gone: nothing was done under this key.
+            // The claim's row was never granted and is gone: nothing was done under this key.
             Claim::Resume(_) | Claim::Ours => {}
         }
         let id = new.insert(&mut tx).await?;
@@ -321,7 +327,7 @@ impl TwoStore {
         Ok(Begun::Row(id))
     }
 
-    /// The second phase: the tuples, then the row, its audit row and the stored answer together.
+    /// The second phase: changes the tuples, then commits the row, its audit row and the stored response together.
     async fn grant<R: TupleRow>(
         &self,
         call: &CompanyCall,
@@ -354,14 +360,14 @@ impl TwoStore {
         };
         lock::activate::<R>(&mut tx, call.company, id, R::STATES.pending).await?;
         let event = row.granted(&mut tx).await?;
-        // Its own key's, and those of requests whose second phase this one did.
+        // Answers this request's own key, and the keys of requests whose second phase this one ran.
         idempotency::store_for_row(&mut tx, call.company, id, data_of(&row)?).await?;
         tx.commit(&event).await?;
         Ok(Granted::Now(row))
     }
 
-    /// Answers a keyed request whose row another one settled, which has stored the answer unless the key came to the row
-    /// after that.
+    /// Answers a request with a key whose row another request settled. That request stored the response, unless this
+    /// key was attached to the row later.
     async fn answer<R: TupleRow>(
         &self,
         call: &CompanyCall,
@@ -380,7 +386,7 @@ impl TwoStore {
         Ok(Once::First(Created(shown)))
     }
 
-    /// `active` becomes `revoking`, once; a row that is `revoking` is resumed.
+    /// Moves the row from `active` to `revoking`, once; resumes a `revoking` row.
     async fn begin_removal<R: TupleRow>(
         &self,
         call: &CompanyCall,
@@ -397,14 +403,14 @@ impl TwoStore {
         let state = lock::state::<R>(tx.conn(), call.company, id).await?;
         tx.unchanged().await?;
         match state {
-            // It is resumed, or another request made it `active` again since and the next round takes it.
+            // Either this resumes the row, or another request made it `active` again and the next round handles it.
             Some(RowState::Revoking { .. } | RowState::Active) => Ok(()),
             Some(RowState::Exchanging { .. }) => Err(changes()),
             Some(RowState::Pending { .. }) | None => Err(not_found::<R>()),
         }
     }
 
-    /// The tuples, then the row. `None`: another request made it `active` again.
+    /// Revokes the tuples, then deletes the row. `None` when another request made the row `active` again.
     async fn revoke<R: TupleRow>(&self, call: &CompanyCall, id: Uuid) -> Result<Option<R>, ApiError> {
         let mut locked = Locked::take::<R>(&self.core, call.company, id).await?;
         let (row, state) = match locked.read::<R>().await? {
@@ -432,12 +438,12 @@ impl TwoStore {
     }
 }
 
-/// 409: the same change again settles it.
+/// 409: repeating the same change settles it.
 fn changes() -> ApiError {
     ApiError::conflict("a change of it is under way")
 }
 
-/// `data` of the answer that made a row.
+/// `data` of the response that creates a row.
 fn data_of<R: TupleRow>(row: &R) -> Result<Value, ApiError> {
     serde_json::to_value(row.shown()).map_err(ApiError::internal)
 }

@@ -1,14 +1,15 @@
-//! Settles rows that a crash left between two states and that no request resumed. The sweep has no bearer, so it gives no
-//! tuple, and takes only those of a row that must go: authz says which tuples stand, and the row is made to agree.
+//! Settles rows that a crash left between two states and that no request resumed. The sweep has no bearer, so it grants
+//! no tuple and removes only those of a row that must go: it asks authz which tuples exist and makes the row agree.
 //!
-//! | row | tuples stand | none stands |
+//! | row | tuples exist | no tuple exists |
 //! |---|---|---|
 //! | `pending` | `active`, with its audit row | deleted |
 //! | `pending`, authz never asked | | deleted, without asking |
-//! | `revoking` | `active` again; where it must go ([`TupleRow::REMOVAL_MAY_BE_GIVEN_UP`]) they are taken and the row is deleted, as soon as [`REVOKED_AFTER`] | deleted, with its audit row, as soon as [`REVOKED_AFTER`] |
-//! | `exchanging` | the new ones, and of the old ones none or those that the new ones cover: `active` for the new ones; only the old ones: `active` as it was | deleted, with its audit row |
+//! | `revoking` | `active` again; where it must go ([`TupleRow::REMOVAL_MAY_BE_GIVEN_UP`]), the tuples are removed and the row is deleted, after [`REVOKED_AFTER`] already | deleted, with its audit row, after [`REVOKED_AFTER`] already |
+//! | `exchanging` | the new ones, and of the old ones none or only those that the new ones cover: `active` for the new ones; only the old ones: `active` as it was | deleted, with its audit row |
 //!
-//! Where only some of a row's tuples stand somebody else changed them; the row is left to its request's repetition.
+//! Where only some of a row's tuples exist, something else has changed them; the row is left for a repeat of its
+//! request.
 
 use std::time::Duration;
 
@@ -23,30 +24,31 @@ use super::{TupleRow, TwoStore, data_of, finish_refused};
 use crate::clients::grants::Taken;
 use crate::{ApiError, AuditedTx, idempotency};
 
-/// Age of an attempt before its row is swept: twice a bearer's lifetime (300 s), so authz no longer takes a grant that a
-/// stopped process still has to send.
+/// Age of an attempt before its row is swept: twice a bearer's lifetime (300 s), so authz no longer accepts a grant
+/// that a suspended process has yet to send.
 pub const STALE_AFTER: Duration = Duration::from_mins(10);
-/// Age of an attempt to revoke before a row whose tuples are gone is deleted. Sooner than [`STALE_AFTER`], since an attempt
-/// that a stopped process still has to send changes nothing any more; longer than authz works on one, so that no request
-/// finds its row deleted beneath it.
+/// Age of a revocation attempt before a row whose tuples are gone is deleted. Shorter than [`STALE_AFTER`], because a
+/// late attempt by a suspended process changes nothing; longer than authz works on one attempt, so that no request
+/// finds its row deleted underneath it.
 pub const REVOKED_AFTER: Duration = Duration::from_secs(30);
-/// Pause between two sweeps: a row waits at most this long beyond [`STALE_AFTER`], and each sweep reads one partial index.
+/// Pause between two sweeps: a row waits at most this long beyond [`STALE_AFTER`], and each sweep reads one partial
+/// index.
 pub const SWEEP_EVERY: Duration = Duration::from_mins(1);
-/// Rows that are read at a time.
+/// Rows read at a time.
 pub const SWEEP_BATCH: i64 = 100;
 /// Actor of the audit rows.
 const ACTOR: &str = "system:two-store-sweep";
-/// Why the sweep takes tuples.
+/// Reason for removing tuples, for authz's audit row.
 const REASON: &str = "REMOVAL_BROKE_OFF";
 
-/// What a sweep did.
+/// The result of a sweep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Rows whose tuples stand: `active` now.
+    /// Rows whose tuples exist, now `active`.
     pub kept: u64,
-    /// Rows whose tuples do not: deleted.
+    /// Rows without tuples, now deleted.
     pub removed: u64,
-    /// Rows that a request works on, whose tuples stand in part, or that cannot be written.
+    /// Rows that a request works on, that have only some of their tuples, or that cannot be written.
     pub left: u64,
 }
 
@@ -57,7 +59,7 @@ enum Verdict {
     Leave,
 }
 
-/// How many of some tuples stand.
+/// How many of some tuples exist.
 #[derive(Clone, Copy)]
 enum Standing {
     All,
@@ -69,7 +71,7 @@ impl TwoStore {
     /// Settles every row whose last attempt is older than `stale_after` ([`STALE_AFTER`] outside of tests).
     ///
     /// # Errors
-    /// authz or the database cannot answer: the rest waits for the next round.
+    /// authz or the database is unavailable; the next round handles the rest.
     pub async fn sweep<R: TupleRow>(&self, stale_after: Duration) -> Result<Swept, ApiError> {
         let mut swept = Swept::default();
         let mut after = Uuid::nil();
@@ -82,8 +84,8 @@ impl TwoStore {
                     Ok(Verdict::Leave) => swept.left += 1,
                     Err(outage @ ApiError::Unavailable { .. }) => return Err(outage),
                     Err(error) => {
-                        // One row's trouble is not the others'.
-                        tracing::error!(table = R::TABLE, %id, %error, "a row cannot be settled");
+                        // An error in one row must not stop the others.
+                        tracing::error!(table = R::TABLE, %id, %error, "cannot settle a row");
                         swept.left += 1;
                     }
                 }
@@ -100,7 +102,8 @@ impl TwoStore {
         stale_after: Duration,
         after: Uuid,
     ) -> Result<Vec<(CompanyId, Uuid)>, ApiError> {
-        // As in `lock::text`. Not `IN ($1, $2)`: the words must be read as those of the table's partial index.
+        // As in `lock::text`. Not `IN ($1, $2)`: the planner must match the literals to those of the table's partial
+        // index.
         let sql = format!(
             "SELECT company_id, id FROM {} WHERE state IN ('{}', '{}', '{}') \
                AND attempted_at <= now() - make_interval(secs => CASE state WHEN '{}' THEN $4 ELSE $1 END) \
@@ -144,7 +147,7 @@ impl TwoStore {
             }
         }
         if matches!(verdict, Verdict::Leave) {
-            tracing::warn!(table = R::TABLE, %id, "only some of a row's tuples stand; it is left as it is");
+            tracing::warn!(table = R::TABLE, %id, "only some of a row's tuples exist; leaving the row unchanged");
             return Ok(verdict);
         }
         let tx = locked.begin_as(&self.core, ACTOR, None).await?;
@@ -152,7 +155,7 @@ impl TwoStore {
         Ok(verdict)
     }
 
-    /// The tuples of a row that must go, whoever asked for it, by the services' credential.
+    /// Removes the tuples of a row that must go, for any caller, by the services' credential.
     async fn take_what_must_go<R: TupleRow>(
         &self,
         locked: &mut Locked,
@@ -167,7 +170,7 @@ impl TwoStore {
     }
 
     async fn verdict<R: TupleRow>(&self, row: &R, state: RowState) -> Result<Verdict, ApiError> {
-        // Authz was never asked, so a tuple that stands is not this row's.
+        // authz was never asked, so an existing tuple does not belong to this row.
         if matches!(state, RowState::Pending { attempts: 0 }) {
             return Ok(Verdict::Remove);
         }
@@ -202,7 +205,7 @@ impl TwoStore {
     }
 }
 
-/// Makes the row what the verdict says, and commits.
+/// Applies the verdict to the row, and commits.
 async fn carry_out<R: TupleRow>(
     mut tx: AuditedTx,
     row: &R,

@@ -1,6 +1,6 @@
-//! Removes a row that must go whoever asks, as one whose member row org has linked to another login. No bearer is needed:
-//! authz takes the tuples by the services' credential. The removal is never given up; each call of it resumes the row where
-//! an earlier one left it.
+//! Removes a row that must go for any caller, such as one whose member row org has linked to another login. It needs no
+//! bearer: authz removes the tuples by the services' credential. The removal is never abandoned; each call resumes the
+//! row where an earlier one left it.
 
 use contract::CorrelationId;
 use contract::id::CompanyId;
@@ -15,13 +15,13 @@ use crate::{ApiError, AuditedTx};
 /// A removal without a bearer.
 #[derive(Clone, Copy, Debug)]
 pub struct Withdrawal<'a> {
-    /// Whose row.
+    /// The row's company.
     pub company: CompanyId,
     /// `system:<worker>`, the actor of the audit row.
     pub actor: &'static str,
-    /// For the audit row of authz.
+    /// The reason, for authz's audit row.
     pub reason: &'static str,
-    /// The request that found the row, or one of the worker's own.
+    /// Correlation id of the request that found the row, or of the worker.
     pub correlation: &'a CorrelationId,
 }
 
@@ -33,11 +33,11 @@ enum Ended {
 }
 
 impl TwoStore {
-    /// Removes a row with its tuples, which are users' tuples, in whatever state it is; a row that is gone is removed.
+    /// Removes a row with its tuples, which must be users' tuples, in any state; does nothing if the row is gone.
     ///
     /// # Errors
-    /// As [`TupleRow::revoking`]; 503 when authz does not take the tuples, for whatever reason, or other requests change the row
-    /// for longer than the lock timeout.
+    /// Those of [`TupleRow::revoking`]; 503 when authz does not remove the tuples, for any reason, or when other
+    /// requests change the row for longer than the lock timeout.
     pub async fn withdraw<R: TupleRow>(&self, id: Uuid, withdrawal: &Withdrawal<'_>) -> Result<(), ApiError> {
         for _ in 0..ROUNDS {
             self.begin_withdrawal::<R>(id, withdrawal).await?;
@@ -49,7 +49,7 @@ impl TwoStore {
         Err(ApiError::unavailable("postgres"))
     }
 
-    /// `active` becomes `revoking`, once.
+    /// Moves the row from `active` to `revoking`, once.
     async fn begin_withdrawal<R: TupleRow>(
         &self,
         id: Uuid,
@@ -61,19 +61,19 @@ impl TwoStore {
             return tx.unchanged().await;
         }
         let row = R::find(tx.conn(), company, id).await?;
-        let row = row.ok_or_else(|| ApiError::internal("a row that was just changed is not there"))?;
+        let row = row.ok_or_else(|| ApiError::internal("a row that was just changed is missing"))?;
         row.revoking(&mut tx).await?;
         tx.commit_phase().await
     }
 
-    /// The tuples, then the row.
+    /// Removes the tuples, then the row.
     async fn take<R: TupleRow>(&self, id: Uuid, withdrawal: &Withdrawal<'_>) -> Result<Ended, ApiError> {
         let Withdrawal { company, actor, reason, correlation } = *withdrawal;
         let mut locked = Locked::take::<R>(&self.core, company, id).await?;
         let (row, state) = match locked.read::<R>().await? {
             None => return Ok(Ended::Gone),
             Some((_, RowState::Active)) => return Ok(Ended::Again),
-            // Nobody waits for it here: whoever asked asks again.
+            // This does not wait for the exchange: the caller tries again.
             Some((_, RowState::Exchanging { .. })) => return Err(ApiError::unavailable("postgres")),
             Some((row, state @ (RowState::Pending { .. } | RowState::Revoking { .. }))) => (row, state),
         };
@@ -97,12 +97,12 @@ impl TwoStore {
     }
 }
 
-/// A refusal is no answer to whoever asked for something else.
+/// Logs a refusal by authz and maps it to 503, because it does not answer what the caller asked.
 fn not_taken(refused: GrantRefused) -> ApiError {
     match refused {
         GrantRefused::Unanswered(unavailable) => unavailable.into(),
         GrantRefused::Refused(why) => {
-            tracing::error!(%why, "authz does not take a tuple that must go");
+            tracing::error!(%why, "authz does not remove a tuple that must go");
             ApiError::unavailable("authz")
         }
     }

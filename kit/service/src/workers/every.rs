@@ -1,4 +1,4 @@
-//! Loops: a step, a pause, the next step. Tests call the step; the loop is only here.
+//! Loops: a step, a pause, the next step. Tests call the step; only this file has the loop.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 use super::Workers;
 use crate::panics::caught;
 
-/// The work of a loop. Closures without state are steps as well: `FnMut() -> Future<Output = Result<Next, _>>`, where `()`
+/// The work of a loop. Stateless closures are steps too: `FnMut() -> Future<Output = Result<Next, _>>`, where `()`
 /// stands for [`Next::Interval`].
 pub trait Step: Send + 'static {
-    /// Why a step failed; it is logged.
+    /// A step's error; it is logged.
     type Error: Display + Send;
 
-    /// One step. It may be dropped at any `await` when a drain does not suffice.
+    /// Runs one step. It may be dropped at any `await` when the drain timeout expires.
     fn step(&mut self) -> impl Future<Output = Result<Next, Self::Error>> + Send;
 }
 
@@ -35,14 +35,14 @@ where
     }
 }
 
-/// When a loop goes on after a step that succeeded.
+/// When a loop continues after a successful step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// After the interval of its [`Pace`].
     Interval,
     /// After this pause.
     In(Duration),
-    /// When it is woken ([`Pace::woken_by`]).
+    /// When woken ([`Pace::woken_by`]).
     Woken,
     /// Never: its work is done.
     Done,
@@ -66,7 +66,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The first step at once, the next ones `interval` after the end of the last, whether it succeeded or not.
+    /// Runs the first step at once, and each further step `interval` after the last one ended, successful or not.
     #[must_use]
     pub const fn every(interval: Duration) -> Self {
         Self {
@@ -79,42 +79,42 @@ impl Pace {
         }
     }
 
-    /// For work that is done once: steps until one succeeds, which says [`Next::Done`].
+    /// For work that is done once: repeats the step until it succeeds with [`Next::Done`].
     #[must_use]
     pub const fn until_done(first_retry: Duration, last_retry: Duration) -> Self {
         Self::every(first_retry).retrying(first_retry, last_retry)
     }
 
-    /// The pause after a step that failed: `first`, doubled with each further failure up to `last`.
+    /// The pause after a failed step: `first`, doubled with each further failure up to `last`.
     #[must_use]
     pub const fn retrying(mut self, first: Duration, last: Duration) -> Self {
         (self.first_retry, self.last_retry) = (first, last);
         self
     }
 
-    /// The first step comes after this pause.
+    /// Delays the first step by this pause.
     #[must_use]
     pub const fn after(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self
     }
 
-    /// Every pause ends early when this is notified.
+    /// Ends every pause early when `wake` is notified.
     #[must_use]
     pub fn woken_by(mut self, wake: Arc<Notify>) -> Self {
         self.wake = Some(wake);
         self
     }
 
-    /// A stop drops the step in hand instead of waiting for it: for steps that wait for other services for long and leave
-    /// nothing half done.
+    /// Makes a stop drop the current step instead of waiting for it: for steps that wait long for other services and
+    /// leave nothing half done.
     #[must_use]
     pub const fn dropped_at_stop(mut self) -> Self {
         self.is_dropped_at_stop = true;
         self
     }
 
-    /// The pause after the failure number `failures`, counted from 1.
+    /// The pause after failure number `failures`, counted from 1.
     fn retry(&self, failures: u32) -> Duration {
         let doubled = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         self.first_retry.saturating_mul(doubled).min(self.last_retry)
@@ -128,9 +128,9 @@ impl From<Duration> for Pace {
 }
 
 impl Workers {
-    /// Runs `step` again and again until the service stops. `name` labels its log lines and metrics.
+    /// Runs `step` repeatedly until the service stops. `name` labels its log lines and metrics.
     ///
-    /// A failure is logged when it is the first in a row, and the success after it. A panic counts as a failure.
+    /// Logs the first failure in a row, and the success after it. A panic counts as a failure.
     pub fn every(&self, name: &'static str, pace: impl Into<Pace>, step: impl Step) {
         let steps = self.meter.steps_of(name);
         let task = Loop {
@@ -151,7 +151,7 @@ struct Loop {
     pace: Pace,
     stop: CancellationToken,
     steps: IntCounterVec,
-    /// In a row.
+    /// Consecutive failures.
     failures: u32,
 }
 
@@ -173,7 +173,7 @@ impl Loop {
         }
     }
 
-    /// False when the service stops. Without a pause it waits to be woken.
+    /// Waits for the pause, or until woken if there is none; false when the service stops.
     async fn waited(&self, pause: Option<Duration>) -> bool {
         if pause.is_some_and(|pause| pause.is_zero()) {
             return !self.stop.is_cancelled();
@@ -186,7 +186,7 @@ impl Loop {
         }
     }
 
-    /// One step, logged and counted; `None` when it was dropped because the service stops.
+    /// Runs one step, logged and counted; `None` when it was dropped because the service stops.
     async fn outcome<S: Step>(&mut self, step: &mut S) -> Option<Result<Next, ()>> {
         let work = caught(step.step());
         let done = if self.pace.is_dropped_at_stop {
@@ -214,12 +214,12 @@ impl Loop {
         self.steps.with_label_values(&[self.name, "succeeded"]).inc();
         if self.failures > 0 {
             let (service, worker, failures) = (self.service, self.name, self.failures);
-            tracing::info!(service, worker, failures, "the worker succeeds again");
+            tracing::info!(service, worker, failures, "the worker has recovered");
         }
         self.failures = 0;
     }
 
-    /// An outage is logged once, not once a try.
+    /// Logs an outage once, not at every attempt.
     fn failed(&mut self, error: &dyn Display) {
         self.steps.with_label_values(&[self.name, "failed"]).inc();
         self.failures = self.failures.saturating_add(1);
@@ -231,7 +231,7 @@ impl Loop {
         }
     }
 
-    /// A bug, so each one is logged.
+    /// Logs every panic, because each is a bug.
     fn panicked(&mut self, panic: &str) {
         let (service, worker) = (self.service, self.name);
         tracing::error!(service, worker, panic, "the worker's step panicked");

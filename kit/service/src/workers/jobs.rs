@@ -1,6 +1,6 @@
-//! The statements over a table of jobs, the same for every queue: claim under a lease, settle, age of the oldest.
+//! The statements on a table of jobs, the same for every queue: claim under a lease, settle, age of the oldest.
 //!
-//! A table of jobs is `<schema>.<name>` of the service that works on it, with these columns beside its own:
+//! A table of jobs is `<schema>.<name>` of the service that runs them, with these columns besides its own:
 //!
 //! ```sql
 //! id uuid PRIMARY KEY, <key> uuid NOT NULL, claim_group text NOT NULL DEFAULT 'default',
@@ -13,11 +13,12 @@
 //! CREATE INDEX … ON …(claim_group, <key>, next_attempt_at) WHERE state = 'pending';
 //! ```
 //!
-//! The key is what must not hold all workers: a channel, a company. A claim goes from key to key, round after round, and
-//! takes the oldest due jobs of each: a key with a long backlog costs the others nothing, and settled jobs are in no index
-//! that a claim reads. Between keys there is no order, within one there is.
+//! The key (a channel, a company) is the unit of fairness: no key may occupy all workers. A claim goes from key to key,
+//! round after round, and takes the oldest due jobs of each. A key with a long backlog costs the others nothing, and
+//! settled jobs are in no index that a claim reads. Jobs of one key are claimed in order; there is no order between
+//! keys.
 //!
-//! All time is the database's. Every lease has a token; what settles without the current one changes nothing.
+//! All times are the database's. Every lease has a token; settling without the current token changes nothing.
 
 use std::time::Duration;
 
@@ -31,86 +32,86 @@ use super::Settlement;
 /// Settled jobs that one statement removes.
 const SWEPT_AT_ONCE: i64 = 1_000;
 
-/// A table of jobs, by names that are constants of the program.
+/// A table of jobs, named by constants of the program.
 #[derive(Clone, Copy, Debug)]
 pub struct JobTable {
     /// `<schema>.<table>`.
     pub table: &'static str,
-    /// The column whose values share the places.
+    /// The column of the keys among which the slots are shared.
     pub key: &'static str,
 }
 
-/// How long settled jobs are kept.
+/// Retention of settled jobs.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept {
-    /// Those that are done.
+    /// Days for completed jobs.
     pub done_days: i32,
-    /// Those that were given up.
+    /// Days for dead jobs.
     pub dead_days: i32,
 }
 
-/// What a worker is free to take.
+/// What a worker is ready to take.
 #[derive(Clone, Debug)]
 pub struct Ask {
     /// Most jobs.
     pub room: i64,
-    /// Keys that the claim looks at, each for the price of one or two reads of the index: a claim stays cheap however many
-    /// keys have jobs that are not due.
+    /// Keys that the claim examines, each at the cost of one or two index reads: a claim stays cheap however many keys
+    /// have jobs that are not due.
     pub look: i64,
-    /// Most jobs of one key that run at once.
+    /// Most running jobs of one key.
     pub per_key: i64,
-    /// Keys of the jobs that run now.
+    /// Keys of the jobs running now.
     pub keys: Vec<Uuid>,
-    /// How many jobs of each of these keys run now.
+    /// How many jobs of each of these keys are running now.
     pub running: Vec<i64>,
-    /// The key after which the round goes on; `None`: from the start.
+    /// The key after which the round continues; `None` to start over.
     pub after: Option<Uuid>,
-    /// How long the jobs are the worker's alone.
+    /// How long the worker owns the jobs.
     pub lease: Duration,
-    /// Attempts that a job has.
+    /// Attempts per job.
     pub attempts: i32,
 }
 
-/// What a claim took.
+/// The result of a claim.
 #[derive(Debug)]
 pub struct Claimed<J> {
     /// The jobs, each under a lease.
     pub jobs: Vec<Leased<J>>,
-    /// Where the next claim goes on.
+    /// Where the next claim continues.
     pub after: Option<Uuid>,
-    /// Some keys were not looked at although there was room.
+    /// Whether some keys were not examined although there was room.
     pub is_partial: bool,
 }
 
-/// A job and the right to settle it.
+/// A job with its lease.
 #[derive(Clone, Debug)]
 pub struct Leased<J> {
-    /// The right.
+    /// The lease.
     pub lease: Lease,
     /// The columns that the queue reads.
     pub job: J,
 }
 
-/// The right to settle a job, until another claim takes it.
+/// The right to settle a job, until another claim takes the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// The job.
     pub id: Uuid,
-    /// Of the claim.
+    /// The claim's token.
     pub token: Uuid,
     /// The job's key.
     pub key: Uuid,
-    /// Which attempt this is, counted from 1.
+    /// The number of this attempt, counted from 1.
     pub attempt: usize,
-    /// The last attempt ended with its worker, so that no attempt is left: the job is not worked on again.
+    /// Whether the last attempt was lost with its worker, so that no attempt is left and the job does not run again.
     pub is_spent: bool,
 }
 
 impl JobTable {
-    /// Takes due jobs of the group under a new lease, in one statement. Jobs that another claim looks at are left to it.
+    /// Takes due jobs of the group under a new lease, in one statement. Skips jobs that another claim has locked.
     ///
     /// # Errors
-    /// The database cannot be asked, or a column does not fit.
+    /// The database is unavailable, or a column has the wrong type.
     pub async fn claim<J>(&self, pool: &PgPool, group: &str, ask: &Ask) -> sqlx::Result<Claimed<J>>
     where
         J: for<'r> FromRow<'r, PgRow>,
@@ -132,12 +133,12 @@ impl JobTable {
         self.claimed(&rows, token, ask)
     }
 
-    /// The statement of [`Self::claim`]: group, key to go on after, keys to look at, keys and numbers of running jobs, jobs
-    /// a key, jobs, token, lease, attempts.
+    /// The statement of [`Self::claim`]. Parameters: group, key to continue after, keys to examine, keys and numbers of
+    /// running jobs, jobs per key, jobs, token, lease, attempts.
     #[must_use]
     pub fn claim_sql(&self) -> String {
         let Self { table, key } = self;
-        // The first key with pending jobs after a key, or the first of all: one read of the index each.
+        // The first key with pending jobs after a given key, or the first of all: one index read each.
         let next = |after: &str| {
             let first = |and: &str| {
                 format!(
@@ -148,9 +149,9 @@ impl JobTable {
             format!("COALESCE({}, {})", first(&format!("AND j.{key} > {after}")), first(""))
         };
         let (start, following) = (next("$2"), next("keys.key"));
-        // `OFFSET 0` keeps the planner from asking for each next key once a use of it.
-        // An array of ids is looked up in the primary key whatever the planner thinks of the number of due jobs; joined to a
-        // long backlog, the whole table would be read.
+        // `OFFSET 0` keeps the planner from evaluating the next key once per use.
+        // The array of ids forces a look-up in the primary key, whatever the planner's estimate of due jobs; a join
+        // with a long backlog would read the whole table.
         format!(
             "WITH RECURSIVE keys(key, first, place) AS (
                SELECT start.key, start.key, 1::bigint FROM (SELECT {start} AS key OFFSET 0) AS start WHERE start.key IS NOT NULL
@@ -183,7 +184,8 @@ impl JobTable {
         )
     }
 
-    /// No row: no key has pending jobs. Otherwise the places that were looked at, with one row a job, or one without.
+    /// Reads the rows: none when no key has pending jobs; otherwise the number of examined keys, in one row per job or
+    /// one row without a job.
     fn claimed<J>(&self, rows: &[PgRow], token: Uuid, ask: &Ask) -> sqlx::Result<Claimed<J>>
     where
         J: for<'r> FromRow<'r, PgRow>,
@@ -207,7 +209,7 @@ impl JobTable {
         }
         let is_full = i64::try_from(jobs.len()).is_ok_and(|taken| taken >= ask.room);
         let after = match jobs.last() {
-            // The keys after this one were looked at, and nothing was taken of them for want of room.
+            // The claim examined the keys after this one, but took nothing from them for lack of room.
             Some(job) if is_full => job.lease.key,
             _ => last.try_get("claim_last")?,
         };
@@ -215,11 +217,11 @@ impl JobTable {
         Ok(Claimed { jobs, after: Some(after), is_partial })
     }
 
-    /// Stores what became of an attempt. False: the lease was lost to another claim, or the job is settled; nothing changed,
-    /// and whatever else the transaction wrote about this attempt must be given up.
+    /// Stores the outcome of an attempt. False when the lease was lost to another claim or the job is settled: nothing
+    /// changed, and the caller must abandon the transaction with everything else it wrote about this attempt.
     ///
     /// # Errors
-    /// The database cannot be asked.
+    /// The database is unavailable.
     pub async fn settle(
         &self,
         conn: &mut PgConnection,
@@ -236,7 +238,7 @@ impl JobTable {
         let (state, wait, given_back) = match settlement {
             Settlement::Done => ("done", Duration::ZERO, 0),
             Settlement::Again { after } => ("pending", after, 0),
-            // The claim has counted an attempt that was none.
+            // The claim counted an attempt that did not take place.
             Settlement::Postponed { after } => ("pending", after, 1),
             Settlement::Dead => ("dead", Duration::ZERO, 0),
         };
@@ -251,11 +253,11 @@ impl JobTable {
         Ok(done.rows_affected() == 1)
     }
 
-    /// Removes settled jobs whose time is over, a thousand with each statement so that few rows are locked at a time; tells
-    /// how many. Needs `CREATE INDEX … ON …(state, settled_at) WHERE state <> 'pending'`.
+    /// Removes settled jobs past their retention, a thousand per statement to lock few rows at a time; returns their
+    /// number. Needs `CREATE INDEX … ON …(state, settled_at) WHERE state <> 'pending'`.
     ///
     /// # Errors
-    /// The database cannot be asked; what was removed before stays so.
+    /// The database is unavailable; earlier batches stay removed.
     pub async fn sweep(&self, pool: &PgPool, kept: Kept) -> sqlx::Result<u64> {
         let sql = format!(
             "DELETE FROM {0} WHERE id = ANY(ARRAY(
@@ -278,10 +280,10 @@ impl JobTable {
         Ok(removed)
     }
 
-    /// How long the oldest due job that nobody works on waits past its time; zero without one.
+    /// How long the oldest due, unclaimed job has waited past its time; zero if there is none.
     ///
     /// # Errors
-    /// The database cannot be asked.
+    /// The database is unavailable.
     pub async fn oldest(&self, pool: &PgPool, group: &str) -> sqlx::Result<Duration> {
         let sql = format!(
             "SELECT GREATEST(EXTRACT(EPOCH FROM now() - min(next_attempt_at)), 0)::float8 FROM {}

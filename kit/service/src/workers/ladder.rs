@@ -1,36 +1,36 @@
-//! When a job that failed is tried again. Pure: the randomness is a parameter.
+//! The retry schedule of failed jobs. Pure: randomness is a parameter.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most attempts of a job: what the tables of jobs allow (`attempt_count BETWEEN 0 AND 100`).
+/// Most attempts of a job, as the tables of jobs allow (`attempt_count BETWEEN 0 AND 100`).
 pub const MAX_ATTEMPTS: usize = 100;
-/// A delay is spread over 80 to 120 % of itself, so that what failed together is not tried again together.
+/// A delay is jittered to 80–120 %, so that jobs that failed together are not retried together.
 const LEAST_PERMILLE: u64 = 800;
 const PERMILLES: u64 = 401;
-/// Most that a receiver may ask for (`Retry-After`): nobody parks a job for ever.
+/// Longest wait that a receiver may ask for (`Retry-After`): no receiver can park a job for ever.
 const MAX_ASKED: Duration = Duration::from_hours(24);
 
-/// The delay before each attempt; their number is the number of attempts.
+/// The delay before each attempt; one entry per attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ladder(Arc<[Duration]>);
 
 impl Ladder {
-    /// A ladder whose first delay is the one before the first attempt: whoever makes the job waits for it or not.
-    /// `None` when there is no delay, or more than [`MAX_ATTEMPTS`].
+    /// A ladder whose first delay precedes the first attempt; the creator of the job applies it or not. `None` for no
+    /// delays, or for more than [`MAX_ATTEMPTS`].
     #[must_use]
     pub fn new(delays: &[Duration]) -> Option<Self> {
         (1..=MAX_ATTEMPTS).contains(&delays.len()).then(|| Self(delays.into()))
     }
 
-    /// How often a job is tried.
+    /// The number of attempts.
     #[must_use]
     pub fn attempts(&self) -> usize {
         self.0.len()
     }
 
-    /// How long to wait after the attempt number `attempt`, counted from 1, has failed; `None` when it was the last one.
-    /// `asked` is what the receiver asked for: the wait is that long at least, up to a day.
+    /// The wait after attempt number `attempt` has failed, counted from 1; `None` after the last one. `asked` is the
+    /// receiver's requested wait, a minimum up to a day.
     #[must_use]
     pub fn after(&self, attempt: usize, asked: Option<Duration>, random: u64) -> Option<Duration> {
         let delay = self.0.get(attempt)?;

@@ -1,11 +1,11 @@
-//! What workers count. Every series is there once its worker is, so that a rate over the first event is one.
+//! Metrics of workers. Every series exists as soon as its worker does, so that a rate includes the first event.
 
 use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec, Opts};
 use telemetry::Metrics;
 
 const STEPS: [&str; 3] = ["succeeded", "failed", "panicked"];
 
-/// The families of workers. Cheap to clone.
+/// The metric families of workers. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Meter {
     steps: IntCounterVec,
@@ -54,7 +54,7 @@ impl Meter {
         })
     }
 
-    /// The steps of one loop.
+    /// The step counters of one loop.
     pub(super) fn steps_of(&self, worker: &'static str) -> IntCounterVec {
         for outcome in STEPS {
             self.steps.with_label_values(&[worker, outcome]).inc_by(0);
@@ -62,7 +62,7 @@ impl Meter {
         self.steps.clone()
     }
 
-    /// What is counted of one queue.
+    /// The metrics of one queue.
     pub(super) fn of_queue(&self, name: &'static str) -> QueueMeter {
         for outcome in super::queue::OUTCOMES {
             self.settled.with_label_values(&[name, outcome]).inc_by(0);

@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! Core::start makes Workers -> the service registers its loops and queues -> service::serve awaits their end
-//! every.rs   a step, again and again                    queue.rs   claims, works on and settles jobs
-//! ladder.rs  when a failed job is tried again           jobs.rs    the SQL of a table of jobs: claim, settle, sweep, oldest
-//! places.rs  which jobs run beside each other              together.rs  settles those that are done several at a time
+//! every.rs   runs a step repeatedly                     queue.rs   claims, runs and settles jobs
+//! ladder.rs  when a failed job is retried               jobs.rs    the SQL of job tables: claim, settle, sweep, oldest
+//! places.rs  which jobs run concurrently               together.rs  settles several completed jobs at a time
 //! ```
 //!
-//! Workers have a pool of their own, so neither they nor the requests wait for the other's connections. A stop ends a
-//! worker after the step or the jobs in hand; [`crate::serve`] waits for that, within its drain, before it closes the pools.
-//! What is still running then is dropped, as a crash would drop it: a transaction rolls back, a lease runs out.
+//! Workers have their own pool, so workers and requests never wait for each other's connections. A stop ends a worker
+//! after its current step or jobs; [`crate::serve`] waits for that, within its drain timeout, before it closes the
+//! pools. Work still running then is dropped, as in a crash: a transaction rolls back, a lease expires.
 //!
-//! A step or a job that panics is logged and counted, and its worker goes on.
+//! A panic in a step or a job is logged and counted, and its worker continues.
 
 mod every;
 pub mod jobs;
@@ -41,9 +41,9 @@ use meter::Meter;
 pub struct Workers {
     service: &'static str,
     pool: PgPool,
-    /// No new step and no new job from here on.
+    /// Cancelled at a stop: no new step and no new job starts.
     stop: CancellationToken,
-    /// The drain is over: what still runs is dropped.
+    /// Cancelled when the drain is over: running work is dropped.
     abort: CancellationToken,
     tasks: TaskTracker,
     meter: Meter,
@@ -51,10 +51,10 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Makes the workers of `service`; each one stops when `stop` is cancelled. Connects when it is needed.
+    /// Makes the workers of `service`, which stop when `stop` is cancelled. Connects on demand.
     ///
     /// # Errors
-    /// A metric family registered twice.
+    /// A metric family was registered twice.
     pub fn start(
         service: &'static str,
         database: &DatabaseConfig,
@@ -72,19 +72,19 @@ impl Workers {
         })
     }
 
-    /// The connections of the workers, as the service's role.
+    /// The workers' connections, as the service's role.
     #[must_use]
     pub const fn pool(&self) -> &PgPool {
         &self.pool
     }
 
-    /// Waits until every worker has ended by itself. Before the stop only those end whose work is done.
+    /// Waits until every worker has ended by itself. Before a stop, only workers whose work is done end.
     pub(crate) async fn ended(&self) {
         self.tasks.close();
         self.tasks.wait().await;
     }
 
-    /// Ends the workers: what still runs is dropped. Then closes their pool.
+    /// Ends the workers by dropping running work, then closes their pool.
     pub async fn end(&self) {
         self.stop.cancel();
         self.abort.cancel();
@@ -92,7 +92,7 @@ impl Workers {
         self.pool.close().await;
     }
 
-    /// Reads the pool; called at each scrape.
+    /// Reads the pool's state; called at each scrape.
     pub(crate) fn read_gauges(&self) {
         self.gauges.read(&self.pool, 0);
     }

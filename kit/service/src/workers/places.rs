@@ -1,8 +1,9 @@
-//! Which jobs a queue's worker may start. A job works for a moment and then waits for its receiver, which costs a connection
-//! and little else: so it keeps its place for that moment only, and receivers that hang, however many, hold up no other
-//! job. Keys that were slow before wait from the start, and may hold half of the room for waiting; those that hung before,
-//! a quarter, with one job at a time each. Where the rest gets short, jobs of keys that nothing was known of are cut off as
-//! soon as they hang: their next attempt has its whole time among those that hang. Pure: time is a parameter.
+//! Which jobs a queue's worker may start. A job computes briefly and then waits for its receiver, which costs little
+//! more than a connection. It therefore holds a slot only while it computes, so that hanging receivers, however many,
+//! hold up no other job. Keys that were slow last time count as waiting from the start, and may hold half of the room
+//! for waiting; those that hung last time may hold a quarter, with one job at a time each. When the rest runs short,
+//! jobs of unknown keys are cut off as soon as they hang: their next attempt gets its full time among the hanging ones.
+//! Pure: time is a parameter.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,18 +13,18 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// How long a job keeps its place: what its request costs is spent by then. Sixteen places start six hundred jobs a second
-/// whose receivers hang.
+/// How long a job holds its slot: by then its request has used its CPU time. Sixteen slots start six hundred jobs a
+/// second whose receivers hang.
 pub(super) const WORKS_FOR: Duration = Duration::from_millis(25);
-/// The key of a job that waits longer than this is slow.
+/// A job that waits longer than this marks its key as slow.
 const SLOW_AFTER: Duration = Duration::from_millis(500);
-/// A job that waits longer than this hangs.
+/// A job that waits longer than this is hanging.
 pub(super) const HANGS_AFTER: Duration = Duration::from_secs(2);
-/// Jobs that wait, beside each place: as many receivers can hang for a lease.
+/// Waiting jobs per slot: as many receivers can hang for a whole lease.
 const WAITING_PER_PLACE: usize = 128;
-/// Most jobs that wait, however many places there are: each holds a socket.
+/// Most waiting jobs, however many slots there are: each holds a socket.
 const MAX_WAITING: usize = 4_096;
-/// Keys that are remembered as slow; past this all are forgotten, and found again.
+/// Most keys remembered as slow; past this all are forgotten and detected again.
 const MAX_KEYS: usize = 20_000;
 
 /// The running jobs of one queue.
@@ -35,21 +36,21 @@ pub(super) struct Places {
     slow: HashMap<Uuid, Slowness>,
 }
 
-/// How long the last job of a key waited. A key that is not slow is quick, or nothing is known of it.
+/// How long the last job of a key waited. A key that is not slow is quick or unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Slowness {
-    /// A moment.
+    /// Waited briefly.
     Waits,
-    /// Longer than other jobs should have to wait.
+    /// Waited longer than other jobs should have to wait for it.
     Hangs,
 }
 
 struct Running {
     key: Uuid,
     since: Instant,
-    /// What its key was when it started.
+    /// The key's slowness when the job started.
     was: Option<Slowness>,
-    /// Ends its attempt before its time; `None`: it has no other attempt.
+    /// Ends the attempt early; `None` when the job has no further attempt.
     cut: Option<CancellationToken>,
 }
 
@@ -62,7 +63,7 @@ impl Running {
         now.saturating_duration_since(self.since)
     }
 
-    /// What its key is by this job.
+    /// The slowness that this job shows for its key.
     fn shows(&self, now: Instant) -> Option<Slowness> {
         match self.lasts(now) {
             lasts if lasts >= HANGS_AFTER => Some(Slowness::Hangs),
@@ -85,7 +86,7 @@ impl Places {
         self.running.len()
     }
 
-    /// `cut` ends the attempt before its time, where the job has another one.
+    /// Starts a job. `cut` ends the attempt early, if the job has another one.
     pub(super) fn start(&mut self, id: Id, key: Uuid, since: Instant, cut: Option<CancellationToken>) {
         let was = self.slow.get(&key).copied();
         self.running.insert(id, Running { key, since, was, cut });
@@ -104,15 +105,15 @@ impl Places {
         was_full || was == Some(Slowness::Hangs) || same + 1 >= self.per_key
     }
 
-    /// How many jobs may be started.
+    /// How many jobs may start.
     pub(super) fn room(&self, now: Instant) -> usize {
         let waiting = self.waiting(now);
         let working = self.running.len() - waiting;
-        // Past the room for waiting, a job that waits holds a place after all.
+        // Past the room for waiting, a waiting job holds a slot after all.
         self.most.saturating_sub(working + waiting.saturating_sub(self.room_for_waiting()))
     }
 
-    /// The keys that have running jobs with their numbers, and slow ones as full while there is no room for them.
+    /// The keys with running jobs and their numbers; slow keys are reported as full while there is no room for them.
     pub(super) fn busy(&mut self, now: Instant) -> (Vec<Uuid>, Vec<i64>) {
         let found: Vec<_> =
             self.running.values().filter_map(|job| Some((job.key, job.shows(now)?))).collect();
@@ -137,14 +138,14 @@ impl Places {
         busy.into_iter().unzip()
     }
 
-    /// How long until a working job waits, and so leaves its place.
+    /// How long until a working job waits, and so frees its slot.
     pub(super) fn next_room(&self, now: Instant) -> Option<Duration> {
         let working = self.running.values().filter(|job| !job.waits(now));
         working.map(|job| (job.since + WORKS_FOR).saturating_duration_since(now)).min()
     }
 
-    /// Cuts off jobs that hang while less than a quarter of the room for waiting is left, the longest first; tells how long
-    /// until the next one hangs, where there is too little room.
+    /// Cuts off hanging jobs while less than a quarter of the room for waiting is left, the longest first; returns the
+    /// time until the next one hangs, if room is short.
     pub(super) fn cut(&self, now: Instant) -> Option<Duration> {
         let short = self.waiting(now).checked_sub(self.room_for_waiting() * 3 / 4)?;
         let mut known: Vec<_> = self.running.values().filter(|job| job.may_be_cut()).collect();
@@ -166,7 +167,7 @@ impl Places {
         self.most.saturating_mul(WAITING_PER_PLACE).min(MAX_WAITING)
     }
 
-    /// The other half is for keys that nothing is known of yet.
+    /// Whether slow keys are held back: the other half of the room is for unknown keys.
     fn slow_are_held_back(&self, now: Instant) -> bool {
         self.waiting(now) >= self.room_for_waiting() / 2
     }
@@ -190,7 +191,7 @@ mod tests {
 
     use super::*;
 
-    /// Ids of tasks, which nothing else makes.
+    /// Task ids, which only tasks can create.
     async fn ids(count: usize) -> Vec<Id> {
         let mut tasks = JoinSet::new();
         let ids = (0..count).map(|_| tasks.spawn(std::future::ready(())).id()).collect();

@@ -1,6 +1,7 @@
-//! Queues: claims due jobs, works on them outside of any transaction, settles each. At least once: a job whose worker died
-//! is worked on again when its lease has run out. An attempt is dropped before that, so no job is worked on twice at the same
-//! time, unless its process stood still for longer than the lease; what that one settles then changes nothing.
+//! Queues: claims due jobs, runs them outside any transaction, settles each. Delivery is at least once: a job whose
+//! worker died runs again when its lease has expired. An attempt is dropped before its lease expires, so a job never
+//! runs twice at the same time, unless its process was suspended for longer than the lease; that attempt's settlement
+//! then changes nothing.
 
 use std::fmt::Display;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,17 +20,17 @@ use super::together::Together;
 use super::{Ask, Claimed, Ladder, Lease, Leased, Pace, Workers};
 use crate::panics::caught;
 
-/// How often the age of the oldest job is read: as often as a usual scrape.
+/// How often the age of the oldest job is read: a typical scrape interval.
 const AGE_INTERVAL: Duration = Duration::from_secs(15);
-/// Claims in a row that look at keys without filling the places; the next poll goes on where they ended.
+/// Most consecutive claims that examine keys without filling the slots; the next poll continues where they ended.
 const MAX_CLAIMS: usize = 16;
-/// Keys that a claim looks at. Where it finds too little, the next one looks at four times as many, once a poll: ten thousand
-/// keys whose receivers hang do not keep a job from being found.
+/// Keys that a claim examines. When it finds too little, the next one examines four times as many, once per poll: ten
+/// thousand keys with hanging receivers do not hide a job.
 const FIRST_LOOK: i64 = 64;
 const WIDEST_LOOK: i64 = 1_024;
-/// How long a claim waits for more places where few are free: it costs much the same for one job as for many.
+/// How long a claim waits for more free slots when few are free: a claim costs much the same for one job as for many.
 const GATHER: Duration = Duration::from_millis(5);
-/// Pause before a settlement that failed is tried again; doubled up to [`LAST_SETTLE_RETRY`].
+/// Pause before a failed settlement is retried; doubled up to [`LAST_SETTLE_RETRY`].
 const FIRST_SETTLE_RETRY: Duration = Duration::from_millis(100);
 const LAST_SETTLE_RETRY: Duration = Duration::from_secs(2);
 
@@ -37,48 +38,49 @@ pub(super) const OUTCOMES: [&str; 4] = ["done", "retry", "postponed", "dead"];
 pub(super) const CAUSES: [&str; 3] =
     [Broken::Panic.as_str(), Broken::Timeout.as_str(), Broken::LeaseLost.as_str()];
 
-/// How a queue is worked on.
+/// How a queue runs.
 #[derive(Clone, Debug)]
 pub struct QueueConfig {
-    /// Labels its log lines and metrics.
+    /// Labels the queue's log lines and metrics.
     pub name: &'static str,
-    /// Most jobs that this process works on at once. One that takes longer than 25 ms gives its place to another.
+    /// Most jobs that compute at once in this process. A job that takes longer than 25 ms frees its slot.
     pub places: usize,
-    /// Most jobs that have the same key, however long they take.
+    /// Most running jobs with the same key, however long they take.
     pub places_per_key: usize,
-    /// How long a job is its worker's alone. The work has three quarters of it, so that the outcome is stored in time.
+    /// How long a worker owns a job. The work gets three quarters of this, so that the outcome is stored in time.
     pub lease: Duration,
-    /// How often due jobs are looked for when nobody says that there are some ([`Wake`]).
+    /// How often the queue looks for due jobs without being told of any ([`Wake`]).
     pub poll: Duration,
-    /// When a failed job is tried again, and how often.
+    /// When and how often a failed job is retried.
     pub ladder: Ladder,
 }
 
-/// A queue: what its jobs are and what is done with one.
+/// A queue: the type of its jobs and how to run one.
 pub trait Queue: Send + Sync + 'static {
-    /// What [`Self::work`] needs to know of a job.
+    /// What [`Self::work`] needs of a job.
     type Job: Send + Sync + 'static;
-    /// What one attempt leaves behind besides its verdict.
+    /// What an attempt produces besides its verdict.
     type Report: Send + Sync + 'static;
     /// Why a settlement could not be stored.
     type Error: Display + Send;
 
-    /// Takes due jobs under a lease; [`super::JobTable::claim`] has the statement.
+    /// Takes due jobs under a lease; [`super::JobTable::claim`] is the statement.
     fn claim(&self, ask: &Ask) -> impl Future<Output = sqlx::Result<Claimed<Self::Job>>> + Send;
 
-    /// One attempt. It holds no transaction, and it is dropped when three quarters of the lease are over.
+    /// Runs one attempt. It holds no transaction, and is dropped after three quarters of the lease.
     fn work(&self, job: &Leased<Self::Job>) -> impl Future<Output = Worked<Self::Report>> + Send;
 
-    /// Stores the outcome of an attempt with [`super::JobTable::settle`], in one transaction with whatever else belongs to
-    /// it. Tried again while the lease lasts; `false`: the lease was lost, and nothing was stored.
+    /// Stores the outcome of an attempt with [`super::JobTable::settle`], in one transaction with everything that
+    /// belongs to it. Retried while the lease lasts; `false` means that the lease was lost and nothing was stored.
     fn settle(
         &self,
         job: &Leased<Self::Job>,
         ended: &Ended<Self::Report>,
     ) -> impl Future<Output = Result<bool, Self::Error>> + Send;
 
-    /// Stores that several jobs are done, in one transaction; gives the ids of those whose lease stood, for the others nothing
-    /// was stored. An error, or `None` from a queue that has no such statement: each is settled by itself.
+    /// Stores that several jobs are done, in one transaction; returns the ids of those whose lease was valid, and
+    /// stores nothing for the others. After an error, or `None` from a queue without such a statement, each job is
+    /// settled on its own.
     fn settle_done(
         &self,
         _done: &[Arc<Attempted<Self::Job, Self::Report>>],
@@ -86,54 +88,54 @@ pub trait Queue: Send + Sync + 'static {
         std::future::ready(Ok(None))
     }
 
-    /// How long the oldest due job waits past its time; [`super::JobTable::oldest`] has the statement.
+    /// How long the oldest due job has waited past its time; [`super::JobTable::oldest`] is the statement.
     fn oldest(&self) -> impl Future<Output = sqlx::Result<Duration>> + Send;
 }
 
-/// What an attempt found out.
+/// The result of an attempt.
 #[derive(Clone, Debug)]
 pub struct Worked<R> {
-    /// Whether the job is to be tried again.
+    /// Whether to retry the job.
     pub verdict: Verdict,
-    /// For the settlement.
+    /// Data for the settlement.
     pub report: R,
 }
 
-/// Whether a job is to be tried again.
+/// Whether to retry a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is done.
     Done,
-    /// It failed and may succeed later, after what the receiver asked for at the earliest. Dead after the last attempt.
+    /// It failed and may succeed later, no earlier than the receiver asked for. Dead after the last attempt.
     Retry {
-        /// The receiver's wish.
+        /// The wait that the receiver asked for.
         asked: Option<Duration>,
     },
-    /// It was not tried, and is due again after this wait. That is no attempt.
+    /// It was not tried and is due again after this wait. Does not count as an attempt.
     Later {
-        /// From the database's present moment.
+        /// From the database's current time.
         after: Duration,
     },
-    /// It failed for good.
+    /// It failed permanently.
     Dead,
 }
 
-/// What is to be stored of a job.
+/// The outcome to store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settlement {
     /// It is done.
     Done,
     /// It is due again after this wait.
     Again {
-        /// From the database's present moment.
+        /// From the database's current time.
         after: Duration,
     },
-    /// The same, without an attempt.
+    /// It is due again after this wait, without counting an attempt.
     Postponed {
-        /// From the database's present moment.
+        /// From the database's current time.
         after: Duration,
     },
-    /// It is given up.
+    /// It is abandoned.
     Dead,
 }
 
@@ -151,7 +153,7 @@ impl Settlement {
 /// How an attempt ended.
 #[derive(Clone, Debug)]
 pub struct Ended<R> {
-    /// What is to be stored.
+    /// The outcome to store.
     pub settlement: Settlement,
     /// The attempt's report, or why there is none.
     pub report: Result<R, Broken>,
@@ -173,7 +175,7 @@ pub enum Broken {
     Panic,
     /// It took longer than its lease allows, or hung while others waited for its room.
     Timeout,
-    /// The last attempt that the job had ended with its worker.
+    /// The job's last attempt was lost with its worker.
     LeaseLost,
 }
 
@@ -189,19 +191,19 @@ impl Broken {
     }
 }
 
-/// Tells a queue of this process that there are new jobs, so that they need not wait for the next poll. Cheap to clone.
+/// Tells a queue of this process that there are new jobs, so that they do not wait for the next poll. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Wake(Arc<Notify>);
 
 impl Wake {
-    /// To be called after the commit.
+    /// Wakes the queue. Call it after the commit.
     pub fn wake(&self) {
         self.0.notify_one();
     }
 }
 
 impl Workers {
-    /// Works on `queue` until the service stops; jobs in hand are finished then.
+    /// Runs `queue` until the service stops, then finishes the jobs in progress.
     pub fn queue<Q: Queue>(&self, config: QueueConfig, queue: Q) -> Wake {
         let (queue, wake) = (Arc::new(queue), Arc::new(Notify::new()));
         let meter = self.meter.of_queue(config.name);
@@ -223,7 +225,7 @@ impl Workers {
             looked_wide: None,
             is_failing: false,
         };
-        // Not by `spawn`, which would drop the jobs without waiting for their end.
+        // Not `spawn`, which would drop the jobs without waiting for them to end.
         self.tasks.spawn(worker.run(self.abort.clone()));
         Wake(wake)
     }
@@ -250,11 +252,11 @@ struct QueueWorker<Q: Queue> {
     wake: Arc<Notify>,
     jobs: JoinSet<()>,
     places: Places,
-    /// The key after which the next claim goes on.
+    /// The key after which the next claim continues.
     after: Option<Uuid>,
-    /// When claims last looked at more keys than usual.
+    /// When claims last examined more keys than usual.
     looked_wide: Option<Instant>,
-    /// The last claim failed.
+    /// Whether the last claim failed.
     is_failing: bool,
 }
 
@@ -289,15 +291,14 @@ impl<Q: Queue> QueueWorker<Q> {
         }
     }
 
-    /// Frees the place of a job; true when another job may have waited for it.
+    /// Frees the slot of a job; true when another job may have waited for it.
     fn freed(&mut self, id: Id) -> bool {
         let is_wanted = self.places.end(id, Instant::now());
         self.common.meter.running(self.places.running());
         is_wanted
     }
 
-    /// Until the next look for due jobs: a place that is taken may be free before the poll, and so may the room of a job that
-    /// hangs.
+    /// Time until the next look for due jobs: a slot, or the room of a hanging job, may become free before the poll.
     fn pause(&self) -> Duration {
         let (poll, now) = (self.common.config.poll, Instant::now());
         let is_full = self.places.room(now) == 0;
@@ -305,7 +306,7 @@ impl<Q: Queue> QueueWorker<Q> {
         [self.places.next_room(now).filter(|_| is_full), hang].into_iter().flatten().fold(poll, Duration::min)
     }
 
-    /// Waits a moment while less than a quarter of the places is free.
+    /// Waits briefly while less than a quarter of the slots is free.
     async fn gather(&mut self) {
         let until = Instant::now() + GATHER;
         while self.places.room(Instant::now()) < self.common.config.places / 4 {
@@ -318,7 +319,7 @@ impl<Q: Queue> QueueWorker<Q> {
         }
     }
 
-    /// Claims until the places are full or nothing more is due.
+    /// Claims until the slots are full or nothing more is due.
     async fn fill(&mut self) {
         let mut look = FIRST_LOOK;
         for _ in 0..MAX_CLAIMS {
@@ -351,7 +352,8 @@ impl<Q: Queue> QueueWorker<Q> {
         }
     }
 
-    /// Whether claims that found nothing may go on to more keys: once per poll interval, however many jobs end in between.
+    /// Whether claims that found nothing may examine more keys: once per poll interval, however many jobs end in
+    /// between.
     fn may_look_wide(&mut self, now: Instant) -> bool {
         let poll = self.common.config.poll;
         let may = self.looked_wide.is_none_or(|last| now.duration_since(last) >= poll);
@@ -387,13 +389,13 @@ impl<Q: Queue> QueueWorker<Q> {
         self.common.meter.running(self.places.running());
     }
 
-    /// An outage is logged once, not once a poll.
+    /// Logs an outage once, not at every poll.
     fn failed(&mut self, error: &sqlx::Error) {
         let (service, queue) = (self.common.service, self.common.config.name);
         if self.is_failing {
-            tracing::debug!(service, queue, %error, "jobs still cannot be claimed");
+            tracing::debug!(service, queue, %error, "still cannot claim jobs");
         } else {
-            tracing::warn!(service, queue, %error, "jobs cannot be claimed now");
+            tracing::warn!(service, queue, %error, "cannot claim jobs");
         }
         self.is_failing = true;
     }
@@ -407,7 +409,7 @@ fn id_of(ended: &Result<(Id, ()), tokio::task::JoinError>) -> Id {
 }
 
 impl<Q: Queue> Common<Q> {
-    /// One attempt and its settlement.
+    /// Runs one attempt and its settlement.
     async fn see_through(&self, job: Leased<Q::Job>, claimed_at: Instant, cut: &CancellationToken) {
         let ended = self.attempt(&job, claimed_at, cut).await;
         if let Err(broken) = ended.report {
@@ -431,7 +433,7 @@ impl<Q: Queue> Common<Q> {
     ) -> Ended<Q::Report> {
         let (service, queue, id) = (self.service, self.config.name, job.lease.id);
         if job.lease.is_spent {
-            tracing::warn!(service, queue, %id, "the last attempt ended with its worker; the job is given up");
+            tracing::warn!(service, queue, %id, "the last attempt was lost with its worker; abandoning the job");
             return Ended { settlement: Settlement::Dead, report: Err(Broken::LeaseLost) };
         }
         let deadline = claimed_at + self.config.lease.saturating_mul(3) / 4;
@@ -463,7 +465,7 @@ impl<Q: Queue> Common<Q> {
         }
     }
 
-    /// With others that are done at this moment, or by itself.
+    /// Settles the attempt together with others that are done at this moment, or on its own.
     async fn store(&self, attempted: Arc<Attempted<Q::Job, Q::Report>>) -> bool {
         if attempted.ended.settlement == Settlement::Done {
             let stored = self.together.settle(&*self.queue, Arc::clone(&attempted)).await;
@@ -474,7 +476,7 @@ impl<Q: Queue> Common<Q> {
         self.settle(&attempted.job, &attempted.ended).await
     }
 
-    /// Until it is stored: a database that is away for a moment costs no second attempt.
+    /// Retries until the outcome is stored: a brief database outage costs no second attempt.
     async fn settle(&self, job: &Leased<Q::Job>, ended: &Ended<Q::Report>) -> bool {
         let (service, queue, id) = (self.service, self.config.name, job.lease.id);
         let mut pause = FIRST_SETTLE_RETRY;
@@ -495,7 +497,7 @@ impl<Q: Queue> Common<Q> {
     }
 }
 
-/// Tokens are random, so that each attempt of each job has its own.
+/// A random number from the token: tokens are random, so each attempt of each job has its own.
 fn random_of(lease: &Lease) -> u64 {
     let mut hasher = DefaultHasher::new();
     (lease.id, lease.token).hash(&mut hasher);

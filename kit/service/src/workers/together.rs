@@ -1,5 +1,5 @@
-//! Settles jobs that are done several at a time. While one statement is on its way, the jobs that end meanwhile gather for
-//! the next: the busier a queue, the fewer commits a job costs, and a single job is settled at once.
+//! Settles several completed jobs at a time. While one statement is in flight, the jobs that end meanwhile gather for
+//! the next: the busier the queue, the fewer commits per job, and a single job is settled at once.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,14 +17,14 @@ type Done<Q> = Arc<Attempted<<Q as Queue>::Job, <Q as Queue>::Report>>;
 
 struct Waiting<Q: Queue> {
     done: Done<Q>,
-    /// Whether it is settled; dropped: it has to be settled by itself.
+    /// Receives whether the job is settled; when dropped, the job must be settled on its own.
     told: oneshot::Sender<bool>,
 }
 
-/// The jobs of one queue that wait to be settled.
+/// The jobs of one queue that wait for settlement.
 pub(super) struct Together<Q: Queue> {
     waiting: Mutex<VecDeque<Waiting<Q>>>,
-    /// One job settles for all that wait.
+    /// The holder settles all waiting jobs.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -33,7 +33,8 @@ impl<Q: Queue> Together<Q> {
         Self { waiting: Mutex::default(), turn: tokio::sync::Mutex::new(()) }
     }
 
-    /// Whether the lease stood and the job is settled; `None`: nothing is stored, and it has to be settled by itself.
+    /// Settles the job: returns whether its lease was valid and it is settled, or `None` when nothing is stored and it
+    /// must be settled on its own.
     pub(super) async fn settle(&self, queue: &Q, done: Done<Q>) -> Option<bool> {
         let (told, mut answer) = oneshot::channel();
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(Waiting { done, told });
@@ -64,7 +65,7 @@ impl<Q: Queue> Together<Q> {
                 }
             }
             Ok(Ok(None)) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "jobs that are done are settled one by one"),
+            Ok(Err(error)) => tracing::debug!(%error, "settling completed jobs one by one"),
             Err(panic) => tracing::error!(panic, "the settlement of several jobs panicked"),
         }
     }

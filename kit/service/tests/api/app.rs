@@ -22,24 +22,24 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::contention;
 
-/// Bytes of a body that the service takes.
+/// Body limit of the service, in bytes.
 pub(crate) const BODY_LIMIT: usize = 64;
-/// How long a request may take: longer than the pool waits for a connection, so that an outage is seen as one.
+/// Request time limit: longer than the pool's connection timeout, so that an outage is reported as one.
 pub(crate) const REQUEST_LIMIT: Duration = Duration::from_millis(2_500);
 
-/// The running service; it stops when this is dropped.
+/// The running service; it stops when dropped.
 pub(crate) struct TestApp {
     pub(crate) address: SocketAddr,
     pub(crate) api: Api,
     pub(crate) issuer: TokenIssuer,
     pub(crate) database: TestDatabase,
     pub(crate) core: Core,
-    /// How often a handler that tells of it has run.
+    /// How often a handler that counts its runs has run.
     pub(crate) attempts: Arc<AtomicUsize>,
     _stop: DropGuard,
 }
 
-/// Before the provider's keys were read every bearer is a 503.
+/// Waits for the provider's keys: until then every bearer is a 503.
 async fn keys_loaded(core: &Core) {
     let mut pace = tokio::time::interval(Duration::from_millis(5));
     while !core.tokens.verifier().keys_loaded() {
@@ -122,12 +122,12 @@ fn routes(app: App) -> Router {
         .with_state(app)
 }
 
-#[expect(clippy::panic, reason = "it is what the layer is tried with")]
+#[expect(clippy::panic, reason = "the layer is tested with a panic")]
 async fn panics() -> Data<Value> {
     panic!("a secret that must not be told")
 }
 
-/// Writes the audit row of a note, and fails in the middle for a note that says so.
+/// Writes the audit row of a note, and fails half-way for a note that asks for it.
 async fn take_note(
     State(App(core, _)): State<App>,
     caller: Caller,

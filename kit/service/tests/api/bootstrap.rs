@@ -1,4 +1,4 @@
-//! What a server's log holds after roles were made, or were not.
+//! The server's log after roles were created, successfully or not.
 
 use service::migrate::{Login, MigrateError, bootstrap};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
@@ -30,7 +30,7 @@ async fn no_password_is_logged_when_roles_are_made_nor_when_making_them_fails() 
         OwnServer::start(&[], &[("log_statement", "all"), ("log_min_duration_statement", "0")]).await;
     let superuser = server.superuser("127.0.0.1");
     let mut connection = superuser.connect().await.expect("the superuser");
-    // Makes a bootstrap fail half-way: one who may connect and make no role.
+    // A login that may connect but not create roles makes a bootstrap fail half-way.
     for statement in ["CREATE ROLE meek LOGIN PASSWORD 'of-no-interest'", "CREATE DATABASE platform"] {
         sqlx::raw_sql(statement).execute(&mut connection).await.expect("the superuser may");
     }
@@ -38,7 +38,7 @@ async fn no_password_is_logged_when_roles_are_made_nor_when_making_them_fails() 
     let failed = bootstrap(&meek, &logins()).await;
     assert!(matches!(failed, Err(MigrateError::Bootstrap(_))), "{failed:?}");
     let log = server.log();
-    assert!(log.contains("permission denied to create role"), "it failed where it should: {log}");
+    assert!(log.contains("permission denied to create role"), "it failed elsewhere: {log}");
     assert!(log.contains("CREATE ROLE platform_org LOGIN PASSWORD '"), "the statement was logged: {log}");
     holds_no_password(&log);
     holds_no_password(&format!("{failed:?}"));

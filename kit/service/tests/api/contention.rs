@@ -1,5 +1,5 @@
-//! Transactions that the database gives up in favour of others: tried again as often as is said, and only when nothing
-//! of the request was committed.
+//! Transactions that the database aborts in favour of others: retried as often as documented, and only when the request
+//! has committed nothing.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use testkit::Reply;
 
 use crate::app::{App, Note, TestApp};
 
-/// Deadlocks of these databases are noticed after this, so that a test need not wait a second for each.
+/// Deadlock timeout of these databases, so that a test need not wait a second for each.
 const NOTICED_AFTER: &str = "100ms";
 
 pub(crate) fn routes() -> Router<App> {
@@ -30,7 +30,7 @@ fn event(action: &'static str, text: &str) -> AuditEvent {
     AuditEvent { company: None, action, subject: format!("pair:{text}"), payload: json!({}) }
 }
 
-/// Held or asked for: each of the test's locks has a key of its own.
+/// Keys of the test's advisory locks, so that each lock has its own.
 const SOMEBODY_WAITS: &str =
     "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = 1 AND NOT granted
    AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))";
@@ -52,8 +52,8 @@ async fn lock(conn: &mut PgConnection, key: i64) -> sqlx::Result<()> {
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(key).execute(conn).await.map(drop)
 }
 
-/// Takes the locks 1 and 2, in this order. The first attempt asks for 2 when somebody waits for 1, so that the circle is
-/// closed by it, and it is the one to notice.
+/// Takes locks 1 and 2, in this order. The first attempt requests 2 only when another session waits for 1, so that it
+/// closes the cycle and is the one that detects the deadlock.
 async fn hold_a_pair(
     State(App(core, attempts)): State<App>,
     caller: Caller,
@@ -73,7 +73,7 @@ async fn hold_a_pair(
     Ok(Created(text))
 }
 
-/// Of the text `<SQLSTATE> <n>`: the database gives the first n attempts up with that state.
+/// For the text `<SQLSTATE> <n>`, the database aborts the first n attempts with that state.
 async fn given_up(
     State(App(core, attempts)): State<App>,
     body: RawBody,
@@ -158,7 +158,7 @@ async fn a_deadlock_is_tried_again_and_the_answer_is_as_without_it() {
     app.notices_deadlocks_soon().await;
     let owner = app.database.owner_pool();
     let mut other = owner.begin().await.expect("a transaction");
-    // The service is the one that notices.
+    // The service's session is the one that detects the deadlock.
     sqlx::raw_sql("SET LOCAL deadlock_timeout = '1min'")
         .execute(&mut *other)
         .await
@@ -172,7 +172,7 @@ async fn a_deadlock_is_tried_again_and_the_answer_is_as_without_it() {
     let (reply, ()) = tokio::join!(app.ask("/pairs", "a pair"), beside);
     assert_eq!((reply.status, reply.data()), (201, &json!("a pair")), "{}", reply.text);
     assert_eq!(app.attempts(), 2);
-    assert_eq!(app.actions().await, ["pair.begun", "pair.held"], "the first attempt left nothing");
+    assert_eq!(app.actions().await, ["pair.begun", "pair.held"], "the first attempt left no trace");
 }
 
 #[tokio::test]
@@ -213,7 +213,7 @@ async fn what_a_request_committed_before_is_never_done_twice() {
     let app = TestApp::start().await;
     let reply = app.ask("/parts", "40P01 3").await;
     assert_eq!((reply.status, app.attempts()), (201, 4), "{}", reply.text);
-    assert_eq!(app.actions().await, ["work.first", "work.done"], "only the second part again");
+    assert_eq!(app.actions().await, ["work.first", "work.done"], "only the second part was repeated");
     let app = TestApp::start().await;
     let reply = app.ask("/parts", "40P01 9").await;
     assert_eq!((reply.status, app.attempts()), (503, 4), "{}", reply.text);

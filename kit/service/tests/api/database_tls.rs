@@ -1,4 +1,5 @@
-//! Connections to a database elsewhere: its certificate and its name are verified, unless less was asked for.
+//! Connections to a database elsewhere: its certificate and its name are verified unless the configuration asks for
+//! less.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use service::config::{DatabaseConfig, DatabaseTls, TlsMode};
@@ -7,10 +8,10 @@ use sqlx::{ConnectOptions, Connection};
 
 use crate::own_server::{OwnServer, PASSWORD};
 
-/// Whoever connects to it reaches this machine, and by its text it is another one.
+/// A name that resolves to this machine but looks like another one.
 const ELSEWHERE: &str = "0.0.0.0";
 
-/// An authority in PEM, and a certificate of it for this name with its key.
+/// An authority in PEM, and a certificate from it for this name, with its key.
 fn certificate(name: &str) -> (String, String, String) {
     let mut authority = CertificateParams::new(Vec::new()).expect("parameters");
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -31,7 +32,7 @@ async fn server(name: &str) -> OwnServer {
     OwnServer::start(&files, &settings).await
 }
 
-/// Whether a service's connection is encrypted, or why there is none.
+/// Whether a service's connection is encrypted, or why it failed.
 async fn connect(
     server: &OwnServer,
     host: &str,

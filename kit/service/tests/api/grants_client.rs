@@ -1,4 +1,4 @@
-//! The grants client: what it sends, what it makes of each answer, and its limits.
+//! The grants client: what it sends, how it maps each answer, and its limits.
 
 use contract::decision::ObjectRef;
 use contract::grants::{MAX_TUPLES, Op, Tuple};
@@ -56,7 +56,7 @@ fn done(status: &str, count: usize, changed: &[&str]) -> Value {
     json!({ "data": { "status": status, "count": count, "changed": changed.len(), "tuples": changed } })
 }
 
-/// Status and code of a refusal, with its first detail; `None` when authz gave no answer.
+/// Status, code and first detail of a refusal; `None` when authz did not answer.
 fn refusal(refused: &GrantRefused) -> Option<(u16, &'static str, Value)> {
     let GrantRefused::Refused(error) = refused else { return None };
     let parts = error.parts();
@@ -134,7 +134,7 @@ async fn what_the_route_does_not_take_is_not_sent() {
     };
     asked.authz.answer_with("POST", GRANTS, whole);
     asked.client.change(&asked.call, Op::Grant, &tuples(MAX_TUPLES)).await.expect("at the limit");
-    // 1,000 tuples of 1,049 bytes each are more than 1 MiB; one byte of each less is not.
+    // 1,000 tuples of 1,049 bytes each exceed 1 MiB; with one byte less each, they do not.
     let wide = |bytes: usize| vec![Tuple { object_id: "x".repeat(bytes), ..tuples(1).remove(0) }; MAX_TUPLES];
     let frame = serde_json::to_vec(&wide(0)).expect("JSON").len();
     let room = ((1 << 20) - frame - 200) / MAX_TUPLES;

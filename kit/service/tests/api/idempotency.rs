@@ -1,4 +1,4 @@
-//! Idempotent operations: one phase, two phases, and what becomes of keys that expire.
+//! Idempotent operations: one phase, two phases, and the expiry of keys.
 
 use axum::response::IntoResponse;
 use contract::id::CompanyId;
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::app::TestApp;
 
-/// As every module's migration makes it.
+/// The table as in every module's migration.
 const TABLE: &str = "
     CREATE TABLE org.idempotency_keys(
       company_id uuid NOT NULL, operation text NOT NULL, actor text NOT NULL, idem_key text NOT NULL,
@@ -55,12 +55,12 @@ impl Keys {
         key.attempt(self.company, "takeNote", &[], &json!({ "text": text }))
     }
 
-    /// Takes a note once; the work counts itself in the audit table.
+    /// Creates a note once; the audit table counts the runs of the work.
     async fn take(&self, attempt: Option<&Attempt>) -> Result<Once<String>, ApiError> {
         idempotency::once(self.tx().await, attempt, async |_| Ok(taken())).await
     }
 
-    /// What a process leaves that dies between its two phases.
+    /// The state left by a process that dies between its two phases.
     async fn half_done(&self, attempt: &Attempt, resource: Option<Uuid>) {
         let mut tx = self.tx().await;
         assert!(matches!(idempotency::claim(&mut tx, attempt).await, Ok(Claim::Ours)));
@@ -97,11 +97,11 @@ async fn an_operation_is_done_once_and_its_answer_given_again() {
     let note = |replayed| (201, replayed, "a note".to_owned());
     assert_eq!(told(keys.take(Some(&attempt)).await).await, note(false));
     assert_eq!(told(keys.take(Some(&attempt)).await).await, note(true));
-    assert_eq!(keys.number(NOTES).await, 1, "the repetition did nothing");
+    assert_eq!(keys.number(NOTES).await, 1, "the repeat did nothing");
     let other = keys.attempt("k", "goodbye");
     assert_eq!(told(keys.take(Some(&other)).await).await.2, "IDEMPOTENCY_KEY_REUSED");
     assert_eq!(told(keys.take(None).await).await, note(false));
-    assert_eq!(keys.number(NOTES).await, 2, "without a key each call is its own");
+    assert_eq!(keys.number(NOTES).await, 2, "without a key each call does its own work");
 }
 
 #[tokio::test]
@@ -193,7 +193,7 @@ impl Keys {
 async fn expired_answers_go_in_batches_and_others_stay() {
     let keys = Keys::start().await;
     keys.take(Some(&keys.attempt("k", "hello"))).await.expect("done");
-    // The owner's trigger writes down how many rows each statement removes.
+    // A trigger by the owner records how many rows each statement removes.
     keys.run(
         "CREATE TABLE public.batches(rows bigint);
          CREATE FUNCTION public.count_batch() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$
@@ -226,5 +226,5 @@ async fn a_sweep_leaves_a_key_that_a_request_is_replacing() {
         .expect("locked");
     assert_eq!(keys.sweep().await, 2);
     request.rollback().await.expect("rolled back");
-    assert_eq!(keys.sweep().await, 1, "the next round has it");
+    assert_eq!(keys.sweep().await, 1, "the next round removes it");
 }

@@ -1,4 +1,4 @@
-//! What happens around every handler.
+//! The layers around every handler.
 
 use http::Method;
 

@@ -1,4 +1,4 @@
-//! The chassis from outside: a small service with one route for each habit, on a real database, as the role of `org`.
+//! The chassis from outside: a small service with one route per feature, on a real database, as the role of `org`.
 
 #![expect(clippy::expect_used, reason = "a broken premise fails the test that has it")]
 

@@ -1,4 +1,4 @@
-//! What modules learn from org, and that anything but a whole answer is a refusal.
+//! What modules learn from org; anything but a complete answer is a refusal.
 
 use contract::CorrelationId;
 use contract::id::{CompanyId, MemberId, PositionId};
@@ -29,7 +29,7 @@ fn correlation() -> CorrelationId {
     CorrelationId::accept(Some(b"request-1"))
 }
 
-/// The dependency that a refusal names.
+/// The dependency in a refusal.
 fn missing<T: std::fmt::Debug>(answer: Result<T, ApiError>) -> String {
     match answer {
         Err(ApiError::Unavailable { dependency, .. }) => dependency.into_owned(),

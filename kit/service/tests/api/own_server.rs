@@ -1,4 +1,4 @@
-//! A PostgreSQL of one test's own, with settings of its own; stopped and gone when it is dropped.
+//! A test's own PostgreSQL with custom settings; stopped and removed when dropped.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +19,8 @@ pub(crate) struct OwnServer {
 }
 
 impl OwnServer {
-    /// Starts one; `files` are written beside its cluster, readable by the server alone, and a setting's `{dir}` is where.
+    /// Starts a server. `files` are written next to its cluster, readable only by the server; `{dir}` in a setting is
+    /// their folder.
     pub(crate) async fn start(files: &[(&str, String)], settings: &[(&'static str, &str)]) -> Self {
         let folder = std::env::temp_dir().join(format!("platform-own-{}", Uuid::now_v7().simple()));
         std::fs::create_dir_all(folder.join("pg")).expect("a folder");
@@ -53,13 +54,13 @@ impl OwnServer {
         Self { port, folder, server: Some(server) }
     }
 
-    /// The superuser at this host, with sqlx's own idea of TLS.
+    /// The superuser's options for this host, with sqlx's default TLS mode.
     pub(crate) fn superuser(&self, host: &str) -> PgConnectOptions {
         let options = PgConnectOptions::new_without_pgpass().host(host).port(self.port);
         options.username(SUPERUSER).password(PASSWORD).database("postgres")
     }
 
-    /// Everything that the server has logged.
+    /// The server's whole log.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.join("log")).expect("a log")
     }
@@ -74,7 +75,7 @@ impl Drop for OwnServer {
         if let Some(server) = self.server.take() {
             server.stop_at_once();
         }
-        // The server may still be writing its last; what is left in the folder of temporary files is nobody's.
+        // The server may still be writing; what remains in the temporary folder does not matter.
         drop(std::fs::remove_dir_all(&self.folder));
     }
 }

@@ -1,5 +1,5 @@
-//! Permits of a module's operations: of one object, of a worker, and what they open: a transaction, a history, a list by
-//! cursor.
+//! Permits of a module's operations, for one object and for a worker, and what they allow: a transaction, a history, a
+//! list by cursor.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ async fn list(_permit: Permit, query: Query) -> Result<Data<Slice<i64>>, ApiErro
     Ok(Data(slice(&cursor, rows, |row| *row, Ok)?))
 }
 
-/// Under the object's permit, or, when that is refused without a trace, under nothing: the note is shown and not written.
+/// Writes the note under the object's permit, or only shows it when the permit is denied by an unrecorded probe.
 async fn edit(State(app): State<App>, call: CompanyCall, body: UnreadBody) -> Result<Data<bool>, ApiError> {
     let id: Uuid = call.path.id("noteId")?;
     if call.path.id::<Uuid>("companyId")? == id {
@@ -144,7 +144,7 @@ async fn an_object_permit_is_asked_about_its_object_before_the_body_is_read() {
     let question = module.asked().pop().expect("a question").body;
     assert_eq!(question["object"], json!({ "type": "org_note", "id": id }));
     assert_eq!((&question["featureKey"], &question["relation"]), (&json!(EDIT.key), &json!("editor")));
-    assert_eq!(question.get("probe").unwrap_or(&Value::Null), &Value::Null, "the denial leaves its row");
+    assert_eq!(question.get("probe").unwrap_or(&Value::Null), &Value::Null, "the denial is recorded");
     assert_eq!(module.audited().await, 0);
     module.decide(true);
     let reply = module.edit(id, &past_the_limit).await;
@@ -156,7 +156,7 @@ async fn an_object_permit_is_asked_about_its_object_before_the_body_is_read() {
     assert_eq!((reply.status, reply.code()), (503, "AUTHORIZATION_UNAVAILABLE"));
     let asked = module.asked().len();
     assert_eq!(module.edit("not-an-id", "a").await.code(), "BAD_REQUEST");
-    assert_eq!(module.asked().len(), asked, "an id that is none is told before the decision");
+    assert_eq!(module.asked().len(), asked, "an invalid id is refused before the decision");
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ async fn ready_after_a_database_ping_and_every_start_up_pass() {
 
 #[tokio::test]
 async fn without_a_database_alive_but_not_ready_and_nothing_is_acknowledged() {
-    // Port 1 refuses: nobody listens there.
+    // Port 1 refuses connections: nothing listens there.
     let app = TestApp::start_with(|settings| settings.with("PLATFORM_ORG_DB_PORT", "1")).await;
     assert_eq!(app.api.get("/health").send().await.status, 200);
     let ready = app.api.get("/ready").send().await;

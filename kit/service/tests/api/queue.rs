@@ -1,4 +1,4 @@
-//! Queues: leases, retries, fairness between keys, the end of a service. The table of jobs is the test's own.
+//! Queues: leases, retries, fairness between keys, shutdown of a service. The test creates its own table of jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ pub(crate) const JOBS: JobTable = JobTable { table: "org.jobs", key: "tenant" };
 const GROUP: &str = "default";
 const LEASE: Duration = Duration::from_mins(1);
 
-/// Makes the table as a migration would.
+/// Creates the table as a migration would.
 pub(crate) async fn make_table(database: &TestDatabase) -> PgPool {
     let owner = database.owner_pool();
     let table = "
@@ -45,7 +45,7 @@ pub(crate) struct Job {
     pub(crate) what: String,
 }
 
-/// One more job of a tenant; `due_in` from the database's present moment.
+/// Adds a job of a tenant; `due_in` counts from the database's current time.
 async fn add(owner: &PgPool, tenant: Uuid, what: &str, due_in: &str) -> Uuid {
     let id = Uuid::now_v7();
     let sql = format!(
@@ -72,13 +72,13 @@ async fn until(owner: &PgPool, id: Uuid, expected: &str) {
     assert!(is_reached, "{} instead of {expected}", state(owner, id).await);
 }
 
-/// What tests let jobs do.
+/// The behaviour of jobs in the tests.
 #[derive(Clone)]
 struct Doing {
     pool: PgPool,
     /// Ids of the jobs whose work begins.
     begun: mpsc::UnboundedSender<Uuid>,
-    /// Jobs that hang wait for one each.
+    /// Hanging jobs wait for one permit each.
     release: Arc<Semaphore>,
     running: Arc<AtomicUsize>,
     most: Arc<AtomicUsize>,
@@ -95,7 +95,7 @@ impl Queue for Doing {
         JOBS.claim(&self.pool, GROUP, ask).await
     }
 
-    #[expect(clippy::panic, reason = "it is what the worker is tried with")]
+    #[expect(clippy::panic, reason = "the worker is tested with a panic")]
     async fn work(&self, job: &Leased<Job>) -> Worked<&'static str> {
         self.begun.send(job.lease.id).expect("the test listens");
         let verdict = match job.job.what.as_str() {
@@ -149,10 +149,10 @@ impl Queue for Doing {
     }
 }
 
-/// How a test's queue settles several jobs at once: without a gate it does not.
+/// How a test's queue settles several jobs at once; without a gate it does not.
 #[derive(Default)]
 struct Together {
-    /// Each settlement waits for one.
+    /// Each settlement waits for a permit.
     gate: OnceLock<Semaphore>,
     breaks: AtomicBool,
     batches: Mutex<Vec<usize>>,
@@ -278,9 +278,9 @@ async fn a_settlement_without_the_lease_changes_nothing() {
         assert_eq!(world.service.database.contents("org").await, before);
     }
     sqlx::query(run_out).execute(owner).await.expect("this one as well");
-    assert!(settle(second, Settlement::Done).await, "nobody else has taken it, so it is still this lease's");
+    assert!(settle(second, Settlement::Done).await, "no other claim took it, so the lease is still valid");
     assert_eq!(state(owner, id).await, "done 2");
-    assert!(!settle(second, Settlement::Dead).await, "what is settled stays settled");
+    assert!(!settle(second, Settlement::Dead).await, "a settled job stays settled");
     assert_eq!(state(owner, id).await, "done 2");
     world.service.end().await;
 }
@@ -328,7 +328,7 @@ async fn a_slow_key_leaves_places_for_the_others() {
     assert_eq!(world.doing.running.load(Ordering::SeqCst), 2, "the slow ones still hang");
     world.doing.release.add_permits(20);
     for _ in 0..18 {
-        soon(world.begun.recv()).await.expect("a place that is free is taken without a poll");
+        soon(world.begun.recv()).await.expect("a free slot is filled without a poll");
     }
     world.service.stop.cancel();
     soon(&mut world.service.serving).await.expect("no panic");
@@ -351,7 +351,7 @@ async fn claims_go_from_key_to_key() {
         ask.after = claimed.after;
     }
     assert_eq!(seen.len(), 200, "no key has a second turn before each has had its first");
-    // The round begins anew.
+    // The round starts over.
     let again = claim(&world.doing.pool, &ask).await;
     assert_eq!(again.jobs.len(), 20);
     assert_eq!(
@@ -373,7 +373,7 @@ async fn running_jobs_count_against_their_key_and_within_a_key_the_oldest_comes_
     let busy = Ask { keys: vec![one, two], running: vec![1, 3], ..ask(10, 3) };
     let claimed = claim(&world.doing.pool, &busy).await;
     let ids: Vec<_> = claimed.jobs.iter().map(|job| job.lease.id).collect();
-    assert_eq!(ids, [of_one[1], of_one[2]], "two places of the first key are free and none of the second");
+    assert_eq!(ids, [of_one[1], of_one[2]], "two slots of the first key are free and none of the second");
     let claimed = claim(&world.doing.pool, &ask(10, 3)).await;
     let ids: Vec<_> = claimed.jobs.iter().map(|job| job.lease.id).collect();
     assert_eq!(ids, [of_one[0], of_two]);
@@ -412,7 +412,8 @@ async fn claims_at_once_never_take_the_same_job() {
             let (mut taken, mut ask) = (Vec::new(), ask(5, 50));
             loop {
                 let claimed = claim(&pool, &ask).await;
-                // Rows that another claim locks are passed over, so an empty claim is the end only when all is leased.
+                // A claim skips rows that another claim locks, so an empty claim is the last one only when all jobs are
+                // leased.
                 let free = "SELECT count(*) FROM org.jobs WHERE lease_token IS NULL";
                 let free: i64 = sqlx::query_scalar(free).fetch_one(&pool).await.expect("a count");
                 taken.extend(claimed.jobs.iter().map(|job| job.lease.id));
@@ -436,7 +437,7 @@ async fn claims_at_once_never_take_the_same_job() {
 async fn a_job_that_outlasts_its_lease_is_dropped_and_tried_again() {
     let world = World::make().await;
     let id = add(&world.owner, Uuid::now_v7(), "endless", "0 s").await;
-    // Three quarters of it are the work's; the rest leaves a noisy machine time to settle.
+    // The work gets three quarters of the lease; the rest leaves a busy machine time to settle.
     world.service.core.workers.queue(config(4, 4, Duration::from_secs(2)), world.doing.clone());
     until(&world.owner, id, "dead 3").await;
     assert!(world.count("platform_queue_broken_total", "cause=\"timeout\",queue=\"jobs\"") >= 2);
@@ -449,7 +450,7 @@ async fn an_attempt_whose_job_another_process_took_is_late_and_changes_nothing()
     let id = add(&world.owner, Uuid::now_v7(), "hang", "0 s").await;
     world.service.core.workers.queue(config(4, 4, LEASE), world.doing.clone());
     soon(world.begun.recv()).await.expect("it begins");
-    // As if this process had stood still for longer than the lease.
+    // As if this process had been suspended for longer than the lease.
     let taken = "UPDATE org.jobs SET lease_token = gen_random_uuid(), leased_until = now() + interval '1 hour', attempt_count = 2";
     sqlx::query(taken).execute(&world.owner).await.expect("another process takes it");
     let before = world.service.database.contents("org").await;
@@ -490,11 +491,11 @@ async fn the_oldest_due_job_is_told() {
     add(owner, Uuid::now_v7(), "done", "-100 s").await;
     assert!((100..160).contains(&age().await), "{}", age().await);
     assert_eq!(claim(pool, &ask(1, 1)).await.jobs.len(), 1);
-    assert_eq!(age().await, 0, "somebody works on it");
+    assert_eq!(age().await, 0, "a worker has it");
     world.service.end().await;
 }
 
-/// A queue without a database: one job, whose settlement fails twice.
+/// A queue without a database: one job whose settlement fails twice.
 struct Flaky {
     claims: AtomicUsize,
     works: Arc<AtomicUsize>,
@@ -523,7 +524,7 @@ impl Queue for Flaky {
         Worked { verdict: Verdict::Done, report: () }
     }
 
-    #[expect(clippy::panic, reason = "it is what the worker is tried with")]
+    #[expect(clippy::panic, reason = "the worker is tested with a panic")]
     async fn settle(&self, _: &Leased<()>, ended: &Ended<()>) -> Result<bool, &'static str> {
         assert_eq!(ended.settlement, Settlement::Done);
         match self.settlements.fetch_add(1, Ordering::SeqCst) {
@@ -589,7 +590,7 @@ async fn jobs_that_are_done_while_another_is_settled_are_settled_together() {
     soon(all).await;
     let told = batches();
     assert!(told.len() < 6, "those that waited went together: {told:?}");
-    assert_eq!(state(&world.owner, ids[5]).await, "pending 1", "another has its lease");
+    assert_eq!(state(&world.owner, ids[5]).await, "pending 1", "another claim has its lease");
     world.service.end().await;
 }
 
@@ -632,7 +633,7 @@ async fn settled_jobs_whose_time_is_over_are_removed_and_no_others() {
     sqlx::query(many).execute(&world.owner).await.expect("more than one statement removes");
     let kept = Kept { done_days: 5, dead_days: 10 };
     let removed = JOBS.sweep(&world.doing.pool, kept).await.expect("swept");
-    assert_eq!(removed, 1_001 + 8 + 3, "on the day itself its time is over by the moments since");
+    assert_eq!(removed, 1_001 + 8 + 3, "a job of exactly that age has expired by the time of the sweep");
     let left = "SELECT state || ' ' || count(*) FROM org.jobs GROUP BY state ORDER BY 1";
     let left: Vec<String> = sqlx::query_scalar(left).fetch_all(&world.owner).await.expect("counts");
     assert_eq!(left, ["dead 9", "done 4", "pending 12"]);

@@ -1,5 +1,5 @@
-//! A queue that several processes work on while they are killed, and what a claim costs beside many settled jobs. Small
-//! unless `QUEUE_JOBS` and `QUEUE_SETTLED` say otherwise; the figures are printed.
+//! A queue shared by several processes that are killed at random, and the cost of a claim among many settled jobs.
+//! Small by default; `QUEUE_JOBS` and `QUEUE_SETTLED` enlarge it, and the figures are printed.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
@@ -21,23 +21,23 @@ use crate::queue::{JOBS, Job, make_table};
 const PROCESSES: usize = 3;
 const PLACES: usize = 16;
 const PLACES_PER_KEY: usize = 4;
-/// Long beside what a job takes, and short beside the test: what a killed process held is free after it.
+/// Long compared with a job and short compared with the test: the jobs of a killed process are free after it.
 const LEASE: Duration = Duration::from_secs(8);
-/// In hand of the processes that are killed: the variable that makes this binary one of them.
+/// The variable that turns this binary into one of the processes to be killed.
 const DATABASE: &str = "QUEUE_TEST_DATABASE";
-/// Between two kills, in milliseconds.
+/// Time between two kills, in milliseconds.
 const KILL_EVERY: std::ops::Range<u64> = 100..700;
 
 fn number(variable: &str, default: u64) -> u64 {
     std::env::var_os(variable).and_then(|text| text.to_str()?.parse().ok()).unwrap_or(default)
 }
 
-#[expect(clippy::print_stderr, reason = "figures of a run that somebody asked for")]
+#[expect(clippy::print_stderr, reason = "the figures were requested")]
 fn told(line: &str) {
     eprintln!("{line}");
 }
 
-/// Notes that it runs, takes a few milliseconds, notes that it has run. The settlement is written with its job.
+/// Records its start, takes a few milliseconds, and records its end. The settlement is written with its job.
 struct Noting(PgPool);
 
 impl Queue for Noting {
@@ -78,7 +78,7 @@ impl Queue for Noting {
     }
 }
 
-/// One of the processes that work on the queue, when the variable says so; otherwise there is nothing to try.
+/// Acts as one of the queue's processes if the variable is set; otherwise does nothing.
 #[tokio::test]
 async fn queue_process() {
     let Some(database) = std::env::var_os(DATABASE) else { return };
@@ -158,7 +158,7 @@ async fn killed_processes_lose_no_job_and_settle_none_twice() {
         let pause = KILL_EVERY.start + (random >> 33) % (KILL_EVERY.end - KILL_EVERY.start);
         tokio::time::sleep(Duration::from_millis(pause)).await;
         let unlucky = usize::try_from((random >> 20) % 3).expect("small");
-        // What the dead leave behind is free when their leases have run out; by then nobody need die any more.
+        // The jobs of killed processes are free when their leases expire; no further kill is needed by then.
         if count(&owner, "SELECT count(*) FROM org.jobs WHERE state = 'pending' AND lease_token IS NULL")
             .await
             > 0
@@ -198,7 +198,7 @@ async fn report(owner: &PgPool, jobs: i64, kills: i64, took: Duration, seed: u64
     assert!(kills > 0, "nobody was killed: more jobs are needed");
     assert_eq!((done, once, settled), (jobs, jobs, jobs), "seed {seed}");
     assert_eq!(at_once, 0, "seed {seed}");
-    // A process holds the jobs of its places, and for each place 128 that have left theirs to wait.
+    // A process holds the jobs in its slots, and for each slot 128 jobs that only wait.
     let held = i64::try_from(PLACES * (1 + 128)).expect("small");
     assert!(runs >= jobs && leases <= kills * held, "seed {seed}: {runs} runs, {leases} leases");
 }
@@ -223,8 +223,8 @@ async fn settled_jobs_cost_a_claim_nothing() {
         "a claim of 16 of 1,000 jobs: {} blocks, {} ms; beside {settled} settled ones: {} blocks, {} ms",
         alone.blocks, alone.milliseconds, beside.blocks, beside.milliseconds
     ));
-    // The primary key of a thousand times as many rows is a level or two deeper, and each claimed job is looked up there and
-    // entered again.
+    // The primary key of a thousand times as many rows is a level or two deeper, and each claimed job is looked up
+    // there and inserted again.
     assert!(beside.blocks <= 2 * alone.blocks, "{beside:?} after {alone:?}");
     assert!(!beside.scanned.contains("Seq Scan"), "no scan of the whole table: {beside:?}");
 }
@@ -258,12 +258,12 @@ async fn the_backlog_of_a_key_whose_places_are_taken_costs_a_claim_nothing() {
 struct Cost {
     milliseconds: f64,
     blocks: u64,
-    /// How the table is read.
+    /// How the table is scanned.
     scanned: BTreeSet<&'static str>,
 }
 
-/// What one claim of sixteen costs, without its effect, by the plan that is made without knowing the values, as after the
-/// first few claims of a connection; `running` are the keys and numbers of jobs that run already. The plan is printed where somebody asked for a large table.
+/// The cost of one claim of sixteen jobs, without its effect, with the generic plan, as after the first few claims of a
+/// connection; `running` holds the keys and numbers of running jobs. The plan is printed for a large table.
 async fn explain(owner: &PgPool, running: &str) -> Cost {
     let types = "text, uuid, bigint, uuid[], bigint[], bigint, bigint, uuid, interval, int";
     let values = format!("'default', NULL, 64, {running}, 4, 16, gen_random_uuid(), '60 s', 100");
@@ -279,7 +279,7 @@ async fn explain(owner: &PgPool, running: &str) -> Cost {
         sqlx::raw_sql("ROLLBACK").execute(&mut *conn).await.expect("nothing was claimed");
         rows.iter().map(|row| row.get::<String, _>(0)).collect()
     };
-    // The first one fills the caches.
+    // The first run fills the caches.
     run().await;
     let plan = run().await;
     if std::env::var_os("QUEUE_SETTLED").is_some() {

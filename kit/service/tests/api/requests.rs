@@ -1,4 +1,4 @@
-//! What the extractors refuse, each with its own code and the field's name.
+//! What the extractors refuse, each with its own code and the name of the field.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Loops of a service: what a failure, a panic and a stop do to them.
+//! A service's loops: the effect of a failure, a panic and a stop.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Nothing that a test waits for takes this long.
+/// Longer than anything that a test waits for.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
-/// Nothing waits for it within a test.
+/// Longer than any test.
 pub(crate) const NEVER: Duration = Duration::from_hours(10);
 
-/// Waits for what a test needs to go on.
+/// Waits for `what`, with a time limit.
 pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, what).await.expect("it happens in time")
 }
 
-/// A service without routes that has a database and serves.
+/// A running service without routes, with a database.
 pub(crate) struct Running {
     pub(crate) core: Core,
     pub(crate) database: TestDatabase,
@@ -49,7 +49,7 @@ impl Running {
         Self { core, database, stop, serving: tokio::spawn(serving) }
     }
 
-    /// Stops it and waits for its end.
+    /// Stops the service and waits until it has ended.
     pub(crate) async fn end(self) {
         self.stop.cancel();
         soon(self.serving).await.expect("no panic");
@@ -65,7 +65,7 @@ pub(crate) fn value(metrics: &Metrics, family: &str, labels: &str) -> u64 {
     found.unwrap_or_default().parse().expect("a whole number")
 }
 
-/// Fails, panics, succeeds, and tells of each of them.
+/// Fails, panics, then succeeds, and reports each step.
 struct Stumbling {
     turns: usize,
     told: mpsc::UnboundedSender<usize>,
@@ -74,7 +74,7 @@ struct Stumbling {
 impl Step for Stumbling {
     type Error = &'static str;
 
-    #[expect(clippy::panic, reason = "it is what the loop is tried with")]
+    #[expect(clippy::panic, reason = "the loop is tested with a panic")]
     async fn step(&mut self) -> Result<Next, Self::Error> {
         self.turns += 1;
         self.told.send(self.turns).expect("the test listens");
@@ -101,7 +101,7 @@ async fn a_step_that_fails_or_panics_is_counted_and_its_loop_goes_on() {
     while let Some(turn) = soon(turns.recv()).await {
         seen.push(turn);
     }
-    assert_eq!(seen, [1, 2, 3, 4], "it ends when it says that its work is done");
+    assert_eq!(seen, [1, 2, 3, 4], "it ends after it reports that its work is done");
     let steps = |outcome| {
         let labels = format!("outcome=\"{outcome}\",worker=\"stumbling\"");
         value(&service.core.metrics, "platform_worker_steps_total", &labels)
@@ -119,7 +119,7 @@ async fn a_wake_ends_the_pause() {
         let told = told.clone();
         async move { told.send(()).map(|()| Next::Woken) }
     });
-    soon(turns.recv()).await.expect("the first step comes at once");
+    soon(turns.recv()).await.expect("the first step runs at once");
     turns.try_recv().expect_err("the next one waits");
     wake.notify_one();
     soon(turns.recv()).await.expect("it was woken");
@@ -152,7 +152,7 @@ async fn a_stop_waits_for_the_step_in_hand_and_closes_the_pools_after_it() {
     service.core.workers.every("slow", NEVER, step);
     soon(begun.notified()).await;
     service.stop.cancel();
-    // The service has nothing else to do: were the step not waited for, the pools would be closed by now or soon.
+    // The service has nothing else to do: without waiting for the step, it would close the pools about now.
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
@@ -186,7 +186,7 @@ async fn a_step_that_outlasts_the_drain_is_dropped() {
 
 #[tokio::test]
 async fn a_step_that_may_be_dropped_holds_no_stop_up() {
-    // With any other pace the service would not end before its drain, which is longer than the test's patience.
+    // With any other pace, the service would only end after its drain timeout, which exceeds the test's patience.
     let service = Running::start(NEVER).await;
     let (begun, seen) = oneshot::channel();
     let begun = std::sync::Mutex::new(Some(begun));

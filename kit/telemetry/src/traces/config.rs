@@ -1,4 +1,4 @@
-//! What OpenTelemetry's standard variables say, read like every other one: a bad value is named and nothing starts.
+//! OpenTelemetry's standard variables, read like all others: a bad value is named and prevents the start.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -95,10 +95,10 @@ pub(crate) const VARIABLES: [Variable; 14] = [
     DELAY,
 ];
 
-/// Most spans that anybody may let wait: some hundred MiB.
+/// Largest allowed queue: some hundred MiB of spans.
 const MOST_QUEUE: u64 = 1 << 18;
 
-/// How this process traces.
+/// The trace configuration of this process.
 #[derive(Clone, Debug)]
 pub(super) struct TraceConfig {
     pub(super) destination: Destination,
@@ -109,7 +109,7 @@ pub(super) struct TraceConfig {
     sampler: Sampling,
 }
 
-/// Where spans go.
+/// The receiver of spans.
 #[derive(Clone)]
 pub(super) struct Destination {
     pub(super) endpoint: String,
@@ -118,7 +118,7 @@ pub(super) struct Destination {
 }
 
 impl std::fmt::Debug for Destination {
-    /// Headers hold keys of receivers.
+    /// Hides the headers, which hold the receiver's keys.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Destination").field("endpoint", &self.endpoint).finish_non_exhaustive()
     }
@@ -131,10 +131,11 @@ struct Sampling {
 }
 
 impl TraceConfig {
-    /// Reads the variables; `None` where no traces are wanted.
+    /// Reads the variables; `None` when traces are off.
     pub(super) fn read(settings: &Settings) -> Result<Option<Self>, Problems> {
         let mut reader = settings.reader();
-        // Without a receiver the other variables are somebody else's, and may say what this program cannot do.
+        // Without a receiver, the other variables are meant for other programs and may hold values that this one does
+        // not support.
         let Some(endpoint) = endpoint(&mut reader) else { return reader.finish(None) };
         let word = |text: &str| ["otlp", "none"].into_iter().find(|word| *word == text);
         let wanted =
@@ -155,7 +156,7 @@ impl TraceConfig {
         reader.finish(wanted.then_some(config))
     }
 
-    /// Which traces are kept.
+    /// The sampler.
     pub(super) fn sampler(&self) -> Sampler {
         let Sampling { after_parent, ratio } = self.sampler;
         let own = Sampler::TraceIdRatioBased(ratio);
@@ -186,7 +187,7 @@ fn headers(text: &str) -> Option<HashMap<String, String>> {
     split_list(text).into_iter().map(pair).collect()
 }
 
-/// Percent-decoded, as the values of this variable are written.
+/// Percent-decodes a value, as this variable requires.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

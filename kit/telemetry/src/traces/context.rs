@@ -1,5 +1,5 @@
-//! W3C trace context on the wire: what is taken from a request's headers, and what is written into those of the next one.
-//! Nothing is made up here: a request without a valid `traceparent` has no context, and its `tracestate` is nobody's.
+//! W3C trace context on the wire: reads it from a request's headers and writes it to those of the next request. It
+//! invents nothing: a request without a valid `traceparent` has no context, and its `tracestate` is ignored.
 
 use std::str::FromStr;
 
@@ -8,12 +8,12 @@ use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState}
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
-/// `00-<32 hex>-<16 hex>-<2 hex>`; a later version may go on after another dash.
+/// `00-<32 hex>-<16 hex>-<2 hex>`; a later version may append more after another dash.
 const LENGTH: usize = 55;
-/// What a vendor must pass on of `tracestate`; more is nobody's duty, and is left out.
+/// The length of `tracestate` that a vendor must propagate; a longer one is dropped.
 const MOST_STATE: usize = 512;
 
-/// The context that the sender gave: exactly one well-formed `traceparent`.
+/// The sender's context: exactly one well-formed `traceparent`.
 #[must_use]
 pub fn accept(headers: &HeaderMap) -> Option<SpanContext> {
     let mut sent = headers.get_all(TRACEPARENT).iter();
@@ -22,7 +22,7 @@ pub fn accept(headers: &HeaderMap) -> Option<SpanContext> {
     Some(SpanContext::new(trace, span, flags, true, state(headers)))
 }
 
-/// Writes the context over whatever the headers say of another one.
+/// Writes the context, replacing any other in the headers.
 pub fn write(context: &SpanContext, headers: &mut HeaderMap) {
     if !context.is_valid() {
         return;
@@ -39,7 +39,7 @@ pub fn write(context: &SpanContext, headers: &mut HeaderMap) {
     }
 }
 
-/// Lower-case hexadecimal only, no id of zeros, and no version that does not exist.
+/// Accepts lower-case hexadecimal only, and neither all-zero ids nor the invalid version `ff`.
 fn parse(text: &[u8]) -> Option<(TraceId, SpanId, TraceFlags)> {
     let (fixed, rest) = text.split_at_checked(LENGTH)?;
     let mut fields = fixed.split(|byte| *byte == b'-');
@@ -68,7 +68,7 @@ fn hexadecimal(digits: &[u8]) -> Option<u128> {
     })
 }
 
-/// What vendors keep beside the context; a list that is malformed or too long is left out whole.
+/// The vendors' state; a list that is malformed or too long is dropped as a whole.
 fn state(headers: &HeaderMap) -> TraceState {
     let mut sent = headers.get_all(TRACESTATE).iter().map(HeaderValue::to_str);
     let Some(first) = sent.next() else { return TraceState::NONE };

@@ -1,5 +1,5 @@
-//! The way of spans out of the process: a bounded queue, one thread, OTLP over HTTP. A request only puts its ended spans
-//! into the queue; what finds it full, and what the receiver does not take, is dropped and counted.
+//! Exports spans: a bounded queue, one thread, OTLP over HTTP. A request only enqueues its ended spans; spans that find
+//! the queue full or that the receiver does not accept are dropped and counted.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -19,49 +19,49 @@ use prometheus::IntCounter;
 use super::config::{Destination, TraceConfig};
 use super::wire::Wire;
 
-/// How long the end of the process waits for the last spans.
+/// How long the process waits at exit for the last spans.
 const LAST_SPANS: Duration = Duration::from_secs(3);
 
-/// The one way out of this process.
+/// The exporter of this process.
 static WAY_OUT: OnceLock<WayOut> = OnceLock::new();
 
-/// A span and where it belongs, or the wish to have everything sent.
+/// A span with its part, or a request to flush.
 enum Item {
     Span(Box<SpanData>, &'static str),
     Part(&'static str, Resource, IntCounter),
     Flush(SyncSender<()>),
 }
 
-/// Takes spans from every part. Cheap to clone.
+/// Accepts spans from every part. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct WayOut {
     queue: SyncSender<Item>,
     config: Arc<TraceConfig>,
 }
 
-/// Starts the way out; a second start in one process changes nothing.
+/// Starts the exporter; a second start in one process has no effect.
 ///
 /// # Errors
-/// No thread or no TLS set-up can be made.
+/// The thread or the TLS configuration could not be made.
 pub(super) fn start(config: TraceConfig) -> std::io::Result<()> {
     let way = WayOut::start(config)?;
     if WAY_OUT.set(way).is_err() {
-        tracing::debug!("traces were set up before; the first set-up stays");
+        tracing::debug!("traces are already set up; keeping the first set-up");
     }
     Ok(())
 }
 
-/// Whether traces leave this process.
+/// Whether this process exports traces.
 pub(super) fn is_on() -> bool {
     WAY_OUT.get().is_some()
 }
 
-/// What makes the spans of one part.
+/// The provider of one part's spans.
 pub(super) fn provider(service: &'static str, lost: IntCounter) -> Option<SdkTracerProvider> {
     WAY_OUT.get().map(|way| way.provider(service, lost))
 }
 
-/// Sends what is there, within a limit.
+/// Flushes the queue, within a time limit.
 pub(super) fn finish() {
     if WAY_OUT.get().is_some_and(|way| !way.flush(LAST_SPANS)) {
         tracing::warn!("the last spans could not be exported in time");
@@ -81,7 +81,7 @@ impl WayOut {
     pub(super) fn provider(&self, service: &'static str, lost: IntCounter) -> SdkTracerProvider {
         let resource = self.config.resource(service);
         let dropped = lost.clone();
-        // The set-up of a part may wait for room: it comes once, at its start.
+        // Setting up a part may wait for room: it happens once, at its start.
         if self.queue.send(Item::Part(service, resource.clone(), lost)).is_err() {
             tracing::warn!("the thread that exports traces has ended");
         }
@@ -93,7 +93,7 @@ impl WayOut {
             .build()
     }
 
-    /// Whether everything that was in the queue is out within `limit`.
+    /// Whether everything in the queue was exported within `limit`.
     pub(super) fn flush(&self, limit: Duration) -> bool {
         let (done, wait) = sync_channel(1);
         let until = Instant::now() + limit;
@@ -112,7 +112,7 @@ impl WayOut {
     }
 }
 
-/// Puts ended spans into the queue.
+/// Enqueues ended spans.
 #[derive(Debug)]
 struct Processor {
     service: &'static str,
@@ -138,14 +138,14 @@ impl SpanProcessor for Processor {
     }
 }
 
-/// One part's exporter, which knows its resource, and what waits for it.
+/// One part's exporter, which knows its resource, and its waiting spans.
 struct PartsWay {
     exporter: opentelemetry_otlp::SpanExporter,
     waiting: Vec<SpanData>,
     lost: IntCounter,
 }
 
-/// The thread's own.
+/// The state of the export thread.
 struct Sender {
     config: Arc<TraceConfig>,
     wire: Wire,
@@ -161,7 +161,7 @@ impl Sender {
                 Ok(Item::Part(service, resource, lost)) => self.add(service, &resource, lost),
                 Ok(Item::Flush(done)) => {
                     self.send_all(runtime);
-                    // Whoever asked may have given up.
+                    // The caller may have given up.
                     let _told = done.try_send(());
                 }
                 Err(RecvTimeoutError::Timeout) => {
@@ -179,7 +179,7 @@ impl Sender {
                 exporter.set_resource(resource);
                 self.parts.insert(service, PartsWay { exporter, waiting: Vec::new(), lost });
             }
-            // The address was read as a URL, so this is a header that is none.
+            // The address is a valid URL already, so a header is invalid.
             Err(error) => tracing::error!(%error, service, "traces cannot be exported"),
         }
     }
@@ -228,7 +228,7 @@ fn exporter(
 }
 
 impl TraceConfig {
-    /// What is said of every span of a part: the operator's own words, and which part it is.
+    /// The attributes of every span of a part: the operator's own, and the part's name.
     fn resource(&self, service: &'static str) -> Resource {
         let name = self.service_name.clone().unwrap_or_else(|| service.to_owned());
         Resource::builder()

@@ -1,6 +1,6 @@
 //! Traces: W3C context in and out (`context`), spans of requests (`span`), the request that a task works on (`scope`),
-//! statements (`sql`), and the way out to a receiver (`export`, over `wire`). All of it is off until a variable names a
-//! receiver (`config`); then there is one queue and one thread a process, whatever runs in it.
+//! SQL statements (`sql`), and the export to a receiver (`export`, over `wire`). All of it is off until a variable
+//! names a receiver (`config`); then a process has one queue and one thread, whatever it runs.
 
 mod config;
 pub mod context;
@@ -20,16 +20,16 @@ pub use scope::{Scope, step};
 pub use span::{Span, Tracer};
 pub(crate) use sql::Statements;
 
-/// What ends with the process: the last spans go out when it is dropped, within a limit.
+/// Owns the export. Dropping it sends the last spans, within a time limit.
 #[derive(Debug)]
 #[must_use = "the last spans are sent when it is dropped"]
 pub struct Traces(());
 
 impl Traces {
-    /// Reads the variables and starts the export, where a receiver is named.
+    /// Reads the variables and starts the export if a receiver is configured.
     ///
     /// # Errors
-    /// Every bad value; or no thread can be made.
+    /// Every bad value, or the thread could not be spawned.
     pub(crate) fn start(settings: &Settings) -> Result<Self, Problems> {
         if let Some(config) = config::TraceConfig::read(settings)? {
             export::start(config).map_err(|error| {
@@ -41,7 +41,7 @@ impl Traces {
         Ok(Self(()))
     }
 
-    /// Whether traces leave this process.
+    /// Whether this process exports traces.
     pub(crate) fn are_on() -> bool {
         export::is_on()
     }

@@ -1,5 +1,5 @@
-//! The request that a task of a service works on: its names for log lines and for the questions that are asked for it, and
-//! the span that further ones belong to. It follows the task, not the thread; what is spawned beside it has none.
+//! The request that a task works on: its ids for log lines and outgoing calls, and the parent of further spans. It
+//! follows the task, not the thread; spawned tasks have none.
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
@@ -17,63 +17,63 @@ tokio::task_local! {
 #[derive(Debug)]
 pub struct Scope {
     correlation: CorrelationId,
-    /// As the sender gave it, where no span of our own goes on from there.
+    /// The sender's context, when there is no span of our own to continue it.
     sent: Option<SpanContext>,
     span: Option<Span>,
     subject: Arc<OnceLock<u64>>,
 }
 
 impl Scope {
-    /// A request that came in.
+    /// The scope of an incoming request.
     #[must_use]
     pub fn new(correlation: CorrelationId, sent: Option<SpanContext>, span: Option<Span>) -> Arc<Self> {
         Arc::new(Self { correlation, sent, span, subject: Arc::default() })
     }
 
-    /// The request of this task.
+    /// The scope of the current task.
     #[must_use]
     pub fn present() -> Option<Arc<Self>> {
         PRESENT.try_with(Arc::clone).ok()
     }
 
-    /// Works on this request.
+    /// Runs `work` in this scope.
     pub fn around<F: Future>(self: Arc<Self>, work: F) -> impl Future<Output = F::Output> {
         PRESENT.scope(self, work)
     }
 
-    /// The request's name.
+    /// The request's correlation id.
     #[must_use]
     pub const fn correlation(&self) -> &CorrelationId {
         &self.correlation
     }
 
-    /// What whoever is asked for this request is told of its trace.
+    /// The trace context to send along with calls made for this request.
     #[must_use]
     pub fn context(&self) -> Option<&SpanContext> {
         self.span.as_ref().map(Span::context).or(self.sent.as_ref()).filter(|context| context.is_valid())
     }
 
-    /// The trace, for log lines.
+    /// The trace id, for log lines.
     #[must_use]
     pub fn trace(&self) -> Option<TraceId> {
         self.context().map(SpanContext::trace_id)
     }
 
-    /// The span, where somebody will see it.
+    /// The span, if it is recorded.
     #[must_use]
     pub fn span(&self) -> Option<&Span> {
         self.span.as_ref().filter(|span| span.is_recording())
     }
 
-    /// Remembers who asks, as a hash, where a log would show it.
+    /// Stores the hash of the caller's subject, for the log.
     pub fn called_by(&self, hash: u64) {
         if tracing::enabled!(target: "access", tracing::Level::INFO) {
-            // A second extractor of the same request says the same.
+            // A second extractor of the same request has the same value.
             let _known = self.subject.get_or_init(|| hash);
         }
     }
 
-    /// Tells the span what came of the request, and ends it.
+    /// Records the outcome on the span, and ends it.
     pub fn answered(&self, method: &str, route: &str, status: u16) {
         if let Some(span) = &self.span {
             span.answered(method, route, status, self.correlation.as_str());
@@ -81,15 +81,15 @@ impl Scope {
         }
     }
 
-    /// Who asks, where that is known.
+    /// The hash of the caller's subject, if known.
     #[must_use]
     pub fn subject(&self) -> Option<u64> {
         self.subject.get().copied()
     }
 }
 
-/// A step of the present request, with a span of its own where anybody will see it. What is asked meanwhile belongs to it;
-/// `tell` says what came of it.
+/// Runs a step of the current request in its own span, if it is recorded. Calls made meanwhile are children of that
+/// span; `tell` records the outcome.
 pub async fn step<F: Future>(name: &'static str, work: F, tell: impl FnOnce(&F::Output, &Span)) -> F::Output {
     let present = Scope::present();
     let Some((scope, span)) =

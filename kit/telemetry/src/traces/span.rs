@@ -1,5 +1,5 @@
-//! [`Tracer`] and [`Span`]: what a part of the platform does in one request, as OpenTelemetry counts it. A span ends when it
-//! is dropped. Where no exporter runs there is no tracer, and so no span.
+//! [`Tracer`] and [`Span`]: the work of one part of the platform in one request, in OpenTelemetry's terms. A span ends
+//! when it is dropped. Without an exporter there is no tracer, and so no span.
 
 use std::borrow::Cow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use crate::Metrics;
 #[derive(Clone, Debug)]
 pub struct Tracer(SdkTracer);
 
-/// A piece of work. Dropped: it ends.
+/// A unit of work; ends when dropped.
 #[derive(Debug)]
 pub struct Span(Box<Inner>);
 
@@ -26,16 +26,16 @@ pub struct Span(Box<Inner>);
 struct Inner {
     context: SpanContext,
     is_recording: bool,
-    /// Told of from wherever the request is; never waited for, because a request is one task.
+    /// Locked from wherever the request is handled; uncontended, because a request is one task.
     span: Mutex<SdkSpan>,
     tracer: SdkTracer,
 }
 
 impl Tracer {
-    /// The tracer of the part `service`; none where this process exports no traces. Spans that are lost are counted.
+    /// The tracer of the part `service`; `None` if this process exports no traces. Counts lost spans.
     ///
     /// # Errors
-    /// The family of lost spans is registered already.
+    /// The family of lost spans is already registered.
     pub fn of(service: &'static str, metrics: &Metrics) -> prometheus::Result<Option<Self>> {
         let lost = metrics.register(prometheus::IntCounter::new(
             "platform_trace_spans_dropped_total",
@@ -49,7 +49,7 @@ impl Tracer {
         Self(tracer)
     }
 
-    /// The span of a request that came in, continuing the sender's trace where it gave one.
+    /// The span of an incoming request, continuing the sender's trace if there is one.
     #[must_use]
     pub fn serve(&self, parent: Option<&SpanContext>) -> Span {
         Span::start(&self.0, parent, SpanKind::Server, Cow::Borrowed("request"), None)
@@ -57,31 +57,31 @@ impl Tracer {
 }
 
 impl Span {
-    /// The ids that go on to whoever is asked for this request.
+    /// The ids to propagate to outgoing calls.
     #[must_use]
     pub fn context(&self) -> &SpanContext {
         &self.0.context
     }
 
-    /// Whether anybody will see it. What is not seen needs no children and no attributes.
+    /// Whether the span is recorded. A span that is not needs no children and no attributes.
     #[must_use]
     pub fn is_recording(&self) -> bool {
         self.0.is_recording
     }
 
-    /// A part of this one; none where nobody will see it.
+    /// A child span; `None` if it would not be recorded.
     #[must_use]
     pub fn step(&self, name: &'static str) -> Option<Self> {
         self.child(SpanKind::Internal, Cow::Borrowed(name), None)
     }
 
-    /// A question to another part, `name` being the method and whom it asks.
+    /// A client span for a call to another part; `name` holds the method and the target.
     #[must_use]
     pub fn ask(&self, name: impl Into<Cow<'static, str>>) -> Option<Self> {
         self.child(SpanKind::Client, name.into(), None)
     }
 
-    /// A part that is over already and took so long.
+    /// A child span that has already ended and took `took`.
     #[must_use]
     pub fn past(&self, name: impl Into<Cow<'static, str>>, took: Duration) -> Option<Self> {
         self.child(SpanKind::Client, name.into(), Some(took))
@@ -108,17 +108,17 @@ impl Span {
         Self(Box::new(Inner { context, is_recording, span: Mutex::new(span), tracer: tracer.clone() }))
     }
 
-    /// Tells something of it: never a token, a body, or an address with its query.
+    /// Sets an attribute: never a token, a body, or an address with its query.
     pub fn set(&self, key: &'static str, value: impl Into<Value>) {
         self.present().set_attribute(KeyValue::new(key, value));
     }
 
-    /// Says that it went wrong.
+    /// Marks the span as failed.
     pub fn fail(&self, reason: impl Into<Cow<'static, str>>) {
         self.present().set_status(Status::error(reason));
     }
 
-    /// What every request says of itself in the end.
+    /// Sets the attributes that every request has at its end.
     pub fn answered(&self, method: &str, route: &str, status: u16, correlation: &str) {
         if self.is_recording() {
             self.present().update_name(format!("{method} {route}"));
@@ -132,7 +132,7 @@ impl Span {
         }
     }
 
-    /// Ends it, although somebody may still hold it.
+    /// Ends the span, even if it is still held elsewhere.
     pub fn end(&self) {
         self.present().end();
     }

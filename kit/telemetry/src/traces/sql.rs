@@ -1,6 +1,6 @@
-//! Statements as spans: sqlx tells of each in an event when it is over, and an event of a request that is traced becomes a
-//! span under that request. Its text is safe to show: a request's statements take values as parameters, and nothing is
-//! formatted into them but names of tables and constants. Passwords of roles are set at start-up, which is no request.
+//! SQL statements as spans: sqlx emits an event for each completed statement, and an event within a traced request
+//! becomes a span of that request. The text is safe to export: a request's statements pass values as parameters and
+//! format only table names and constants into the text. Role passwords are set at start-up, outside any request.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use tracing_subscriber::registry::LookupSpan;
 use super::scope::Scope;
 
 const TARGET: &str = "sqlx::query";
-/// Longest text that goes with a span; enough to know the statement again.
+/// Longest statement text on a span; enough to recognise the statement.
 const MOST_TEXT: usize = 1_024;
 
-/// Listens to sqlx.
+/// A subscriber of sqlx's events.
 #[derive(Debug)]
 pub(crate) struct Statements;
 
 impl Statements {
-    /// The layer, which costs a request that nobody traces one look.
+    /// The layer; an untraced request costs one check.
     pub(crate) fn layer<S>() -> impl Layer<S>
     where
         S: Subscriber + for<'a> LookupSpan<'a>,
@@ -88,14 +88,14 @@ impl Visit for Statement {
     fn record_debug(&mut self, _field: &Field, _value: &dyn fmt::Debug) {}
 }
 
-/// One line of a limited length, without the comments that a statement begins with.
+/// One line of limited length, without the statement's leading comments.
 fn shortened(text: &str) -> String {
     let lines = text.lines().map(str::trim).skip_while(|line| line.is_empty() || line.starts_with("--"));
     let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
     words.join(" ").chars().take(MOST_TEXT).collect()
 }
 
-/// What a statement does, by its first word.
+/// The operation of a statement: its first word.
 fn operation(text: &str) -> String {
     let word = text.split(|character: char| !character.is_ascii_alphabetic()).next().unwrap_or_default();
     if word.is_empty() { "SQL".to_owned() } else { word.to_ascii_uppercase() }

@@ -1,5 +1,5 @@
-//! Spans reach a receiver that is nothing but HTTP and protobuf, with their parents and their part's name; and a receiver
-//! that is away costs nothing but spans, which are counted.
+//! Spans reach a receiver that is plain HTTP and protobuf, with their parents and their part's name; an unreachable
+//! receiver costs only spans, which are counted.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
@@ -37,7 +37,7 @@ fn tracer(way: &WayOut, service: &'static str, lost: IntCounter) -> Tracer {
     Tracer::new(way.provider(service, lost).tracer(service))
 }
 
-/// A receiver: every request's head and body.
+/// A receiver that yields every request's head and body.
 fn receiver() -> (u16, mpsc::Receiver<(String, Vec<u8>)>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -62,7 +62,7 @@ fn receiver() -> (u16, mpsc::Receiver<(String, Vec<u8>)>) {
             stream
                 .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
                 .expect("an answer");
-            // The client has heard it, so an end that cannot be told is none of this test's.
+            // The client has its response, so a failed shutdown does not concern this test.
             drop(stream.shutdown(Shutdown::Write));
             if tell.send(whole).is_err() {
                 return;

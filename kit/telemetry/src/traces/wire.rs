@@ -1,5 +1,5 @@
-//! The exporter's HTTP client: pooled HTTP/1.1, TLS with the system's roots, a limit on the answer. The crates' own clients
-//! would bring libraries that the edge must not have.
+//! The exporter's HTTP client: pooled HTTP/1.1, TLS with the system's roots, a response size limit. The OTLP crates'
+//! own clients would bring dependencies that the gateway must not have.
 
 use std::io;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use opentelemetry_http::{HttpClient, HttpError};
 
-/// A receiver answers with a few bytes.
+/// Largest response; a receiver answers with a few bytes.
 const MOST_ANSWER: usize = 64 << 10;
-/// Longest exchange, whatever the exporter was told: the thread has other parts' spans to send.
+/// Longest exchange, whatever the configured timeout: the thread has other parts' spans to send.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Sends batches.
+/// An HTTP client that sends batches.
 #[derive(Clone, Debug)]
 pub(super) struct Wire(Client<HttpsConnector<HttpConnector>, Full<Bytes>>);
 

@@ -11,10 +11,10 @@ use uuid::Uuid;
 use super::template::{self, run};
 use super::{Cluster, PASSWORD};
 
-/// Connections of one pool: as many as a service has.
+/// Connections per pool: as many as a service has.
 const POOL: u32 = 5;
 
-/// A database of its own for one test. It is not dropped at the end: the whole cluster goes when nobody uses it.
+/// A database for one test. It is not dropped at the end: the whole cluster is removed when unused.
 #[derive(Clone, Debug)]
 pub struct TestDatabase {
     cluster: &'static Cluster,
@@ -74,47 +74,47 @@ impl TestDatabase {
             .with(format!("PLATFORM_{key}_DB_PASSWORD"), self.password())
     }
 
-    /// Options of the superuser, who may look at everything and prepare what a service could not.
+    /// Options of the superuser, who can inspect everything and prepare what a service could not.
     #[must_use]
     pub fn owner_options(&self) -> PgConnectOptions {
         self.cluster.superuser(&self.name)
     }
 
-    /// A pool of the superuser.
+    /// A pool as the superuser.
     #[must_use]
     pub fn owner_pool(&self) -> PgPool {
         PgPoolOptions::new().max_connections(POOL).connect_lazy_with(self.owner_options())
     }
 
-    /// A pool as the role `platform_<key>`, with exactly the privileges that the service has.
+    /// A pool as the role `platform_<key>`, with exactly the service's privileges.
     #[must_use]
     pub fn pool_as(&self, key: &str) -> PgPool {
         let options = self.owner_options().username(&format!("platform_{key}"));
         PgPoolOptions::new().max_connections(POOL).connect_lazy_with(options)
     }
 
-    /// The same as an address.
+    /// The same connection as a URL.
     #[must_use]
     pub fn url_as(&self, key: &str) -> String {
         self.url(&format!("platform_{key}"))
     }
 
-    /// The superuser's address.
+    /// The superuser's URL.
     #[must_use]
     pub fn owner_url(&self) -> String {
         self.url(postgres::SUPERUSER)
     }
 
-    /// Makes the roles, schemas and audit tables of all services, without migrations; for an empty database.
+    /// Creates the roles, schemas and audit tables of all services, without migrations; for an empty database.
     ///
     /// # Errors
-    /// As [`migrate::bootstrap`].
+    /// Those of [`migrate::bootstrap`].
     pub async fn bootstrap(&self) -> Result<()> {
         let logins = template::logins(&template::sources()?);
         Ok(migrate::bootstrap(&self.owner_options(), &logins).await?)
     }
 
-    /// Every row of a service's schema and of its audit table, as text: equal before and after means that nothing was
+    /// Every row of a service's schema and of its audit table, as JSON: equal before and after means that nothing was
     /// written.
     pub async fn contents(&self, service: &str) -> Vec<Value> {
         let tables = self
@@ -132,11 +132,11 @@ impl TestDatabase {
         contents
     }
 
-    /// The rows of a statement that tests made of constants, one JSON column each.
+    /// The rows of a statement made of constants, one JSON column each.
     ///
     /// # Panics
-    /// The statement is wrong.
-    #[expect(clippy::expect_used, reason = "a test that cannot look into its database has failed")]
+    /// The statement fails.
+    #[expect(clippy::expect_used, reason = "a test that cannot read its database has failed")]
     pub async fn rows(&self, sql: String) -> Vec<Value> {
         let found = sqlx::query_scalar::<_, Value>(AssertSqlSafe(sql));
         found.fetch_all(&self.owner_pool()).await.expect("the database can be looked into")

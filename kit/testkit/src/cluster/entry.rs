@@ -1,9 +1,9 @@
-//! Entering the shared cluster: one process at a time looks whether it runs, starts it if not, and announces itself to
+//! Enters the shared cluster: one process at a time checks whether it is running, starts it if not, and registers with
 //! the watcher by holding the write end of a FIFO open.
 //!
-//! The watcher must not stop the cluster in the moment somebody enters. It raises a flag file before its last look at
-//! the FIFO; an entrant looks at the flag after it has opened the FIFO and written a byte. So one of the two always
-//! sees the other: the entrant waits, or the watcher goes on watching.
+//! The watcher must not stop the cluster while a process is entering. It raises a flag file before its last check of
+//! the FIFO; an entrant checks the flag after it has opened the FIFO and written a byte. So one of the two always sees
+//! the other: either the entrant waits, or the watcher keeps watching.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
@@ -23,15 +23,15 @@ use super::PASSWORD;
 
 /// How long the watcher keeps an unused cluster: long enough for cargo to start the next test binary.
 const IDLE_SECONDS: u32 = 20;
-/// How often a waiting entrant looks again.
+/// Interval between an entrant's checks.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
-/// Longest wait for a watcher to appear or for a cluster to be stopped.
+/// Longest wait for a watcher to appear or for a cluster to stop.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// `$1` the folder, `$2` `pg_ctl`, `$3` the data, `$4` idle seconds. Every entrant writes one byte, and all bytes of those
-/// who have gone are read by `cat`; so a byte that `dd` finds is of somebody who came since, and `dd` never blocks. The
-/// databases of a whole run take minutes to remove, so they are out of the next cluster's way before that begins; and
-/// nobody reads the FIFO any more when the flag falls.
+/// `$1` the folder, `$2` `pg_ctl`, `$3` the data, `$4` idle seconds. Every entrant writes one byte, and `cat` reads the
+/// bytes of all entrants that have left; so a byte that `dd` finds comes from a later entrant, and `dd` never blocks.
+/// Removing the databases of a whole run takes minutes, so they are moved out of the next cluster's way first; when the
+/// flag is removed, no process reads the FIFO any more.
 const WATCHER: &str = r#"
 exec 3<"$1/alive" || exit 1
 while :; do
@@ -48,16 +48,16 @@ rm -f "$1/stopping"
 rm -rf "$1"/old-*
 "#;
 
-/// What a test process holds for its life.
+/// Handles that a test process holds until it exits.
 #[derive(Debug)]
 pub(super) struct Held {
-    /// The watcher stops the cluster when nobody holds this any more.
+    /// The watcher stops the cluster when no process holds this.
     _alive: File,
-    /// Shared; whoever empties the data folder needs it alone.
+    /// A shared lock; emptying the data folder requires an exclusive one.
     _using: File,
 }
 
-/// Enters the cluster in `folder`; gives its port.
+/// Enters the cluster in `folder`; returns its port.
 pub(super) async fn enter(folder: &Path) -> Result<(u16, Held)> {
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let entering = lock_file(&folder.join("entering.lock"))?;
@@ -74,7 +74,7 @@ struct Site {
     folder: PathBuf,
     place: ClusterDirectory,
     account: Account,
-    /// Belongs to the database's account, because the watcher runs as it.
+    /// Owned by the database's account, as which the watcher runs.
     watch: PathBuf,
 }
 
@@ -90,7 +90,7 @@ impl Site {
         Ok(Self { folder: folder.to_owned(), place, account, watch })
     }
 
-    /// Opens the FIFO in sight of a watcher that is not about to stop the cluster.
+    /// Opens the FIFO while a watcher that is not about to stop the cluster sees it.
     async fn announce(&self) -> Result<File> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
@@ -104,7 +104,7 @@ impl Site {
         bail!("the watcher of {} neither watches nor ends", self.folder.display())
     }
 
-    /// `None`: nobody reads the FIFO, so there is no watcher.
+    /// `None` when the FIFO has no reader, so there is no watcher.
     fn open_fifo(&self) -> Result<Option<File>> {
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         match OpenOptions::new().write(true).custom_flags(flags).open(self.fifo()) {
@@ -114,7 +114,7 @@ impl Site {
         }
     }
 
-    /// Only when there is no watcher: then the flag is of one that was killed.
+    /// Starts a watcher. Call this only when there is none: an existing flag then comes from a killed watcher.
     async fn start_watcher(&self) -> Result<()> {
         if self.stopping().exists() {
             fs::remove_file(self.stopping())?;
@@ -132,7 +132,7 @@ impl Site {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             ensure!(started.try_wait()?.is_none(), "the watcher ended at once");
-            // Opened and closed again: the watcher then waits out its idle time, in which we announce ourselves.
+            // Opened and closed again: the watcher then waits out its idle time, during which this process registers.
             if self.open_fifo()?.is_some() {
                 return Ok(());
             }
@@ -141,7 +141,7 @@ impl Site {
         bail!("the watcher did not open its FIFO")
     }
 
-    /// The port of the running cluster, started if need be.
+    /// The port of the running cluster; starts it if necessary.
     async fn running(&self) -> Result<u16> {
         if let Some(folder) = self.place.finished().ok().flatten()
             && let Some(status) = Server::status(&folder).filter(|status| status.ready)
@@ -169,7 +169,7 @@ impl Site {
         Ok(server.port)
     }
 
-    /// This machine's, or fetched by the first test process that needs them.
+    /// The machine's programs, or those fetched by the first test process that needs them.
     async fn binaries(&self) -> Result<Binaries> {
         Ok(obtain(&environment(), None, self.account, &told).await?)
     }
@@ -192,7 +192,7 @@ impl Site {
         })
     }
 
-    /// The watcher is older than the data folder, so it is told a link.
+    /// The watcher starts before the data folder exists, so it is given a link.
     fn point_watcher_at(&self, folder: &Path) -> Result<()> {
         let link = self.watch.join("data");
         if link.symlink_metadata().is_ok() {
@@ -214,19 +214,19 @@ impl Site {
     }
 }
 
-/// Past the test runner's capture: whoever waits for a first run must see why.
+/// Writes past the test runner's capture: the user must see why a first run takes long.
 pub(super) fn told(progress: Progress) {
     let line = match progress {
         Progress::Begun { address, .. } => format!("fetching PostgreSQL from {address}"),
-        Progress::Again { why } => format!("the download broke off ({why}); it is asked for again"),
+        Progress::Again { why } => format!("the download broke off ({why}); retrying"),
         Progress::Done { folder } => format!("PostgreSQL is in {}", folder.display()),
         Progress::Waiting | Progress::Arrived { .. } | Progress::Unpacking => return,
     };
-    // A closed output cannot be told about.
+    // A failed write to stderr cannot be reported.
     drop(writeln!(std::io::stderr(), "testkit: {line}"));
 }
 
-/// No FIFO, or nobody has it open for reading.
+/// Whether there is no FIFO, or no process has it open for reading.
 fn is_absent(error: &std::io::Error) -> bool {
     let nobody_reads = error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error());
     nobody_reads || error.kind() == std::io::ErrorKind::NotFound
@@ -237,7 +237,8 @@ fn lock_file(path: &Path) -> Result<File> {
     opened.with_context(|| path.display().to_string())
 }
 
-/// A port that was free a moment ago. Taken meanwhile: the server says so, and the run is repeated.
+/// A port that was free a moment ago. If another process takes it meanwhile, the server fails and the run must be
+/// repeated.
 pub(super) fn free_port() -> Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
@@ -248,7 +249,7 @@ pub(super) fn environment() -> Settings {
     Settings::from_pairs(readable)
 }
 
-/// Tells the watch folders of two workspaces apart where both are elsewhere.
+/// Distinguishes the watch folders of two workspaces when both are elsewhere.
 fn fingerprint(folder: &Path) -> String {
     super::template::hex(&super::template::digest([folder.as_os_str().as_encoded_bytes()]))
 }

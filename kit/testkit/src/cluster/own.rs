@@ -1,5 +1,5 @@
-//! A cluster of a test's own, for what nobody may do to the shared one: stop the server, copy its files while it is
-//! stopped, put the copy back, start again. Its folder goes with it.
+//! A test's own cluster, for operations that are forbidden on the shared one: stop the server, copy its files while it
+//! is stopped, restore the copy, start again. Dropping it removes its folder.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::database::TestDatabase;
 use super::entry::{environment, free_port, told};
 use super::{Cluster, PASSWORD, refuse};
 
-/// How long a server may take to stop before it is stopped at once.
+/// How long a server may take to stop before it is stopped immediately.
 const STOP_PATIENCE: Duration = Duration::from_secs(20);
 
 /// One server with its files.
@@ -27,10 +27,10 @@ pub struct OwnCluster {
 }
 
 impl OwnCluster {
-    /// A new cluster whose server runs.
+    /// Starts a new cluster.
     ///
     /// # Panics
-    /// PostgreSQL cannot be started here: the test cannot run.
+    /// PostgreSQL cannot be started, so the test cannot run.
     pub async fn start() -> Self {
         or_refuse(Self::make().await)
     }
@@ -42,7 +42,7 @@ impl OwnCluster {
         }
     }
 
-    /// Stops the server as a crash would: nothing is written any more, and every connection breaks off.
+    /// Stops the server as a crash would: it writes nothing more, and every connection breaks off.
     pub async fn crash(&mut self) {
         if let Some(mut server) = self.server.take() {
             server.stop_at_once();
@@ -50,7 +50,7 @@ impl OwnCluster {
         }
     }
 
-    /// Starts the server on the files as they are, on its port.
+    /// Starts the server on its current files and port.
     ///
     /// # Panics
     /// It does not start.
@@ -58,8 +58,8 @@ impl OwnCluster {
         self.server = Some(or_refuse(self.launch.start(&self.data()).await.map_err(Into::into)));
     }
 
-    /// Starts the server on the files as they are, out of sight of who knows its port; lets `act` work on a database, and
-    /// stops the server again.
+    /// Starts the server on its current files but on another port, hidden from its usual clients; runs `act` on a
+    /// database, and stops the server again.
     ///
     /// # Panics
     /// It does not start.
@@ -75,34 +75,34 @@ impl OwnCluster {
     /// Copies the files of the stopped server.
     ///
     /// # Panics
-    /// They cannot be copied.
+    /// The files cannot be copied.
     pub async fn save(&self) -> PathBuf {
         let copy = self.home.join(format!("copy-{}", Uuid::new_v4().simple()));
         or_refuse(self.copy(&self.data(), &copy).await);
         copy
     }
 
-    /// Puts a copy in the place of the stopped server's files.
+    /// Replaces the stopped server's files with a copy.
     ///
     /// # Panics
-    /// They cannot be copied.
+    /// The files cannot be copied.
     pub async fn put_back(&self, copy: &Path) {
         or_refuse(std::fs::remove_dir_all(self.data()).context("removing the cluster's files"));
         or_refuse(self.copy(copy, &self.data()).await);
     }
 
-    /// A fresh database that holds all migrations.
+    /// A new database with all migrations.
     ///
     /// # Panics
-    /// It cannot be made.
+    /// The database cannot be made.
     pub async fn database(&self) -> TestDatabase {
         or_refuse(TestDatabase::create(self.cluster).await)
     }
 
-    /// A fresh database without anything; the roles of the platform are there once a [`Self::database`] was made.
+    /// A new empty database; the platform's roles exist once [`Self::database`] has been called.
     ///
     /// # Panics
-    /// It cannot be made.
+    /// The database cannot be made.
     pub async fn empty_database(&self) -> TestDatabase {
         or_refuse(TestDatabase::create_empty(self.cluster).await)
     }
@@ -128,7 +128,7 @@ impl OwnCluster {
         let data = home.join("data");
         launch.initialise(&data, PASSWORD, false).await?;
         let server = Some(launch.start(&data).await?);
-        // A few words a test, for the life of its process.
+        // Leaks a few words per test, for the life of its process.
         let cluster = Box::leak(Box::new(Cluster { port, _entry: None }));
         Ok(Self { home, launch, server, cluster })
     }
@@ -137,7 +137,7 @@ impl OwnCluster {
         self.home.join("data")
     }
 
-    /// As the database's account, so that the copy is its own.
+    /// Copies as the database's account, so that it owns the copy.
     async fn copy(&self, from: &Path, to: &Path) -> Result<()> {
         let done =
             self.launch.account.command(Path::new("/bin/cp")).arg("-a").arg(from).arg(to).status().await?;
@@ -151,16 +151,16 @@ impl Drop for OwnCluster {
         if let Some(server) = &self.server {
             server.stop_at_once();
         }
-        // Nothing can be told from here, and the system empties its folder of temporary files.
+        // A drop cannot report an error, and the system cleans its temporary folder.
         drop(std::fs::remove_dir_all(&self.home));
     }
 }
 
-/// A client program of PostgreSQL (`pg_dump`, `pg_restore`) for a database, as its superuser; `None` where this machine has
+/// A PostgreSQL client program (`pg_dump`, `pg_restore`) for a database, as its superuser; `None` if this machine has
 /// only the server's programs.
 ///
 /// # Panics
-/// Not even those.
+/// The machine has no PostgreSQL programs at all.
 pub async fn client_program(name: &str, database: &TestDatabase) -> Option<Command> {
     let account = or_refuse(Account::for_database().map_err(Into::into));
     let binaries = or_refuse(obtain(&environment(), None, account, &told).await.map_err(Into::into));
@@ -176,9 +176,9 @@ pub async fn client_program(name: &str, database: &TestDatabase) -> Option<Comma
     Some(command)
 }
 
-#[expect(clippy::print_stderr, reason = "whoever reads the run must see what was not tried")]
+#[expect(clippy::print_stderr, reason = "the user must see which checks were skipped")]
 fn told_missing(name: &str) {
-    eprintln!("testkit: {name} is not on this machine; what needs it was not tried");
+    eprintln!("testkit: {name} is not on this machine; skipping the checks that need it");
 }
 
 fn or_refuse<T>(outcome: Result<T>) -> T {

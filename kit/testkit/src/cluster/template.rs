@@ -1,4 +1,4 @@
-//! The template database: bootstrap and all migrations as they stand on disk. Its name holds a hash of those files, so
+//! The template database: bootstrap and all migrations as they are on disk. Its name holds a hash of those files, so
 //! that an edited migration makes a new template.
 
 use std::fs;
@@ -11,20 +11,20 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 
 use super::{Cluster, PASSWORD, workspace};
 
-/// The foundation's schemas in the order of their migrations; the modules follow by name.
+/// The foundation's schemas in migration order; the modules follow by name.
 const FOUNDATION: [&str; 5] = ["authz", "identity", "org", "registry", "idp"];
-/// The module that does not ship: its schema and its folder.
+/// The module that is not shipped: its schema and its folder.
 const EXAMPLE: (&str, &str) = ("tasks", "examples/module");
-/// The lock of those who make templates: any number that nobody else uses in the database `postgres`.
+/// Advisory lock for making templates: a number that nothing else uses in the database `postgres`.
 const LOCK: i64 = 0x7465_6d70_6c61_7465;
 
-/// A schema and the folder of its migrations.
+/// A schema and its migrations folder.
 pub(super) struct Source {
     pub(super) key: String,
     folder: PathBuf,
 }
 
-/// Name of the template that holds the migrations on disk, made if it is missing.
+/// Name of the template with the migrations on disk; makes it if it is missing.
 pub(super) async fn template(cluster: &Cluster) -> Result<String> {
     let sources = sources()?;
     let name = format!("template_{}", hash(&sources)?);
@@ -38,12 +38,12 @@ pub(super) async fn template(cluster: &Cluster) -> Result<String> {
     Ok(name)
 }
 
-/// Every schema of the platform with its logins' test password.
+/// A login for every schema of the platform, with the test password.
 pub(super) fn logins(sources: &[Source]) -> Vec<Login> {
     sources.iter().map(|source| Login { key: source.key.clone(), password: PASSWORD.to_owned() }).collect()
 }
 
-/// All schemas, in the order of their migrations.
+/// All schemas, in migration order.
 pub(super) fn sources() -> Result<Vec<Source>> {
     let root = workspace();
     let foundation =
@@ -60,7 +60,7 @@ pub(super) fn sources() -> Result<Vec<Source>> {
     Ok(foundation.into_iter().chain(modules).collect())
 }
 
-/// Made under another name first: a half-made one is never copied.
+/// Makes the template under a temporary name first, so that an incomplete one is never copied.
 async fn make(cluster: &Cluster, postgres: &mut PgConnection, name: &str, sources: &[Source]) -> Result<()> {
     let unfinished = format!("unfinished_{name}");
     run(postgres, format!("DROP DATABASE IF EXISTS {unfinished} WITH (FORCE)")).await?;
@@ -75,7 +75,7 @@ async fn make(cluster: &Cluster, postgres: &mut PgConnection, name: &str, source
     run(postgres, format!("ALTER DATABASE {unfinished} RENAME TO {name}")).await
 }
 
-/// Statements about databases take no parameters; the names are made of letters, digits and underscores here.
+/// Statements about databases take no parameters; these names consist of letters, digits and underscores.
 pub(super) async fn run(connection: &mut PgConnection, statement: String) -> Result<()> {
     sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await?;
     Ok(())

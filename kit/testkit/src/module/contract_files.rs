@@ -1,5 +1,5 @@
-//! The files of the module contract agree with each other and with the program's table of operations, whatever the module
-//! does.
+//! Checks that the files of the module contract agree with each other and with the program's table of operations,
+//! whatever the module does.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,19 @@ use service::{Bundle, Feature, Operation};
 
 use crate::OpenApi;
 
-/// Operations that are no row of the table.
+/// Operations that are not rows of the table.
 const PROBES: [&str; 2] = ["GET /health", "GET /ready"];
 
-/// Runs all checks: the manifest names what the program serves; the document describes the operations of the table and no
-/// others, each with its decision (`x-authz`), its `Idempotency-Key` and the modules that the manifest says it needs, and has the components that all modules share as
-/// they are written in [`contract::openapi::SHARED`]; the fragment declares the decisions that are
-/// asked and no others; the license is the one that the manifest names; migrations are numbered without gaps.
+/// Runs all checks: the manifest names what the program serves; the document describes exactly the operations of the
+/// table, each with its decision (`x-authz`), its `Idempotency-Key` and the modules that the manifest requires, and its
+/// shared components equal those in [`contract::openapi::SHARED`]; the fragment declares exactly the decisions that are
+/// asked; the license is the one that the manifest names; migrations are numbered without gaps.
 ///
-/// `second` are decisions that are asked beside the operations' own, `later` the keys of features that no operation asks
+/// `second` are decisions asked besides the operations' own; `later` are the keys of features that no operation asks
 /// for yet.
 ///
 /// # Panics
-/// They do not agree.
+/// The files do not agree.
 pub fn check(bundle: &Bundle, port: u16, table: &[Operation], second: &[Feature], later: &[&str]) {
     check_manifest(bundle, port);
     check_document(bundle, table);
@@ -35,7 +35,7 @@ pub fn check(bundle: &Bundle, port: u16, table: &[Operation], second: &[Feature]
     assert!(versions.iter().copied().eq((1..).take(versions.len())), "not numbered from 1: {versions:?}");
 }
 
-#[expect(clippy::expect_used, reason = "the test whose manifest cannot be read has failed")]
+#[expect(clippy::expect_used, reason = "a test with an unreadable manifest has failed")]
 fn check_manifest(bundle: &Bundle, port: u16) {
     let manifest = manifest::parse(bundle.manifest).expect("the manifest is right");
     assert_eq!((manifest.key.as_str(), manifest.service.port), (bundle.key, port));
@@ -44,7 +44,7 @@ fn check_manifest(bundle: &Bundle, port: u16) {
     assert_eq!(license::check(&manifest.license.spdx, bundle.license), None);
 }
 
-/// What the document must say of each operation: one line each, so that a difference names it.
+/// Checks the document against the table, one line per operation, so that a failure names the operation.
 fn check_document(bundle: &Bundle, table: &[Operation]) {
     let document = OpenApi::parse(bundle.openapi);
     let mut expected: Vec<String> = table.iter().map(told).collect();
@@ -59,8 +59,8 @@ fn check_document(bundle: &Bundle, table: &[Operation]) {
     assert_eq!(documented, expected, "openapi.json beside the table of operations");
 }
 
-/// Every operation needs the module itself and what its manifest depends on, and no other.
-#[expect(clippy::expect_used, reason = "the test whose manifest cannot be read has failed")]
+/// Checks that every operation requires the module itself and its manifest's dependencies, and no other.
+#[expect(clippy::expect_used, reason = "a test with an unreadable manifest has failed")]
 fn check_required_modules(bundle: &Bundle) {
     let manifest = manifest::parse(bundle.manifest).expect("the manifest is right");
     let needed = manifest.dependencies.iter().map(|dependency| dependency.module_key.clone());
@@ -73,7 +73,7 @@ fn check_required_modules(bundle: &Bundle) {
     }
 }
 
-#[expect(clippy::expect_used, reason = "the test whose document cannot be read has failed")]
+#[expect(clippy::expect_used, reason = "a test with an unreadable document has failed")]
 fn check_shared_components(bundle: &Bundle) {
     let document: Value = serde_json::from_str(bundle.openapi).expect("JSON");
     let shared: Value = serde_json::from_str(contract::openapi::SHARED).expect("JSON");
@@ -127,13 +127,13 @@ pub fn authz(operation: &Operation) -> Value {
     authz
 }
 
-/// The decisions that operations ask of their own.
+/// The decisions that operations ask for themselves.
 fn own(table: &[Operation]) -> Vec<Feature> {
     let views = table.iter().filter_map(|operation| operation.view.map(|view| view.feature));
     table.iter().map(|operation| operation.feature).chain(views).collect()
 }
 
-#[expect(clippy::expect_used, reason = "the test whose fragment cannot be read has failed")]
+#[expect(clippy::expect_used, reason = "a test with an unreadable fragment has failed")]
 fn check_features(bundle: &Bundle, own: &[Feature], second: &[Feature], later: &[&str]) {
     fragment::parse(bundle.fragment, bundle.key).expect("the fragment is right");
     let fragment: Value = serde_json::from_str(bundle.fragment).expect("JSON");
@@ -144,13 +144,13 @@ fn check_features(bundle: &Bundle, own: &[Feature], second: &[Feature], later: &
         let object = entry(feature.key).map(|entry| text(entry, "/accessRulePayload/objectType"));
         assert_eq!(object, Some(feature.object.into()), "objectType of {}", feature.key);
     }
-    // A module asks about a relation in the company of the path, always.
+    // A module always asks for a relation in the company in the path.
     for entry in &declared {
         let told = ["/scopeType", "/requiresCompany", "/accessRuleKind"].map(|pointer| text(entry, pointer));
         let asked = [json!("company"), json!(true), json!("relation")];
         assert_eq!(told, asked, "{}", text(entry, "/featureKey"));
     }
-    // A second decision may ask for another relation than the declared one: a tier above it.
+    // A second decision may ask for another relation than the declared one: a higher tier.
     for feature in own {
         let relation = entry(feature.key).map(|entry| text(entry, "/accessRulePayload/relation"));
         assert_eq!(relation, Some(feature.relation.into()), "relation of {}", feature.key);

@@ -1,5 +1,5 @@
-//! What every operation of every module must refuse, and in which order: bearer, company, decision, body. A refused call
-//! leaves no trace in the database, and a call whose decision could not be asked whole is refused.
+//! What every operation of every module must refuse, and in which order: bearer, company, decision, body. A refused
+//! call leaves no trace in the database, and a call without a complete decision is refused.
 
 use futures_util::future::join_all;
 use http::HeaderValue;
@@ -10,14 +10,14 @@ use service::permit::COMPANY_MODULE;
 use super::{CAN, CORRELATION, ModuleApi, SUBJECT};
 use crate::Reply;
 
-/// One operation and the decision that it must ask.
+/// An operation with a sample call and its required decision.
 #[derive(Clone, Debug)]
 pub struct Operation {
     /// `GET`, …
     pub method: &'static str,
-    /// What follows `/companies/<company>`.
+    /// The path after `/companies/<company>`.
     pub tail: String,
-    /// A good body, where it has one.
+    /// A valid body, if the operation has one.
     pub body: Option<Value>,
     /// `operationId`.
     pub id: &'static str,
@@ -29,27 +29,27 @@ pub struct Operation {
     pub relation: &'static str,
     /// Whether a platform operator passes.
     pub operator: bool,
-    /// The decision that is asked when that one is no.
+    /// The decision asked when the first is denied.
     pub otherwise: Option<service::Feature>,
     /// Whether the object is looked up before the decision.
     pub of_existing: bool,
     /// Largest body, in bytes.
     pub body_limit: usize,
-    /// Whether it asks the database.
+    /// Whether the operation uses the database.
     pub asks_database: bool,
 }
 
-/// What a decision is about.
+/// The object of a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Object {
     /// The module in the company.
     Module,
-    /// An object of the module: its type and its id.
+    /// An object of the module: its type and id.
     Own(&'static str, String),
 }
 
 impl Object {
-    /// The object that a call of `row` is about: its type is the feature's, its id the first parameter of the path.
+    /// The object of a call of `row`: its type is the feature's, its id the first path parameter.
     fn of(row: &service::Operation, feature: service::Feature, tail: &str) -> Self {
         if feature.object == COMPANY_MODULE {
             return Self::Module;
@@ -62,7 +62,7 @@ impl Object {
 }
 
 impl Operation {
-    /// The bodies of its decisions, as they must be when each is no.
+    /// The expected bodies of its decision requests when each is denied.
     fn questions(&self, module: &ModuleApi) -> Vec<Value> {
         let first = about(&self.object, module.question(self.feature, self.relation, self.operator));
         let Some(second) = self.otherwise else { return vec![first] };
@@ -71,13 +71,13 @@ impl Operation {
         vec![probe, about(&self.object, second)]
     }
 
-    /// Feature and relation of the decision by whose no a call is refused.
+    /// Feature and relation of the decision whose denial refuses a call.
     fn refused_by(&self) -> (&'static str, &'static str) {
         self.otherwise.map_or((self.feature, self.relation), |second| (second.key, second.relation))
     }
 }
 
-/// The question about this object.
+/// The request about this object.
 fn about(object: &Object, mut question: Value) -> Value {
     if let (Object::Own(kind, id), Some(members)) = (object, question.as_object_mut()) {
         members.insert("object".to_owned(), json!({ "type": kind, "id": id }));
@@ -85,17 +85,17 @@ fn about(object: &Object, mut question: Value) -> Value {
     question
 }
 
-/// A good call of one operation of a module's table. Of an operation that looks its object up before the decision it is about
-/// an object that is there.
+/// A valid call of one operation in a module's table. If the operation looks its object up before the decision, the
+/// object must exist.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// Its `operationId`.
+    /// `operationId`.
     pub id: &'static str,
-    /// Its path, parameters filled in, and its query.
+    /// The path with parameters filled in, and the query.
     pub tail: String,
-    /// Its body, where it has one.
+    /// The body, if there is one.
     pub body: Option<Value>,
-    /// Whether the operation asks the database.
+    /// Whether the operation uses the database.
     pub asks_database: bool,
 }
 
@@ -105,7 +105,7 @@ impl Sample {
         Self { id, tail: tail.into(), body: None, asks_database: true }
     }
 
-    /// A call of an operation that other services answer alone.
+    /// A call of an operation that only other services answer.
     #[must_use]
     pub fn without_database(self) -> Self {
         Self { asks_database: false, ..self }
@@ -118,12 +118,13 @@ impl Sample {
     }
 }
 
-/// The operations of a module's table, each with its samples, and with each word of its query that asks another decision.
+/// The operations of a module's table, each with its samples, and with each value of its query that requires another
+/// decision.
 ///
 /// # Panics
-/// An operation has no sample, or a sample no operation.
+/// An operation has no sample, or a sample has no operation.
 #[must_use]
-#[expect(clippy::panic, reason = "the test whose samples are not the table's has failed")]
+#[expect(clippy::panic, reason = "a test whose samples do not match the table has failed")]
 pub fn operations(table: &[service::Operation], samples: &[Sample]) -> Vec<Operation> {
     let mut found = Vec::new();
     for row in table {
@@ -155,10 +156,10 @@ pub fn operations(table: &[service::Operation], samples: &[Sample]) -> Vec<Opera
     found
 }
 
-/// Runs all checks on each operation; the database must not change over any of them.
+/// Runs all checks on each operation; none of them may change the database.
 ///
 /// # Panics
-/// An operation does not refuse as it must.
+/// An operation does not refuse as required.
 pub async fn check(module: &ModuleApi, operations: &[Operation]) {
     let before = module.contents().await;
     for operation in operations {
@@ -256,7 +257,7 @@ async fn without_a_whole_decision(module: &ModuleApi, operation: &Operation) {
     module.decide(|_| true);
 }
 
-/// All at once, for each waits as long as a decision may take.
+/// Concurrent, because each waits for the time limit of a decision.
 async fn without_any_answer(module: &ModuleApi, operations: &[Operation]) {
     module.authz.hang("POST", CAN);
     let replies = join_all(operations.iter().map(|operation| ask(module, operation))).await;
@@ -266,7 +267,8 @@ async fn without_any_answer(module: &ModuleApi, operations: &[Operation]) {
     module.decide(|_| true);
 }
 
-/// A body past the limit is 413 only for whoever may call the operation, and the denial is asked as one: 403 comes first.
+/// A body past the limit is 413 only for a caller who may call the operation: 403 comes first, and the denial is
+/// recorded.
 async fn with_a_body_that_is_too_large(module: &ModuleApi, operation: &Operation) {
     if operation.body.is_none() {
         return;
@@ -293,11 +295,11 @@ async fn with_a_body_that_is_too_large(module: &ModuleApi, operation: &Operation
     assert_eq!(detail(&reply, "/limit"), Some(&json!(operation.body_limit)));
 }
 
-/// A call that is denied is refused before the database is asked, and one that is allowed says that it cannot be; so does
-/// a call about an object that is looked up first, whatever the decision would be.
+/// A denied call is refused before the database is used, and an allowed one is 503; so is a call about an object that
+/// is looked up first, whatever the decision would be.
 ///
 /// # Panics
-/// An operation does not refuse as it must.
+/// An operation does not refuse as required.
 pub async fn check_without_database(module: &ModuleApi, operations: &[Operation]) {
     module.decide(|_| false);
     let replies = join_all(operations.iter().map(|operation| ask(module, operation))).await;
@@ -320,10 +322,10 @@ pub async fn check_without_database(module: &ModuleApi, operations: &[Operation]
     }
 }
 
-/// The answer is 503 and names the dependency.
+/// Checks that the response is 503 and names the dependency.
 ///
 /// # Panics
-/// It is not.
+/// The response is another one.
 pub fn refused_for(reply: &Reply, dependency: &str, when: &str) {
     assert_eq!((reply.status, reply.code()), (503, "AUTHORIZATION_UNAVAILABLE"), "{when}: {}", reply.text);
     assert_eq!(detail(reply, "/dependency"), Some(&Value::from(dependency)), "{when}");

@@ -1,7 +1,7 @@
-//! Request bodies at the limits that the document states and one past them. What the document takes, no operation refuses
-//! by that field; what it does not take, every operation refuses by that field's name. The values are made from the
-//! schemas: bounds of lengths, numbers and lists, words, patterns, formats, types, `null`, and members that are missing.
-//! Alternatives (`oneOf`, `anyOf`, `allOf`) and maps are not looked into.
+//! Tests request bodies at the documented limits and one past them. No operation may refuse a field value that the
+//! document accepts; every operation must refuse one that the document does not accept, naming the field. The values
+//! are derived from the schemas: bounds of lengths, numbers and lists, enums, patterns, formats, types, `null`, and
+//! missing members. Alternatives (`oneOf`, `anyOf`, `allOf`) and maps are not covered.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -10,30 +10,30 @@ use super::ModuleApi;
 use super::gates::Operation;
 use crate::{OpenApi, Reply};
 
-/// Longest text that is tried on a pattern: longer than any key or code.
+/// Longest text tried on a pattern: longer than any key or code.
 const MAX_PATTERN: usize = 300;
-/// Characters of which texts for a pattern are made.
+/// Characters of the texts tried on a pattern.
 const PATTERN_CHARS: [char; 4] = ['a', 'A', '0', 'ä'];
-/// A day that every list of days takes: a Monday.
+/// A day that is valid in every list of days: a Monday.
 const DAY: &str = "2026-01-05";
-/// What is one past the bound of a number that is no integer.
+/// Distance past the bound of a non-integer number.
 const STEP: f64 = 0.01;
 
-/// A body that is good but for one field.
+/// A body that is valid except possibly for one field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// The field as refusals name it, as `entries[0].note`.
+    /// The field as refusals name it, such as `entries[0].note`.
     pub field: String,
     /// The body.
     pub body: Value,
-    /// Whether the document takes the field's value.
+    /// Whether the document accepts the field's value.
     pub fits: bool,
 }
 
-/// Sends every case of every operation that has a body.
+/// Sends every case of every operation with a body.
 ///
 /// # Panics
-/// The document and an operation do not agree; every disagreement is named.
+/// The document and an operation disagree; the message names every disagreement.
 pub async fn check(module: &ModuleApi, operations: &[Operation]) {
     let mut wrong = Vec::new();
     for operation in operations {
@@ -60,7 +60,7 @@ pub fn cases(document: &OpenApi, operation: &Operation) -> Vec<Case> {
     made.found
 }
 
-/// What the answer says against the document.
+/// The disagreement between the response and the document, if any.
 fn disagreement(case: &Case, reply: &Reply) -> Option<String> {
     let Case { field, body, fits } = case;
     let fields = reply.body.pointer("/error/details/fields").and_then(Value::as_array);
@@ -85,12 +85,12 @@ fn disagreement(case: &Case, reply: &Reply) -> Option<String> {
     }
 }
 
-/// Enough of a text to know it by.
+/// Enough of a text to recognise it.
 fn shortened(text: &str) -> String {
     text.chars().take(300).collect()
 }
 
-/// Where a value stands in a body.
+/// The location of a value in a body.
 #[derive(Clone, Debug, Default)]
 struct Place {
     pointer: String,
@@ -151,7 +151,7 @@ impl Cases<'_> {
         }
     }
 
-    /// Values at the bounds of a schema, on both sides, and what no value of it is.
+    /// Values at both sides of a schema's bounds, and values that it never accepts.
     fn values(&self, schema: &Value, sample: Option<&Value>) -> Vec<Value> {
         let mut values = vec![Value::Null];
         values.push(if is(schema, "string") { json!(7) } else { json!("x") });
@@ -184,7 +184,7 @@ impl Cases<'_> {
         let mut texts: Vec<Value> = Vec::new();
         let format = schema.get("format").and_then(Value::as_str);
         if schema.get("enum").is_some() || format.is_some() {
-            // A word of another list, and texts that look like a format and have none.
+            // A value of another enum, and texts that resemble a format without matching it.
             texts.extend(["no-such-word", "2026-02-30", "0192f0c15d3e7a108c112f6a4d9b1a01"].map(Value::from));
             texts.push(sample.cloned().unwrap_or_else(|| self.good(schema)));
         } else if schema.get("pattern").is_some() {
@@ -197,7 +197,7 @@ impl Cases<'_> {
         texts
     }
 
-    /// Texts of one character, just where the pattern begins or ends to take them, and one that it never takes.
+    /// Texts of one repeated character, just inside and outside the pattern's length, and one that it never matches.
     fn texts_of_pattern(&self, schema: &Value) -> Vec<Value> {
         let of = |c: char, length: usize| Value::from(c.to_string().repeat(length));
         let mut texts = vec![json!("\u{1}")];
@@ -227,7 +227,7 @@ impl Cases<'_> {
         item
     }
 
-    /// A value that the schema takes; lists of ids and of objects with ids have no two that are equal.
+    /// A value that the schema accepts; items with ids are distinct.
     fn good(&self, schema: &Value) -> Value {
         let schema = self.document.resolved(schema);
         let word = schema.get("enum").and_then(Value::as_array).and_then(|words| words.first());
@@ -279,7 +279,7 @@ fn numbers(schema: &Value) -> Vec<Value> {
     numbers
 }
 
-/// Whether values of the schema may be of the type.
+/// Whether the schema allows values of the type.
 fn is(schema: &Value, name: &str) -> bool {
     match schema.get("type") {
         Some(Value::Array(names)) => names.iter().any(|known| known == name),
@@ -343,7 +343,7 @@ mod tests {
         cases(&OpenApi::parse(DOCUMENT), &operation)
     }
 
-    /// The values of one field, those that fit and those that do not.
+    /// The values of one field: the accepted ones and the refused ones.
     fn values(field: &str, pointer: &str) -> [Vec<String>; 2] {
         [true, false].map(|fits| {
             let cases = made().into_iter().filter(|case| case.field == field && case.fits == fits);

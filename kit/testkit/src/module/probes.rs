@@ -1,8 +1,8 @@
-//! `/health`, `/ready`, `/metrics` and unknown paths, as every module must answer them without a bearer.
+//! Checks `/health`, `/ready`, `/metrics` and unknown paths, which every module must answer without a bearer.
 
 use super::ModuleApi;
 
-/// The families of every service with a database.
+/// The metric families of every service with a database.
 const FAMILIES: [&str; 7] = [
     "http_requests_total",
     "http_request_duration_seconds",
@@ -13,10 +13,11 @@ const FAMILIES: [&str; 7] = [
     "platform_db_pool_max_conns",
 ];
 
-/// Probes answer and fit the document; metrics tell what `tail` was asked under its `pattern`; what is no route is 404.
+/// Checks that the probes answer and match the document, that metrics count a request to `tail` under its `pattern`,
+/// and that an unknown route is 404.
 ///
 /// # Panics
-/// They do not.
+/// A check fails.
 pub async fn check(module: &ModuleApi, tail: &str, pattern: &str) {
     for (path, status) in [("/health", "ok"), ("/ready", "ready")] {
         let reply = module.api.get(path).send().await;
@@ -52,10 +53,10 @@ async fn check_metrics(module: &ModuleApi, pattern: &str) {
     }
 }
 
-/// Without its database the module is alive and not ready.
+/// Checks that without its database the module is alive but not ready.
 ///
 /// # Panics
-/// It says otherwise.
+/// A check fails.
 pub async fn check_without_database(module: &ModuleApi) {
     assert_eq!(module.api.get("/health").send().await.status, 200);
     let reply = module.api.get("/ready").send().await;

@@ -1,20 +1,20 @@
-//! What the API tests of every module begin with, written once: how the module is started, and the tests of what stands
-//! before its operations.
+//! The common part of every module's API tests: starting the module, and testing everything that precedes its
+//! operations.
 
 pub use contract::Settings;
 pub use tokio::net::TcpListener;
 pub use tokio_util::sync::CancellationToken;
 
-/// `start` and `start_without_database` of a module's API tests; for the root of the test binary.
+/// Defines `start` and `start_without_database` for a module's API tests, at the root of the test binary.
 #[macro_export]
 macro_rules! module_api {
     ($module:ident) => {
-        /// The module on a fresh database.
+        /// The module on a new database.
         async fn start() -> $crate::ModuleApi {
             $crate::ModuleApi::start($module::KEY, $module::OPENAPI, serve).await
         }
 
-        /// The module, whose database cannot be reached.
+        /// The module with an unreachable database.
         async fn start_without_database() -> $crate::ModuleApi {
             $crate::ModuleApi::start_without_database($module::KEY, $module::OPENAPI, serve).await
         }
@@ -30,9 +30,9 @@ macro_rules! module_api {
     };
 }
 
-/// The tests of what stands before every operation, of the limits of request bodies, and of the probes. `samples` gives a
-/// [`Sample`](crate::module::gates::Sample) of each operation, `prepare` takes the running module and scripts what an
-/// allowed operation asks other services, `list` is the path of an operation that lists.
+/// The tests of everything that precedes an operation, of the limits of request bodies, and of the probes. `samples`
+/// returns a [`Sample`](crate::module::gates::Sample) of each operation, `prepare` scripts the calls that an allowed
+/// operation makes to other services, `list` is the path of a list operation.
 #[macro_export]
 macro_rules! module_gates {
     ($module:ident, samples: $samples:expr, prepare: $prepare:expr, list: $list:literal) => {
@@ -44,7 +44,7 @@ macro_rules! module_gates {
         async fn no_operation_does_anything_without_bearer_company_and_decision() {
             let module = $crate::module::suite::prepared(super::start().await, $prepare);
             $crate::module::gates::check(&module, &operations()).await;
-            // A worker that no request asks for follows org's former members.
+            // A worker, independent of any request, polls org for former members.
             let is_of_worker = |path: &str| path == "/internal/org/former-members";
             let asked = module.org.requests();
             assert!(
@@ -80,16 +80,16 @@ pub fn prepared(module: crate::ModuleApi, prepare: impl FnOnce(&crate::ModuleApi
     module
 }
 
-/// How often a test provokes a race.
+/// How often a test provokes a race by default.
 const RACES: usize = 20;
 
 /// How often a test provokes each of its races: the variable `RACES`, else 20.
 ///
 /// # Panics
-/// The variable is no number.
+/// The variable is not a number.
 #[must_use]
-#[expect(clippy::disallowed_methods, reason = "how often is the caller's of a test to say")]
-#[expect(clippy::expect_used, reason = "a test that was told nonsense must not pass")]
+#[expect(clippy::disallowed_methods, reason = "the user sets the number of repetitions")]
+#[expect(clippy::expect_used, reason = "a test with an invalid setting must not pass")]
 pub fn races() -> usize {
     std::env::var("RACES").map_or(RACES, |races| races.parse().expect("RACES is a number"))
 }

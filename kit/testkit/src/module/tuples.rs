@@ -1,5 +1,5 @@
-//! Tuples that stand in the scripted authz: it takes every change of them and answers which stand. Whether the real one
-//! would take a change is not asked here.
+//! Tuples in the scripted authz: it accepts every change and answers which tuples exist. Whether the real authz would
+//! accept a change is not tested here.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,25 +9,25 @@ use serde_json::{Value, json};
 
 use super::ModuleApi;
 
-/// Where tuples are changed.
+/// Path for changing tuples.
 pub const GRANTS: &str = "/internal/authz/grants";
-/// Where a module takes tuples by the services' credential.
+/// Path by which a module removes tuples by the services' credential.
 pub const REVOKE: &str = "/internal/authz/tuples/revoke";
-/// Where standing tuples are looked up.
+/// Path for looking up existing tuples.
 pub const LOOKUP: &str = "/internal/authz/tuples/lookup";
 
-/// The tuples that stand, by their texts. Clones are the same ones.
+/// The existing tuples, keyed by their text form. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Tuples(Arc<Mutex<BTreeMap<String, Tuple>>>);
 
 impl Tuples {
-    /// All of them, in the order of their texts.
+    /// All of them, ordered by text form.
     #[must_use]
     pub fn all(&self) -> Vec<String> {
         self.lock().keys().cloned().collect()
     }
 
-    /// Adds one that no request granted.
+    /// Adds a tuple that no request granted.
     pub fn add(&self, tuple: &Tuple) {
         self.lock().insert(tuple.to_string(), tuple.clone());
     }
@@ -37,7 +37,7 @@ impl Tuples {
         self.lock().values().cloned().collect()
     }
 
-    /// Removes one that no request revoked.
+    /// Removes a tuple that no request revoked.
     pub fn remove(&self, text: &str) {
         self.lock().remove(text);
     }
@@ -74,7 +74,7 @@ impl Tuples {
     }
 }
 
-#[expect(clippy::expect_used, reason = "the test whose module sends something else has failed")]
+#[expect(clippy::expect_used, reason = "a test whose module sends anything else has failed")]
 fn read(asked: &Value) -> Vec<(String, Tuple)> {
     let tuples: Vec<Tuple> =
         serde_json::from_value(asked.get("tuples").cloned().unwrap_or_default()).expect("tuples");
@@ -82,7 +82,7 @@ fn read(asked: &Value) -> Vec<(String, Tuple)> {
 }
 
 impl ModuleApi {
-    /// From now on authz takes every change of tuples, and tells which stand.
+    /// From now on, authz accepts every change of tuples and answers which exist.
     #[must_use]
     pub fn take_tuples(&self) -> Tuples {
         let tuples = Tuples::default();
@@ -90,7 +90,7 @@ impl ModuleApi {
         tuples
     }
 
-    /// The same with tuples that stand already, after the test made authz answer otherwise.
+    /// Resumes with existing tuples, after the test scripted authz otherwise.
     pub fn answer_tuples(&self, tuples: &Tuples) {
         let changed = tuples.clone();
         self.authz.answer_with("POST", GRANTS, move |request| {

@@ -1,7 +1,7 @@
-//! Companies of several people around a module: members with logins of their own, positions, groups, and rights as the base
-//! model gives them (`foundation.md` C4). Authz and org are scripted from one state, so they cannot contradict each other:
-//! org says who is a member and what a principal is, authz decides membership first and then the relation, by
-//! [`holdings`](crate::holdings) over the base model, the module's own types and the tuples that stand.
+//! Companies of several people around a module: members with their own logins, positions, groups, and rights under the
+//! base model (`foundation.md` C4). Authz and org are scripted from one state, so they cannot contradict each other:
+//! org answers who is a member and what a principal is; authz decides membership first and then the relation, by
+//! [`holdings`](crate::holdings) over the base model, the module's own types and the existing tuples.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ use super::{CAN, ModuleApi};
 use crate::holdings::{Object, Tuple, holdings};
 use crate::{Recorded, Reply};
 
-/// A login, as a member of one company.
+/// A login that is a member of one company.
 #[derive(Clone, Debug)]
 pub struct Person {
     /// The company.
@@ -31,12 +31,12 @@ pub struct Person {
     token: String,
 }
 
-/// Who may hold a right.
+/// The holder of a right.
 #[derive(Clone, Copy, Debug)]
 pub enum Holder<'a> {
     /// One person.
     Person(&'a Person),
-    /// Whoever holds the position.
+    /// The position's holder.
     Position(Uuid),
     /// The members of the group.
     Group(Uuid),
@@ -55,7 +55,7 @@ pub struct World {
 pub(super) struct State {
     key: &'static str,
     model: Relations,
-    /// Subjects by their tokens.
+    /// Subjects by token.
     logins: BTreeMap<String, String>,
     companies: BTreeSet<Uuid>,
     pub(super) members: Vec<Member>,
@@ -88,12 +88,12 @@ pub(super) struct Group {
 }
 
 impl World {
-    /// The world of a module that runs, with nobody in it. `fragment` is the module's.
+    /// A world around a running module, without people. `fragment` is the module's.
     ///
     /// # Panics
-    /// The fragment is wrong.
+    /// The fragment is invalid.
     #[must_use]
-    #[expect(clippy::expect_used, reason = "the test whose fragment cannot be read has failed")]
+    #[expect(clippy::expect_used, reason = "a test with an unreadable fragment has failed")]
     pub fn around(module: ModuleApi, fragment: &str) -> Self {
         let mut model = base_model();
         model.extend(fragment::parse(fragment, module.key).expect("the fragment is right").relations);
@@ -140,7 +140,7 @@ impl World {
         Person { company, member: id, ..person.clone() }
     }
 
-    /// A login that is no member of a company and holds the platform role.
+    /// A login that is not a member of any company and holds the platform role.
     #[must_use]
     pub fn operator(&self, name: &str) -> Person {
         let operator = self.stranger(name);
@@ -148,7 +148,7 @@ impl World {
         operator
     }
 
-    /// A login that is no member of a company.
+    /// A login that is not a member of any company.
     #[must_use]
     pub fn stranger(&self, name: &str) -> Person {
         let person = self.person(name);
@@ -156,7 +156,7 @@ impl World {
         person
     }
 
-    /// From now on the member row is active, or is not.
+    /// Makes the member row active or inactive.
     pub fn activate(&self, person: &Person, is_active: bool) {
         let mut state = self.state();
         for member in state.members.iter_mut().filter(|member| member.id == person.member) {
@@ -182,7 +182,7 @@ impl World {
         id
     }
 
-    /// Gives a relation on the module in its own company, as an administrator would.
+    /// Grants a relation on the module in its own company, as an administrator would.
     pub fn grant(&self, relation: &str, holder: Holder<'_>) {
         let object = self.state().module_in(self.module.company);
         let (subject, subject_relation) = match holder {
@@ -193,10 +193,10 @@ impl World {
         self.state().rights.insert(tuple(object, relation, subject, subject_relation));
     }
 
-    /// Asks as this person in its company, and checks that the document allows the answer.
+    /// Sends a request as this person in their company, and checks that the document allows the response.
     ///
     /// # Panics
-    /// The document does not allow it, or `method` is none.
+    /// The document does not allow the response, or `method` is not a valid method.
     #[expect(clippy::expect_used, reason = "the methods of a test are constants")]
     pub async fn ask(&self, who: &Person, method: &str, tail: &str, body: Option<Value>) -> Reply {
         let path = self.module.path(who.company, tail);
@@ -258,7 +258,8 @@ impl State {
         }
     }
 
-    /// Every tuple that stands: what org derives from its rows, what enabling the module wrote, and what was given.
+    /// Every existing tuple: those derived from org's rows, those written when the module was enabled, and those
+    /// granted.
     fn facts(&self, granted: &Tuples) -> BTreeSet<Tuple> {
         let mut facts = self.rights.clone();
         facts.extend(granted.standing().iter().map(Tuple::from));

@@ -1,4 +1,4 @@
-//! What org answers about the people of a [`World`](super::world::World) (`foundation.md` §2.2, §2.4).
+//! org's answers about the people of a [`World`](super::world::World) (`foundation.md` §2.2, §2.4).
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -101,14 +101,14 @@ fn groups(state: &State, company: Uuid) -> Value {
     rows.into_iter().map(|row| group(state, row, "groupId")).collect()
 }
 
-/// With its active holder.
+/// A position with its active holder.
 fn position(state: &State, row: &Position, id: &str) -> Value {
     let holder = state.members.iter().find(|member| row.holder == Some(member.id) && member.is_active);
     let (holder, name) = (holder.map(|member| member.id), holder.map(|member| member.name.as_str()));
     json!({ id: row.id, "title": row.title, "holderMemberId": holder, "holderDisplayName": name })
 }
 
-/// With the number of its active members.
+/// A group with the number of its active members.
 fn group(state: &State, row: &Group, id: &str) -> Value {
     let count = row.members.iter().filter(|member| state.is_active(**member)).count();
     json!({ id: row.id, "title": row.title, "memberCount": count })

@@ -1,4 +1,4 @@
-//! The shared cluster: databases of one's own, least privilege, the migration runner.
+//! The shared cluster: separate databases, least privilege, the migration runner.
 
 use service::migrate::{self, MigrateError, MigrationSet};
 use sqlx::migrate::{Migration, MigrationType};
@@ -24,7 +24,7 @@ async fn databases_are_apart_and_hold_the_audit_tables() {
     sqlx::query(insert).execute(&pool).await.expect("a service adds audit rows");
     let count = "SELECT count(*) FROM audit.org__events";
     let rows: i64 = sqlx::query_scalar(count).fetch_one(&other.pool_as("org")).await.expect("it reads them");
-    assert_eq!(rows, 0, "the other database saw nothing");
+    assert_eq!(rows, 0, "the other database is unaffected");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The harness itself: what tests of other crates rely on.
+//! Tests of the harness itself: what other crates' tests rely on.
 
 mod cluster;
 mod smtp;

@@ -1,4 +1,4 @@
-//! The mail server of tests, spoken to as a mail client does.
+//! The test mail server, used as a mail client would.
 
 #![expect(clippy::expect_used, reason = "a broken premise fails the test that has it")]
 
@@ -18,7 +18,7 @@ impl Client {
         Self(BufReader::new(Box::new(stream)))
     }
 
-    /// One reply: its last line; empty when the server has gone.
+    /// The last line of one reply; empty when the server has gone.
     async fn reply(&mut self) -> String {
         loop {
             let mut line = String::new();
@@ -34,7 +34,7 @@ impl Client {
         self.reply().await
     }
 
-    /// Says each line and gives the codes of the replies.
+    /// Sends each line and returns the codes of the replies.
     async fn all(&mut self, lines: &[&str]) -> Vec<String> {
         let mut codes = Vec::new();
         for line in lines {
@@ -120,7 +120,7 @@ async fn mail_needs_the_login_that_the_test_asks_for() {
     }
     assert!(
         server.commands().iter().all(|command| !command.contains("AG1l")),
-        "logins are not kept in clear"
+        "logins are not stored in clear text"
     );
 }
 
@@ -154,7 +154,7 @@ async fn starttls_begins_the_conversation_anew() {
         [(true, "a@x.test")]
     );
 
-    // What is sent ahead of the handshake is taken by nobody.
+    // Data sent ahead of the handshake is discarded.
     let mut client = Client::connect(&server).await;
     client.reply().await;
     client.all(&["EHLO me"]).await;

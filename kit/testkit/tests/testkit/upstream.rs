@@ -39,7 +39,7 @@ async fn the_stub_keeps_a_body_byte_for_byte_and_answers_with_any_headers_and_by
             http::Response::builder().status(429).header("retry-after", "7").header("x-length", length);
         response.body(bytes::Bytes::from_static(b"\xff\x00ok")).expect("a response")
     });
-    // Neither JSON nor UTF-8, and white space that a JSON reader would not keep.
+    // Neither JSON nor UTF-8, with white space that a JSON parser would not keep.
     for body in [&b"{ \"a\":  1 }\r\n"[..], b"\xfe\xff\x00", b""] {
         let reply = api(&stub).post("/raw").body(body.to_vec()).send().await;
         assert_eq!((reply.status, reply.header("retry-after")), (429, "7"));

@@ -1,4 +1,4 @@
-//! Each rule between modules: what it lets through and what it refuses.
+//! Each rule between modules: what it accepts and what it refuses.
 
 use serde_json::{Value, json};
 

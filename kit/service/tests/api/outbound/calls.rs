@@ -1,4 +1,4 @@
-//! What a call sends, what it takes of an answer, and how it ends when the other side misbehaves.
+//! What a call sends, what it accepts of a response, and how it ends when the other side misbehaves.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 
 use super::network::{PUBLIC, PUBLIC_V6, TestNetwork};
 
-/// For calls that are to end by their time limit: long enough for a handshake on a busy machine.
+/// Time limit of calls that must time out: long enough for a handshake on a busy machine.
 const SHORT: Duration = Duration::from_secs(2);
 
 struct Receiver {
@@ -48,7 +48,7 @@ impl Receiver {
     }
 }
 
-/// Answers every connection with these bytes once the request's head came, and then does nothing more.
+/// Sends these bytes on every connection after the request head has arrived, and then nothing more.
 async fn answering(bytes: Vec<u8>) -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let address = listener.local_addr().expect("bound");
@@ -57,7 +57,7 @@ async fn answering(bytes: Vec<u8>) -> SocketAddr {
         while let Ok((mut socket, _)) = listener.accept().await {
             let mut head = [0; 4096];
             drop(socket.read(&mut head).await);
-            // A client that takes no more has closed.
+            // A client that has read enough closes the connection.
             drop(socket.write_all(&bytes).await);
             open.push(socket);
         }
@@ -96,7 +96,7 @@ async fn a_request_goes_out_as_it_was_made_with_headers_that_frame_it() {
     let got = stub.requests().remove(1);
     let agents: Vec<_> = got.headers.get_all(USER_AGENT).iter().collect();
     assert_eq!(agents, ["platform-notification/1"]);
-    assert_eq!(got.headers[HOST], "hooks.test", "without the scheme's own port");
+    assert_eq!(got.headers[HOST], "hooks.test", "without the scheme's default port");
 }
 
 #[tokio::test]
@@ -253,7 +253,7 @@ async fn an_address_that_does_not_answer_leaves_time_for_the_next() {
     receiver.network.name("hooks.test", &[&[PUBLIC_V6, PUBLIC, PUBLIC]]);
     receiver.network.unreachable(PUBLIC_V6);
     let answer =
-        receiver.client().send(receiver.get("http://hooks.test/")).await.expect("by the second address");
+        receiver.client().send(receiver.get("http://hooks.test/")).await.expect("through the second address");
     assert_eq!((answer.status.as_u16(), receiver.network.dialled().len()), (404, 2));
 }
 
@@ -291,7 +291,7 @@ async fn redirects_are_followed_where_they_are_asked_for_and_end() {
     assert_eq!(
         seen,
         expected.map(|(path, secret)| (path.to_owned(), secret)),
-        "headers stay in their origin"
+        "headers do not leave their origin"
     );
 
     let posted =

@@ -1,4 +1,4 @@
-//! Calls to addresses that users give, on a network that the test lays.
+//! Calls to user-given addresses, on a simulated network.
 
 mod calls;
 mod network;

@@ -1,5 +1,5 @@
-//! A network that a test lays: names with scripted answers, public addresses that lead to servers on this machine, traps on
-//! this machine's own addresses, and a record of all that was resolved and dialled.
+//! A simulated network: names with scripted answers, public addresses that lead to servers on this machine, traps on
+//! this machine's own addresses, and a record of everything that was resolved and dialled.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,7 +11,7 @@ use socket2::{Domain, Socket, Type};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Stands for a receiver on the internet; connections to it go to a server of the test.
+/// Stands for a receiver on the internet; connections to it go to one of the test's servers.
 pub(crate) const PUBLIC: &str = "93.184.216.34";
 pub(crate) const PUBLIC_V6: &str = "2606:2800:220:1::34";
 
@@ -30,13 +30,14 @@ struct State {
 }
 
 impl TestNetwork {
-    /// The name's answers, one a look-up; the last one stays.
+    /// The name's answers, one per look-up; the last one repeats.
     pub(crate) fn name(&self, name: &str, answers: &[&[&str]]) {
         let parse = |answer: &&[&str]| answer.iter().map(|ip| ip.parse().expect("an address")).collect();
         self.state().names.insert(name.to_owned(), answers.iter().map(parse).collect());
     }
 
-    /// Connections to this address, whatever the port, go to `server`; those to any other go there if it is this machine.
+    /// Routes connections to this address, on any port, to `server`. Connections to other addresses are made only if
+    /// they are this machine's.
     pub(crate) fn route(&self, address: &str, server: SocketAddr) {
         self.state().routes.insert(address.parse().expect("an address"), server);
     }
@@ -88,7 +89,7 @@ impl Network for TestNetwork {
         if state.unreachable.contains(&address.ip()) {
             return Box::pin(std::future::pending());
         }
-        // A check that is broken must not make the test call the network that it runs in.
+        // A broken check must not make the test call the real network.
         let here = server.ip().to_canonical();
         if !here.is_loopback() && !here.is_unspecified() {
             return Box::pin(std::future::ready(Err(io::Error::other("the test dials this machine only"))));
@@ -101,7 +102,7 @@ impl Network for TestNetwork {
     }
 }
 
-/// Listens on every address of this machine, IPv4 and IPv6, and counts whoever comes.
+/// Listens on every address of this machine, IPv4 and IPv6, and counts the connections.
 pub(crate) struct Trap {
     pub(crate) port: u16,
     accepted: Arc<Mutex<usize>>,
@@ -130,7 +131,7 @@ async fn count(listener: TcpListener, accepted: Arc<Mutex<usize>>) {
     while let Ok((mut socket, _)) = listener.accept().await {
         *accepted.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         tokio::spawn(async move {
-            // The head is all that comes: the requests of these tests have no body.
+            // Reading the head suffices: the requests of these tests have no body.
             let mut head = [0; 4096];
             if socket.read(&mut head).await.is_ok() {
                 let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\ntrap";

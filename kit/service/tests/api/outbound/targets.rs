@@ -1,5 +1,5 @@
-//! Which targets a user may name. That nothing blocked is connected to is asserted at the socket: a trap listens on every
-//! address of this machine, and the connector records whom it dials.
+//! Which targets a user may name. That no blocked address is connected to is verified at the socket: a trap listens on
+//! every address of this machine, and the connector records the dialled addresses.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use testkit::Stub;
 
 use super::network::{PUBLIC, PUBLIC_V6, TestNetwork, Trap};
 
-/// Hosts that are a blocked address, in every notation that a browser reads, and some that a resolver might.
+/// Hosts that are a blocked address, in every notation that a browser accepts, and some that a resolver might accept.
 const BLOCKED_HOSTS: &[&str] = &[
     // Loopback and its notations.
     "127.0.0.1",
@@ -34,12 +34,12 @@ const BLOCKED_HOSTS: &[&str] = &[
     "\u{ff11}\u{ff12}\u{ff17}.0.0.1",
     "127\u{3002}0\u{ff0e}0\u{ff61}1",
     "\u{2460}\u{2461}\u{2466}.0.0.1",
-    // This network, which reaches this machine.
+    // "This network", which reaches this machine.
     "0.0.0.0",
     "0",
     "0x0",
     "0.1.2.3",
-    // Private, shared, link-local and their edges.
+    // Private, shared and link-local ranges, and their boundaries.
     "10.0.0.0",
     "10.0.0.1",
     "10.255.255.255",
@@ -61,7 +61,7 @@ const BLOCKED_HOSTS: &[&str] = &[
     "100.100.100.200",
     "168.63.129.16",
     "192.0.0.192",
-    // Special purposes.
+    // Special-purpose ranges.
     "192.0.0.1",
     "192.0.2.1",
     "192.88.99.1",
@@ -74,7 +74,7 @@ const BLOCKED_HOSTS: &[&str] = &[
     "240.0.0.1",
     "255.255.255.255",
     "4294967295",
-    // IPv6, and IPv4 inside of it.
+    // IPv6, and IPv4 embedded in it.
     "[::]",
     "[0:0:0:0:0:0:0:0]",
     "[::1]",
@@ -125,7 +125,7 @@ const BLOCKED_HOSTS: &[&str] = &[
     "[1::1]",
 ];
 
-/// Names whose every answer is blocked, and one of whose answers is.
+/// Names with only blocked answers, and names with one blocked answer.
 const BLOCKED_NAMES: &[(&str, &[&str])] = &[
     ("loopback.test", &["127.0.0.1"]),
     ("loopback6.test", &["::1"]),
@@ -141,7 +141,7 @@ const BLOCKED_NAMES: &[(&str, &[&str])] = &[
     ("beyond-those-dialled.test", &[PUBLIC, "93.184.216.35", "93.184.216.36", "93.184.216.37", "127.0.0.1"]),
 ];
 
-/// URLs that no reader is asked about twice.
+/// URLs that parsers could read differently.
 const REFUSED_URLS: &[&str] = &[
     "",
     "127.0.0.1",
@@ -236,7 +236,7 @@ async fn the_same_notations_get_through_where_the_operator_allows_them() {
     }
     let loopback = |address: &std::net::SocketAddr| address.ip().is_loopback();
     assert!(network.dialled().iter().all(loopback), "{:?}", network.dialled());
-    // 19 notations of IPv4, 3 of IPv6 and 4 of mapped ones: the trap would have noticed each of them.
+    // 19 notations of IPv4, 3 of IPv6 and 4 mapped ones: the trap would have noticed a connection to any of them.
     assert_eq!((reached, trap.accepted()), (26, 26));
 }
 
@@ -274,7 +274,7 @@ async fn a_resolver_that_rebinds_gains_nothing() {
         assert_eq!(
             network.resolved().len(),
             before + 1,
-            "what was checked is dialled; nothing is resolved again"
+            "the checked address is dialled; nothing is resolved again"
         );
         let error = get(&client, &url).await.expect_err("the next connection is checked anew");
         assert_eq!(error.kind(), FailureKind::RefusedAddress, "{name}");
