@@ -197,7 +197,7 @@ impl TupleRow for Relinked {
         if left == 0 {
             tracing::warn!(
                 %company,
-                "removed a helpdesk's last administrator because its member row has another login; only superadmins can administer it now"
+                "removed a helpdesk's last administrator, whose login changed; only superadmins administer it now"
             );
         }
         if let Some(members) = event.payload.as_object_mut() {
