@@ -1,6 +1,6 @@
-//! The decision of an operation about one document. The document's row is looked up first, because what is asked depends on
-//! it: an unknown id asks nothing, general access asks whether the caller is a member of the company, the trash opens to
-//! managers only. What was looked up leaves this module only with authz's answer ([`Admitted`]).
+//! Decides operations on one document. The document's row is looked up first, because the question to authz depends on
+//! it: an unknown id asks nothing, general access asks whether the caller is a member of the company, and the trash is
+//! open to managers only. The row leaves this module only together with authz's answer ([`Admitted`]).
 
 use std::ops::Deref;
 
@@ -15,7 +15,7 @@ use crate::ownership::unfinished;
 use crate::shares::relinked;
 use crate::shares::rules::ShareId;
 
-/// What a decision depends on.
+/// The part of a document's row that a decision depends on.
 #[derive(Clone, Debug)]
 pub(crate) struct Gist {
     pub(crate) id: DocumentId,
@@ -23,13 +23,13 @@ pub(crate) struct Gist {
     state: State,
     general_access: GeneralAccess,
     pub(crate) editors_can_share: bool,
-    /// A transfer broke off: the caller's own tuple of ownership, or anybody's since a while, is still to be taken.
+    /// An interrupted transfer has left an ownership tuple to remove: the caller's own, or anyone's after 10 seconds.
     is_unfinished: bool,
-    /// Shares of the document and of the folders that it lies in, given to a member row that had the caller's login.
+    /// Shares of the document and of its folders that name the caller's login through a member row.
     shares_with_login: Vec<ShareId>,
 }
 
-/// authz's answer: about the document, or, where its general access is enough, about the company's members.
+/// authz's answer: about the document or, where general access suffices, about membership in the company.
 #[derive(Debug)]
 pub(crate) enum Proof {
     Object(ObjectPermit),
@@ -47,14 +47,14 @@ impl Deref for Proof {
     }
 }
 
-/// A call that may do what its operation does.
+/// A call that authz has allowed.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     proof: Proof,
     pub(crate) gist: Gist,
-    /// The caller was let in as one who administers the document.
+    /// The caller was admitted as a manager of the document (its owner included).
     pub(crate) managed: bool,
-    /// The same, of another one's document.
+    /// The caller was admitted as a manager of a document that someone else owns.
     pub(crate) as_manager: bool,
 }
 
@@ -81,7 +81,7 @@ impl Admitted {
         }
     }
 
-    /// Whether the document is in the trash, where only a manager was let in.
+    /// Whether the document is in the trash; if so, the caller was admitted as a manager.
     pub(crate) fn is_trashed(&self) -> bool {
         self.gist.state == State::Trashed
     }
@@ -90,8 +90,8 @@ impl Admitted {
 /// Admits a call to a document that is not in the trash.
 ///
 /// # Errors
-/// 404 without the document, and in the trash for whom does not manage it; 409 `DOCUMENT_TRASHED` for its managers; 403 and
-/// 503 as authz decides.
+/// 404 when there is no such document, or when it is in the trash and the caller does not manage it; 409
+/// `DOCUMENT_TRASHED` for its managers; 403 and 503 from authz.
 pub(crate) async fn admit(app: &App, call: CompanyCall) -> Result<Admitted, ApiError> {
     let admitted = admit_trashed(app, call).await?;
     if admitted.is_trashed() { Err(trashed()) } else { Ok(admitted) }
@@ -100,7 +100,7 @@ pub(crate) async fn admit(app: &App, call: CompanyCall) -> Result<Admitted, ApiE
 /// Admits a call to a document that may be in the trash.
 ///
 /// # Errors
-/// As [`admit`], but for the 409.
+/// As [`admit`], without the 409.
 pub(crate) async fn admit_trashed(app: &App, call: CompanyCall) -> Result<Admitted, ApiError> {
     let gist = look_up(app, &call).await?;
     let manager = managing(&call);
@@ -119,8 +119,9 @@ pub(crate) async fn admit_trashed(app: &App, call: CompanyCall) -> Result<Admitt
     }
 }
 
-/// Admits a call that gives the document away. What an earlier transfer left is still there, so that the former owner may
-/// repeat it: the caller finishes it, and asks with [`admit_again`] for anything else.
+/// Admits a call that transfers the document. Unlike [`admit`], it leaves the remains of an earlier transfer in place
+/// so that the former owner may repeat that transfer: the caller of this function finishes it, and uses [`admit_again`]
+/// for any other transfer.
 ///
 /// # Errors
 /// As [`admit`].
@@ -137,12 +138,12 @@ pub(crate) async fn admit_transfer(app: &App, call: CompanyCall) -> Result<Admit
 /// Asks once more whether the caller manages the document.
 ///
 /// # Errors
-/// 403 and 503 as authz decides.
+/// 403 and 503 from authz.
 pub(crate) async fn admit_again(app: &App, admitted: &Admitted) -> Result<(), ApiError> {
     ask(app, admitted, &admitted.gist, &managing(admitted)).await.map(drop)
 }
 
-/// Admits a call that shares the document: its editors may where they are let, its managers always.
+/// Admits a call that shares the document: always for its managers, for its editors if `editors_can_share` is set.
 ///
 /// # Errors
 /// As [`admit`].
@@ -151,7 +152,7 @@ pub(crate) async fn admit_sharing(app: &App, call: CompanyCall) -> Result<Admitt
     if admitted.is_trashed() { Err(trashed()) } else { Ok(admitted) }
 }
 
-/// The same for what managers may do in the trash.
+/// As [`admit_sharing`], but also admits managers to a document in the trash.
 ///
 /// # Errors
 /// As [`admit_trashed`].
@@ -171,10 +172,10 @@ pub(crate) async fn admit_sharing_trashed(app: &App, call: CompanyCall) -> Resul
     Ok(admitted(ask(app, &call, &gist, &manager).await?, gist, true))
 }
 
-/// Admits a call of any active member to a document that is not in the trash: it may still open nothing to the caller.
+/// Admits any active member to a document that is not in the trash, even if the member cannot open it.
 ///
 /// # Errors
-/// 404 without the document or in the trash; 403 and 503 as authz decides.
+/// 404 when there is no such document or it is in the trash; 403 and 503 from authz.
 pub(crate) async fn admit_member(app: &App, call: CompanyCall) -> Result<Admitted, ApiError> {
     let gist = look_up(app, &call).await?;
     if gist.state != State::Active {
@@ -185,10 +186,10 @@ pub(crate) async fn admit_member(app: &App, call: CompanyCall) -> Result<Admitte
     Ok(admitted(proof, gist, false))
 }
 
-/// Admits a member to the removal of the own share: in the trash as to everything else.
+/// Admits a member to remove the member's own share. In the trash, the rules of [`admit_sharing_trashed`] apply.
 ///
 /// # Errors
-/// As [`admit_sharing_trashed`] in the trash, else as [`admit_member`].
+/// As [`admit_sharing_trashed`] for a document in the trash, otherwise as [`admit_member`].
 pub(crate) async fn admit_own_share(app: &App, call: CompanyCall) -> Result<Admitted, ApiError> {
     let gist = look_up(app, &call).await?;
     if gist.state == State::Trashed {
@@ -202,12 +203,12 @@ fn admitted(proof: Proof, gist: Gist, managed: bool) -> Admitted {
     Admitted { proof, gist, managed, as_manager }
 }
 
-/// The decision of this operation for whom administers the document.
+/// The feature that asks whether the caller manages the document.
 fn managing(call: &CompanyCall) -> Feature {
     Feature { relation: MANAGER, operator: true, ..call.feature }
 }
 
-/// The operation's decision, or the one of the company's members where general access is enough.
+/// The operation's own feature, or company membership where general access suffices.
 fn opened(gist: &Gist, feature: Feature) -> Feature {
     let enough = match feature.relation {
         "viewer" => gist.general_access != GeneralAccess::Restricted,
@@ -236,12 +237,13 @@ async fn probe(
     Ok(app.permits.probe_object(call, feature, gist.id).await?.map(Proof::Object))
 }
 
-/// Finishes an interrupted transfer, and removes a share that was given to another member row of the caller's login, so that
-/// neither affects the decision.
+/// Looks up the document's row, finishes an interrupted transfer, and removes shares that were given to another member
+/// row of the caller's login, so that neither affects the decision.
 async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
     let found = gist(&app.core.pool, call, document_of(call)?).await?.ok_or_else(unknown)?;
     if found.is_unfinished {
-        // Fail closed: nothing is decided before. What others keep changing is there in a moment.
+        // Fail closed: there is no decision before this succeeds. A concurrent change to the same rows is over in a
+        // moment.
         unfinished::finish(app, call, found.id).await.map_err(|error| {
             if matches!(error, ApiError::Conflict { .. }) { ApiError::unavailable("postgres") } else { error }
         })?;
@@ -250,8 +252,8 @@ async fn look_up(app: &App, call: &CompanyCall) -> Result<Gist, ApiError> {
     Ok(found)
 }
 
-/// The one statement that runs before a decision: what it reads is shown to nobody. `OFFSET 0` makes the planner read each
-/// folder's shares by their index.
+/// Reads what the decision needs. This is the only statement that runs before the decision, and its result is never
+/// shown. `OFFSET 0` makes the planner read each folder's shares by their index.
 async fn gist(pool: &PgPool, call: &CompanyCall, id: DocumentId) -> Result<Option<Gist>, ApiError> {
     let row = sqlx::query!(
         r#"SELECT owner_kc_sub, state, general_access, editors_can_share,

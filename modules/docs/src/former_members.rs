@@ -1,9 +1,9 @@
-//! The names that this module holds of members whose account is closed.
+//! Replaces the names that this module stores of members whose account is closed.
 
 use service::forgetting::{FORMER_MEMBER, Forgets, FormerMember};
 use sqlx::PgConnection;
 
-/// Replaces the names of a former member: as owner, as one who shares, as one who takes over.
+/// Replaces a former member's name on documents, folders, shares and ownerships.
 #[derive(Clone, Copy, Debug)]
 pub struct Names;
 

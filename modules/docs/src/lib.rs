@@ -1,10 +1,10 @@
-//! docs: documents of a company's members, each shared one by one or with its folder. `operations.rs` is the table of
-//! operations; a request's way is `service`'s, but that a document or folder is looked up before its decision
-//! (`admission.rs`): permit, query, the caller's place in the company, `rules.rs` (pure), `store.rs` (SQL). Every
-//! statement names the company of the call, so another company's id is an unknown one.
+//! docs: documents owned by a company's members, shared individually or through their folder. `operations.rs` is the
+//! table of operations. A request takes the steps that `service` lays down for every module, except that its document
+//! or folder is looked up before the decision (`admission.rs`): permit, query, the caller's member row, `rules.rs`
+//! (pure), `store.rs` (SQL). Every statement filters by the company of the call, so another company's id is unknown.
 //!
-//! Shares, folders and owners stand for tuples in authz, which are the authority for opening a document; the rows are the
-//! module's index for lists (`visibility.rs`, `documents/list.rs`). Both are changed by `service::two_store` alone.
+//! Shares, folders and owners mirror tuples in authz. The tuples decide who may open a document; the rows are the
+//! module's index for lists (`visibility.rs`, `documents/list.rs`). Only `service::two_store` changes either.
 
 pub mod access_requests;
 mod admission;
@@ -31,8 +31,8 @@ use service::{ApiError, ServeError};
 
 service::declare_module! { key: "docs", port: 8170, operations: operations, settings: (), state: start }
 
-/// Starts the workers: the sweep of rows which a crash left between two states, the one of relinked members' shares, and the one
-/// that forgets former members.
+/// Starts the workers: one settles rows that a crash left between two states, one removes shares of relinked members,
+/// and one forgets former members.
 ///
 /// # Errors
 /// None.
@@ -47,10 +47,10 @@ pub fn start(parts: App, (): &()) -> Result<App, ServeError> {
     Ok(parts)
 }
 
-/// Settles every row whose last attempt is older than `stale_after`, one table after the other.
+/// Settles every row whose last attempt is older than `stale_after`, table by table.
 ///
 /// # Errors
-/// authz or the database cannot answer: the rest waits for the next round.
+/// authz or the database cannot answer; the remaining rows wait for the next round.
 pub async fn sweep(parts: &App, stale_after: Duration) -> Result<(), ApiError> {
     let rows = parts.two_store();
     rows.sweep::<documents::new::MadeDocument>(stale_after).await?;

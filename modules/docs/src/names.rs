@@ -1,5 +1,5 @@
-//! Names of people, positions and groups as org says them now. They are for people only, so an answer does without them
-//! while org does not answer, and shows the names that were stored when something was given.
+//! Current names of people, positions and groups, from org. They are for display only: while org does not answer,
+//! responses show the names that were stored with the row.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use service::{ApiError, CompanyCall};
 
 use crate::App;
 
-/// What org says of these ids; nothing while it does not answer.
+/// Looks these ids up in org; `None` while org does not answer or when there are no ids.
 pub(crate) async fn found(app: &App, call: &CompanyCall, wanted: &Wanted) -> Option<Found> {
     let asked = [wanted.member_ids.len(), wanted.position_ids.len(), wanted.group_ids.len()];
     if asked == [0; 3] {
@@ -19,13 +19,13 @@ pub(crate) async fn found(app: &App, call: &CompanyCall, wanted: &Wanted) -> Opt
     match app.org.lookup(call.company, wanted, &call.correlation).await {
         Ok(found) => Some(found),
         Err(error) => {
-            tracing::warn!(%error, "names are shown as they were stored");
+            tracing::warn!(%error, "org look-up failed; showing stored names");
             None
         }
     }
 }
 
-/// The names of members.
+/// The current names of members; members that org does not name are absent.
 pub(crate) async fn of_members(
     app: &App,
     call: &CompanyCall,
@@ -39,7 +39,7 @@ pub(crate) async fn of_members(
     found.into_iter().flat_map(|found| found.members).map(|member| (member.id, member.display_name)).collect()
 }
 
-/// The title of a principal among what was found, active or not.
+/// The title of a principal in a look-up result, active or not.
 pub(crate) fn title_of(found: &Found, principal: Principal) -> Option<&str> {
     match principal {
         Principal::Member(id) => {
@@ -54,7 +54,7 @@ pub(crate) fn title_of(found: &Found, principal: Principal) -> Option<&str> {
     }
 }
 
-/// The caller's active member row, or the refusal that says why there is none.
+/// The caller's active member row with its positions and groups.
 ///
 /// # Errors
 /// As [`service::clients::org::OrgClient::member_context`].

@@ -1,12 +1,12 @@
-//! What the stores of all resources read the same way.
+//! Helpers that every resource's store uses to read rows.
 
 use contract::Subject;
 use service::ApiError;
 
-/// A stored subject.
+/// Parses a stored subject.
 ///
 /// # Errors
-/// The table holds none, which is a bug.
+/// 500 when the text is not a subject, which is a bug.
 pub(crate) fn subject(text: &str) -> Result<Subject, ApiError> {
-    Subject::parse(text).ok_or_else(|| ApiError::internal("a stored subject is none"))
+    Subject::parse(text).ok_or_else(|| ApiError::internal("a stored subject is malformed"))
 }

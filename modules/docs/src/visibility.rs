@@ -1,8 +1,8 @@
-//! What shares, folders and general access give to one who looks, from the module's own index. The tuples in authz are
-//! the authority for opening a document; this is what lists are made of. A list never shows what does not open: a share
-//! counts while its tuple surely stands, so one that is not confirmed yet or being taken back does not, and one that
-//! changes does where it comes to give more, because its new tuple is given before the old one is taken. What is being
-//! moved lies nowhere meanwhile.
+//! Computes the rank that shares, folders and general access give a caller, from the module's own index. The tuples in
+//! authz are the authority for opening a document; the index only feeds lists. A list never shows a document that does
+//! not open, so a share counts only while its tuple certainly exists: not before it is confirmed, not while it is being
+//! removed, and during a role change only if the role is raised, because then the new tuple is granted before the old
+//! one is removed. A document that is being moved counts as outside any folder.
 
 use std::collections::HashMap;
 
@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use crate::documents::rules::{DocumentId, Looker};
 
-/// The rank ([`crate::documents::rules::Role::of_rank`]) that each of these documents gives the looker; those that give none are
-/// not in it.
+/// The rank ([`crate::documents::rules::Role::of_rank`]) that each of these documents gives the caller. Documents that
+/// give none may be absent.
 pub(crate) async fn ranks(
     executor: impl PgExecutor<'_>,
     call: &CompanyCall,

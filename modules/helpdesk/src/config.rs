@@ -1,14 +1,14 @@
-//! The variables of this module beside those of every module.
+//! The variables of this module in addition to those of every module.
 
 use contract::{Reader, Variable};
 use service::ServiceConfig;
 use service::clients::notification::{self, NotificationClient};
 use service::module::OwnSettings;
 
-/// What helpdesk reads beside what every module reads.
+/// The settings of helpdesk in addition to those of every module.
 #[derive(Clone)]
 pub struct Own {
-    /// Where notices go.
+    /// The client of notification, which receives notices.
     pub notification: NotificationClient,
 }
 

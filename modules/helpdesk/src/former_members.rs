@@ -1,9 +1,9 @@
-//! The names that this module holds of members whose account is closed.
+//! Replaces the names that this module stores of members whose account is closed.
 
 use service::forgetting::{FORMER_MEMBER, Forgets, FormerMember};
 use sqlx::PgConnection;
 
-/// Replaces the names of a former member: on tickets and on bindings.
+/// Replaces a former member's name on tickets and bindings.
 #[derive(Clone, Copy, Debug)]
 pub struct Names;
 

@@ -1,12 +1,12 @@
-//! helpdesk: tickets of a company's members, assigned to a member, a position or a group, and who works on them.
-//! `operations.rs` is the table of operations; a request's way is `service`'s: permit, body, `<resource>/http.rs`,
-//! `rules.rs` (pure), `store.rs` (SQL). Every statement names the company of the permit, so another company's id is an
-//! unknown one.
+//! helpdesk: tickets of a company's members, who can be assigned to them, and who administers and works on them.
+//! `operations.rs` is the table of operations. A request takes the steps that `service` lays down for every module:
+//! permit, body, `<resource>/http.rs`, `rules.rs` (pure), `store.rs` (SQL). Every statement filters by the permit's
+//! company, so another company's id is unknown.
 //!
 //! ```text
-//! tickets/   viewer.rs: the caller before a ticket     move_status.rs, assign.rs: judged on the row, moved if it still is so
-//! bindings/  rows that stand for tuples on the company's module; guard.rs keeps the last administrator
-//! notices/   written with the change that they tell of -> queue -> notification      beside the requests
+//! tickets/   viewer.rs: the caller's relation to a ticket; move_status.rs, assign.rs: check the row, then update it
+//! bindings/  rows that mirror tuples on the company's module; guard.rs keeps the last administrator
+//! notices/   written in the transaction of the change -> queue -> notification, outside the request
 //! ```
 
 mod app;

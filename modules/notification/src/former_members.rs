@@ -1,9 +1,9 @@
-//! The addresses that this module holds of members whose account is closed.
+//! Removes the addresses that this module stores of members whose account is closed.
 
 use service::forgetting::{Forgets, FormerMember};
 use sqlx::PgConnection;
 
-/// Ends the subscriptions of a former member, and removes what was or would be sent to them.
+/// Ends the subscriptions of a former member, and deletes mail that was sent or is to be sent to them.
 #[derive(Clone, Copy, Debug)]
 pub struct Addresses;
 

@@ -1,10 +1,11 @@
-//! notification: the channels of a company, the messages that go through them, and their delivery by webhook and e-mail.
-//! `operations.rs` is the table of operations; a request's way is `service`'s: permit, body, `<resource>/http.rs`, `rules.rs`
-//! (pure), `store.rs` (SQL). Every statement names the company of the permit, so another company's id is an unknown one.
+//! notification: the channels of a company, the messages that go through them, and their delivery by webhook and
+//! e-mail. `operations.rs` is the table of operations. A request takes the steps that `service` lays down for every
+//! module: permit, body, `<resource>/http.rs`, `rules.rs` (pure), `store.rs` (SQL). Every statement filters by the
+//! permit's company, so another company's id is unknown.
 //!
 //! ```text
 //! messages/ createMessage -> publish: message, jobs, audit row, key      one transaction (the outbox)
-//! delivery/ queue: claim -> webhook or mail -> settle                    beside the requests, by service::workers
+//! delivery/ queue: claim -> webhook or mail -> settle                    in the background, by service::workers
 //! ```
 
 mod app;

@@ -1,4 +1,4 @@
-//! The variables of this module beside those of every module.
+//! The variables of this module in addition to those of every module.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,47 +56,47 @@ const SECRET_KEY: Variable = Variable::new(
     "Keys that seal the signing secrets of webhooks, in place of PLATFORM_SEALING_KEYS and of the same form",
 );
 
-/// A count reads an index of all jobs; more often than this would cost more than it tells.
+/// A count reads an index of all jobs; counting more often would cost more than the figures are worth.
 const RECOUNT_MIN: Duration = Duration::from_secs(1);
-/// Later than this the figures tell of another day.
+/// Figures older than this are useless.
 const RECOUNT_MAX: Duration = Duration::from_hours(1);
-/// A day between two attempts: the longest step of the usual ladder.
+/// A day: the longest step of the default ladder.
 const MAX_STEP_SECONDS: u64 = 86_400;
-/// More deliveries at a time than one process has files and memory for.
+/// The most deliveries that one process has files and memory for at a time.
 const MAX_CONCURRENCY: u64 = 1_024;
-/// Longest name of a group.
+/// Longest name of a claim group, in bytes.
 const MAX_GROUP: usize = 64;
 
-/// What notification reads beside what every module reads.
+/// The settings of notification in addition to those of every module.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// `PLATFORM_NOTIFICATION_RECOUNT_INTERVAL`.
     pub recount_interval: Duration,
-    /// The mail server and the sender; `None`: e-mail waits.
+    /// The mail server and the sender; without them, e-mail waits.
     pub mail: Option<MailSettings>,
     /// `PLATFORM_NOTIFICATION_RETRY_SECONDS`.
     pub ladder: Steps,
-    /// What webhooks may lead to.
+    /// The targets that webhooks may have.
     pub outbound: OutboundConfig,
     /// `PLATFORM_NOTIFICATION_CLAIM_GROUP`.
     pub claim_group: String,
     /// `PLATFORM_NOTIFICATION_CONCURRENCY`.
     pub concurrency: usize,
-    /// They seal signing secrets.
+    /// The keys that seal signing secrets.
     pub keys: Arc<SealingKeys>,
 }
 
-/// When a delivery is tried.
+/// The delays before the attempts of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Steps {
-    /// Before the first attempt.
+    /// The delay before the first attempt.
     pub first_delay: Duration,
-    /// Before each.
+    /// The delays before all attempts.
     pub ladder: Ladder,
 }
 
 impl Steps {
-    /// Reads a list of seconds.
+    /// Parses a list of seconds.
     fn parse(text: &str) -> Option<Self> {
         let seconds = |item: &String| item.parse::<u64>().ok().filter(|seconds| *seconds <= MAX_STEP_SECONDS);
         let listed = split_list(text);
@@ -149,11 +149,11 @@ fn ladder(reader: &mut Reader<'_>) -> Steps {
     let right =
         format!("1 to {MAX_ATTEMPTS} numbers of seconds from 0 to {MAX_STEP_SECONDS}, comma-separated");
     let read = reader.parsed(&RETRY_SECONDS, Steps::parse, &right);
-    // A bad value is told and yields the default, which is right.
+    // An invalid value is reported, and the default is used instead.
     read.or_else(|| Steps::parse(RETRY_SECONDS.default.unwrap_or_default())).unwrap_or_else(one_attempt)
 }
 
-/// What is left when even the default could not be read.
+/// The fallback in case the default cannot be parsed either: one attempt.
 fn one_attempt() -> Steps {
     #[expect(clippy::expect_used, reason = "one delay is a ladder")]
     let ladder = Ladder::new(&[Duration::ZERO]).expect("one attempt");

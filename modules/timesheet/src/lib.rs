@@ -1,8 +1,9 @@
 //! timesheet: the members of a company record their weeks, and approvers decide them. `operations.rs` is the table of
-//! operations; a request's way is `service`'s: permit, body, `<resource>/http.rs`, `rules.rs` (pure), `store.rs` (SQL).
+//! operations. A request takes the steps that `service` lays down for every module: permit, body, `<resource>/http.rs`,
+//! `rules.rs` (pure), `store.rs` (SQL).
 //!
-//! Every statement names the company of the permit, so another company's id is an unknown one. Whoever writes hours or
-//! submits takes the lock of the member's week first (`weeks/`), so what was approved cannot change.
+//! Every statement filters by the permit's company, so another company's id is unknown. Every write of hours or of a
+//! submission first takes the lock of the member's week (`weeks/`), so approved hours cannot change.
 
 pub mod entries;
 pub mod member_approvers;

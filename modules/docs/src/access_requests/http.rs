@@ -1,4 +1,4 @@
-//! Makes, lists, accepts and declines requests for access.
+//! Creates, lists, accepts and declines requests for access.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -20,7 +20,7 @@ use crate::shares::row::ChangeRole;
 use crate::shares::rules::{Level, Share, ShareRole, Target};
 use crate::{App, names, shares, visibility};
 
-/// Every active member may ask; who has the role already has nothing to ask for.
+/// Any active member may ask, except for a role that the member already has.
 pub(crate) async fn create(
     State(app): State<App>,
     call: CompanyCall,
@@ -34,7 +34,7 @@ pub(crate) async fn create(
     let rank = visibility::ranks(&app.core.pool, &admitted, &looker, &[id]).await?.get(&id).copied();
     let held = Role::of_rank(rank.unwrap_or_default());
     if admitted.gist.owner == admitted.subject || held >= Some(as_role(body.role)) {
-        return Err(conflict("ACCESS_HELD", "the document is open to the caller in this role", Value::Null));
+        return Err(conflict("ACCESS_HELD", "the caller already has this role", Value::Null));
     }
     let mut tx = admitted.begin(&app.core).await?;
     documents::lock(&mut tx, id).await?;
@@ -67,8 +67,8 @@ pub(crate) async fn list(
     Ok(uncached(Data(found)))
 }
 
-/// A share meets the request: it is given, or raised to the role that was asked for. The share's own transaction marks the
-/// request as accepted, so that neither is there without the other.
+/// Accepts a request by giving a share, or raising the present one to the requested role. The share's transaction also
+/// marks the request as accepted, so that neither exists without the other.
 pub(crate) async fn accept(
     State(app): State<App>,
     call: CompanyCall,
@@ -96,7 +96,7 @@ async fn meet<const AS_MANAGER: bool>(
     let present: Option<Share> = present.into_iter().find(|share| share.principal == principal);
     match present {
         Some(share) if share.role >= request.role && share.next_role.is_none() => {
-            // Given meanwhile by another way that meets nothing: the request is met all the same.
+            // Another call has given this role meanwhile without accepting the request, so accept it now.
             decide(app, admitted, request.id, Status::Accepted, "access_request.accepted").await
         }
         Some(share) => {
@@ -158,7 +158,7 @@ async fn shown(app: &App, admitted: &Admitted, id: AccessRequestId) -> Result<Da
     Ok(Data(AccessRequest { display_name, ..found }))
 }
 
-/// 404.
+/// 404 for an unknown access request.
 fn unknown() -> ApiError {
     ApiError::NotFound("access request".into())
 }

@@ -1,5 +1,6 @@
-//! Shares that meet a request: begun only while the request is open, under the document's lock. A request is declined under
-//! the same lock and only while no such share is under way, so that one of both wins.
+//! Shares given or raised to accept a request. They start only while the request is open, under the document's lock.
+//! Declining takes the same lock and is refused while such a share is under way, so accepting and declining exclude
+//! each other.
 
 use contract::id::CompanyId;
 use service::two_store::{Exchange, NewRow};
@@ -13,7 +14,7 @@ use crate::documents::store::lock_sharing;
 use crate::shares::new::NewShare;
 use crate::shares::row::{Acted, ChangeRole};
 
-/// A share that is to be made for a request.
+/// A new share for a request.
 pub(super) struct Given<'a, const AS_MANAGER: bool> {
     pub(super) request: &'a AccessRequest,
     pub(super) share: NewShare<AS_MANAGER>,
@@ -28,7 +29,7 @@ impl<const AS_MANAGER: bool> NewRow for Given<'_, AS_MANAGER> {
     }
 }
 
-/// A share that is to be raised for a request.
+/// A role change of an existing share for a request.
 pub(super) struct Raised<'a, const AS_MANAGER: bool> {
     pub(super) request: &'a AccessRequest,
     pub(super) change: ChangeRole<AS_MANAGER>,

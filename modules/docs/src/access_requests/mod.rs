@@ -1,4 +1,4 @@
-//! Requests for access: a member whom a document is closed to asks those who share it.
+//! Requests for access: a member who cannot open a document asks those who may share it.
 
 pub(crate) mod http;
 mod met;

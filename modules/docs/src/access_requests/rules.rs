@@ -1,4 +1,4 @@
-//! What a request for access is.
+//! Requests for access: their fields, limits and refusals.
 
 use contract::Timestamp;
 use contract::fields::{Fields, FromBody, Text};
@@ -20,13 +20,13 @@ contract::typed_id!(
 pub const MAX_NOTE: usize = 1_000;
 
 contract::words! {
-    /// Where a request stands.
+    /// The status of a request.
     pub enum Status {
-        /// It waits.
+        /// Not decided yet.
         Open = "open",
-        /// A share meets it.
+        /// Met by a share.
         Accepted = "accepted",
-        /// It was refused.
+        /// Refused.
         Declined = "declined",
     }
 }
@@ -35,25 +35,25 @@ contract::words! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AccessRequest {
-    /// Minted when it was made.
+    /// Minted at creation.
     pub id: AccessRequestId,
-    /// For which document.
+    /// The document that it is about.
     pub document_id: DocumentId,
-    /// Who asks.
+    /// The member who asks.
     pub member_id: MemberId,
-    /// The member's name of now, where org says it.
+    /// The member's current name; `None` while org does not answer.
     pub display_name: Option<String>,
-    /// For what.
+    /// The requested role.
     pub role: ShareRole,
-    /// Why; may be empty.
+    /// The member's reason; may be empty.
     pub note: String,
-    /// Where it stands.
+    /// Whether it is decided, and how.
     pub status: Status,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was decided.
     pub decided_at: Option<Timestamp>,
-    /// By which subject.
+    /// The subject that decided it.
     pub decided_by: Option<String>,
 }
 
@@ -71,7 +71,7 @@ impl FromBody for RequestBody {
     }
 }
 
-/// 409.
+/// 409 `ACCESS_REQUEST_DECIDED`.
 pub(crate) fn decided() -> ApiError {
-    conflict("ACCESS_REQUEST_DECIDED", "the request is decided", Value::Null)
+    conflict("ACCESS_REQUEST_DECIDED", "the request is already decided", Value::Null)
 }

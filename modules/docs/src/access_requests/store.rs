@@ -74,13 +74,13 @@ pub(super) async fn add(
     .await
     .map_err(|error| {
         on_constraint(error, "access_requests_open", || {
-            conflict("ACCESS_REQUEST_OPEN", "the member has an open request for this document", Value::Null)
+            conflict("ACCESS_REQUEST_OPEN", "the member already has an open request", Value::Null)
         })
     })?;
     row.request()
 }
 
-/// One page, the oldest first; of one status, if one is named.
+/// Lists one page, oldest first, optionally of one status only.
 pub(super) async fn list(
     pool: &PgPool,
     admitted: &Admitted,
@@ -106,7 +106,7 @@ pub(super) async fn list(
     page::load(request, rows, |row| row.total, Row::request).await
 }
 
-/// A request for this document.
+/// Finds a request for this document.
 pub(super) async fn find(
     executor: impl PgExecutor<'_>,
     company: CompanyId,
@@ -124,7 +124,7 @@ pub(super) async fn find(
     row.fetch_optional(executor).await?.map(Row::request).transpose()
 }
 
-/// Decides an open request; false when it is not open.
+/// Decides an open request; returns false when it is not open.
 pub(super) async fn decide(
     tx: &mut CompanyTx,
     document: DocumentId,
@@ -146,7 +146,7 @@ pub(super) async fn decide(
     Ok(decided.rows_affected() == 1)
 }
 
-/// Whether a share that meets the request is on its way. The caller holds the document.
+/// Whether a share that meets the request is being given or changed. The caller holds the document's lock.
 pub(super) async fn is_being_met(tx: &mut CompanyTx, id: AccessRequestId) -> Result<bool, ApiError> {
     let company = tx.company().as_uuid();
     let found = sqlx::query_scalar!(
@@ -161,7 +161,7 @@ pub(super) async fn is_being_met(tx: &mut CompanyTx, id: AccessRequestId) -> Res
     Ok(found.fetch_one(tx.conn()).await?)
 }
 
-/// Accepts the open requests that a share of this role meets, each with an audit row.
+/// Accepts the member's open requests for this role or a lower one, with an audit row for each.
 pub(crate) async fn meet(tx: &mut AuditedTx, share: &Share, role: ShareRole) -> Result<(), ApiError> {
     let (Some(document), Some(member)) = (share.target.document(), share.principal.member()) else {
         return Ok(());

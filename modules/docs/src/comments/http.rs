@@ -51,7 +51,7 @@ pub(crate) async fn resolve(State(app): State<App>, call: CompanyCall) -> Result
         let is_resolved = store::exists(&mut tx, document, id).await?;
         tx.unchanged().await?;
         return Err(if is_resolved {
-            conflict("COMMENT_RESOLVED", "the comment is resolved", Value::Null)
+            conflict("COMMENT_RESOLVED", "the comment is already resolved", Value::Null)
         } else {
             ApiError::NotFound("comment".into())
         });

@@ -1,4 +1,4 @@
-//! Comments on a document, each open until somebody who may comment resolves it.
+//! Comments on a document; anyone who may comment may resolve an open one.
 
 pub(crate) mod http;
 pub mod rules;

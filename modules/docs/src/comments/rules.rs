@@ -1,4 +1,4 @@
-//! What a comment is.
+//! Comments: their fields and limits.
 
 use contract::Timestamp;
 use contract::fields::{Fields, FromBody, Text};
@@ -15,13 +15,13 @@ contract::typed_id!(
 pub const MAX_COMMENT: usize = 10_000;
 
 contract::words! {
-    /// Which comments are listed.
+    /// Which comments to list.
     pub enum Which {
-        /// Those that are not resolved.
+        /// Unresolved comments.
         Open = "open",
-        /// Those that are.
+        /// Resolved comments.
         Resolved = "resolved",
-        /// Both.
+        /// Both kinds.
         All = "all",
     }
 }
@@ -30,21 +30,21 @@ contract::words! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Comment {
-    /// Minted when it was written.
+    /// Minted at creation.
     pub id: CommentId,
-    /// On which document.
+    /// The document that it is about.
     pub document_id: DocumentId,
-    /// The document's version then.
+    /// The document's version when the comment was written.
     pub version: i32,
     /// 1 to [`MAX_COMMENT`] characters.
     pub body: String,
     /// The subject that wrote it.
     pub author: String,
-    /// When.
+    /// When it was written.
     pub created_at: Timestamp,
     /// When it was resolved.
     pub resolved_at: Option<Timestamp>,
-    /// By which subject.
+    /// The subject that resolved it.
     pub resolved_by: Option<String>,
 }
 

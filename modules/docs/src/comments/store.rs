@@ -1,4 +1,4 @@
-//! `docs.comments`, read and written under the admission to their document.
+//! `docs.comments`. Callers have been admitted to the document.
 
 use contract::page::{Page, PageRequest};
 use service::{ApiError, CompanyTx, page};
@@ -37,7 +37,7 @@ impl Row {
     }
 }
 
-/// One page, the oldest first.
+/// Lists one page, oldest first.
 pub(super) async fn list(
     pool: &PgPool,
     admitted: &Admitted,
@@ -68,7 +68,7 @@ pub(super) async fn list(
     page::load(request, rows, |row| row.total, |row| Ok(row.comment())).await
 }
 
-/// Adds a comment on the document that the transaction holds.
+/// Adds a comment to the document that the transaction has locked.
 pub(super) async fn add(
     tx: &mut CompanyTx,
     document: &StoredDocument,
@@ -90,7 +90,7 @@ pub(super) async fn add(
     Ok(row.fetch_one(tx.conn()).await?.comment())
 }
 
-/// Resolves an open comment; `None` when it is not open.
+/// Resolves an open comment; returns `None` when it is not open or unknown.
 pub(super) async fn resolve(
     tx: &mut CompanyTx,
     document: DocumentId,

@@ -1,4 +1,4 @@
-//! How a document is shown to the caller of an operation: with the caller's own role and the owner's name.
+//! Renders a document for the caller of an operation: with the caller's own role and the owner's name.
 
 use axum::response::{IntoResponse, Response};
 use http::HeaderValue;
@@ -9,10 +9,10 @@ use super::rules::{Document, Looker, Role, StoredDocument};
 use crate::admission::Admitted;
 use crate::{App, names, visibility};
 
-/// The document as its caller sees it.
+/// Renders the document for its caller.
 ///
 /// # Errors
-/// 503 when the caller's place cannot be asked of org, or the index not read.
+/// 503 when org cannot provide the caller's member row, or when the database does not answer.
 pub(crate) async fn shown(
     app: &App,
     admitted: &Admitted,
@@ -25,8 +25,8 @@ pub(crate) async fn shown(
     Ok(document.shown(role?, name))
 }
 
-/// The best of what the index says and what authz has just allowed: a tuple that no share of the module stands for opens
-/// the document, too.
+/// The better of the index's role and the one that authz has just allowed: a tuple without a share in this module also
+/// opens the document.
 async fn role(app: &App, admitted: &Admitted, document: &StoredDocument) -> Result<Option<Role>, ApiError> {
     if document.owner == admitted.subject {
         return Ok(Some(Role::Owner));
@@ -45,7 +45,7 @@ async fn role(app: &App, admitted: &Admitted, document: &StoredDocument) -> Resu
     Ok(indexed.max(allowed))
 }
 
-/// What is shared may be unshared the next moment: no answer is kept on the way.
+/// Marks a response as `no-store`: a share may be removed at any moment, so no cache may keep the response.
 pub(crate) fn uncached(answer: impl IntoResponse) -> Response {
     let mut response = answer.into_response();
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -1,5 +1,5 @@
-//! `docs.document_counts`: how many documents a company has, so that a list of all of them need not count them. Each is
-//! written in the transaction that changes the document, after the document's row.
+//! `docs.document_counts`: the number of documents per company, so that listing all of them does not count rows. Each
+//! count is updated in the transaction that changes the document, after the document's row.
 
 use contract::id::CompanyId;
 use service::ApiError;
@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 
 use super::rules::{GeneralAccess, State, StoredDocument};
 
-/// What one document adds to each count.
+/// A document's contribution to each count.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Counted {
     active: i64,
@@ -27,7 +27,7 @@ impl Counted {
     }
 }
 
-/// Counts a document that has become active. General access does not open it yet.
+/// Counts a document that has become active. Its general access is still `restricted`.
 pub(super) async fn add(conn: &mut PgConnection, company: CompanyId) -> Result<(), ApiError> {
     sqlx::query!(
         "INSERT INTO docs.document_counts AS c(company_id, active, open, trashed) VALUES ($1, 1, 0, 0)
@@ -39,10 +39,10 @@ pub(super) async fn add(conn: &mut PgConnection, company: CompanyId) -> Result<(
     Ok(())
 }
 
-/// Counts a document anew that stood so and comes into this state with this general access.
+/// Updates the counts for a document that changes to this state and general access.
 ///
 /// # Errors
-/// 500 when the company has no counts, and 503 as the database answers.
+/// 500 when the company has no counts; 503 when the database does not answer.
 pub(super) async fn change(
     conn: &mut PgConnection,
     document: &StoredDocument,
@@ -65,6 +65,6 @@ pub(super) async fn change(
     if done.execute(conn).await?.rows_affected() == 1 {
         Ok(())
     } else {
-        Err(ApiError::internal("a company with documents has no counts of them"))
+        Err(ApiError::internal("a company with documents has no document_counts row"))
     }
 }

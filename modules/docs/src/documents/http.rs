@@ -1,4 +1,4 @@
-//! Lists, creates, reads, changes and duplicates documents, and puts them into the trash and takes them out.
+//! Lists, creates, reads, updates and duplicates documents, and moves them to and from the trash.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -42,7 +42,7 @@ pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -
     Ok(uncached(Data(Page::new(page, items, found.total))))
 }
 
-/// The caller's place in the company, where the view needs it: an owner is known by the subject alone.
+/// The caller's member row where the view needs it; an owner's own documents need only the subject.
 async fn place(app: &App, permit: &Permit, view: View) -> Result<Option<MemberContext>, ApiError> {
     match view {
         View::Mine | View::Trash => Ok(None),
@@ -144,7 +144,7 @@ async fn move_to(app: &App, admitted: &Admitted, to: Stored) -> Result<Data<Docu
     summary(app, admitted).await
 }
 
-/// The payload of an audit row, which says so when a manager acts on another one's document.
+/// Adds `asManager` to an audit row's payload when a manager acts on another member's document.
 pub(crate) fn managed(admitted: &Admitted, mut payload: Map<String, Value>) -> Map<String, Value> {
     if admitted.as_manager {
         payload.insert("asManager".to_owned(), true.into());
@@ -152,7 +152,7 @@ pub(crate) fn managed(admitted: &Admitted, mut payload: Map<String, Value>) -> M
     payload
 }
 
-/// The body of a change of access; what it does not name stays.
+/// The body of an access change; omitted members stay as they are.
 struct AccessBody {
     general_access: Option<GeneralAccess>,
     editors_can_share: Option<bool>,
@@ -192,7 +192,7 @@ pub(crate) async fn set_access(
     summary(&app, &admitted).await
 }
 
-/// A copy of the current text, owned by the caller; shares are not copied.
+/// Creates a copy of the current text, owned by the caller; shares are not copied.
 pub(crate) async fn duplicate(
     State(app): State<App>,
     call: CompanyCall,

@@ -1,4 +1,4 @@
-//! Lists of documents. Every one is joined to what the caller may see, before anything is searched in it or counted.
+//! Lists of documents. Every list is joined to what the caller may see before it is searched or counted.
 
 use contract::id::MemberId;
 use contract::page::{Page, PageRequest};
@@ -13,17 +13,17 @@ use crate::folders::rules::FolderId;
 use crate::store::subject;
 use crate::visibility;
 
-/// Which documents of the company are wanted.
+/// Which documents of the company to list.
 pub(super) struct Selection<'a> {
-    /// Whose.
+    /// Which of the views.
     pub(super) view: View,
-    /// Part of the title in any case, or words of title and text.
+    /// A case-insensitive part of the title, or words of title and text.
     pub(super) search: Option<&'a str>,
-    /// Only those that lie in this folder.
+    /// Only documents in this folder.
     pub(super) folder: Option<FolderId>,
     /// Only templates.
     pub(super) templates: bool,
-    /// Who looks.
+    /// The caller.
     pub(super) looker: Looker<'a>,
 }
 
@@ -46,10 +46,10 @@ struct Row {
     total: i64,
 }
 
-/// A document and the looker's role.
+/// A document and the caller's role.
 pub(super) type Listed = (StoredDocument, Option<Role>);
 
-/// One page of the wanted documents, the newest change first.
+/// One page of the selected documents, most recently changed first.
 pub(super) async fn page(
     pool: &PgPool,
     permit: &Permit,
@@ -80,9 +80,9 @@ async fn rows(
     let window = (limit, offset);
     let mut tx = pool.begin().await?;
     let is_filtered = selection.search.is_some() || selection.folder.is_some() || selection.templates;
-    // Most statements name the order of their steps, so one plan is right for any values, and planning takes longer than
-    // they do; compiling one, or beginning other processes for it, takes a hundred times as long. What a manager filters
-    // decides which index is the right one.
+    // Most of these statements fix the order of their steps, so a generic plan suits any values, and custom planning
+    // would take longer than execution; JIT compilation or parallel workers would cost a hundred times as much. For a
+    // manager's filtered list, the best index depends on the filter, so it gets a custom plan.
     let plan =
         if selection.view.is_managers() && is_filtered { "force_custom_plan" } else { "force_generic_plan" };
     sqlx::query!(
@@ -103,7 +103,7 @@ async fn rows(
     Ok(found)
 }
 
-/// A statement whose head makes the tables `page(id, updated_at)` and `length(total)`; `$1` is the company.
+/// A statement whose head defines the tables `page(id, updated_at)` and `length(total)`; `$1` is the company.
 macro_rules! listed {
     ($($head:literal)+; $($value:expr),*) => {
         sqlx::query_as!(
@@ -124,9 +124,9 @@ macro_rules! listed {
     };
 }
 
-/// The same for what the caller reaches: the head goes on from `opened(document_id, folder_id)`, what is shared with the
-/// caller, and `within(folder_id)`, the folders that are reached. `$2` to `$6` are the subject, its member, positions and
-/// groups, and whether what is shared counts.
+/// Like `listed!`, for documents that the caller can reach. The head continues from `opened(document_id, folder_id)`,
+/// everything shared with the caller, and `within(folder_id)`, the folders that the caller reaches. `$2` to `$6` are
+/// the subject, its member, positions and groups, and whether shares count.
 macro_rules! reachable {
     ($head:literal; $($value:expr),*) => {
         listed!(
@@ -155,7 +155,7 @@ macro_rules! reachable {
     };
 }
 
-/// Documents of the caller's own.
+/// The caller's own documents.
 async fn own(
     conn: &mut PgConnection,
     permit: &Permit,
@@ -178,9 +178,9 @@ async fn own(
     found.fetch_all(conn).await
 }
 
-/// Documents that a share, a folder, general access or, as the view says, ownership opens to the caller. What is shared is few
-/// enough to look into each; what general access opens may be most of the company's documents, so it is read in the
-/// list's order, and its number is kept.
+/// Documents open to the caller through a share, a folder, general access or, depending on the view, ownership. Shared
+/// documents are few enough to read each. Documents open through general access may be most of the company's, so they
+/// are read in the list's order, and their number is kept in `document_counts`.
 async fn visible(
     conn: &mut PgConnection,
     permit: &Permit,
@@ -230,11 +230,11 @@ async fn visible(
     found.fetch_all(conn).await
 }
 
-/// Of the same documents, and the caller's own in the trash, those that a filter lets through. What the caller may see is read
-/// with its titles from the list's indexes. A text is read by itself only where its words are looked for in it: words that a
-/// sample finds in most of what the caller may see are, and so are all where that is little; other words are asked of their
-/// index, which gives the texts of the whole company that have them, unless these are more than twice as many as the caller
-/// may see.
+/// Filters the same documents and, depending on the view, the caller's own in the trash. What the caller may see is
+/// read with its titles from the list's indexes. How texts are searched depends on the words: when the caller may see
+/// at most 500 documents, or a sample finds the words in more than half of them, each text is read. Otherwise the
+/// full-text index gives all texts of the company that contain the words, unless these are more than twice as many as
+/// the caller's documents; then each text is read as well.
 async fn some_of_visible(
     conn: &mut PgConnection,
     permit: &Permit,
@@ -301,7 +301,8 @@ async fn some_of_visible(
     found.fetch_all(conn).await
 }
 
-/// Every document of the company; their number is kept. Pages of the second half are read from the end.
+/// Every document of the company; their number is kept in `document_counts`. Pages of the second half are read from the
+/// end.
 async fn all(
     conn: &mut PgConnection,
     permit: &Permit,
@@ -329,7 +330,7 @@ async fn all(
     found.fetch_all(conn).await
 }
 
-/// Of all documents of the company, those that a filter lets through.
+/// Filters all documents of the company.
 async fn some_of_all(
     conn: &mut PgConnection,
     permit: &Permit,

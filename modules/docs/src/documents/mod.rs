@@ -1,4 +1,5 @@
-//! Plain texts with versions. Every document has one owner, any number of shares, and a general access for the company.
+//! Plain-text documents with versions. Each document has one owner, any number of shares, and a general access for the
+//! company.
 
 pub(crate) mod answer;
 mod counts;

@@ -1,5 +1,5 @@
-//! A document that is being made, in two phases: its row, first version and key are committed as `provisioning`, its tuples
-//! are granted, then it is `active`. While it is `provisioning` it is nobody's and found by no operation.
+//! Creates a document in two phases: its row, first version and idempotency key are committed as `provisioning`, its
+//! tuples are granted, then it becomes `active`. While `provisioning`, no operation finds it.
 
 use contract::Subject;
 use contract::decision::ObjectRef;
@@ -17,7 +17,7 @@ use crate::folders::rules::FolderId;
 use crate::operations::{DOCUMENT, FOLDER};
 use crate::{KEY, placements};
 
-/// A document that is to be made.
+/// A document to create.
 pub(crate) struct NewDocument {
     pub(crate) company: CompanyId,
     pub(crate) owner: Subject,
@@ -73,7 +73,7 @@ impl NewRow for NewDocument {
     }
 }
 
-/// The row of a document with its first text, for the driver of rows and tuples.
+/// A document's row and first text, as a `TupleRow`.
 #[derive(Debug)]
 pub struct MadeDocument {
     document: StoredDocument,
@@ -83,7 +83,7 @@ pub struct MadeDocument {
 impl TupleRow for MadeDocument {
     const TABLE: &'static str = "docs.documents";
     const NOUN: &'static str = "document";
-    // The two last ones never stand in the table: nothing deletes a document.
+    // The last two states never occur: documents are not deleted.
     const STATES: States =
         States { pending: "provisioning", active: "active", revoking: "deleting", exchanging: "exchanging" };
     type Shown = Detail;
@@ -129,11 +129,11 @@ impl TupleRow for MadeDocument {
     }
 
     async fn revoked(&self, _tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
-        Err(ApiError::internal("no document is deleted"))
+        Err(ApiError::internal("documents are not deleted"))
     }
 }
 
-/// The object that stands for a document.
+/// The authz object of a document.
 pub(crate) fn object(id: DocumentId) -> ObjectRef {
     ObjectRef { kind: DOCUMENT.to_owned(), id: id.to_string() }
 }

@@ -1,4 +1,4 @@
-//! What a document is, what its bodies may hold, and what it is to the one who looks at it.
+//! Documents: their fields, limits and request bodies, and the role that a caller has in one.
 
 use contract::fields::{Fields, FromBody, Text};
 use contract::id::{CompanyId, MemberId};
@@ -16,25 +16,26 @@ contract::typed_id!(
     DocumentId
 );
 
-/// Longest text of a search.
+/// Longest search text, in characters.
 pub const MAX_SEARCH: usize = 100;
-/// Longest title: one line of a list.
+/// Longest title in characters: one line of a list.
 pub const MAX_TITLE: usize = 200;
-/// Longest text: a book of 250 pages.
+/// Longest text in characters: a book of 250 pages.
 pub const MAX_BODY: usize = 500_000;
-/// Largest request of an operation that takes a text: each of its characters may have four bytes.
+/// Largest request of an operation that takes a text, in bytes: each character takes up to four.
 pub const BODY_LIMIT: usize = 2 * 1024 * 1024;
 
 contract::words! {
-    /// Which documents are listed.
+    /// Which documents to list.
     pub enum View {
-        /// Those that the caller owns.
+        /// Documents that the caller owns.
         Mine = "mine",
-        /// Others' documents that are shared with the caller, a position or a group of the caller, or the whole company.
+        /// Others' documents that are shared with the caller, with a position or group of the caller, or with the whole
+        /// company.
         Shared = "shared",
-        /// Both.
+        /// Both of these.
         Visible = "visible",
-        /// Those that the caller owns and has put into the trash.
+        /// Documents that the caller owns, in the trash.
         Trash = "trash",
         /// Every document of the company.
         All = "all",
@@ -44,7 +45,7 @@ contract::words! {
 }
 
 impl View {
-    /// Words of the views that only administrators of the module have.
+    /// The views that only administrators of the module have.
     pub const OF_MANAGERS: &'static [&'static str] = &[Self::All.word(), Self::TrashAll.word()];
 
     /// Whether only administrators of the module have this view.
@@ -53,19 +54,19 @@ impl View {
         matches!(self, Self::All | Self::TrashAll)
     }
 
-    /// Whether the caller's own documents are in it, beside those of a manager's view.
+    /// Whether the view includes the caller's own documents; false for a manager's views.
     #[must_use]
     pub const fn has_own(self) -> bool {
         matches!(self, Self::Mine | Self::Visible | Self::Trash)
     }
 
-    /// Whether others' documents that are shared with the caller are in it.
+    /// Whether the view includes others' documents that are shared with the caller.
     #[must_use]
     pub const fn has_shared(self) -> bool {
         matches!(self, Self::Shared | Self::Visible)
     }
 
-    /// The stored state of the documents in it.
+    /// The stored state of the documents in the view.
     #[must_use]
     pub const fn state(self) -> State {
         match self {
@@ -76,30 +77,30 @@ impl View {
 }
 
 contract::words! {
-    /// The stored states.
+    /// The stored states of a document.
     pub enum State {
-        /// Its tuples may not be there yet: it is nobody's.
+        /// Its tuples may not exist yet, so no operation finds it.
         Provisioning = "provisioning",
-        /// It can be used.
+        /// In use.
         Active = "active",
-        /// Only its managers see it.
+        /// In the trash: only its managers see it.
         Trashed = "trashed",
     }
 }
 
-/// Who looks.
+/// The caller, as far as it decides which documents are visible and in what role.
 #[derive(Clone, Copy, Debug)]
 pub struct Looker<'a> {
-    /// The verified bearer's.
+    /// The subject of the verified bearer.
     pub subject: &'a Subject,
-    /// The active member that this is; `None` where the view does not need it, or for an operator who is none.
+    /// The caller's active member row; `None` where the view does not need it, or for an operator who is not a member.
     pub member: Option<&'a MemberContext>,
-    /// Whether the decision said that this caller administers the module.
+    /// Whether authz admitted the caller as an administrator of the module.
     pub manages: bool,
 }
 
 contract::words! {
-    /// What somebody may do with a document.
+    /// What a caller may do with a document.
     pub enum Role {
         /// Read.
         Viewer = "viewer",
@@ -109,13 +110,13 @@ contract::words! {
         Editor = "editor",
         /// Everything.
         Owner = "owner",
-        /// Administer without reading.
+        /// Administer, without reading the text.
         Manager = "manager",
     }
 }
 
 impl Role {
-    /// The role that shares, folders or general access give, as SQL ranks them; 0 is none.
+    /// The role for a rank that SQL computes from shares, folders and general access; 0 is none.
     #[must_use]
     pub const fn of_rank(rank: i32) -> Option<Self> {
         match rank {
@@ -126,8 +127,8 @@ impl Role {
         }
     }
 
-    /// The role of one who looks: the best that opens the text; a manager without one administers only. In the trash nobody
-    /// but owner and managers has a role.
+    /// The caller's role: the best one that opens the text, or `Manager` for an administrator without such a role. In
+    /// the trash, only the owner and managers have a role.
     #[must_use]
     pub fn of(document: &StoredDocument, looker: &Looker<'_>, rank: i32) -> Option<Self> {
         if document.owner == *looker.subject {
@@ -141,7 +142,7 @@ impl Role {
 contract::words! {
     /// What every member of the company may do with a document.
     pub enum GeneralAccess {
-        /// Nothing: only those with a share.
+        /// Nothing: only shares open it.
         Restricted = "restricted",
         /// Read.
         View = "company_view",
@@ -153,39 +154,39 @@ contract::words! {
 /// A document as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredDocument {
-    /// Minted when it was created.
+    /// Minted at creation.
     pub id: DocumentId,
-    /// Whose it is.
+    /// The company that it belongs to.
     pub company: CompanyId,
     /// 1 to 200 characters.
     pub title: String,
-    /// Number of its newest version.
+    /// The number of its newest version.
     pub version: i32,
-    /// Where it stands.
+    /// Its stored state.
     pub state: State,
     /// The subject that owns it.
     pub owner: Subject,
     /// That subject's member row.
     pub owner_member: MemberId,
-    /// That member's name when ownership was given.
+    /// That member's name at the time of creation or transfer.
     pub owner_label: Option<String>,
-    /// For every member of the company.
+    /// What every member of the company may do with it.
     pub general_access: GeneralAccess,
     /// Whether editors may share it further.
     pub editors_can_share: bool,
-    /// Whether it is there to be duplicated.
+    /// Whether it is a template.
     pub is_template: bool,
-    /// The folder that it lies in.
+    /// The folder that contains it.
     pub folder: Option<FolderId>,
-    /// How many shares there are.
+    /// The number of confirmed shares.
     pub share_count: i64,
     /// When it went into the trash.
     pub trashed_at: Option<Timestamp>,
     /// When it was created.
     pub created_at: Timestamp,
-    /// When it changed last.
+    /// When it was last changed.
     pub updated_at: Timestamp,
-    /// The subject that changed it last.
+    /// The subject that last changed it.
     pub updated_by: String,
 }
 
@@ -211,7 +212,7 @@ pub struct Document {
     updated_by: String,
 }
 
-/// The same with its text.
+/// A document as a client sees it, with its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Detail {
     #[serde(flatten)]
@@ -220,13 +221,13 @@ pub struct Detail {
 }
 
 impl StoredDocument {
-    /// The subject of its audit rows.
+    /// The subject of the document's audit rows.
     #[must_use]
     pub fn audit_subject(&self) -> String {
         subject_of(self.id)
     }
 
-    /// The document for one who has this role; `owner_name` is the owner's as org says it now.
+    /// Renders the document for a caller with this role; `owner_name` is the owner's current name from org.
     #[must_use]
     pub fn shown(self, my_role: Option<Role>, owner_name: Option<String>) -> Document {
         Document {
@@ -251,7 +252,7 @@ impl StoredDocument {
 }
 
 impl Document {
-    /// With its text.
+    /// Adds the text.
     #[must_use]
     pub const fn with_body(self, body: String) -> Detail {
         Detail { document: self, body }
@@ -264,33 +265,33 @@ pub fn subject_of(id: DocumentId) -> String {
     format!("document:{id}")
 }
 
-/// 404.
+/// 404 for an unknown document.
 #[must_use]
 pub fn unknown() -> ApiError {
     ApiError::NotFound("document".into())
 }
 
-/// 409.
+/// 409 `DOCUMENT_TRASHED`.
 #[must_use]
 pub fn trashed() -> ApiError {
     conflict("DOCUMENT_TRASHED", "the document is in the trash", Value::Null)
 }
 
-/// The body of a creation.
+/// The body of a request to create a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreateBody {
     /// 1 to [`MAX_TITLE`] characters.
     pub title: String,
     /// At most [`MAX_BODY`] characters.
     pub body: String,
-    /// Where it is to lie.
+    /// The folder to create it in.
     pub folder: Option<FolderId>,
-    /// Whether it is there to be duplicated.
+    /// Whether it is a template.
     pub is_template: bool,
 }
 
 impl CreateBody {
-    /// As an idempotent request is known by.
+    /// The canonical form that an idempotency key is compared by.
     #[must_use]
     pub fn canonical(&self) -> Value {
         json!({ "title": self.title, "body": self.body, "folderId": self.folder, "isTemplate": self.is_template })
@@ -312,16 +313,16 @@ impl FromBody for CreateBody {
     }
 }
 
-/// The body of an update; what it does not name stays.
+/// The body of an update; omitted members stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpdateBody {
     /// 1 to [`MAX_TITLE`] characters.
     pub title: Option<String>,
     /// At most [`MAX_BODY`] characters.
     pub body: Option<String>,
-    /// Whether it is there to be duplicated.
+    /// Whether it is a template.
     pub is_template: Option<bool>,
-    /// The version that the change was made from.
+    /// The version that the change is based on.
     pub base_version: i32,
 }
 
@@ -341,7 +342,7 @@ impl FromBody for UpdateBody {
     }
 }
 
-/// The text of a version.
+/// The title and text of a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
     /// 1 to [`MAX_TITLE`] characters.
@@ -350,20 +351,20 @@ pub struct Content {
     pub body: String,
 }
 
-/// What an update comes to.
+/// The effective changes of an update.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Update {
-    /// The next version's text, if the text changes.
+    /// The next version's title and text, if either changes.
     pub content: Option<Content>,
-    /// The flag, if it changes.
+    /// The new template flag, if it changes.
     pub is_template: Option<bool>,
 }
 
 impl UpdateBody {
-    /// The update of a document that stands so.
+    /// Compares the body with the document and returns what changes.
     ///
     /// # Errors
-    /// 409 `DOCUMENT_TRASHED`; 409 `VERSION_CONFLICT` when the change was made from another version than the current one.
+    /// 409 `DOCUMENT_TRASHED`; 409 `VERSION_CONFLICT` when `base_version` is not the current version.
     pub fn of(self, document: &StoredDocument, current: &Content) -> Result<Update, ApiError> {
         check_current(document, self.base_version)?;
         let content = Content {
@@ -384,7 +385,7 @@ fn check_current(document: &StoredDocument, base: i32) -> Result<(), ApiError> {
     if document.version != base {
         let details = json!({ "currentVersion": document.version, "updatedBy": document.updated_by,
             "updatedAt": document.updated_at });
-        return Err(conflict("VERSION_CONFLICT", "the document was changed since", details));
+        return Err(conflict("VERSION_CONFLICT", "the document has changed since baseVersion", details));
     }
     Ok(())
 }
@@ -396,7 +397,7 @@ impl Update {
         self.content.is_none() && self.is_template.is_none()
     }
 
-    /// What the audit row says of it: numbers, the title and the flag, never the text.
+    /// The audit row's payload: version, size, title and flag, never the text.
     #[must_use]
     pub fn told(&self, document: &StoredDocument, current: &Content) -> Map<String, Value> {
         let mut told = Map::new();
@@ -417,18 +418,18 @@ impl Update {
     }
 }
 
-/// Characters of a text.
+/// The number of characters of a text.
 #[must_use]
 pub fn size(body: &str) -> usize {
     body.chars().count()
 }
 
-/// The body of a duplication; what it does not name is as the source's.
+/// The body of a duplication; the title defaults to the source's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DuplicateBody {
     /// 1 to [`MAX_TITLE`] characters.
     pub title: Option<String>,
-    /// Where the copy is to lie; nowhere, unless it is named.
+    /// The folder of the copy; none by default.
     pub folder: Option<FolderId>,
 }
 
@@ -440,10 +441,10 @@ impl FromBody for DuplicateBody {
     }
 }
 
-/// The document of the path.
+/// The document id in the path.
 ///
 /// # Errors
-/// 400 when it is malformed, which the call has been checked for.
+/// 400 when it is malformed, which cannot happen: the call has been checked for it.
 pub fn document_of(call: &CompanyCall) -> Result<DocumentId, ApiError> {
     call.path.id("documentId")
 }

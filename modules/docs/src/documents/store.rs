@@ -1,4 +1,4 @@
-//! `docs.documents` and `docs.contents`, the current text. Every version is a full copy in `docs.versions`.
+//! `docs.documents` and `docs.contents`, which holds the current text. Every version is a full copy in `docs.versions`.
 
 use contract::id::{CompanyId, MemberId};
 use service::{ApiError, CompanyTx};
@@ -59,7 +59,7 @@ impl Row {
     }
 }
 
-/// A document of the company, whatever its state, with its text.
+/// Reads a document of the company in any state, with its text.
 pub(super) async fn read(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -79,16 +79,16 @@ pub(super) async fn read(
     row.fetch_optional(conn).await?.map(Row::read).transpose()
 }
 
-/// The document that the call was admitted to, with its text.
+/// Reads the document that the call was admitted to, with its text.
 pub(crate) async fn find(pool: &PgPool, admitted: &Admitted) -> Result<(StoredDocument, Content), ApiError> {
     let mut conn = pool.acquire().await?;
     read(&mut conn, admitted.company, admitted.gist.id).await?.ok_or_else(unknown)
 }
 
-/// A document of the company, locked until the transaction ends, with its text.
+/// Locks a document of the company until the transaction ends, and reads it with its text.
 ///
 /// # Errors
-/// 404 for one that is not there or nobody's yet.
+/// 404 for an unknown document or one that is still `provisioning`.
 pub(crate) async fn lock(tx: &mut CompanyTx, id: DocumentId) -> Result<(StoredDocument, Content), ApiError> {
     let company = tx.company();
     lock_row(tx.conn(), company, id).await?;
@@ -96,7 +96,7 @@ pub(crate) async fn lock(tx: &mut CompanyTx, id: DocumentId) -> Result<(StoredDo
     found.filter(|(document, _)| document.state != State::Provisioning).ok_or_else(unknown)
 }
 
-/// Locks the row in a statement of its own: what is read after it is what others committed before it was had.
+/// Locks the row in a separate statement, so that the next one reads what others committed before the lock was granted.
 async fn lock_row(conn: &mut PgConnection, company: CompanyId, id: DocumentId) -> Result<(), ApiError> {
     sqlx::query!(
         "SELECT id FROM docs.documents WHERE company_id = $1 AND id = $2 FOR UPDATE",
@@ -108,7 +108,7 @@ async fn lock_row(conn: &mut PgConnection, company: CompanyId, id: DocumentId) -
     Ok(())
 }
 
-/// What whoever shares a document, or gives it away, decides by.
+/// What sharing and transferring a document depend on.
 pub(crate) struct Sharing {
     pub(crate) state: State,
     pub(crate) owner: String,
@@ -116,7 +116,7 @@ pub(crate) struct Sharing {
     pub(crate) transfer_to: Option<String>,
 }
 
-/// The same, of a document that is locked until the transaction ends.
+/// Locks a document until the transaction ends, and reads its [`Sharing`].
 pub(crate) async fn lock_sharing(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -142,7 +142,7 @@ pub(crate) async fn lock_sharing(
 /// Writes the next version of a document that [`lock`] holds, and makes it the current one.
 ///
 /// # Errors
-/// 500 when the document is not the one that was locked.
+/// 500 when the document is no longer the one that was locked.
 pub(crate) async fn add_version(
     tx: &mut CompanyTx,
     document: &StoredDocument,
@@ -188,7 +188,7 @@ pub(crate) async fn add_version(
     Ok(())
 }
 
-/// Marks a document that [`lock`] holds as a template, or as none.
+/// Sets or clears the template flag of a document that [`lock`] holds.
 pub(super) async fn set_template(tx: &mut CompanyTx, id: DocumentId, flag: bool) -> Result<(), ApiError> {
     let (company, actor) = (tx.company().as_uuid(), tx.actor().to_owned());
     sqlx::query!(
@@ -204,7 +204,7 @@ pub(super) async fn set_template(tx: &mut CompanyTx, id: DocumentId, flag: bool)
     Ok(())
 }
 
-/// Puts a document that [`lock`] holds into the trash, or takes it out.
+/// Moves a document that [`lock`] holds to or from the trash.
 pub(super) async fn set_trashed(
     tx: &mut CompanyTx,
     document: &StoredDocument,
@@ -226,7 +226,7 @@ pub(super) async fn set_trashed(
     counts::change(tx.conn(), document, to, document.general_access).await
 }
 
-/// Writes general access and the flag of a document that [`lock`] holds.
+/// Writes general access and `editors_can_share` of a document that [`lock`] holds.
 pub(super) async fn set_access(
     tx: &mut CompanyTx,
     document: &StoredDocument,

@@ -1,4 +1,4 @@
-//! The decision of an operation about one folder, which is looked up first: an unknown id asks nothing.
+//! Decides operations on one folder. The folder's row is looked up first: an unknown id asks authz nothing.
 
 use std::ops::Deref;
 
@@ -12,12 +12,12 @@ use crate::placements::rules::unknown_folder;
 use crate::shares::relinked;
 use crate::shares::rules::ShareId;
 
-/// A call that may do what its operation does.
+/// A call that authz has allowed.
 #[derive(Debug)]
 pub(crate) struct Admitted {
     permit: ObjectPermit,
     pub(crate) id: FolderId,
-    /// The caller administers another one's folder.
+    /// The caller was admitted as a manager of a folder that someone else owns.
     pub(crate) as_manager: bool,
 }
 
@@ -30,7 +30,7 @@ impl Deref for Admitted {
 }
 
 impl Admitted {
-    /// The permit that it holds.
+    /// The permit that admitted the call.
     pub(crate) const fn permit(&self) -> &ObjectPermit {
         &self.permit
     }
@@ -39,7 +39,7 @@ impl Admitted {
 /// Admits a call to the folder of its path.
 ///
 /// # Errors
-/// 404 without the folder; 403 and 503 as authz decides.
+/// 404 when there is no such folder; 403 and 503 from authz.
 pub(crate) async fn admit(app: &App, call: CompanyCall) -> Result<Admitted, ApiError> {
     let id: FolderId = call.path.id("folderId")?;
     let owner = look_up(app, &call, id).await?.ok_or_else(unknown)?;
@@ -60,17 +60,17 @@ fn admitted(permit: ObjectPermit, id: FolderId, owner: &Subject, managed: bool) 
     Admitted { permit, id, as_manager }
 }
 
-/// Asks whether the caller may put something into a folder that a body names.
+/// Asks whether the caller may put something into a folder that a request body names.
 ///
 /// # Errors
-/// 422 `FOLDER_UNKNOWN`; 403 and 503 as authz decides.
+/// 422 `FOLDER_UNKNOWN`; 403 and 503 from authz.
 pub(crate) async fn check_editor(app: &App, call: &CompanyCall, folder: FolderId) -> Result<(), ApiError> {
     look_up(app, call, folder).await?.ok_or_else(unknown_folder)?;
     app.permits.ask_object(call, &FOLDERS_EDIT, folder).await.map(drop)
 }
 
-/// The folder's owner, which is shown to nobody before the decision. Removes a share that was given to another member row of
-/// the caller's login, so that it does not affect the decision.
+/// Reads the folder's owner, which is not shown before the decision. Removes shares that were given to another member
+/// row of the caller's login, so that they do not affect the decision.
 async fn look_up(app: &App, call: &CompanyCall, id: FolderId) -> Result<Option<Subject>, ApiError> {
     let row = sqlx::query!(
         r#"SELECT owner_kc_sub, ARRAY(

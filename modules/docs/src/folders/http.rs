@@ -1,4 +1,4 @@
-//! Lists, makes, reads, renames and deletes folders.
+//! Lists, creates, reads, renames and deletes folders.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -67,7 +67,7 @@ pub(crate) async fn read(State(app): State<App>, call: CompanyCall) -> Result<Re
     Ok(uncached(shown(&app, &admitted).await?))
 }
 
-/// The folder as its caller sees it.
+/// Renders the folder for its caller.
 pub(crate) async fn shown(app: &App, admitted: &Admitted) -> Result<Data<Folder>, ApiError> {
     let folder = store::of(&app.core.pool, admitted).await?;
     let member =
@@ -103,7 +103,7 @@ pub(crate) async fn rename(
     shown(&app, &admitted).await
 }
 
-/// Only an empty folder; its shares go with it.
+/// Deletes an empty folder together with its shares.
 pub(crate) async fn delete(State(app): State<App>, call: CompanyCall) -> Result<Data<Folder>, ApiError> {
     let admitted = admission::admit(&app, call).await?;
     let id = admitted.id.as_uuid();

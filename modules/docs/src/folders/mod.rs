@@ -1,4 +1,4 @@
-//! Folders: what is shared of a folder is shared of everything in it, by relations that follow `parent`.
+//! Folders: a share of a folder covers everything in it, through relations that follow `parent`.
 
 pub(crate) mod admission;
 pub(crate) mod http;

@@ -1,4 +1,4 @@
-//! A folder for the driver of rows and tuples.
+//! Implements `TupleRow` for folders.
 
 use contract::Subject;
 use contract::decision::ObjectRef;
@@ -23,14 +23,14 @@ use crate::shares;
 use crate::shares::row::Swept as ShareRow;
 use crate::shares::rules::{Share, Target};
 
-/// A folder and its shares, which are deleted with it.
+/// A folder with its shares, which are deleted with it.
 #[derive(Debug)]
 pub struct FolderRow {
     pub(super) folder: StoredFolder,
     shares: Vec<Share>,
 }
 
-/// The object that stands for a folder.
+/// The authz object of a folder.
 pub(crate) fn object(id: FolderId) -> ObjectRef {
     ObjectRef { kind: FOLDER.to_owned(), id: id.to_string() }
 }
@@ -63,7 +63,7 @@ impl TupleRow for FolderRow {
         tuples
     }
 
-    /// Its shares go with it, in the one request that takes its anchor.
+    /// The folder's tuples and those of its shares, removed in one request.
     fn removed_tuples(&self) -> Vec<Tuple> {
         let shared = self.shares.iter().flat_map(|share| ShareRow::from_share(share).removed_tuples());
         self.tuples().into_iter().chain(shared).collect()
@@ -87,12 +87,13 @@ impl TupleRow for FolderRow {
         Ok(self.event("folder.created", payload))
     }
 
-    /// Only an empty folder is deleted, in the trash or not, and nothing may come into it or be shared of it any more.
+    /// Refuses to delete a folder that is not empty, documents in the trash included. Afterwards the folder accepts no
+    /// children or shares.
     async fn revoking(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
         let held = store::holds(tx.conn(), self.folder.company, self.folder.id).await?;
         if held.folders + held.documents + held.moves > 0 {
             let details = json!({ "folders": held.folders, "documents": held.documents });
-            return Err(conflict("FOLDER_NOT_EMPTY", "there is something in the folder", details));
+            return Err(conflict("FOLDER_NOT_EMPTY", "the folder is not empty", details));
         }
         if held.unsettled_shares > 0 {
             return Err(ApiError::conflict("a share of the folder is being changed"));
@@ -105,7 +106,7 @@ impl TupleRow for FolderRow {
     }
 }
 
-/// A folder that is to be made.
+/// A folder to create.
 pub(super) struct NewFolder {
     pub(super) company: CompanyId,
     pub(super) owner: Subject,

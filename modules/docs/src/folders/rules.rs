@@ -1,4 +1,4 @@
-//! What a folder is.
+//! Folders: their fields, limits and request bodies.
 
 use contract::fields::{Fields, FromBody, Text};
 use contract::id::{CompanyId, MemberId};
@@ -14,15 +14,15 @@ contract::typed_id!(
     FolderId
 );
 
-/// Most folders in each other. A decision follows `parent` once a level.
+/// Deepest nesting of folders. A decision follows `parent` once per level.
 pub const MAX_DEPTH: i32 = 8;
-/// Longest name: one line of a list.
+/// Longest name in characters: one line of a list.
 pub const MAX_NAME: usize = 200;
 
 contract::words! {
-    /// Which folders are listed.
+    /// Which folders to list.
     pub enum View {
-        /// Those that the caller owns or that are shared with the caller, and what lies in them.
+        /// Folders that the caller owns or has a share of, and the folders in them.
         Visible = "visible",
         /// Every folder of the company.
         All = "all",
@@ -30,30 +30,30 @@ contract::words! {
 }
 
 impl View {
-    /// Words of the view that only administrators of the module have.
+    /// The view that only administrators of the module have.
     pub const OF_MANAGERS: &'static [&'static str] = &[Self::All.word()];
 }
 
 /// A folder as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredFolder {
-    /// Minted when it was made.
+    /// Minted at creation.
     pub id: FolderId,
-    /// Whose.
+    /// The company that it belongs to.
     pub company: CompanyId,
     /// 1 to [`MAX_NAME`] characters.
     pub name: String,
-    /// The folder that it lies in.
+    /// The folder that contains it.
     pub parent: Option<FolderId>,
     /// The subject that owns it.
     pub owner: Subject,
     /// That subject's member row.
     pub owner_member: MemberId,
-    /// That member's name when it was made.
+    /// That member's name at the time of creation.
     pub owner_label: Option<String>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When it was renamed or moved last.
+    /// When it was last renamed or moved.
     pub updated_at: Timestamp,
 }
 
@@ -73,7 +73,7 @@ pub struct Folder {
 }
 
 impl StoredFolder {
-    /// For one who has this role.
+    /// Renders the folder for a caller with this role; `owner_name` is the owner's current name from org.
     #[must_use]
     pub fn shown(self, my_role: Option<Role>, owner_name: Option<String>) -> Folder {
         Folder {
@@ -96,20 +96,20 @@ pub fn subject_of(id: FolderId) -> String {
     format!("folder:{id}")
 }
 
-/// 404.
+/// 404 for an unknown folder.
 #[must_use]
 pub fn unknown() -> ApiError {
     ApiError::NotFound("folder".into())
 }
 
-/// The body of a creation.
+/// The body of a request to create a folder.
 pub(crate) struct CreateBody {
     pub(crate) name: String,
     pub(crate) parent: Option<FolderId>,
 }
 
 impl CreateBody {
-    /// As an idempotent request is known by.
+    /// The canonical form that an idempotency key is compared by.
     pub(crate) fn canonical(&self) -> Value {
         json!({ "name": self.name, "parentId": self.parent })
     }
@@ -123,7 +123,7 @@ impl FromBody for CreateBody {
     }
 }
 
-/// The body of a renaming.
+/// The body of a request to rename a folder.
 pub(crate) struct RenameBody(pub(crate) String);
 
 impl FromBody for RenameBody {

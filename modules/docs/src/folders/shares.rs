@@ -1,4 +1,4 @@
-//! Shares of folders: given, changed and taken by who manages the folder, the own one by its member.
+//! Shares of folders. Managers of the folder give, change and remove them; a member may remove the member's own.
 
 use axum::extract::State;
 use axum::response::Response;

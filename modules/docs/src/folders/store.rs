@@ -45,7 +45,7 @@ impl Row {
     }
 }
 
-/// One page of the folders that the looker sees, by name; those that lie in one folder, if it is named.
+/// Lists one page of the folders that the caller sees, by name, optionally of one parent folder only.
 pub(super) async fn list(
     pool: &PgPool,
     permit: &Permit,
@@ -87,7 +87,7 @@ pub(super) async fn list(
     page::load(request, rows, |row| row.total, Row::folder).await
 }
 
-/// A folder of the company, whatever its state.
+/// Finds a folder of the company in any state.
 pub(super) async fn find(
     executor: impl PgExecutor<'_>,
     company: CompanyId,
@@ -104,12 +104,12 @@ pub(super) async fn find(
     row.fetch_optional(executor).await?.map(Row::folder).transpose()
 }
 
-/// The folder that the call was admitted to.
+/// Reads the folder that the call was admitted to.
 pub(super) async fn of(pool: &PgPool, admitted: &Admitted) -> Result<StoredFolder, ApiError> {
     find(pool, admitted.company, admitted.id).await?.ok_or_else(unknown)
 }
 
-/// Renames a folder; gives its name before.
+/// Renames a folder and returns its former name.
 pub(super) async fn rename(tx: &mut CompanyTx, id: FolderId, name: &str) -> Result<String, ApiError> {
     let company = tx.company().as_uuid();
     let before = sqlx::query_scalar!(
@@ -129,10 +129,10 @@ pub(super) async fn rename(tx: &mut CompanyTx, id: FolderId, name: &str) -> Resu
     Ok(before)
 }
 
-/// Locks a folder that is not going until the transaction ends; gives its owner.
+/// Locks an active folder until the transaction ends and returns its owner.
 ///
 /// # Errors
-/// 404.
+/// 404 when there is no such active folder.
 pub(crate) async fn lock_active(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -146,7 +146,7 @@ pub(crate) async fn lock_active(
     subject(&found.fetch_optional(conn).await?.ok_or_else(unknown)?)
 }
 
-/// What keeps a folder from being deleted.
+/// What keeps a folder from being deleted, as counts.
 pub(super) struct Holds {
     pub(super) folders: i64,
     pub(super) documents: i64,
@@ -154,7 +154,7 @@ pub(super) struct Holds {
     pub(super) unsettled_shares: i64,
 }
 
-/// The same, of a folder that is locked.
+/// Counts what a locked folder holds.
 pub(super) async fn holds(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -174,7 +174,7 @@ pub(super) async fn holds(
     Ok(found.fetch_one(conn).await?)
 }
 
-/// The looker's role in each of these folders; those that give none are not in it.
+/// The caller's role in each of these folders; folders in which the caller has none are absent.
 pub(super) async fn roles(
     pool: &PgPool,
     call: &CompanyCall,

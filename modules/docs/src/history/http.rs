@@ -1,4 +1,4 @@
-//! Lists the history of a document, the oldest entry first.
+//! Lists the history of a document, oldest entry first.
 
 use axum::extract::State;
 use axum::response::Response;

@@ -1,4 +1,4 @@
-//! Transfers ownership.
+//! Transfers the ownership of documents.
 
 use axum::extract::State;
 use contract::Principal;
@@ -22,8 +22,8 @@ impl FromBody for TransferBody {
     }
 }
 
-/// A transfer that broke off is finished first; repeating that transfer then succeeds. The former owner was admitted by the
-/// tuple that finishing removes, so a transfer to any other member is decided again.
+/// Transfers a document. An interrupted transfer is finished first; repeating it then succeeds. The former owner was
+/// admitted by the tuple that finishing removes, so a transfer to any other member is decided again.
 pub(crate) async fn transfer(
     State(app): State<App>,
     call: CompanyCall,

@@ -1,9 +1,9 @@
-//! Ownership changes hands: the new owner's tuple is granted, then the row says so, then the former owner's is taken. In
-//! between both pass as the owner, which is acceptable because both are told of in the audit rows.
+//! Ownership transfers: the new owner's tuple is granted, then the row changes, then the former owner's tuple is
+//! removed. In between, both pass as the owner; this is acceptable because the audit rows name both.
 //!
-//! A transfer that breaks off after the row leaves the former owner's tuple. The row stays `revoking` then, and the next request
-//! about the document takes the tuple before it is decided (`unfinished.rs`): no decision is ever made by it. Where no
-//! request comes, the sweep takes it by the services' credential.
+//! A transfer that is interrupted after the row changes leaves the former owner's tuple and a row in `revoking`. The
+//! next request about the document removes the tuple before it is decided (`unfinished.rs`), so the tuple never affects
+//! a decision. Without such a request, the sweep removes it with the services' credential.
 
 pub(crate) mod http;
 pub mod row;

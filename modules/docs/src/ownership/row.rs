@@ -1,5 +1,5 @@
-//! `docs.ownerships` for the driver of rows and tuples: the new owner from before the tuple is granted, the former one until
-//! it is taken. The current owner stands in `docs.documents`.
+//! Implements `TupleRow` for `docs.ownerships`, which holds a new owner until the tuple is granted and a former owner
+//! until the tuple is removed. The current owner is in `docs.documents`.
 
 use contract::Subject;
 use contract::grants::Tuple;
@@ -17,7 +17,7 @@ use crate::documents::store::lock_sharing;
 use crate::shares::rules::is_owner;
 use crate::store::subject;
 
-/// One owner.
+/// A new or former owner of a document.
 #[derive(Clone, Debug)]
 pub struct Ownership {
     company: CompanyId,
@@ -26,13 +26,13 @@ pub struct Ownership {
     member: MemberId,
     label: Option<String>,
     as_manager: bool,
-    /// The tuple of a former owner goes, that of a new one comes.
+    /// Whether this is a new owner, whose tuple is to be granted; a former owner's is to be removed.
     is_coming: bool,
-    /// The document's owner at the moment.
+    /// The document's current owner.
     owner: Subject,
 }
 
-/// An owner to be.
+/// An owner to install.
 pub(super) struct NewOwner {
     pub(super) company: CompanyId,
     pub(super) document: DocumentId,
@@ -68,7 +68,7 @@ impl NewRow for NewOwner {
         )
         .execute(tx.conn())
         .await?;
-        // The same transfer again resumes its row.
+        // Repeating the same transfer resumes its row.
         let row = sqlx::query_scalar!(
             "INSERT INTO docs.ownerships(id, company_id, document_id, kc_sub, member_id, label, as_manager, state)
              VALUES ($1, $2, $3, $4, $5, $6, $7, 'pending')
@@ -88,7 +88,7 @@ impl NewRow for NewOwner {
 impl TupleRow for Ownership {
     const TABLE: &'static str = "docs.ownerships";
     const NOUN: &'static str = "transfer";
-    /// A former owner's tuple goes, whenever that is.
+    /// A former owner's tuple must go, however long that takes.
     const REMOVAL_MAY_BE_GIVEN_UP: bool = false;
     type Shown = ();
 
@@ -115,7 +115,7 @@ impl TupleRow for Ownership {
         }))
     }
 
-    /// The owner's, and before it is given the share of whom it is taken from.
+    /// The owner's tuple and, for a new owner, the share that the present owner keeps.
     fn tuples(&self) -> Vec<Tuple> {
         let mut tuples = vec![Tuple::user(object(self.document), "owner", &self.subject)];
         if self.is_coming {
@@ -152,7 +152,7 @@ impl TupleRow for Ownership {
         Ok(None)
     }
 
-    /// What transfers have left is never the owner's.
+    /// Refuses to remove the tuple of the current owner: only former owners' tuples are left over.
     async fn revoking(&self, _tx: &mut AuditedTx) -> Result<(), ApiError> {
         if self.subject == self.owner { Err(in_progress()) } else { Ok(()) }
     }
@@ -168,8 +168,8 @@ impl Ownership {
     }
 }
 
-/// Makes the new owner the document's; the former one keeps a share, and its tuple is to be taken. A share of the new
-/// owner's is absorbed.
+/// Writes the new owner to the document. The former owner gets a share and an ownership row in `revoking`, whose tuple
+/// is then removed.
 async fn hand_over(tx: &mut AuditedTx, new: &Ownership) -> Result<MemberId, ApiError> {
     let (company, document) = (new.company.as_uuid(), new.document.as_uuid());
     let former = sqlx::query!(
@@ -224,7 +224,8 @@ async fn hand_over(tx: &mut AuditedTx, new: &Ownership) -> Result<MemberId, ApiE
     Ok(former.owner_member_id.into())
 }
 
-/// Whether a share of the owner's or an ownership of another one's is still to be taken. The caller holds the document.
+/// Whether a share of the current owner or a former owner's tuple is still to be removed. The caller holds the
+/// document's lock.
 async fn is_unfinished(
     tx: &mut AuditedTx,
     company: CompanyId,
@@ -241,7 +242,7 @@ async fn is_unfinished(
     Ok(found.fetch_one(tx.conn()).await?)
 }
 
-/// 409.
+/// 409 `TRANSFER_IN_PROGRESS`.
 fn in_progress() -> ApiError {
-    conflict("TRANSFER_IN_PROGRESS", "ownership is on its way to another member", Value::Null)
+    conflict("TRANSFER_IN_PROGRESS", "a transfer of ownership is in progress", Value::Null)
 }

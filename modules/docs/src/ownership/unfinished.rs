@@ -1,5 +1,5 @@
-//! Finishes transfers that broke off: takes the former owner's tuple and the new owner's share. The bearer of any member of
-//! the company will do, for authz takes a change from it and docs only takes what has no owner any more.
+//! Finishes interrupted transfers: removes the former owner's tuple and the new owner's share. Any member's bearer will
+//! do: authz accepts the change from any member of the company, and only tuples that must go are removed.
 
 use contract::id::CompanyId;
 use service::{ApiError, CompanyCall};
@@ -11,8 +11,8 @@ use crate::App;
 use crate::documents::rules::DocumentId;
 use crate::shares::row::Swept as ShareRow;
 
-/// Takes what transfers have left; tells whether there was anything. The tuple of the former owner goes last, so that
-/// everything is gone once it is.
+/// Removes what interrupted transfers have left and returns whether there was anything. The former owner's tuple goes
+/// last, so that once it is gone, nothing is left.
 pub(crate) async fn finish(app: &App, call: &CompanyCall, document: DocumentId) -> Result<bool, ApiError> {
     let (ownerships, shares) = leftovers(&app.core.pool, call.company, document).await?;
     for id in &shares {
@@ -24,7 +24,7 @@ pub(crate) async fn finish(app: &App, call: &CompanyCall, document: DocumentId) 
     Ok(!ownerships.is_empty() || !shares.is_empty())
 }
 
-/// Whether the caller is the former owner whose tuple is still to be taken.
+/// Whether the caller is a former owner whose tuple is still to be removed.
 pub(crate) async fn is_of_caller(
     app: &App,
     call: &CompanyCall,
@@ -41,7 +41,7 @@ pub(crate) async fn is_of_caller(
     Ok(found.fetch_one(&app.core.pool).await?)
 }
 
-/// What another request took meanwhile is gone as it should be.
+/// Treats a row that another request has removed meanwhile as removed.
 fn gone<T>(removed: Result<T, ApiError>) -> Result<(), ApiError> {
     match removed {
         Ok(_) | Err(ApiError::NotFound(_)) => Ok(()),
@@ -49,7 +49,7 @@ fn gone<T>(removed: Result<T, ApiError>) -> Result<(), ApiError> {
     }
 }
 
-/// What is still to be taken: ownerships of others than the owner, and shares of the owner's.
+/// Ids of the rows still to be removed: ownerships of anyone but the owner, and shares of the owner.
 async fn leftovers(
     pool: &PgPool,
     company: CompanyId,

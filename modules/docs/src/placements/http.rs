@@ -50,11 +50,12 @@ async fn move_to(
     } else {
         settle::<false>(app, call, child, to).await
     };
-    // The placement that was found is another request's by now; what is moved, and where to, was looked up before.
+    // Another request has removed the placement since it was read; the child and the target were looked up before, so
+    // 404 would mislead.
     settled.map_err(|error| if matches!(error, ApiError::NotFound(_)) { moves() } else { error })
 }
 
-/// Brings a placement from where it stands to where it is to be; a move that a crash broke off is finished before.
+/// Moves a child from where it is to where it should be; an interrupted move is finished first.
 async fn settle<const AS_MANAGER: bool>(
     app: &App,
     call: &CompanyCall,
@@ -102,7 +103,7 @@ async fn end<const AS_MANAGER: bool>(
     app.two_store().remove::<Moved<AS_MANAGER>>(call, placement.id).await.map(drop)
 }
 
-/// Finishes what is under way, so that the placement can be ended.
+/// Finishes a pending or changing placement, so that it can be ended.
 async fn finish<const AS_MANAGER: bool>(
     app: &App,
     call: &CompanyCall,

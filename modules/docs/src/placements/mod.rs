@@ -1,6 +1,6 @@
-//! What lies in which folder. A move is a change of one `parent` tuple: granted where there was none, taken where there is
-//! to be none, exchanged otherwise, the old one first. While it is unsettled the document or folder opens to those that
-//! either folder is open to at most, and the lists go on to say where it was.
+//! Placements: which folder contains what. A move changes one `parent` tuple: it is granted where there was none,
+//! removed where there will be none, and exchanged otherwise, the old one being removed first. Until a move settles,
+//! the child opens at most to those whom either folder is open to, and lists show it in no folder.
 
 pub(crate) mod http;
 pub mod row;

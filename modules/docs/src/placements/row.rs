@@ -1,4 +1,4 @@
-//! A placement for the driver of rows and tuples.
+//! Implements `TupleRow` for placements.
 
 use contract::grants::Tuple;
 use contract::id::CompanyId;
@@ -14,26 +14,26 @@ use super::store;
 use crate::folders::row::object;
 use crate::folders::rules::FolderId;
 
-/// Something in a folder.
+/// A document or folder in a folder.
 #[derive(Clone, Debug)]
 pub struct Placement {
     pub(crate) id: Uuid,
     pub(crate) company: CompanyId,
     pub(crate) child: Child,
     pub(crate) parent: FolderId,
-    /// Where it comes to, while it is moved.
+    /// The folder that it is moving to, while it moves.
     pub(crate) next: Option<FolderId>,
     pub(crate) state: String,
 }
 
 impl Placement {
-    /// One that has its tuple.
+    /// A placement whose tuple exists.
     pub(crate) fn active(company: CompanyId, child: Child, parent: FolderId) -> Self {
         Self { id: Uuid::now_v7(), company, child, parent, next: None, state: "active".to_owned() }
     }
 }
 
-/// A placement that is being made, changed or ended; `AS_MANAGER` by whom administers another one's document.
+/// A placement that is being made, changed or ended; `AS_MANAGER` when a manager moves what someone else owns.
 #[derive(Debug)]
 pub struct Moved<const AS_MANAGER: bool>(pub(crate) Placement);
 
@@ -69,7 +69,7 @@ impl<const AS_MANAGER: bool> TupleRow for Moved<AS_MANAGER> {
         vec![self.tuple(self.0.parent)]
     }
 
-    /// The old tuple goes first: nothing is ever in two folders.
+    /// Nothing is ever in two folders: the old tuple is removed first.
     fn next(&self) -> Option<Next> {
         self.0.next.map(|parent| Next { tuples: vec![self.tuple(parent)], gains: false })
     }
@@ -81,7 +81,7 @@ impl<const AS_MANAGER: bool> TupleRow for Moved<AS_MANAGER> {
         Ok(self.event(None, Some(self.0.parent)))
     }
 
-    /// Lists leave it out of its folder before its tuple goes.
+    /// Takes the child out of its folder in lists before its tuple is removed.
     async fn revoking(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
         store::follow(tx.conn(), self.0.company, self.0.child, None).await
     }
@@ -96,7 +96,7 @@ impl<const AS_MANAGER: bool> TupleRow for Moved<AS_MANAGER> {
     }
 
     async fn exchanged(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
-        let parent = self.0.next.ok_or_else(|| ApiError::internal("a move to nowhere"))?;
+        let parent = self.0.next.ok_or_else(|| ApiError::internal("a move without a target folder"))?;
         store::set_parent(tx.conn(), &self.0, parent).await?;
         store::follow(tx.conn(), self.0.company, self.0.child, Some(parent)).await?;
         Ok(self.event(Some(self.0.parent), Some(parent)))
@@ -108,7 +108,7 @@ impl<const AS_MANAGER: bool> TupleRow for Moved<AS_MANAGER> {
     }
 }
 
-/// A placement that is to be made.
+/// A placement to create.
 pub(super) struct NewPlacement<const AS_MANAGER: bool> {
     pub(super) company: CompanyId,
     pub(super) child: Child,
@@ -155,7 +155,7 @@ impl<const AS_MANAGER: bool> Exchange for ChangeParent<AS_MANAGER> {
     }
 }
 
-/// Whether something may come into a folder, which stays until the transaction ends.
+/// Checks that the child may move into a folder, and keeps the folder from being deleted until the transaction ends.
 async fn check(
     tx: &mut AuditedTx,
     company: CompanyId,
@@ -169,7 +169,7 @@ async fn check(
     store::lock_parent(tx.conn(), company, parent).await
 }
 
-/// 409.
+/// 409 `MOVE_IN_PROGRESS`.
 pub(super) fn moves() -> ApiError {
-    conflict("MOVE_IN_PROGRESS", "a move of it is under way", serde_json::Value::Null)
+    conflict("MOVE_IN_PROGRESS", "a move is in progress", serde_json::Value::Null)
 }

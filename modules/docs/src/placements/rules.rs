@@ -1,4 +1,4 @@
-//! What is placed, and which places there are.
+//! What can be placed in a folder, and where.
 
 use contract::decision::ObjectRef;
 use contract::fields::{Fields, FromBody};
@@ -11,7 +11,7 @@ use crate::documents::rules::DocumentId;
 use crate::folders;
 use crate::folders::rules::{FolderId, MAX_DEPTH};
 
-/// What lies in a folder.
+/// A child of a folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Child {
     /// A document.
@@ -33,7 +33,7 @@ impl Child {
         if let Self::Folder(id) = self { Some(id) } else { None }
     }
 
-    /// The object that stands for it.
+    /// The authz object of the child.
     pub(crate) fn object(self) -> ObjectRef {
         match self {
             Self::Document(id) => documents::new::object(id),
@@ -41,7 +41,7 @@ impl Child {
         }
     }
 
-    /// The subject of its audit rows.
+    /// The subject of the child's audit rows.
     #[must_use]
     pub fn audit_subject(self) -> String {
         match self {
@@ -50,7 +50,7 @@ impl Child {
         }
     }
 
-    /// The action of a move's audit row, and what it calls the place.
+    /// The action of a move's audit row, and the payload's name for the folder.
     pub(super) const fn moved(self) -> (&'static str, &'static str) {
         match self {
             Self::Document(_) => ("document.moved", "folderId"),
@@ -59,25 +59,25 @@ impl Child {
     }
 }
 
-/// Where something is to lie, as the walks through folders and moves under way found it.
+/// The target of a move, as computed from folders and unfinished moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// How deep the folder is that it comes into; 1 has none around it.
+    /// The depth of the target folder; 1 is the top level.
     pub depth: i32,
-    /// How many levels come with it: 1 for a folder without folders, 0 for a document.
+    /// How many levels are moved: 1 for a folder without subfolders, 0 for a document.
     pub height: i32,
-    /// Whether the folder lies in what is moved.
+    /// Whether the target folder lies in the moved one.
     pub is_within: bool,
 }
 
 impl Site {
-    /// Whether something may come here.
+    /// Checks the limits on nesting.
     ///
     /// # Errors
     /// 422 `FOLDER_CYCLE` or `FOLDER_TOO_DEEP`.
     pub fn check(self) -> Result<(), ApiError> {
         if self.is_within {
-            return Err(broken("FOLDER_CYCLE", "a folder does not lie in itself", Value::Null));
+            return Err(broken("FOLDER_CYCLE", "a folder cannot contain itself", Value::Null));
         }
         if self.depth + self.height > MAX_DEPTH {
             let details = json!({ "maxDepth": MAX_DEPTH });
@@ -87,7 +87,7 @@ impl Site {
     }
 }
 
-/// The body of a document's move.
+/// The body of a request to move a document.
 pub(crate) struct DocumentMove(pub(crate) Option<FolderId>);
 
 impl FromBody for DocumentMove {
@@ -96,7 +96,7 @@ impl FromBody for DocumentMove {
     }
 }
 
-/// The body of a folder's move.
+/// The body of a request to move a folder.
 pub(crate) struct FolderMove(pub(crate) Option<FolderId>);
 
 impl FromBody for FolderMove {
@@ -105,7 +105,7 @@ impl FromBody for FolderMove {
     }
 }
 
-/// 422.
+/// 422 `FOLDER_UNKNOWN`.
 pub(crate) fn unknown_folder() -> ApiError {
     broken("FOLDER_UNKNOWN", "the company has no such folder", Value::Null)
 }

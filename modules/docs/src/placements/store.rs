@@ -1,5 +1,5 @@
-//! `docs.placements`, and what follows them: `documents.folder_id`, `folders.parent_id` and the ancestors of folders, which
-//! are the index of what a share of a folder opens.
+//! `docs.placements` and what is derived from it: `documents.folder_id`, `folders.parent_id` and the ancestors of
+//! folders, which are the index of what a share of a folder opens.
 
 use contract::id::CompanyId;
 use service::ApiError;
@@ -11,7 +11,7 @@ use super::rules::{Child, Site, unknown_folder};
 use crate::documents::rules::DocumentId;
 use crate::folders::rules::FolderId;
 
-/// Deepest walk: a tree is at most 8 deep, and moves under way may add as much.
+/// Deepest walk, in levels: a tree is at most 8 deep, and unfinished moves may add as much.
 const MAX_WALK: i32 = 32;
 
 struct Row {
@@ -33,7 +33,7 @@ impl Row {
         Ok(Placement {
             id: self.id,
             company: self.company_id.into(),
-            child: child.ok_or_else(|| ApiError::internal("a placement of nothing"))?,
+            child: child.ok_or_else(|| ApiError::internal("a placement without a child"))?,
             parent: self.parent_id.into(),
             next: self.next_parent_id.map(FolderId::from),
             state: self.state,
@@ -41,7 +41,7 @@ impl Row {
     }
 }
 
-/// Rows of placements in any state; the tail selects them.
+/// Selects placements in any state; the tail is the `WHERE` clause.
 macro_rules! rows {
     ($tail:literal, $($value:expr),*) => {
         sqlx::query_as!(
@@ -53,7 +53,7 @@ macro_rules! rows {
     };
 }
 
-/// A placement, whatever its state.
+/// Finds a placement in any state.
 pub(super) async fn find(
     executor: impl PgExecutor<'_>,
     company: CompanyId,
@@ -63,7 +63,7 @@ pub(super) async fn find(
     row.fetch_optional(executor).await?.map(Row::placement).transpose()
 }
 
-/// Where something lies, whatever the state of that.
+/// Finds the placement of a child in any state.
 pub(crate) async fn of_child(
     executor: impl PgExecutor<'_>,
     company: CompanyId,
@@ -78,7 +78,7 @@ pub(crate) async fn of_child(
     row.fetch_optional(executor).await?.map(Row::placement).transpose()
 }
 
-/// Adds a placement in this state.
+/// Adds a placement in its given state.
 pub(crate) async fn insert(conn: &mut PgConnection, placement: &Placement) -> Result<(), ApiError> {
     sqlx::query!(
         "INSERT INTO docs.placements(id, company_id, document_id, folder_id, parent_id, state)
@@ -95,7 +95,7 @@ pub(crate) async fn insert(conn: &mut PgConnection, placement: &Placement) -> Re
     Ok(())
 }
 
-/// Adds the placement of a document that was made in a folder.
+/// Adds the placement of a document that was created in a folder.
 pub(crate) async fn add_active(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -105,7 +105,7 @@ pub(crate) async fn add_active(
     insert(conn, &Placement::active(company, Child::Document(document), folder)).await
 }
 
-/// Writes where a placement comes to, or that it stays.
+/// Writes the folder that a child is moving to; `None` cancels the move.
 pub(super) async fn set_next(
     conn: &mut PgConnection,
     placement: &Placement,
@@ -122,7 +122,7 @@ pub(super) async fn set_next(
     Ok(())
 }
 
-/// Writes where a placement is.
+/// Writes the folder that a child has moved to.
 pub(super) async fn set_parent(
     conn: &mut PgConnection,
     placement: &Placement,
@@ -139,7 +139,7 @@ pub(super) async fn set_parent(
     Ok(())
 }
 
-/// Makes documents, folders and ancestors follow a placement.
+/// Updates documents, folders and ancestors to match a placement.
 pub(super) async fn follow(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -174,7 +174,7 @@ pub(super) async fn follow(
     Ok(())
 }
 
-/// One at a time in a company changes how folders lie in each other; until the transaction ends.
+/// Serializes changes to the folder tree of a company until the transaction ends.
 pub(crate) async fn lock_folders(conn: &mut PgConnection, company: CompanyId) -> Result<(), ApiError> {
     sqlx::query!(
         r#"SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0)) AS "locked!: ()""#,
@@ -185,7 +185,7 @@ pub(crate) async fn lock_folders(conn: &mut PgConnection, company: CompanyId) ->
     Ok(())
 }
 
-/// Writes the ancestors of a folder and of all folders in it as they are now. The caller holds [`lock_folders`].
+/// Rewrites the ancestors of a folder and of all folders in it. The caller holds [`lock_folders`].
 pub(crate) async fn index(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -219,7 +219,7 @@ pub(crate) async fn index(
 /// Keeps a folder from being deleted until the transaction ends.
 ///
 /// # Errors
-/// 422 `FOLDER_UNKNOWN` for one that is not there or going.
+/// 422 `FOLDER_UNKNOWN` for a folder that does not exist or is being deleted.
 pub(crate) async fn lock_parent(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -233,8 +233,8 @@ pub(crate) async fn lock_parent(
     found.fetch_optional(conn).await?.map(drop).ok_or_else(unknown_folder)
 }
 
-/// What a place is for something, with every move under way counted as made and as not made. The caller holds
-/// [`lock_folders`]. `moved` is the folder that is moved, if it is one that is there already.
+/// Computes the [`Site`] of a move, counting each unfinished move both as made and as not made. The caller holds
+/// [`lock_folders`]. `moved` is the moved folder, if it exists already.
 pub(crate) async fn site(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -267,7 +267,7 @@ pub(crate) async fn site(
     Ok(Site { depth: around.depth, height, is_within: around.is_within.unwrap_or_default() })
 }
 
-/// How many levels a folder has, itself counted.
+/// The number of levels of a folder, including itself.
 async fn height(conn: &mut PgConnection, company: CompanyId, folder: FolderId) -> Result<i32, ApiError> {
     Ok(sqlx::query_scalar!(
         r#"WITH RECURSIVE within AS (

@@ -1,4 +1,4 @@
-//! Lists, gives, changes and takes shares of documents. What folders do the same way is shared with `folders/shares.rs`.
+//! Lists, gives, changes and removes shares of documents. `folders/shares.rs` uses the shared parts for folders.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -25,7 +25,7 @@ pub(crate) async fn list(State(app): State<App>, call: CompanyCall) -> Result<Re
     Ok(uncached(Data(listed(&app, &admitted, target).await?)))
 }
 
-/// The shares of a target, each with the principal's name of now.
+/// The shares of a target, each with the principal's current name.
 pub(crate) async fn listed(app: &App, call: &CompanyCall, target: Target) -> Result<Vec<Shown>, ApiError> {
     let mut shares = store::list(&app.core.pool, call.company, target).await?;
     let principals = || shares.iter().map(|share| share.principal);
@@ -87,7 +87,7 @@ pub(crate) async fn give<const AS_MANAGER: bool>(
     app.two_store().create(call, None, &new).await
 }
 
-/// A share that a principal may be given.
+/// Builds the share to give, after checking its role and looking up its principal.
 pub(crate) async fn proposed<const AS_MANAGER: bool>(
     app: &App,
     call: &CompanyCall,
@@ -117,7 +117,7 @@ pub(crate) async fn proposed<const AS_MANAGER: bool>(
     Ok(NewShare { share, level })
 }
 
-/// The database's own clock writes the row; this is what the value holds until it is read back.
+/// A placeholder until the row is read back: the database's clock writes `created_at`.
 fn now(app: &App) -> Timestamp {
     Timestamp::from(app.core.clock.now())
 }
@@ -139,7 +139,7 @@ pub(crate) async fn update(
     Ok(Data(named(&app, &admitted, changed).await))
 }
 
-/// The share of the path.
+/// Finds the share in the path.
 pub(crate) async fn of_path(app: &App, call: &CompanyCall, target: Target) -> Result<Share, ApiError> {
     let id = call.path.id("shareId")?;
     store::find_of(&app.core.pool, call.company, target, id).await?.ok_or_else(unknown)
@@ -160,7 +160,7 @@ pub(crate) async fn change<const AS_MANAGER: bool>(
     Ok(changed.0)
 }
 
-/// The share with the principal's name of now.
+/// Renders the share with the principal's current name.
 pub(crate) async fn named(app: &App, call: &CompanyCall, share: Share) -> Shown {
     let found = names::found(app, call, &Wanted::from(share.principal)).await;
     let title = found.as_ref().and_then(|found| names::title_of(found, share.principal));
@@ -168,7 +168,8 @@ pub(crate) async fn named(app: &App, call: &CompanyCall, share: Share) -> Shown 
     share.shown(title)
 }
 
-/// Whoever shares the document takes a share away; everybody the own one, for which being a member of the company is enough.
+/// Removes a share. Those who may share the document may remove any share up to their level; a member may remove the
+/// member's own share.
 pub(crate) async fn delete(State(app): State<App>, call: CompanyCall) -> Result<Data<Shown>, ApiError> {
     let document = crate::documents::rules::document_of(&call)?;
     let target = Target::Document(document);
@@ -188,14 +189,14 @@ pub(crate) async fn delete(State(app): State<App>, call: CompanyCall) -> Result<
     Ok(Data(named(&app, &admitted, taken).await))
 }
 
-/// Whether the share of the path is the caller's own member share. It decides what is asked, and is shown to nobody.
+/// Whether the share in the path is the caller's own member share. It selects the question to authz and is not shown.
 pub(crate) async fn is_own(app: &App, call: &CompanyCall, target: Target) -> Result<bool, ApiError> {
     let id = call.path.id("shareId")?;
     let share = store::find_of(&app.core.pool, call.company, target, id).await?;
     Ok(share.is_some_and(|share| share.kc_sub.as_ref() == Some(&call.subject)))
 }
 
-/// Takes a share away; a change of its role that a crash broke off is finished before.
+/// Removes a share; an interrupted role change is finished first.
 pub(crate) async fn take<const AS_MANAGER: bool>(
     app: &App,
     call: &CompanyCall,
@@ -210,7 +211,7 @@ pub(crate) async fn take<const AS_MANAGER: bool>(
     Ok(app.two_store().remove::<Acted<AS_MANAGER>>(call, id).await?.0)
 }
 
-/// 404.
+/// 404 for an unknown share.
 fn unknown() -> ApiError {
     ApiError::NotFound("share".into())
 }

@@ -1,4 +1,4 @@
-//! Shares: a role on one document or folder for a member, the holder of a position, or the members of a group.
+//! Shares: a role in one document or folder for a member, the holder of a position, or the members of a group.
 
 pub(crate) mod http;
 pub(crate) mod new;

@@ -1,5 +1,5 @@
-//! A share that is to be made. What it is allowed by is decided again under the lock of what is shared, which a change of
-//! access takes, too.
+//! Creates shares. The conditions are checked again under the lock of the document or folder, which access changes take
+//! as well.
 
 use serde_json::Value;
 use service::refusal::{broken, conflict, not_yours};
@@ -34,14 +34,14 @@ impl<const AS_MANAGER: bool> NewRow for NewShare<AS_MANAGER> {
         }
         let found = store::of_principal(tx.conn(), share.company, share.target, share.principal).await?;
         if let Some((found, state)) = found {
-            // The same share that was not confirmed yet is resumed.
+            // An identical share that is not confirmed yet is resumed.
             let resumed = state == "pending" && found.role == share.role && found.kc_sub == share.kc_sub;
             return if resumed { Ok(found.id.as_uuid()) } else { Err(exists()) };
         }
         if store::count(tx.conn(), share.company, share.target).await? >= MAX_SHARES {
             return Err(broken("TOO_MANY_SHARES", "at most 200 shares", Value::Null));
         }
-        // The lock makes the unique index the backstop that it is: nobody else adds a share meanwhile.
+        // The lock keeps others from adding a share meanwhile; the unique index is only a backstop.
         store::insert(tx.conn(), share, "pending").await?;
         Ok(share.id.as_uuid())
     }
@@ -56,7 +56,7 @@ impl<const AS_MANAGER: bool> NewShare<AS_MANAGER> {
             return Err(trashed());
         }
         if matches!(self.level, Level::Own(_)) && !found.editors_can_share {
-            return Err(not_yours("EDITORS_CANNOT_SHARE", "only the document's managers share it"));
+            return Err(not_yours("EDITORS_CANNOT_SHARE", "only the document's managers may share it"));
         }
         if share.kc_sub.as_ref().is_some_and(|subject| subject.as_str() == found.owner) {
             return Err(is_owner());
@@ -65,7 +65,7 @@ impl<const AS_MANAGER: bool> NewShare<AS_MANAGER> {
     }
 }
 
-/// 409.
+/// 409 `SHARE_EXISTS`.
 fn exists() -> ApiError {
-    conflict("SHARE_EXISTS", "it is shared with this principal", Value::Null)
+    conflict("SHARE_EXISTS", "already shared with this principal", Value::Null)
 }

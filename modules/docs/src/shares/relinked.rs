@@ -1,17 +1,19 @@
-//! Shares with member rows that org has linked to another login since. A share with a member stands for a tuple of the login
-//! that the row had when the share was given: grantees are users, positions and groups, not member rows (module contract,
-//! "Grants"). So a share ends when its row gets another login. It is removed before anything depends on it:
+//! Removes shares with member rows that org has since linked to another login. A share with a member stands for a tuple
+//! of the login that the row had when the share was given: grantees are users, positions and groups, not member rows
+//! (module contract, "Grants"). So a share ends when its row gets another login. It is removed before anything depends
+//! on it:
 //!
-//! - before each decision about a document or folder, when it names the caller's login by another member row
+//! - before each decision about a document or folder, when it names the caller's login through another member row
 //!   ([`settle_caller`]), so that the old login opens nothing on its next request;
-//! - before a share of that row is given, changed or listed ([`settle_member`], [`settle_link`], [`take`]), so that a share
-//!   always stands for the person whose name it shows;
-//! - by a worker ([`sweep`]), for those who read tuples without asking this module.
+//! - before a share of that row is given, changed or listed ([`settle_member`], [`settle_link`], [`take`]), so that a
+//!   share always stands for the person whose name it shows;
+//! - by a worker ([`sweep`]), for programs that read tuples without asking this module.
 //!
-//! A row without a login keeps its share while no other row of the company has that login: the login that comes back finds
-//! it, and one that does not come back is no member of the company. As with an interrupted transfer, any member's bearer will
-//! do: authz lets it change the tuple, and only a tuple that should give nothing any more is removed. The worker has none;
-//! authz takes the tuple by the services' credential ([`TwoStore::withdraw`](service::two_store::TwoStore::withdraw)).
+//! A row without a login keeps its share while no other row of the company has that login: if the login returns, it
+//! finds the share, and until then it is not a member of the company. As with an interrupted transfer, any member's
+//! bearer will do: authz lets it change the tuple, and only a tuple that should give nothing any more is removed. The
+//! worker has no bearer; authz removes the tuple with the services' credential
+//! ([`TwoStore::withdraw`](service::two_store::TwoStore::withdraw)).
 
 use contract::grants::Tuple;
 use contract::id::{CompanyId, MemberId};
@@ -31,11 +33,12 @@ use crate::App;
 use crate::documents::rules::DocumentId;
 use crate::folders::rules::FolderId;
 
-/// Actor of the worker's audit rows.
+/// The actor of the worker's audit rows.
 const ACTOR: &str = "system:relinked-shares";
-/// Why a share ended, in the audit rows.
+/// The reason in the audit rows of removed shares.
 const REASON: &str = "MEMBER_RELINKED";
-/// Member rows that the worker reads at a time, as many as one look-up takes, and shares of one of them.
+/// Member rows that the worker reads at a time, which is what one look-up in org takes; also the shares of one member
+/// row that it reads at a time.
 const BATCH: i64 = 200;
 
 /// Starts the worker.
@@ -47,11 +50,11 @@ pub(crate) fn start(app: &App) {
     });
 }
 
-/// Removes every share that stands whose member row has another login according to org, or none while another row has its
-/// login. What is between two states is settled first (`service::two_store`).
+/// Removes every settled share whose member row, according to org, has another login, or has none while another row has
+/// the share's login. Rows between two states are settled first (`service::two_store`).
 ///
 /// # Errors
-/// org, authz or the database cannot answer: the rest waits for the next round.
+/// org, authz or the database cannot answer; the remaining shares wait for the next round.
 pub async fn sweep(app: &App) -> Result<(), ApiError> {
     let mut after = None;
     loop {
@@ -86,15 +89,16 @@ async fn take_parted(app: &App, of_company: &[Grantee]) -> Result<(), ApiError> 
     Ok(())
 }
 
-/// Removes those of the shares, all of which name the caller's login, that were given to another member row than the caller's.
+/// Removes those of the caller's shares that were given to another member row. Every share in `shares` names the
+/// caller's login.
 ///
 /// # Errors
-/// 503 while org, authz or the database does not answer, so that nothing is decided before.
+/// 503 while org, authz or the database does not answer; the call is not decided then.
 pub(crate) async fn settle_caller(app: &App, call: &CompanyCall, shares: &[ShareId]) -> Result<(), ApiError> {
     if shares.is_empty() {
         return Ok(());
     }
-    // Without an active row the caller opens nothing as a member, and the row may be active again tomorrow.
+    // Without an active row the caller opens nothing as a member; the row may become active again, so its shares stay.
     let Some(caller) = app.org.member_context_if_any(call).await? else { return Ok(()) };
     for id in shares {
         let share = store::find(&app.core.pool, call.company, *id).await?;
@@ -105,7 +109,7 @@ pub(crate) async fn settle_caller(app: &App, call: &CompanyCall, shares: &[Share
     Ok(())
 }
 
-/// [`settle_link`] with the login that org says the member row has now; does nothing for other principals.
+/// Calls [`settle_link`] with the member row's current login from org; does nothing for other principals.
 ///
 /// # Errors
 /// As [`settle_caller`].
@@ -144,7 +148,7 @@ pub(crate) async fn settle_link(
     Ok(())
 }
 
-/// Whether a share with a member stands for another login than the row has according to org.
+/// Whether a member's share stands for a login other than the row's current one in org.
 pub(crate) fn is_of_another_login(share: &Share, found: &Found) -> bool {
     linked(found, share.principal).is_some_and(|(member, login)| is_relinked(share, member, login))
 }
@@ -169,14 +173,14 @@ fn linked(found: &Found, principal: Principal) -> Option<(MemberId, &Subject)> {
 pub(crate) async fn take(app: &App, call: &CompanyCall, id: ShareId) -> Result<(), ApiError> {
     match app.two_store().remove::<Relinked>(call, id.as_uuid()).await {
         Ok(_) | Err(ApiError::NotFound(_)) => Ok(()),
-        // Fail closed: another request is changing it.
+        // Fail closed: another request is changing the share.
         Err(ApiError::Conflict { .. }) => Err(ApiError::unavailable("postgres")),
         Err(error) => Err(error),
     }
 }
 
-/// A share that is removed because its row has another login. If the same login has a share of the same target by its present
-/// member row, that share's tuple stays.
+/// A share to remove because its member row has another login. If that login has a share of the same target through its
+/// present member row, the tuple of that share stays.
 struct Relinked {
     share: Share,
     kept: Option<ShareRole>,
@@ -224,7 +228,7 @@ impl TupleRow for Relinked {
     }
 
     async fn granted(&self, _tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
-        Err(ApiError::internal("a share of a relinked member row is not given"))
+        Err(ApiError::internal("a share of a relinked member row cannot be granted"))
     }
 
     async fn revoked(&self, _tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {

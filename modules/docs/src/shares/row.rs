@@ -1,5 +1,4 @@
-//! A share for the driver of rows and tuples: it stands for one tuple, and while its role changes it comes to stand for
-//! another one.
+//! Implements `TupleRow` for shares. A share stands for one tuple and, while its role changes, for a second one.
 
 use contract::Principal;
 use contract::grants::Tuple;
@@ -14,7 +13,7 @@ use super::rules::{Share, ShareRole, Shown, Target};
 use super::store;
 use crate::{access_requests, documents, folders};
 
-/// A share that is being given, changed or taken; `AS_MANAGER` by whom administers another one's document.
+/// A share that is being given, changed or removed; `AS_MANAGER` when a manager shares what someone else owns.
 #[derive(Debug)]
 pub struct Acted<const AS_MANAGER: bool>(pub(crate) Share);
 
@@ -60,7 +59,7 @@ impl<const AS_MANAGER: bool> TupleRow for Acted<AS_MANAGER> {
         self.tuple(self.0.role).into_iter().collect()
     }
 
-    /// The tuples of all roles: what an exchange that broke off has left is taken, too.
+    /// The tuples of all roles, so that leftovers of an interrupted exchange are removed as well.
     fn removed_tuples(&self) -> Vec<Tuple> {
         ShareRole::ALL.iter().filter_map(|role| self.tuple(*role)).collect()
     }
@@ -84,7 +83,7 @@ impl<const AS_MANAGER: bool> TupleRow for Acted<AS_MANAGER> {
     }
 
     async fn exchanged(&self, tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
-        let role = self.0.next_role.ok_or_else(|| ApiError::internal("a change to no role"))?;
+        let role = self.0.next_role.ok_or_else(|| ApiError::internal("a role change without a next role"))?;
         store::set_role(tx.conn(), &self.0, role).await?;
         access_requests::store::meet(tx, &self.0, role).await?;
         let mut told = self.0.told(AS_MANAGER);

@@ -1,4 +1,4 @@
-//! What a share is, and who may give or take which.
+//! Shares: their fields and limits, and who may give or remove them.
 
 use contract::fields::{Fields, FromBody};
 use contract::id::CompanyId;
@@ -21,13 +21,13 @@ contract::typed_id!(
 pub const MAX_SHARES: i64 = 200;
 
 contract::words! {
-    /// What a share gives, the least first.
+    /// What a share allows, least first.
     pub enum ShareRole {
         /// Read.
         Viewer = "viewer",
-        /// Comment, too.
+        /// Read and comment.
         Commenter = "commenter",
-        /// Write, too.
+        /// Read, comment and write.
         Editor = "editor",
     }
 }
@@ -37,17 +37,17 @@ impl ShareRole {
     pub const ALL: [Self; 3] = [Self::Viewer, Self::Commenter, Self::Editor];
 }
 
-/// How far whoever shares may go.
+/// Up to which role a caller may share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Up to the own role.
+    /// Up to the caller's own role.
     Own(ShareRole),
-    /// Everything: an owner or a manager.
+    /// Any role: an owner or a manager.
     Whole,
 }
 
 impl Level {
-    /// Whether a share of this role may be given, changed or taken.
+    /// Checks that the caller may give, change or remove a share of this role.
     ///
     /// # Errors
     /// 403 `SHARE_ABOVE_OWN_ROLE`.
@@ -96,25 +96,25 @@ impl Target {
 /// A share as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Minted when it was given.
+    /// Minted at creation.
     pub id: ShareId,
-    /// Whose.
+    /// The company that it belongs to.
     pub company: CompanyId,
     /// What is shared.
     pub target: Target,
-    /// With whom.
+    /// The grantee.
     pub principal: Principal,
-    /// Of a member: the subject that the tuple names.
+    /// The subject that the tuple names; only for a member.
     pub kc_sub: Option<Subject>,
-    /// The principal's name when it was given.
+    /// The principal's name at the time of sharing.
     pub label: Option<String>,
-    /// What it gives.
+    /// The role that it gives.
     pub role: ShareRole,
-    /// What it is coming to give, while its role changes.
+    /// The role that it will give, while its role changes.
     pub next_role: Option<ShareRole>,
-    /// Who gave it.
+    /// The subject that gave it.
     pub granted_by: String,
-    /// When.
+    /// When it was given.
     pub created_at: Timestamp,
 }
 
@@ -135,7 +135,7 @@ pub struct Shown {
 }
 
 impl Share {
-    /// As clients see it; `title` is the principal's as org says it now.
+    /// Renders the share; `title` is the principal's current name from org.
     #[must_use]
     pub fn shown(self, title: Option<String>) -> Shown {
         Shown {
@@ -151,7 +151,7 @@ impl Share {
         }
     }
 
-    /// What an audit row says of it.
+    /// The payload of the share's audit rows.
     #[must_use]
     pub fn told(&self, as_manager: bool) -> Value {
         let mut told = json!({ "shareId": self.id, "principalKind": self.principal.kind(),
@@ -171,7 +171,7 @@ fn id_of(principal: Principal) -> Value {
     }
 }
 
-/// The body of a new share.
+/// The body of a request to give a share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CreateBody {
     pub(crate) named: Named,
@@ -185,7 +185,7 @@ impl FromBody for CreateBody {
     }
 }
 
-/// The body of a change of role.
+/// The body of a request to change a share's role.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoleBody {
     pub(crate) role: ShareRole,

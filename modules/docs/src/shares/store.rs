@@ -1,4 +1,4 @@
-//! `docs.shares`: the module's own index of whom something is shared with.
+//! `docs.shares`: the module's own index of what is shared with whom.
 
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
 use contract::principal::Named;
@@ -43,8 +43,8 @@ impl Row {
         Ok(Share {
             id: self.id.into(),
             company: self.company_id.into(),
-            target: target.ok_or_else(|| ApiError::internal("a share of nothing"))?,
-            principal: named.one().ok_or_else(|| ApiError::internal("a share with nobody"))?,
+            target: target.ok_or_else(|| ApiError::internal("a share without a target"))?,
+            principal: named.one().ok_or_else(|| ApiError::internal("a share without a principal"))?,
             kc_sub: self.kc_sub.as_deref().map(subject).transpose()?,
             label: self.label,
             role: ShareRole::of_word(&self.role)?,
@@ -55,7 +55,7 @@ impl Row {
     }
 }
 
-/// Rows of shares; the tail says which.
+/// Selects shares; the tail is the `WHERE` clause.
 macro_rules! rows {
     ($tail:literal, $($value:expr),*) => {
         sqlx::query_as!(
@@ -68,7 +68,7 @@ macro_rules! rows {
     };
 }
 
-/// The shares that are confirmed, in the order in which they were given.
+/// Lists the confirmed shares of a target in the order in which they were given.
 pub(crate) async fn list(
     executor: impl PgExecutor<'_>,
     company: CompanyId,
@@ -83,7 +83,7 @@ pub(crate) async fn list(
     rows.fetch_all(executor).await?.into_iter().map(Row::share).collect()
 }
 
-/// A share, whatever its state.
+/// Finds a share in any state.
 pub(crate) async fn find(
     executor: impl PgExecutor<'_>,
     company: CompanyId,
@@ -93,7 +93,7 @@ pub(crate) async fn find(
     row.fetch_optional(executor).await?.map(Row::share).transpose()
 }
 
-/// A confirmed share of this target.
+/// Finds a confirmed share of this target.
 pub(crate) async fn find_of(
     executor: impl PgExecutor<'_>,
     company: CompanyId,
@@ -106,7 +106,7 @@ pub(crate) async fn find_of(
     Ok(found.filter(|share| share.target == target))
 }
 
-/// The share that a principal has of a target, with its state's word.
+/// Finds a principal's share of a target in any state, with the state's word.
 pub(super) async fn of_principal(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -130,7 +130,7 @@ pub(super) async fn of_principal(
     Ok(find(conn, company, found.id.into()).await?.map(|share| (share, found.state)))
 }
 
-/// How many shares a target has, of any state.
+/// The number of shares of a target, in any state.
 pub(super) async fn count(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -176,7 +176,7 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// Writes what a share is coming to give.
+/// Writes the role that a share is changing to.
 pub(super) async fn set_next_role(
     conn: &mut PgConnection,
     share: &Share,
@@ -193,7 +193,7 @@ pub(super) async fn set_next_role(
     Ok(())
 }
 
-/// Writes what a share gives.
+/// Writes the role that a share gives, and ends a role change.
 pub(super) async fn set_role(
     conn: &mut PgConnection,
     share: &Share,
@@ -210,15 +210,15 @@ pub(super) async fn set_role(
     Ok(())
 }
 
-/// A member row with the login that it had when something was shared with it.
+/// A member row with the login that it had when it was given shares.
 pub(super) struct Grantee {
     pub(super) company: CompanyId,
     pub(super) member: MemberId,
     pub(super) login: Subject,
 }
 
-/// With whom of every company something is shared, company by company, after one of them. It goes from one to the next in the
-/// index, whatever number of shares each has.
+/// Lists grantees of settled shares in all companies, ordered by company, after a given one. The recursive query skips
+/// from one grantee to the next in the index, however many shares each has.
 pub(super) async fn grantees(
     pool: &PgPool,
     after: Option<&Grantee>,
@@ -250,7 +250,7 @@ pub(super) async fn grantees(
     found.iter().map(|row| grantee(row.company_id, row.member_id, &row.kc_sub)).collect()
 }
 
-/// Shares with a member row under this login whose tuples stand.
+/// Ids of the settled shares of a grantee.
 pub(super) async fn of_grantee(pool: &PgPool, grantee: &Grantee, limit: i64) -> Result<Vec<Uuid>, ApiError> {
     let found = sqlx::query_scalar!(
         "SELECT id FROM docs.shares

@@ -1,4 +1,4 @@
-//! Lists and reads versions, and writes an old one's text as the newest.
+//! Lists and reads versions, and restores the text of an old one as the newest.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -29,7 +29,7 @@ pub(crate) async fn read(State(app): State<App>, call: CompanyCall) -> Result<Re
     Ok(uncached(Data(found.ok_or_else(unknown)?)))
 }
 
-/// A new version with the old text, whether or not it differs from the current one: that it was restored is what happened.
+/// Adds a version with the old text even if it equals the current one, so that the restoration is on record.
 pub(crate) async fn restore(State(app): State<App>, call: CompanyCall) -> Result<Data<Detail>, ApiError> {
     let admitted = admission::admit(&app, call).await?;
     let number = number(&admitted)?;

@@ -1,4 +1,4 @@
-//! What a version is.
+//! Versions: their fields and numbers.
 
 use contract::Timestamp;
 use serde::Serialize;
@@ -8,34 +8,34 @@ use service::{ApiError, CompanyCall};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Version {
-    /// 1 is the first.
+    /// The number; the first is 1.
     pub version: i32,
-    /// As it was then.
+    /// The title in this version.
     pub title: String,
-    /// Characters of the text.
+    /// The length of the text in characters.
     pub size: i32,
     /// The subject that wrote it.
     pub author: String,
-    /// When.
+    /// When it was written.
     pub created_at: Timestamp,
-    /// The version whose text it has again.
+    /// The version that it restores, if any.
     pub restored_from: Option<i32>,
 }
 
 /// A version with its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VersionText {
-    /// Without it.
+    /// The version's other fields.
     #[serde(flatten)]
     pub version: Version,
     /// The text.
     pub body: String,
 }
 
-/// The number in the path. One that is malformed can be no version's.
+/// The version number in the path.
 ///
 /// # Errors
-/// 404.
+/// 404 for a malformed number, which no version has.
 pub(crate) fn number(call: &CompanyCall) -> Result<i32, ApiError> {
     let text = call.path.text("version");
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -43,7 +43,7 @@ pub(crate) fn number(call: &CompanyCall) -> Result<i32, ApiError> {
     number.filter(|number| *number >= 1).ok_or_else(unknown)
 }
 
-/// 404.
+/// 404 for an unknown version.
 pub(crate) fn unknown() -> ApiError {
     ApiError::NotFound("version".into())
 }

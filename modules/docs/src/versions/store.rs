@@ -1,4 +1,4 @@
-//! `docs.versions`, read under the admission to their document.
+//! `docs.versions`. Callers have been admitted to the document.
 
 use contract::page::{Page, PageRequest};
 use service::{ApiError, CompanyTx, page};
@@ -9,7 +9,7 @@ use super::rules::{Version, VersionText};
 use crate::admission::Admitted;
 use crate::documents::rules::{Content, DocumentId};
 
-/// One page, the newest first. Versions are numbered without gaps, so the newest number is the list's length.
+/// Lists one page, newest first. Versions are numbered without gaps, so the newest number is the list's length.
 pub(super) async fn list(
     pool: &PgPool,
     admitted: &Admitted,
@@ -46,7 +46,7 @@ pub(super) async fn list(
     .await
 }
 
-/// One version with its text.
+/// Finds one version with its text.
 pub(super) async fn find(
     pool: &PgPool,
     admitted: &Admitted,
@@ -76,7 +76,7 @@ pub(super) async fn find(
     }))
 }
 
-/// The text of one version, in a transaction that holds the document.
+/// Reads the text of one version in a transaction that holds the document's lock.
 pub(super) async fn content(
     tx: &mut CompanyTx,
     document: DocumentId,

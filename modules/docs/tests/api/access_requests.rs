@@ -1,4 +1,4 @@
-//! Requests for access: made by a member whom a document is closed to, met by a share.
+//! Requests for access: created by a member who cannot open a document, accepted by a share.
 
 use serde_json::{Value, json};
 

@@ -37,7 +37,7 @@ async fn a_body_is_optional_and_the_longest_one_with_the_longest_title_fits() {
     let world = World::of(3).await;
     let empty = world.ask(1, "POST", "/documents", Some(json!({ "title": "t" }))).await;
     assert_eq!((empty.status, &empty.data()["body"]), (201, &json!("")));
-    // Every character of its own has four bytes: the most that a text vector has to hold.
+    // Distinct four-byte characters: the most that a text vector has to hold.
     let wide: String =
         (0..250_000_u32).flat_map(|n| [char::from_u32(0x2_0000 + n % 40_000).unwrap_or('x'), ' ']).collect();
     assert_eq!(wide.chars().count(), 500_000);
@@ -137,7 +137,7 @@ async fn a_key_makes_one_document_whatever_breaks_off() {
     for fault in [Fault::LostBefore, Fault::LostAfter] {
         world.fail(&[fault]);
         assert_eq!(create().await.status, 503);
-        assert!(world.listed(1, "view=mine").await.is_empty(), "it is nobody's yet");
+        assert!(world.listed(1, "view=mine").await.is_empty(), "it is not usable yet");
     }
     let held = world.count("SELECT count(*) FROM docs.documents").await;
     assert_eq!(held, 1, "the same row was resumed");

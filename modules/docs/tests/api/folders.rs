@@ -1,4 +1,4 @@
-//! Folders: what is shared of one opens everything in it, moves follow, and none lies in itself or too deep.
+//! Folders: a share opens everything in a folder, moves take effect, and folders cannot form a cycle or nest too deep.
 
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ async fn a_folder_moves_with_everything_in_it() {
     assert!(!world.may_read(2, &document).await && world.may_read(3, &document).await);
     assert!(world.listed(2, "view=shared").await.is_empty());
     assert_eq!(world.listed(3, "view=shared").await, ["Plan: editor"]);
-    assert_eq!(move_folder(&world, 1, &moved, Some(&new)).await.status, 200, "where it lies already");
+    assert_eq!(move_folder(&world, 1, &moved, Some(&new)).await.status, 200, "it is already there");
     assert_eq!(world.actions(&format!("folder:{moved}")).await, ["folder.created", "folder.moved"]);
     assert_eq!(move_folder(&world, 1, &moved, None).await.status, 200);
     assert!(!world.may_read(3, &document).await);
@@ -109,7 +109,7 @@ async fn no_folder_lies_in_itself_and_eight_levels_are_the_most() {
     assert_eq!(
         place(&world, 1, &document, Some(&levels[7])).await.status,
         200,
-        "a document lies in the eighth"
+        "a document may lie in the eighth level"
     );
     let ancestors = format!("SELECT count(*) FROM docs.folder_ancestors WHERE folder_id = '{}'", levels[7]);
     assert_eq!(world.count(&ancestors).await, 8);
@@ -135,11 +135,7 @@ async fn a_folder_is_renamed_by_editors_and_deleted_empty_by_managers() {
     assert_eq!(world.ask(2, "DELETE", &tail, None).await.status, 403);
     world.fail(&[Fault::LostAfter]);
     assert_eq!(world.ask(0, "DELETE", &tail, None).await.status, 503);
-    assert_eq!(
-        world.ask(0, "DELETE", &tail, None).await.status,
-        403,
-        "its anchor is gone: nobody manages it"
-    );
+    assert_eq!(world.ask(0, "DELETE", &tail, None).await.status, 403, "without its anchor it has no manager");
     let left: Vec<String> = world.facts().tuples.iter().cloned().collect();
     assert!(left.is_empty(), "{left:?}");
 }

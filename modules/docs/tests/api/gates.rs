@@ -1,5 +1,5 @@
-//! What stands before every operation, and the probes. Documents and folders are looked up before the decision, so the calls
-//! are about some that are there: another one's, so that every decision is asked as it is for most.
+//! Checks that precede every operation, and the probes. Documents and folders are looked up before the decision, so the
+//! calls are about existing ones that someone else owns, which gives the usual decision.
 
 use serde_json::{Value, json};
 use testkit::module::gates::{self, Sample};

@@ -1,4 +1,5 @@
-//! Every row of the design's table of concurrency hazards, each provoked [`testkit::races`] times over real connections.
+//! Every row of the design's table of concurrency hazards, each provoked [`testkit::races`] times over real
+//! connections.
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -70,7 +71,7 @@ async fn hazard_two_transfers() {
         );
         let body = json!({ "memberId": world.people[1].member });
         let back = world.insist(0, "POST", &format!("/documents/{document}/transfer"), Some(body)).await;
-        // A repetition that finds its own work done says so.
+        // A repetition that finds the transfer done reports that.
         let is_back = back.status == 200 || reason(&back) == "PRINCIPAL_IS_OWNER";
         assert!(is_back, "round {round}: {} after {} {}", back.text, one.text, other.text);
         let owners = format!("docs_document:{document}#owner@");
@@ -96,7 +97,7 @@ async fn hazard_an_editor_shares_while_editors_lose_that() {
         assert_eq!(closed.status, 200);
         assert!(matches!(shared.status, 201 | 403), "round {round}: {}", shared.text);
         let late = world.share(2, &document, 3, "viewer").await;
-        assert_eq!(late.status, 403, "after the answer none is given");
+        assert_eq!(late.status, 403, "no share is given after the response");
         if shared.status == 201 {
             let tail = format!("/shares/{}", id(&shared));
             assert_eq!(world.on(1, "DELETE", &document, &tail, None).await.status, 200);
@@ -107,7 +108,7 @@ async fn hazard_an_editor_shares_while_editors_lose_that() {
         FROM audit.docs__events WHERE action IN ('share.created', 'access.changed')) AS e
       WHERE action = 'share.created' AND actor = 'subject-2' AND previous = 'access.changed'
         AND before -> 'editorsCanShare' ->> 'to' = 'false'";
-    // A share that was allowed under the lock may be confirmed after the switch; none was begun after it.
+    // A share that was checked under the lock may be confirmed after the switch, but none is started after it.
     let begun = world.count(order).await;
     assert!(begun <= i64::try_from(testkit::races()).expect("small"));
 }
@@ -185,7 +186,7 @@ async fn hazard_two_moves_that_would_make_a_circle() {
         }
     }
     let ancestors = "SELECT count(*) FROM docs.folder_ancestors";
-    assert_eq!(world.count(ancestors).await, 2, "each its own and no other's");
+    assert_eq!(world.count(ancestors).await, 2, "each folder is its own only ancestor");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What belongs to one company is not there for another, whatever the caller may do in both.
+//! Rows of one company do not exist for another, whatever rights the caller has in both.
 
 use serde_json::json;
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! The list of documents: which view holds what, and what each document tells its reader.
+//! The list of documents: which view contains what, and how each document is shown to the caller.
 
 use serde_json::{Value, json};
 use testkit::ModuleApi;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::start;
 
-/// A document as creating, opening up and trashing one will store it.
+/// A document's row as it is after it was created, opened up or trashed.
 struct Row<'a> {
     company: Uuid,
     title: &'a str,

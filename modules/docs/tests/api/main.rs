@@ -1,4 +1,4 @@
-//! API tests of the docs module: each starts it on a fresh database, with authz and org scripted.
+//! API tests of the docs module: each test starts the module on a fresh database, with scripted authz and org.
 
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,5 @@
-//! Shares of a member row that org has linked to another login: they open nothing to the old one, and speak of the new one.
+//! Shares of a member row that org has linked to another login: they open nothing to the old login and show the new
+//! one.
 
 use contract::Clock;
 use docs::Config;
@@ -42,7 +43,7 @@ async fn the_old_login_of_a_row_opens_nothing_on_its_next_request_and_an_unchang
     let again =
         world.on(1, "POST", &document, "/shares", Some(json!({ "memberId": new, "role": "viewer" }))).await;
     assert_eq!(again.status, 201, "{}", again.text);
-    assert!(world.may_read(3, &document).await, "the row's new login is who it is shared with");
+    assert!(world.may_read(3, &document).await, "it is shared with the row's new login");
     assert!(!world.may_read(2, &document).await);
 }
 
@@ -61,7 +62,7 @@ async fn a_folder_shared_with_a_row_opens_to_its_old_login_no_more() {
     world.fail(&[Fault::LostBefore, Fault::LostAfter]);
     for _ in 0..2 {
         let unanswered = world.on(2, "GET", &document, "", None).await;
-        assert_eq!(unanswered.status, 503, "nothing is decided before: {}", unanswered.text);
+        assert_eq!(unanswered.status, 503, "there is no decision before: {}", unanswered.text);
     }
     assert_eq!(world.ask(2, "POST", "/documents", Some(into)).await.status, 403);
     assert!(!world.may_read(2, &document).await);
@@ -131,7 +132,7 @@ async fn a_row_that_is_blocked_for_a_while_keeps_its_shares() {
     assert!(world.may_read(2, &document).await);
 }
 
-/// What the worker works with.
+/// The parts that the worker runs with.
 fn worker(world: &World) -> Parts {
     let config = Config::read(&world.module.settings).expect("the settings of a test are right");
     Parts::start(&config.module, Clock::system(), &CancellationToken::new()).expect("the parts")

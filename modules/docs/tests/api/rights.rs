@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::world::{World, id, reason};
 
-/// A document of the second person's, shared with the third as a viewer and with the fourth as an editor.
+/// A document owned by the second person, shared with the third as a viewer and the fourth as an editor.
 async fn shared() -> (World, String) {
     let world = World::of(6).await;
     let document = world.document(1, "Plan").await;

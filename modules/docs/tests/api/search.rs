@@ -1,4 +1,4 @@
-//! Search: words of title and text, never more than the list shows.
+//! Search: words of title and text, never more than the list would show.
 
 use std::fmt::Write;
 
@@ -49,7 +49,7 @@ async fn the_current_text_is_searched_and_a_search_shows_no_more_than_the_list()
     let change = json!({ "body": "the secret word is xylophone", "baseVersion": 1 });
     assert_eq!(world.on(1, "PUT", &document, "", Some(change)).await.status, 200);
     assert_eq!(found(&world, 1, "q=xylophone").await, ["Plan"]);
-    assert!(found(&world, 1, "q=text").await.is_empty(), "of the version before");
+    assert!(found(&world, 1, "q=text").await.is_empty(), "the previous version is not searched");
     assert!(found(&world, 2, "view=visible&q=xylophone").await.is_empty());
     assert!(found(&world, 0, "view=all&q=xylophone").await.is_empty(), "managers do not read");
     assert_eq!(found(&world, 0, "view=all&q=plan").await, ["Plan"]);
@@ -78,7 +78,7 @@ async fn the_first_two_hundred_thousand_characters_are_searched() {
 async fn a_search_finds_the_same_by_every_way_that_it_looks() {
     let world = World::of(4).await;
     let (one, other) = (&world.people[1], &world.people[2]);
-    // Of 6,000 documents of one person's the other is shared every third with.
+    // One person has 6,000 documents and shares every third with the other.
     let company = world.module.company;
     let made = "INSERT INTO docs.documents(id, company_id, title, current_version, owner_kc_sub, owner_member_id, state, updated_by)";
     world
@@ -115,8 +115,8 @@ async fn a_search_finds_the_same_by_every_way_that_it_looks() {
     }
 }
 
-/// Documents of four people, of which one in three lies in one of sixteen folders, two chains of eight; shared by chance with
-/// members, a position and a group, by themselves and with their folder.
+/// Documents of four people. One in three lies in one of sixteen folders, which form two chains of eight. They are
+/// shared at random with members, a position and a group, directly and through their folder.
 fn scattered(world: &World, position: Uuid, group: Uuid) -> String {
     let company = world.module.company;
     let person =
@@ -173,7 +173,7 @@ fn scattered(world: &World, position: Uuid, group: Uuid) -> String {
     )
 }
 
-/// The same by a statement that looks at every document of the company and follows each rule by itself.
+/// The expected result, from a statement that reads every document of the company and applies each rule separately.
 async fn plainly(
     world: &World,
     who: usize,

@@ -1,4 +1,4 @@
-//! Shares: given, changed and taken, with their tuples, their refusals, and what is left when authz does not answer.
+//! Shares: given, changed and removed, with their tuples, refusals, and what remains when authz does not answer.
 
 use serde_json::{Value, json};
 use service::two_store::STALE_AFTER;
@@ -211,7 +211,7 @@ async fn two_hundred_shares_are_the_most() {
     );
 }
 
-/// What a person's lists and searches hold, and whether the document opens.
+/// Whether the document opens for a person, and the lengths of the person's lists and searches.
 async fn seen(world: &World, who: usize, document: &str) -> (bool, Vec<usize>) {
     let mut lists = Vec::new();
     for query in ["view=shared", "view=visible", "view=visible&q=plan"] {

@@ -1,4 +1,4 @@
-//! Ownership changes hands, whole or in steps that a crash parts.
+//! Transfers of ownership, complete or interrupted by a crash.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -108,8 +108,8 @@ async fn a_transfer_that_authz_refuses_changes_nothing() {
     assert_eq!(world.module.contents().await, before);
 }
 
-/// The subjects that own the document according to authz, and the statuses that the former and the new owner get when they
-/// manage and when they read it.
+/// The subjects that own the document according to authz, and the statuses that the former and the new owner get when
+/// managing and reading it.
 async fn standing(world: &World, document: &str) -> (Vec<String>, [u16; 2], [u16; 2]) {
     let restricted = || Some(json!({ "generalAccess": "restricted" }));
     let mut manages = [0; 2];

@@ -1,4 +1,4 @@
-//! Lists what org has to assign to.
+//! Lists the positions and groups of org that a ticket can be assigned to.
 
 use axum::extract::State;
 use service::clients::org::{AssignableGroup, AssignablePosition};

@@ -1,5 +1,5 @@
-//! Closes tickets that have been resolved for as long as their company's rules say. No request asks for it, so the actor
-//! of its audit rows is `system:auto-close`; the notice goes out in the name of the reporter, who let the time pass.
+//! Closes tickets that have been resolved for as long as their company's rules say. The actor of the audit rows is
+//! `system:auto-close`; the notice is posted on behalf of the reporter.
 
 mod store;
 
@@ -14,11 +14,11 @@ use crate::notices;
 use crate::notices::rules::{Happened, Notice};
 use crate::tickets::rules::{Status, subject};
 
-/// Names the worker in audit rows: `system:auto-close`.
+/// The worker's name in audit rows: `system:auto-close`.
 pub const WORKER: &str = "auto-close";
-/// How often it looks; a ticket is closed at most this much later than its rules say.
+/// How often the worker runs; a ticket is closed at most this much later than the rules say.
 const EVERY: Duration = Duration::from_mins(5);
-/// Tickets that are read at a time.
+/// Tickets read at a time.
 pub const BATCH: i64 = 200;
 
 /// Starts the worker.
@@ -35,10 +35,10 @@ pub(crate) fn start(core: &Core, notices: &Wake) {
     });
 }
 
-/// Closes what is due; tells how many.
+/// Closes the tickets that are due and returns how many it closed.
 ///
 /// # Errors
-/// 503 when the database cannot be asked; what was closed by then is closed.
+/// 503 when the database does not answer; tickets closed by then stay closed.
 pub async fn run(core: &Core) -> Result<u64, ApiError> {
     let mut closed = 0;
     loop {
@@ -49,14 +49,14 @@ pub async fn run(core: &Core) -> Result<u64, ApiError> {
             moved += u64::from(close(core, &ticket).await?);
         }
         closed += moved;
-        // Where nothing could be closed another process was faster; the next round looks again.
+        // If none could be closed, another process was faster; the next round looks again.
         if moved == 0 || i64::try_from(read).is_ok_and(|read| read < BATCH) {
             return Ok(closed);
         }
     }
 }
 
-/// One ticket in its own transaction; `false`: somebody moved it meanwhile.
+/// Closes one ticket in its own transaction; returns false when someone else has moved it meanwhile.
 async fn close(core: &Core, ticket: &store::Due) -> Result<bool, ApiError> {
     let mut tx = SystemPermit::of(WORKER, ticket.company()).begin(core).await?;
     if !store::close(&mut tx, ticket).await? {

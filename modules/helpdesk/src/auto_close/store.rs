@@ -1,4 +1,4 @@
-//! Which tickets are due, and the conditional update that closes one.
+//! Finds tickets that are due, and closes one with a conditional update.
 
 use contract::id::CompanyId;
 use service::{ApiError, CompanyTx};
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::tickets::rules::TicketId;
 
-/// A ticket that is due.
+/// A ticket that is due to be closed.
 pub(super) struct Due {
     id: Uuid,
     company_id: Uuid,
@@ -27,7 +27,7 @@ impl Due {
     }
 }
 
-/// Tickets of every company that closes them by itself and whose time is over, company by company.
+/// Finds due tickets in all companies that close tickets automatically, ordered by company.
 pub(super) async fn due(pool: &PgPool, now: OffsetDateTime, limit: i64) -> Result<Vec<Due>, ApiError> {
     let due = sqlx::query_as!(
         Due,
@@ -45,7 +45,7 @@ pub(super) async fn due(pool: &PgPool, now: OffsetDateTime, limit: i64) -> Resul
     Ok(due.fetch_all(pool).await?)
 }
 
-/// Closes a ticket that is resolved since the moment that was read; `false`: it is not any more.
+/// Closes a ticket that is still resolved since the moment that was read; otherwise returns false.
 pub(super) async fn close(tx: &mut CompanyTx, ticket: &Due) -> Result<bool, ApiError> {
     let closed = sqlx::query!(
         "UPDATE helpdesk.tickets SET status = 'closed', resolved_at = NULL, updated_at = GREATEST(updated_at, now())

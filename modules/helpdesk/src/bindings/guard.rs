@@ -1,5 +1,5 @@
-//! Keeps an administrator who can act: a removal is refused unless at least one remaining binding currently has a member
-//! with a login behind it. The check runs while the company's guard row is locked, so that two concurrent removals cannot
+//! Keeps an administrator who can act: a removal is refused unless at least one remaining binding currently has a
+//! member with a login. The check runs while the company's guard row is locked, so that two concurrent removals cannot
 //! each rely on the binding that the other removes.
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::rules::{BoundTier, StoredBinding};
 use super::store;
 use crate::tickets::names::parts;
 
-/// How long org may take while the guard row is locked.
+/// How long the look-up in org may take while the guard row is locked.
 const BUDGET: Duration = Duration::from_millis(500);
 
 /// The guard of one removal.
@@ -37,7 +37,7 @@ impl Guard<BindingRow> for LastAdministrator<'_> {
 }
 
 impl LastAdministrator<'_> {
-    /// Whether somebody is behind one of these now.
+    /// Whether a member with a login is behind any of these bindings now.
     async fn is_any_effective(
         &self,
         removed: &StoredBinding,
@@ -53,8 +53,8 @@ impl LastAdministrator<'_> {
     }
 }
 
-/// An active member who is still linked to the subject that the tuple names, a position whose holder has a login, a group
-/// with a member who has one.
+/// Whether a binding has an active member who is still linked to the subject that the tuple names, a position whose
+/// holder has a login, or an active group with a member who has one.
 fn is_effective(binding: &StoredBinding, found: &Found) -> bool {
     match binding.principal {
         Principal::Member(id) => {

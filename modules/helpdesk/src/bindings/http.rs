@@ -1,4 +1,4 @@
-//! Lists, makes and removes bindings.
+//! Lists, creates and removes bindings.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -32,7 +32,7 @@ pub(crate) async fn create(
 ) -> Result<Once<Binding>, ApiError> {
     let BindingBody { named, tier } = body;
     let Some(principal) = named.one() else {
-        let message = "exactly one of memberId, positionId and groupId is to be named";
+        let message = "exactly one of memberId, positionId and groupId is required";
         return Err(broken("BINDING_SUBJECT_AMBIGUOUS", message, json!({})));
     };
     let found = known(&app, &permit, principal).await?;
@@ -41,15 +41,15 @@ pub(crate) async fn create(
     app.two_store().create(&permit, None, &new).await
 }
 
-/// An active member with a login, a position, or an active group of the company. A vacant position and an empty group may
-/// be bound.
+/// Finds an active member with a login, a position, or an active group of the company. A vacant position and an empty
+/// group may be bound.
 async fn known(app: &App, permit: &Permit, principal: Principal) -> Result<FoundPrincipal, ApiError> {
     let found = app.org.resolve(permit, principal).await?;
     let details = || json!({ "bindingKind": principal.kind() });
     let unknown = || broken("BINDING_SUBJECT_UNKNOWN", "the company has no such active subject", details());
     let found = found.ok_or_else(unknown)?;
     if principal.member().is_some() && found.kc_sub.is_none() {
-        return Err(broken("MEMBER_NOT_LINKED", "the member is linked to no login", details()));
+        return Err(broken("MEMBER_NOT_LINKED", "the member has no login", details()));
     }
     Ok(found)
 }
@@ -81,7 +81,7 @@ pub(crate) async fn delete_member(
     deleted(&app, &permit, &query, principal).await
 }
 
-/// Removes the binding of a principal; an id that is bound by another kind is an unknown one.
+/// Removes the binding of a principal; an id that is bound as another kind is unknown.
 async fn deleted(
     app: &App,
     permit: &Permit,

@@ -1,18 +1,19 @@
-//! Bindings of member rows that org has linked to another login since. A member's binding stands for a tuple of the login that
-//! the row had when it was bound, so it ends when the row gets another one; the row is bound again for that. It is removed:
+//! Removes bindings of member rows that org has since linked to another login. A member's binding stands for a tuple of
+//! the login that the row had when it was bound, so it ends when the row gets another login; the row must then be bound
+//! again. It is removed:
 //!
-//! - before a call is let in whose login such a binding names ([`OldLogin`]): authz is then asked again, so that the old login
-//!   holds no tier by it on its next request;
-//! - before the row is bound again, or that login by its present row ([`settle_bound`]);
-//! - by a worker ([`sweep`]), for those who read tuples without asking this module.
+//! - before a call is admitted whose login such a binding names ([`OldLogin`]): authz is then asked again, so that the
+//!   old login no longer holds the tier on its next request;
+//! - before the row is bound again, or the login is bound through its present row ([`settle_bound`]);
+//! - by a worker ([`sweep`]), for programs that read tuples without asking this module.
 //!
-//! A row without a login keeps its binding while no other row of the company has that login: the login that comes back finds
-//! it, and one that does not come back is no member of the company.
+//! A row without a login keeps its binding while no other row of the company has that login: if the login returns, it
+//! finds the binding, and until then it is not a member of the company.
 //!
-//! No bearer is at hand that authz lets change a tier, and the old login's must not be needed: authz takes the tuple by the
-//! services' credential ([`TwoStore::withdraw`](service::two_store::TwoStore::withdraw)). A stale administrator is none, so
-//! it goes even when no other binding is left. The company is then as before its first binding: superadmins administer it. The
-//! audit row and the log say so.
+//! There is no bearer that authz would let change a tier, and the old login's must not be needed, so authz removes the
+//! tuple with the services' credential ([`TwoStore::withdraw`](service::two_store::TwoStore::withdraw)). A stale
+//! administrator cannot act, so its binding goes even when no other is left. Then only superadmins administer the
+//! helpdesk, as before the company's first binding; the audit row and the log say so.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,16 +34,16 @@ use super::row::BindingRow;
 use super::rules::Binding;
 use super::store::{self, Bindings, BoundLogin};
 
-/// Actor of the audit rows.
+/// The actor of the audit rows.
 const ACTOR: &str = "system:relinked-bindings";
-/// Why a binding ended, in the audit rows of both stores.
+/// The reason in the audit rows of both stores.
 const REASON: &str = "MEMBER_RELINKED";
-/// Bindings that the worker reads at a time: as many members as one look-up takes.
+/// Bindings that the worker reads at a time: as many members as one look-up in org takes.
 const BATCH: i64 = 200;
-/// How often the worker looks.
+/// How often the worker runs.
 const EVERY: Duration = SWEEP_EVERY;
 
-/// What removes a caller's stale bindings; starts the worker that removes the others.
+/// Starts the worker, and returns the hook that removes a caller's stale bindings.
 pub(crate) fn start(parts: &Parts) -> Arc<dyn StaleRights> {
     let aside = Parts { core: parts.core.for_workers(), ..parts.clone() };
     parts.core.workers.every("bindings_relinked", EVERY, move || {
@@ -56,7 +57,7 @@ pub(crate) fn start(parts: &Parts) -> Arc<dyn StaleRights> {
 struct OldLogin(Parts);
 
 impl StaleRights for OldLogin {
-    /// 503 while org, authz or the database does not answer, so that nobody is let in before.
+    /// 503 while org, authz or the database does not answer; the call is not admitted then.
     fn remove<'a>(&'a self, call: &'a CompanyCall) -> Removal<'a> {
         Box::pin(remove_of_caller(&self.0, call))
     }
@@ -66,10 +67,11 @@ async fn remove_of_caller(parts: &Parts, call: &CompanyCall) -> Result<bool, Api
     let Bindings { bound, was_unbound } =
         store::of_login(&parts.core.pool, call.company, &call.subject).await?;
     if bound.is_empty() {
-        // Another call may have removed it since authz allowed this one.
+        // Another call may have removed the binding since authz allowed this one.
         return Ok(was_unbound);
     }
-    // Without an active row of its own the login may still be a platform operator's, so the bound rows say what it lost.
+    // Without an active row, the login may still belong to a platform operator, so the bound rows decide which bindings
+    // are stale.
     let stale: Vec<Uuid> = match parts.org.member_context_if_any(call).await? {
         Some(caller) => bound.iter().filter(|one| one.member != caller.member).map(|one| one.id).collect(),
         None => stale(parts, call.company, &bound, &call.correlation).await?,
@@ -78,8 +80,8 @@ async fn remove_of_caller(parts: &Parts, call: &CompanyCall) -> Result<bool, Api
     Ok(was_unbound || !stale.is_empty())
 }
 
-/// Removes what stands in the way of binding this member by its present login: bindings of the row by another login, and of
-/// the login by another row. Does nothing for other principals.
+/// Removes bindings that prevent binding this member with its present login: those of the row with another login, and
+/// those of the login with another row. Does nothing for other principals.
 ///
 /// # Errors
 /// 503 while authz or the database does not answer.
@@ -93,10 +95,11 @@ pub(super) async fn settle_bound(
     remove(parts, call.company, &stale, &call.correlation).await
 }
 
-/// Removes every binding whose member row has another login according to org, or none while another row has its login.
+/// Removes every binding whose member row, according to org, has another login, or has none while another row has the
+/// binding's login.
 ///
 /// # Errors
-/// org, authz or the database cannot answer: the rest waits for the next round.
+/// org, authz or the database cannot answer; the remaining bindings wait for the next round.
 pub async fn sweep(parts: &Parts) -> Result<(), ApiError> {
     let mut after = None;
     loop {
@@ -114,7 +117,7 @@ pub async fn sweep(parts: &Parts) -> Result<(), ApiError> {
     }
 }
 
-/// Those of the bindings whose login is not their row's: the row has another one, or another row has it. At most [`BATCH`].
+/// Returns the bindings whose row has another login, or whose login belongs to another row. Takes at most [`BATCH`].
 async fn stale(
     parts: &Parts,
     company: CompanyId,
@@ -170,7 +173,7 @@ impl TupleRow for Relinked {
     }
 
     async fn granted(&self, _tx: &mut AuditedTx) -> Result<AuditEvent, ApiError> {
-        Err(ApiError::internal("a binding of a relinked member row is not given"))
+        Err(ApiError::internal("a binding of a relinked member row cannot be granted"))
     }
 
     async fn not_granted(&self, tx: &mut AuditedTx) -> Result<Option<AuditEvent>, ApiError> {
@@ -178,7 +181,7 @@ impl TupleRow for Relinked {
         Ok(Some(self.ended("binding.create_failed")))
     }
 
-    /// Refuses nothing: the last administrator is no reason to keep one who is none.
+    /// Refuses nothing: a stale administrator cannot act, so keeping it as the last one would help nobody.
     async fn revoking(&self, tx: &mut AuditedTx) -> Result<(), ApiError> {
         if self.0.is_admin() { store::count_out(tx, self.0.stored.company).await } else { Ok(()) }
     }
@@ -194,7 +197,7 @@ impl TupleRow for Relinked {
         if left == 0 {
             tracing::warn!(
                 %company,
-                "the last administrator of a company's helpdesk has another login: only superadmins administer it now"
+                "removed a helpdesk's last administrator, whose login changed; only superadmins administer it now"
             );
         }
         if let Some(members) = event.payload.as_object_mut() {

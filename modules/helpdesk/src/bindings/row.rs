@@ -1,4 +1,4 @@
-//! A binding as a row that stands for its tuple, and the row that is to be made.
+//! Implements `TupleRow` for bindings and `NewRow` for bindings to create.
 
 use contract::Subject;
 use contract::decision::ObjectRef;
@@ -18,14 +18,14 @@ use super::store;
 use crate::KEY;
 use crate::tickets::names::Names;
 
-/// How often an insertion looks again for the row that was in its way.
+/// How often an insertion looks for the row that it conflicted with.
 const MAX_LOOKS: usize = 3;
 
-/// A stored binding, driven by `service::two_store`.
+/// A stored binding, as `service::two_store` handles it.
 #[derive(Clone, Debug)]
 pub struct BindingRow {
     pub(super) stored: StoredBinding,
-    /// Of a member: whom the tuple names.
+    /// The subject that the tuple names; only for a member.
     subject: Option<Subject>,
 }
 
@@ -34,7 +34,7 @@ impl BindingRow {
         let subject = match (&stored.kc_sub, stored.principal) {
             (Some(kc_sub), Principal::Member(_)) => {
                 let subject = Subject::parse(kc_sub);
-                Some(subject.ok_or_else(|| ApiError::internal("a binding's subject is none"))?)
+                Some(subject.ok_or_else(|| ApiError::internal("a binding's subject is malformed"))?)
             }
             (None, Principal::Position(_) | Principal::Group(_)) => None,
             (None, Principal::Member(_)) | (Some(_), Principal::Position(_) | Principal::Group(_)) => {
@@ -86,13 +86,13 @@ impl TupleRow for BindingRow {
             (Principal::Position(id), _) => Tuple::position(module, relation, id),
             (Principal::Group(id), _) => Tuple::group(module, relation, id),
             (Principal::Member(_), Some(subject)) => Tuple::user(module, relation, subject),
-            // `of` makes no such row.
+            // `of` never builds such a row.
             (Principal::Member(_), None) => return Vec::new(),
         };
         vec![tuple]
     }
 
-    /// With the title of the moment in which it was bound, which has just been asked for.
+    /// Shows the title that was stored at binding, which org has just reported.
     fn shown(&self) -> Binding {
         self.stored.clone().shown(&Names::default())
     }
@@ -122,7 +122,7 @@ impl TupleRow for BindingRow {
     }
 }
 
-/// A binding that is to be made.
+/// A binding to create.
 pub(super) struct NewBinding(StoredBinding);
 
 impl NewBinding {
@@ -156,7 +156,7 @@ impl NewRow for NewBinding {
             if store::insert(tx, made).await? {
                 return Ok(made.id.as_uuid());
             }
-            // The row in the way may be gone by now.
+            // The conflicting row may be gone by now.
             match store::of(tx.conn(), made.company, made.principal, made.tier).await? {
                 Some((id, state)) if state == Self::PENDING => return Ok(id),
                 Some(_) => return Err(exists(made)),
@@ -173,5 +173,5 @@ impl NewBinding {
 
 fn exists(made: &StoredBinding) -> ApiError {
     let details = json!({ "bindingKind": made.principal.kind(), "tier": made.tier });
-    conflict("BINDING_EXISTS", "it is bound to this tier already", details)
+    conflict("BINDING_EXISTS", "already bound to this tier", details)
 }

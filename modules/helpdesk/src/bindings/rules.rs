@@ -1,4 +1,4 @@
-//! What a binding is and what its body may hold.
+//! Bindings: their fields and request body.
 
 use contract::fields::{Fields, FromBody};
 use contract::id::CompanyId;
@@ -13,13 +13,13 @@ contract::typed_id!(
     BindingId
 );
 
-/// Most bindings of one list.
+/// Most bindings in one list.
 pub const MAX_BINDINGS: usize = 1_000;
 
 contract::words! {
-    /// What a binding makes of its subject: the relation on the company's module.
+    /// The relation that a binding gives on the company's module.
     pub enum BoundTier {
-        /// Administers it.
+        /// Administers the module.
         Admin = "admin",
         /// Works on tickets.
         Editor = "editor",
@@ -29,21 +29,21 @@ contract::words! {
 /// A binding as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredBinding {
-    /// Minted when it was made.
+    /// Minted at creation.
     pub id: BindingId,
-    /// Whose it is.
+    /// The company that it belongs to.
     pub company: CompanyId,
-    /// Who is bound.
+    /// The bound principal.
     pub principal: Principal,
-    /// Of a member: the subject that it was linked to when it was bound.
+    /// The subject that the member was linked to when it was bound; only for a member.
     pub kc_sub: Option<String>,
-    /// Name or title when it was bound.
+    /// The principal's name or title when it was bound.
     pub label: Option<String>,
-    /// To what.
+    /// The tier.
     pub tier: BoundTier,
     /// The subject that bound it.
     pub granted_by: String,
-    /// When.
+    /// When it was bound.
     pub created_at: Timestamp,
 }
 
@@ -65,13 +65,13 @@ pub struct Binding {
 }
 
 impl StoredBinding {
-    /// The subject of its audit rows.
+    /// The subject of the binding's audit rows.
     #[must_use]
     pub fn subject(&self) -> String {
         format!("binding:{}", self.id)
     }
 
-    /// The binding with titles as they are now, or as they were where org cannot answer.
+    /// Renders the binding with current titles, or with the stored ones where org cannot answer.
     #[must_use]
     pub fn shown(self, names: &Names) -> Binding {
         let label = names.of(self.principal).or(self.label);
@@ -89,12 +89,12 @@ impl StoredBinding {
     }
 }
 
-/// The body of create; that it names one principal is a rule of its own.
+/// The body of a request to create a binding; that it names exactly one principal is checked separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BindingBody {
-    /// Who is to be bound.
+    /// The principal to bind.
     pub named: Named,
-    /// To what; administrator where the body does not say.
+    /// The tier; `admin` by default.
     pub tier: BoundTier,
 }
 

@@ -43,7 +43,7 @@ impl Row {
     }
 }
 
-/// Rows of bindings; the tail begins with the condition.
+/// Selects bindings; the tail begins with the condition.
 macro_rules! bindings {
     ($tail:literal, $($value:expr),+ $(,)?) => {
         sqlx::query_as!(
@@ -55,7 +55,7 @@ macro_rules! bindings {
     };
 }
 
-/// The bindings whose tuples stand, or may stand; one more than a list may have, when there are more.
+/// Lists bindings whose tuples exist or may exist; reads one more than a list may have, to detect truncation.
 pub(super) async fn list(pool: &PgPool, permit: &Permit) -> Result<Vec<StoredBinding>, ApiError> {
     let rows = bindings!(
         "WHERE company_id = $1 AND state <> 'pending' ORDER BY created_at, id LIMIT $2",
@@ -67,7 +67,7 @@ pub(super) async fn list(pool: &PgPool, permit: &Permit) -> Result<Vec<StoredBin
     rows.into_iter().map(Row::binding).collect()
 }
 
-/// A binding whatever its state.
+/// Finds a binding in any state.
 pub(super) async fn find(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -77,7 +77,7 @@ pub(super) async fn find(
     row.fetch_optional(conn).await?.map(Row::binding).transpose()
 }
 
-/// The binding of a principal to a tier, and the word of its state.
+/// Finds the binding of a principal to a tier, with the word of its state.
 pub(super) async fn of(
     executor: impl PgExecutor<'_>,
     company: CompanyId,
@@ -98,7 +98,7 @@ pub(super) async fn of(
     Ok(found.map(|found| (found.id, found.state)))
 }
 
-/// Adds a `pending` binding; `false`: its principal is bound to this tier already, in whatever state.
+/// Adds a `pending` binding; returns false when the principal is already bound to this tier, in any state.
 pub(super) async fn insert(tx: &mut AuditedTx, made: &StoredBinding) -> Result<bool, ApiError> {
     let done = sqlx::query!(
         "INSERT INTO helpdesk.bindings(id, company_id, binding_kind, member_id, position_id, group_id, kc_sub, label,
@@ -120,7 +120,7 @@ pub(super) async fn insert(tx: &mut AuditedTx, made: &StoredBinding) -> Result<b
     Ok(done.rows_affected() == 1)
 }
 
-/// One more administrator binding of the company is active. The row of a company without one is made here.
+/// Counts an administrator binding that has become active. Creates the company's counter row if there is none.
 pub(super) async fn count_up(tx: &mut AuditedTx, company: CompanyId) -> Result<(), ApiError> {
     sqlx::query!(
         "INSERT INTO helpdesk.admin_guard AS g(company_id, active_bindings) VALUES ($1, 1)
@@ -132,8 +132,8 @@ pub(super) async fn count_up(tx: &mut AuditedTx, company: CompanyId) -> Result<(
     Ok(())
 }
 
-/// One administrator binding of the company is active no more. The row stays locked until the transaction ends, and its
-/// check keeps the last one.
+/// Counts an administrator binding that is no longer active. The row stays locked until the transaction ends, and its
+/// check constraint keeps the last one.
 pub(super) async fn count_down(tx: &mut AuditedTx, company: CompanyId) -> Result<(), ApiError> {
     let done = sqlx::query!(
         "UPDATE helpdesk.admin_guard SET active_bindings = active_bindings - 1 WHERE company_id = $1",
@@ -144,10 +144,11 @@ pub(super) async fn count_down(tx: &mut AuditedTx, company: CompanyId) -> Result
     .map_err(|error| {
         on_constraint(error, "admin_guard_active_bindings_check", || last_administrator("none"))
     })?;
-    if done.rows_affected() == 1 { Ok(()) } else { Err(ApiError::internal("a company without its guard")) }
+    if done.rows_affected() == 1 { Ok(()) } else { Err(ApiError::internal("an admin_guard row is missing")) }
 }
 
-/// The same of a binding that must go, the last one too: a company without any has no row, as before its first one.
+/// Like [`count_down`], for a binding that must go even if it is the last one: then the company's counter row is
+/// deleted, as before its first binding.
 pub(super) async fn count_out(tx: &mut AuditedTx, company: CompanyId) -> Result<(), ApiError> {
     let held = sqlx::query_scalar!(
         "SELECT active_bindings FROM helpdesk.admin_guard WHERE company_id = $1 FOR UPDATE",
@@ -164,7 +165,7 @@ pub(super) async fn count_out(tx: &mut AuditedTx, company: CompanyId) -> Result<
     Ok(())
 }
 
-/// How many administrator bindings of the company are active.
+/// The number of active administrator bindings of the company.
 pub(super) async fn administrators(tx: &mut AuditedTx, company: CompanyId) -> Result<i64, ApiError> {
     let count = sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!" FROM helpdesk.bindings
@@ -174,7 +175,7 @@ pub(super) async fn administrators(tx: &mut AuditedTx, company: CompanyId) -> Re
     Ok(count.fetch_one(tx.conn()).await?)
 }
 
-/// A member's binding with the login that its tuple names, or may name.
+/// A member's binding with the login that its tuple names or may name.
 pub(super) struct BoundLogin {
     pub(super) company: CompanyId,
     pub(super) id: Uuid,
@@ -184,24 +185,24 @@ pub(super) struct BoundLogin {
 }
 
 impl BoundLogin {
-    /// The member row, and the login that it had.
+    /// The member row and the login that it had.
     pub(super) fn row(&self) -> Result<(MemberId, Subject), ApiError> {
         let login = Subject::parse(&self.kc_sub);
-        Ok((self.member, login.ok_or_else(|| ApiError::internal("a stored subject is none"))?))
+        Ok((self.member, login.ok_or_else(|| ApiError::internal("a stored subject is malformed"))?))
     }
 }
 
-/// What a login is or was bound by in a company.
+/// The present and recent bindings of a login in a company.
 pub(super) struct Bindings {
     pub(super) bound: Vec<BoundLogin>,
-    /// A binding of it ended within [`LATELY_SECONDS`].
+    /// Whether a binding of the login ended within [`LATELY_SECONDS`].
     pub(super) was_unbound: bool,
 }
 
-/// Longer than any call takes from its decision to the look at the bindings (`service::layers::REQUEST_TIMEOUT`).
+/// Longer than any call takes from its decision to the check of the bindings (`service::layers::REQUEST_TIMEOUT`).
 const LATELY_SECONDS: f64 = 60.0;
 
-/// The bindings of a login in a company.
+/// Reads the bindings of a login in a company.
 pub(super) async fn of_login(
     pool: &PgPool,
     company: CompanyId,
@@ -231,7 +232,7 @@ pub(super) async fn of_login(
     Ok(Bindings { bound: bound.collect(), was_unbound: found.was_unbound })
 }
 
-/// Notes that a binding of the login ended.
+/// Records that a binding of the login has ended.
 pub(super) async fn note_unbound(
     tx: &mut AuditedTx,
     company: CompanyId,
@@ -248,7 +249,7 @@ pub(super) async fn note_unbound(
     Ok(())
 }
 
-/// Forgets the logins whose bindings ended longer ago than [`LATELY_SECONDS`].
+/// Deletes records of bindings that ended longer than [`LATELY_SECONDS`] ago.
 pub(super) async fn forget_unbound(pool: &PgPool) -> Result<(), ApiError> {
     sqlx::query!(
         "DELETE FROM helpdesk.unbound_logins WHERE unbound_at <= now() - make_interval(secs => $1)",
@@ -259,7 +260,7 @@ pub(super) async fn forget_unbound(pool: &PgPool) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The bindings of members of every company, company by company, after one of them.
+/// Lists the bindings of members in all companies, ordered by company, after a given one.
 pub(super) async fn bound_logins(
     pool: &PgPool,
     after: Option<&BoundLogin>,
@@ -279,7 +280,7 @@ pub(super) async fn bound_logins(
     Ok(found.fetch_all(pool).await?)
 }
 
-/// Bindings of the member row by another login, and of the login by another member row, whatever their state.
+/// Ids of bindings, in any state, that have this member row with another login or this login with another member row.
 pub(super) async fn at_odds(
     pool: &PgPool,
     company: CompanyId,
@@ -296,13 +297,13 @@ pub(super) async fn at_odds(
     Ok(found.fetch_all(pool).await?)
 }
 
-/// 409: without this binding the company has no administrator; `remaining` says what would be left.
+/// 409 `LAST_ADMINISTRATOR`; `remaining` says what would be left.
 pub(super) fn last_administrator(remaining: &'static str) -> ApiError {
     let message = "the helpdesk keeps at least one administrator who can act";
     conflict("LAST_ADMINISTRATOR", message, json!({ "remaining": remaining }))
 }
 
-/// The active administrator bindings of the company beside one.
+/// The active administrator bindings of the company other than `beside`.
 pub(super) async fn other_administrators(
     tx: &mut AuditedTx,
     company: CompanyId,

@@ -1,4 +1,4 @@
-//! Lists comments and adds one.
+//! Lists and adds comments.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -53,8 +53,9 @@ pub(crate) async fn add(
     Ok(answer)
 }
 
-/// The row rule of an addition, asked before a key's answer is given again too: who may not write a comment any more is not
-/// shown it. Whether the reporter says something, and in time to reopen what is resolved.
+/// Checks whether the caller may add this comment, even when an idempotency key's stored answer is repeated: a caller
+/// who may no longer write a comment does not see it. Returns whether the caller is the reporter and still in time to
+/// reopen a resolved ticket.
 async fn admitted(
     app: &App,
     permit: &Permit,
@@ -75,8 +76,8 @@ async fn is_late(app: &App, permit: &Permit, found: &StoredTicket) -> Result<boo
     Ok(rules.is_late(resolved_at, app.core.clock.now()))
 }
 
-/// The comment, and with it the ticket's new state where the reporter's word on a resolved ticket reopens it. An internal
-/// comment changes nothing that others could see, the ticket's time of change included.
+/// Adds the comment and, where the reporter's comment reopens a resolved ticket, the status change. An internal comment
+/// changes nothing that others could see, including the ticket's time of change.
 async fn added(
     tx: &mut CompanyTx,
     permit: &Permit,

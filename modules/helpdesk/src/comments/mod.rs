@@ -1,4 +1,4 @@
-//! What is said about a ticket: to everybody who may view it, or among those who work on tickets.
+//! Comments on tickets: public ones for everyone who may view the ticket, internal ones for those who work on tickets.
 
 pub(crate) mod http;
 pub mod rules;

@@ -1,4 +1,4 @@
-//! What a comment is and what its body may hold. Comments are added, never changed.
+//! Comments: their fields, limits and request body. Comments are added, never changed.
 
 use contract::Timestamp;
 use contract::fields::{Fields, FromBody, Text};
@@ -14,9 +14,9 @@ contract::typed_id!(
     CommentId
 );
 
-/// Most comments of one list, the latest ones.
+/// Most comments in one list, which shows the latest.
 pub const MAX_COMMENTS: usize = 1_000;
-/// Longest comment.
+/// Longest comment, in characters.
 const MAX_BODY: usize = 10_000;
 /// The action of a comment's audit row.
 pub(crate) const ADDED: &str = "comment.added";
@@ -24,7 +24,7 @@ pub(crate) const ADDED: &str = "comment.added";
 contract::words! {
     /// Who sees a comment.
     pub enum Visibility {
-        /// Everybody who may view the ticket.
+        /// Everyone who may view the ticket.
         Public = "public",
         /// Those who work on tickets.
         Internal = "internal",
@@ -35,9 +35,9 @@ contract::words! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Comment {
-    /// Minted here.
+    /// Minted at creation.
     pub id: CommentId,
-    /// On which ticket.
+    /// The ticket that it is on.
     pub ticket_id: TicketId,
     /// The subject that wrote it.
     pub author_kc_sub: String,
@@ -49,12 +49,12 @@ pub struct Comment {
     pub created_at: Timestamp,
 }
 
-/// The body of an addition.
+/// The body of a request to add a comment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CommentBody {
     /// The text.
     pub body: String,
-    /// Public where the body does not say.
+    /// Public by default.
     pub visibility: Visibility,
 }
 
@@ -66,12 +66,12 @@ impl FromBody for CommentBody {
     }
 }
 
-/// 403: only those who work on tickets write internal notes.
+/// 403 `NOT_AGENT`.
 pub(crate) fn not_agent() -> service::ApiError {
-    not_yours("NOT_AGENT", "only those who work on tickets write internal comments")
+    not_yours("NOT_AGENT", "only those who work on tickets may write internal comments")
 }
 
-/// What the audit row of a comment says: never its text.
+/// The payload of a comment's audit row, without its text.
 pub(crate) fn told(comment: &Comment) -> Value {
     json!({ "commentId": comment.id, "visibility": comment.visibility })
 }

@@ -17,8 +17,9 @@ struct Row {
     created_at: OffsetDateTime,
 }
 
-/// The latest comments of a ticket, the latest first; one more than a list may have, in number or in bytes of text, when
-/// there are more. The length of a text is known without reading it. Internal ones only for those who work on tickets.
+/// Lists the latest comments of a ticket, latest first; reads one more than a list may have, in number or in bytes of
+/// text, to detect truncation. `octet_length` does not read the stored text. Internal comments are only for those who
+/// work on tickets.
 pub(super) async fn list(
     pool: &PgPool,
     permit: &Permit,
@@ -54,7 +55,7 @@ pub(super) async fn insert(
     body: CommentBody,
 ) -> Result<Comment, ApiError> {
     let (id, company, author) = (CommentId::mint(), tx.company(), tx.actor().to_owned());
-    // Of two comments on one ticket the later one waits for its lock, so the moment of the statement orders them.
+    // The later of two comments on one ticket waits for the ticket's lock, so the time of the statement orders them.
     let created_at = sqlx::query_scalar!(
         "INSERT INTO helpdesk.comments(id, company_id, ticket_id, author_kc_sub, body, visibility, created_at)
          VALUES ($1, $2, $3, $4, $5, $6, statement_timestamp()) RETURNING created_at",

@@ -1,9 +1,9 @@
-//! Notices of what happens to tickets, through notification: an outbox. A notice is a row of the transaction whose change
-//! it tells of; a queue posts it in the name of the subject that made the change, with the services' credential. No
-//! request waits for it, and none fails with it.
+//! Notices about tickets, posted through notification: an outbox. A notice is written in the transaction of the change;
+//! a queue posts it on behalf of the subject that made the change, with the services' credential. No request waits for
+//! it or fails because of it.
 //!
-//! Everybody in the company may read the channel, so a notice holds the ticket's number and what happened to it, and
-//! nothing that was written in it. Internal comments are not told at all.
+//! Everyone in the company may read the channel, so a notice contains the ticket's number and what happened, but no
+//! text of the ticket. There are no notices of internal comments.
 
 mod queue;
 pub mod rules;

@@ -1,4 +1,4 @@
-//! The queue of notices: what one attempt does, and what its settlement writes. A notice is told at least once;
+//! The queue of notices: how one is posted, and how the result is recorded. A notice is posted at least once;
 //! notification publishes it once, by its id.
 
 use std::time::Duration;
@@ -19,22 +19,23 @@ use super::store;
 use crate::KEY;
 
 const TABLE: JobTable = JobTable { table: "helpdesk.notices", key: "company_id" };
-/// The one group: every process of the module posts every notice.
+/// The only group: every process of the module posts every notice.
 const GROUP: &str = "default";
-/// Names the worker in audit rows.
+/// The worker's name in audit rows.
 const WORKER: &str = "notices";
-/// Notices that one process posts at a time, and of one company: a post is short and needs nothing but a connection.
+/// Notices that one process posts at a time, in total and per company: a post is short and needs nothing but a
+/// connection.
 const PLACES: usize = 8;
 const PLACES_PER_COMPANY: usize = 2;
-/// How long a notice is its worker's alone; a post takes a second at most.
+/// How long a worker holds the lease of a notice; a post takes a second at most.
 const LEASE: Duration = Duration::from_secs(20);
-/// How often due notices are looked for when no wake-up comes.
+/// How often the queue looks for due notices without a wake-up.
 const POLL: Duration = Duration::from_secs(2);
-/// How often settled notices whose time is over are removed.
+/// How often expired settled notices are deleted.
 const SWEEP_EVERY: Duration = Duration::from_hours(1);
-/// Their time.
+/// How long settled notices are kept.
 const KEPT: Kept = Kept { done_days: 7, dead_days: 30 };
-/// Seconds before each attempt: about a day; a later notice is of no use.
+/// Seconds before each attempt; together about a day, after which a notice is of no use.
 const LADDER_SECONDS: [u64; 9] = [0, 2, 10, 60, 300, 1_800, 7_200, 21_600, 43_200];
 
 /// Starts the queue and the sweep of settled notices.
@@ -55,7 +56,7 @@ pub(crate) fn start(core: &Core, client: &NotificationClient) -> Wake {
     core.workers.queue(config, Notices { core: core.for_workers(), client: client.clone() })
 }
 
-#[expect(clippy::expect_used, reason = "nine delays are a ladder")]
+#[expect(clippy::expect_used, reason = "nine delays are within the limits of a ladder")]
 fn ladder() -> Ladder {
     Ladder::new(&LADDER_SECONDS.map(Duration::from_secs)).expect("1 to 100 delays")
 }
@@ -65,7 +66,7 @@ struct Notices {
     client: NotificationClient,
 }
 
-/// What an attempt needs to know of a notice.
+/// The columns of a notice that an attempt needs.
 #[derive(sqlx::FromRow)]
 struct Job {
     company_id: Uuid,
@@ -78,7 +79,7 @@ struct Job {
 
 impl Queue for Notices {
     type Job = Job;
-    /// Why the notice was not taken, where it was not.
+    /// Why the notice was not accepted, if it was not.
     type Report = Option<String>;
     type Error = ApiError;
 
@@ -125,7 +126,7 @@ impl Queue for Notices {
                 Ok(why) => why.as_deref().unwrap_or_default(),
                 Err(broken) => Broken::as_str(*broken),
             };
-            tracing::warn!(%id, why, "a notice is given up");
+            tracing::warn!(%id, why, "giving up on a notice");
             store::explain(&mut tx, id, why).await?;
             let told = json!({ "eventType": job.job.event_type, "reason": why });
             tx.record("notice.dead", format!("notice:{id}"), told).await?;

@@ -1,8 +1,8 @@
-//! What a notice says.
+//! The content of notices.
 
 use crate::tickets::rules::{Status, TicketId};
 
-/// Key of the channel that notices go to; a company without one gets none.
+/// The key of the channel that notices go to; a company without this channel gets none.
 pub const CHANNEL: &str = "helpdesk";
 
 /// What happened to a ticket.
@@ -21,23 +21,23 @@ pub enum Happened {
         /// After.
         to: Status,
     },
-    /// Somebody commented on it, for everybody who may view it.
+    /// A public comment was added.
     Commented,
 }
 
 /// One notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Of which ticket.
+    /// The ticket that it is about.
     pub ticket: TicketId,
-    /// The number that people know it by.
+    /// The ticket's number, by which people know it.
     pub number: i64,
     /// What happened.
     pub happened: Happened,
 }
 
 impl Notice {
-    /// As notification takes it; webhooks are told `helpdesk.<type>`.
+    /// The type that notification receives; webhooks get `helpdesk.<type>`.
     #[must_use]
     pub const fn event_type(&self) -> &'static str {
         match self.happened {
@@ -49,7 +49,7 @@ impl Notice {
         }
     }
 
-    /// One line.
+    /// The subject, one line.
     #[must_use]
     pub fn subject_line(&self) -> String {
         let number = self.number;
@@ -62,7 +62,7 @@ impl Notice {
         }
     }
 
-    /// Text. It leads to the ticket, whose content its reader has to be allowed to see there.
+    /// The text. It names the ticket, whose content the reader can see only if allowed to.
     #[must_use]
     pub fn body(&self) -> String {
         let more = match self.happened {

@@ -11,7 +11,7 @@ pub(crate) async fn add(tx: &mut CompanyTx, permit: &Permit, notice: &Notice) ->
     add_for(tx, &permit.subject, Some(&permit.correlation), notice).await
 }
 
-/// Adds a notice of a change that a worker makes, in the name of a subject.
+/// Adds a notice of a change that a worker makes on behalf of a subject.
 pub(crate) async fn add_for(
     tx: &mut CompanyTx,
     subject: &Subject,
@@ -35,7 +35,7 @@ pub(crate) async fn add_for(
     Ok(())
 }
 
-/// Says with a notice why it was given up.
+/// Records why a notice was given up.
 pub(super) async fn explain(tx: &mut CompanyTx, id: Uuid, class: &str) -> Result<(), ApiError> {
     sqlx::query!("UPDATE helpdesk.notices SET error_class = $2 WHERE id = $1", id, class)
         .execute(tx.conn())

@@ -1,5 +1,5 @@
-//! Assigns a ticket to a member, a position or a group, or takes the assignment back. Its status stays, and later changes of who holds the
-//! position or is in the group need no write.
+//! Assigns a ticket to a member, a position or a group, or removes the assignment. The status does not change. When the
+//! holder of a position or the members of a group change later, the ticket needs no write.
 
 use axum::extract::State;
 use contract::Principal;
@@ -33,7 +33,7 @@ pub(crate) async fn assign(
     permit: Permit,
     body: RawBody,
 ) -> Result<Data<Ticket>, ApiError> {
-    // No body is an empty one.
+    // No body counts as an empty one.
     let AssigneeBody(named) = if body.is_empty() { AssigneeBody(Named::None) } else { body.parse()? };
     let viewer = Viewer::of(&app, &permit).await?.into_agent();
     let id: TicketId = permit.path.id("ticketId")?;
@@ -43,7 +43,7 @@ pub(crate) async fn assign(
         Named::None => None,
         Named::One(principal) => Some(known(&app, &permit, principal).await?),
         Named::Many => {
-            return Err(broken("ASSIGNEE_AMBIGUOUS", "at most one assignee may be named", json!({})));
+            return Err(broken("ASSIGNEE_AMBIGUOUS", "at most one assignee may be given", json!({})));
         }
     };
     let after = assigned(&app, &permit, id, to).await?;
@@ -51,7 +51,7 @@ pub(crate) async fn assign(
     viewer.shown(after).await.map(Data)
 }
 
-/// An active member, a position or an active group of the company.
+/// Finds an active member, a position or an active group of the company.
 async fn known(app: &App, permit: &Permit, principal: Principal) -> Result<FoundPrincipal, ApiError> {
     let found = app.org.resolve(permit, principal).await?;
     found.ok_or_else(|| {
@@ -60,7 +60,7 @@ async fn known(app: &App, permit: &Permit, principal: Principal) -> Result<Found
     })
 }
 
-/// The ticket after the assignment; one that changes nothing leaves no trace.
+/// Assigns the ticket and returns it; an assignment that changes nothing writes nothing.
 async fn assigned(
     app: &App,
     permit: &Permit,
@@ -89,7 +89,7 @@ async fn assigned(
     Ok(after)
 }
 
-/// A principal as audit rows name it.
+/// A principal in the form that audit rows use.
 fn told(principal: Option<Principal>) -> Value {
     principal.map_or(Value::Null, |principal| json!(principal))
 }

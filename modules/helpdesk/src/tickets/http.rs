@@ -1,4 +1,4 @@
-//! Opens a ticket, shows one and its history.
+//! Opens a ticket; shows a ticket and its history.
 
 use axum::extract::State;
 use http::HeaderMap;
@@ -22,7 +22,7 @@ pub(crate) async fn create(
     let key = Key::of(&headers)?;
     let body: TicketBody = body.parse()?;
     let viewer = Viewer::member(&app, &permit).await?;
-    let Some(place) = &viewer.place else { return Err(ApiError::internal("a member has a place")) };
+    let Some(place) = &viewer.place else { return Err(ApiError::internal("a member without a row")) };
     let attempt = key.map(|key| key.attempt(permit.company, permit.operation.id, &[], &json!(body)));
     let tier = crate::tiers::http::highest(&app, &permit, None).await?;
     let tx = permit.begin(&app.core).await?;
@@ -47,7 +47,7 @@ pub(crate) async fn show(State(app): State<App>, permit: Permit) -> Result<Data<
     viewer.shown(ticket).await.map(Data)
 }
 
-/// Who works on tickets sees every entry, others none of internal notes.
+/// Shows the history of a ticket; only those who work on tickets see entries of internal comments.
 pub(crate) async fn history(
     State(app): State<App>,
     permit: Permit,

@@ -12,7 +12,7 @@ use super::store;
 use super::viewer::Viewer;
 use crate::App;
 
-/// Says that there were more rows than a list may have.
+/// The header that marks a list as truncated.
 const TRUNCATED: HeaderName = HeaderName::from_static("x-result-truncated");
 
 pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -> Result<Response, ApiError> {
@@ -35,14 +35,14 @@ pub(crate) async fn list(State(app): State<App>, permit: Permit, query: Query) -
     Ok(answer(viewer.all_shown(found).await?, is_truncated))
 }
 
-/// The first rows, and whether there were more.
+/// Returns the first rows, and whether there were more.
 pub(crate) fn cut<T>(mut rows: Vec<T>, max: usize) -> (Vec<T>, bool) {
     let is_truncated = rows.len() > max;
     rows.truncate(max);
     (rows, is_truncated)
 }
 
-/// The first rows that together have no more text than a list may have, at most so many, and whether there were more.
+/// Returns the first rows, at most `max` and at most [`MAX_TEXT`] bytes of text together, and whether there were more.
 pub(crate) fn cut_text<T>(rows: Vec<T>, max: usize, text: impl Fn(&T) -> usize) -> (Vec<T>, bool) {
     let mut bytes: usize = 0;
     let fitting = rows.iter().take(max).take_while(|row| {
@@ -53,7 +53,7 @@ pub(crate) fn cut_text<T>(rows: Vec<T>, max: usize, text: impl Fn(&T) -> usize) 
     cut(rows, fitting)
 }
 
-/// A 200 that says when there was more to answer.
+/// Builds a 200 response that says whether the list was truncated.
 pub(crate) fn answer<T: Serialize>(data: T, is_truncated: bool) -> Response {
     let mut response = Data(data).into_response();
     if is_truncated {

@@ -1,4 +1,4 @@
-//! What members ask for and who works on it.
+//! Tickets: what members ask for, and who works on it.
 
 pub(crate) mod assign;
 pub(crate) mod http;

@@ -1,5 +1,6 @@
-//! Moves a ticket through its states. Who may is judged on the row as read; the move itself is one conditional update that
-//! repeats what the judgement rests on, so of two who move at once one wins and the other is judged again.
+//! Moves a ticket through its statuses. Whether the caller may is checked on the row as read. The move is one
+//! conditional update on the status and assignee that the check used, so of two concurrent moves one wins and the other
+//! is checked again.
 
 use axum::extract::State;
 use serde_json::json;
@@ -13,7 +14,7 @@ use crate::settings::rules::TicketRules;
 use crate::{App, notices};
 use service::company_rules::CompanyRules;
 
-/// How often a move that lost a race is judged again.
+/// How often a move that lost a race is checked again.
 const MAX_ATTEMPTS: usize = 8;
 
 pub(crate) async fn change(
@@ -47,14 +48,15 @@ async fn judge(
     let mut standing = viewer.standing(found);
     standing.late = is_late(app, permit, standing, found, to).await?;
     if standing.leaves_open(found.status, to) {
-        // A move that the table does not have is refused in any case; the answer then only tells the moves that are left.
+        // A move that is not in the table is refused in any case; then the answer affects only the list of allowed
+        // moves.
         let refuses = Standing { agent: true, ..standing }.may(found.status, to);
         standing = viewer.judged(standing, refuses).await?;
     }
     standing.judge(found.status, to)
 }
 
-/// Whether the caller is the reporter and the time in which a reporter may reopen is over.
+/// Whether the caller is the reporter and the time for the reporter to reopen is over.
 async fn is_late(
     app: &App,
     permit: &Permit,

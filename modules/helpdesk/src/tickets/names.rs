@@ -1,5 +1,5 @@
-//! What assignees are called now. One look-up for all tickets of an answer; where org cannot answer, tickets show what the
-//! assignee was called when it was assigned.
+//! Current names of assignees, with one look-up in org for all tickets of a response. Where org cannot answer, tickets
+//! show the name that was stored at assignment.
 
 use std::collections::BTreeSet;
 
@@ -10,15 +10,15 @@ use service::{ApiError, CompanyCall};
 
 use crate::App;
 
-/// Ids of a kind that org looks up at once.
+/// Ids of one kind that org takes in one look-up.
 const AT_ONCE: usize = 200;
 
-/// Names and titles, as far as org told them.
+/// The names and titles that org returned.
 #[derive(Debug, Default)]
 pub struct Names(Vec<Found>);
 
 impl Names {
-    /// Asks org what these are called. More than [`AT_ONCE`] of a kind are asked about at the same time in several parts.
+    /// Looks the names up in org. More than [`AT_ONCE`] ids of a kind are looked up in several concurrent requests.
     pub(crate) async fn of_all(
         app: &App,
         call: &CompanyCall,
@@ -30,7 +30,7 @@ impl Names {
         Self(found.into_iter().filter_map(Result::ok).collect())
     }
 
-    /// What it is called now.
+    /// The principal's current name or title.
     #[must_use]
     pub fn of(&self, principal: Principal) -> Option<String> {
         self.0.iter().find_map(|found| match principal {
@@ -47,7 +47,7 @@ impl Names {
     }
 }
 
-/// Each principal once, in as few look-ups as org allows.
+/// Splits distinct principals into as few look-ups as org allows.
 pub(crate) fn parts(principals: impl IntoIterator<Item = Principal>) -> Vec<Wanted> {
     let distinct: BTreeSet<Principal> = principals.into_iter().collect();
     let members: Vec<_> = distinct.iter().filter_map(|principal| principal.member()).collect();

@@ -1,4 +1,4 @@
-//! What a ticket is, what it is to its reader, who may move it and whither.
+//! Tickets: their fields, what a caller is to one, and who may make which move.
 
 use contract::fields::{Fields, FromBody, Text};
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
@@ -19,20 +19,20 @@ contract::typed_id!(
     TicketId
 );
 
-/// Most tickets of one list or search; the module contract gives the list no pages.
+/// Most tickets in one list or search; the module contract has no pages for the list.
 pub const MAX_ROWS: usize = 1_000;
-/// Most text of one list, in bytes of UTF-8: titles and descriptions of tickets, bodies of comments. Two thousand bytes for
-/// each of a thousand tickets; what is longer is cut to fewer tickets, never to parts of one.
+/// Most text in one list, in bytes of UTF-8: titles and descriptions of tickets, or bodies of comments. It is two
+/// thousand bytes for each of a thousand tickets; a list with more text is cut to fewer rows, never to parts of one.
 pub const MAX_TEXT: usize = 2 * 1_024 * 1_024;
-/// Longest title: one line of a list.
+/// Longest title in characters: one line of a list.
 const MAX_TITLE: usize = 200;
-/// Longest description: ten pages.
+/// Longest description in characters: ten pages.
 const MAX_DESCRIPTION: usize = 20_000;
 
 contract::words! {
-    /// Which tickets are listed.
+    /// Which tickets to list.
     pub enum View {
-        /// Reported by the caller, or assigned to the caller, a position or a group of the caller.
+        /// Tickets reported by the caller, or assigned to the caller or to a position or group of the caller.
         Mine = "mine",
         /// Every ticket of the company.
         All = "all",
@@ -40,13 +40,13 @@ contract::words! {
 }
 
 contract::words! {
-    /// How far a ticket is.
+    /// The status of a ticket.
     pub enum Status {
         /// Work on it has not begun.
         Open = "open",
-        /// It is worked on.
+        /// Work on it is in progress.
         InProgress = "in_progress",
-        /// The assignee calls it done.
+        /// The assignee considers it done.
         Resolved = "resolved",
         /// It is done.
         Closed = "closed",
@@ -54,7 +54,7 @@ contract::words! {
 }
 
 contract::words! {
-    /// How soon a ticket is to be done.
+    /// How urgent a ticket is.
     pub enum Priority {
         /// When there is time.
         Low = "low",
@@ -70,31 +70,31 @@ contract::words! {
 /// A ticket as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredTicket {
-    /// Minted when it was opened.
+    /// Minted at creation.
     pub id: TicketId,
-    /// Whose it is.
+    /// The company that it belongs to.
     pub company: CompanyId,
-    /// From 1, without gaps in a company.
+    /// The ticket's number: from 1, without gaps in a company.
     pub number: i64,
     /// 1 to 200 characters.
     pub title: String,
     /// What it is about.
     pub description: String,
-    /// How far it is.
+    /// Its status.
     pub status: Status,
-    /// How soon it is to be done.
+    /// Its priority.
     pub priority: Priority,
-    /// Who opened it.
+    /// The member who opened it.
     pub reporter: MemberId,
-    /// Who works on it.
+    /// The assignee, who works on it.
     pub assignee: Option<Principal>,
-    /// Name or title of the assignee when it was assigned.
+    /// The assignee's name or title at assignment.
     pub assignee_label: Option<String>,
-    /// Since when it is resolved, while it is.
+    /// When it was resolved, while it is.
     pub resolved_at: Option<OffsetDateTime>,
     /// When it was opened.
     pub created_at: Timestamp,
-    /// When it changed last.
+    /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
@@ -131,7 +131,7 @@ pub fn subject(id: TicketId) -> String {
 }
 
 impl StoredTicket {
-    /// Whether the caller opened it; an operator without a member row opened none.
+    /// Whether the caller opened the ticket; false for an operator without a member row.
     #[must_use]
     pub fn is_reported_by(&self, caller: Option<&MemberContext>) -> bool {
         caller.is_some_and(|caller| caller.member == self.reporter)
@@ -143,7 +143,7 @@ impl StoredTicket {
         caller.zip(self.assignee).is_some_and(|(caller, assignee)| caller.is(assignee))
     }
 
-    /// The ticket for a caller of tier `tier`; `None` is an operator without a member row.
+    /// Renders the ticket for a caller of tier `tier`; `caller` is `None` for an operator without a member row.
     #[must_use]
     pub fn seen_by(self, caller: Option<&MemberContext>, tier: Tier, names: &Names) -> Ticket {
         let (is_reporter, is_assignee) = (self.is_reported_by(caller), self.is_assigned_to(caller));
@@ -174,7 +174,7 @@ impl StoredTicket {
         }
     }
 
-    /// A closed ticket takes neither comments nor assignments, from anybody.
+    /// Refuses comments and assignments on a closed ticket.
     ///
     /// # Errors
     /// 409 `TICKET_CLOSED`.
@@ -189,19 +189,19 @@ pub fn closed() -> ApiError {
     conflict("TICKET_CLOSED", "the ticket is closed; reopen it first", Value::Null)
 }
 
-/// 404.
+/// 404 for an unknown ticket.
 #[must_use]
 pub fn unknown() -> ApiError {
     ApiError::NotFound("ticket".into())
 }
 
-/// 403: the ticket is there, but neither the caller's nor an agent's.
+/// 403 `NOT_TICKET_PARTY`: the caller is neither a party to the ticket nor an agent.
 #[must_use]
 pub fn not_party() -> ApiError {
     not_yours("NOT_TICKET_PARTY", "the caller is neither the reporter nor the assignee of the ticket")
 }
 
-/// A part that a caller has in a ticket.
+/// A role that a caller has in a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Agent,
@@ -209,7 +209,7 @@ enum Part {
     Reporter,
 }
 
-/// Who may make a move; empty: the table has no such move.
+/// Who may make a move; empty when there is no such move.
 const fn movers(from: Status, to: Status) -> &'static [Part] {
     use Part::{Agent, Assignee, Reporter};
     use Status::{Closed, InProgress, Open, Resolved};
@@ -231,18 +231,18 @@ const fn movers(from: Status, to: Status) -> &'static [Part] {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "a caller may be each of these and all of them")]
 pub struct Standing {
-    /// Works on tickets.
+    /// The caller works on tickets.
     pub agent: bool,
-    /// Is the assignee now.
+    /// The caller is the assignee now.
     pub assignee: bool,
-    /// Opened it.
+    /// The caller opened the ticket.
     pub reporter: bool,
-    /// The time in which the reporter may reopen it is over.
+    /// The time for the reporter to reopen is over.
     pub late: bool,
 }
 
 impl Standing {
-    /// Whether the caller is anything to the ticket.
+    /// Whether the caller is a party to the ticket.
     #[must_use]
     pub const fn is_party(self) -> bool {
         self.assignee || self.reporter
@@ -258,46 +258,46 @@ impl Standing {
         })
     }
 
-    /// Whether it has to be known that the caller is an agent before a move can be judged.
+    /// Whether the check of a move depends on whether the caller is an agent, which is not known yet.
     #[must_use]
     pub fn leaves_open(self, from: Status, to: Status) -> bool {
         !self.agent && from != to && !self.may(from, to)
     }
 
-    /// The statuses to which the caller may move the ticket.
+    /// The statuses that the caller may move the ticket to.
     fn allowed(self, from: Status) -> Vec<Status> {
         Status::WORDS.iter().map(|(_, to)| *to).filter(|to| self.may(from, *to)).collect()
     }
 
-    /// Judges a move: whether it is one, then whether it is the caller's.
+    /// Checks that there is such a move and that the caller may make it.
     ///
     /// # Errors
     /// 409 `TICKET_INVALID_TRANSITION`; 403 `TRANSITION_NOT_ALLOWED_FOR_ROLE` or `REOPEN_PERIOD_OVER`.
     pub fn judge(self, from: Status, to: Status) -> Result<(), ApiError> {
         if movers(from, to).is_empty() {
             let details = json!({ "from": from, "to": to, "allowed": self.allowed(from) });
-            return Err(conflict("TICKET_INVALID_TRANSITION", "a ticket does not move this way", details));
+            return Err(conflict("TICKET_INVALID_TRANSITION", "a ticket cannot make this move", details));
         }
         if self.may(from, to) {
             return Ok(());
         }
         if self.reporter && self.late && to == Status::Open {
-            let message = "the time in which the reporter may reopen the ticket is over";
+            let message = "the time for the reporter to reopen the ticket is over";
             return Err(not_yours("REOPEN_PERIOD_OVER", message));
         }
-        let message = "the caller's part in the ticket does not allow this move";
+        let message = "the caller's role in the ticket does not allow this move";
         Err(not_yours("TRANSITION_NOT_ALLOWED_FOR_ROLE", message))
     }
 }
 
-/// The body of create.
+/// The body of a request to open a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TicketBody {
     /// 1 to 200 characters.
     pub title: String,
-    /// May be empty.
+    /// The description; may be empty.
     pub description: String,
-    /// Normal where the body does not say.
+    /// Normal by default.
     pub priority: Priority,
 }
 
@@ -314,7 +314,7 @@ impl FromBody for TicketBody {
     }
 }
 
-/// The body of a move.
+/// The body of a request to move a ticket.
 pub struct StatusBody(pub Status);
 
 impl FromBody for StatusBody {

@@ -1,9 +1,9 @@
-//! Searches tickets: words of title and description, and filters. Visible are the same tickets as in lists: an agent's all,
-//! others' own. At most the newest [`MAX_ROWS`](super::rules::MAX_ROWS) of what is found, last change first.
+//! Searches tickets by words of title and description and by filters. Agents search all tickets, others their own, as
+//! in lists. Shows at most the newest [`MAX_ROWS`](super::rules::MAX_ROWS) results, last change first.
 //!
-//! A search looks at a bounded number of tickets, however common its words and however wide its filters. Words are looked
-//! up from the newest ticket on ([`super::words`]). Where they are in more than [`FEW`] tickets, and the filters leave more
-//! than that too, the newest [`MANY`] are looked at and the answer says that there may be more.
+//! A search reads a bounded number of tickets, however common its words and however wide its filters. Words are looked
+//! up from the newest ticket on ([`super::words`]). When more than [`FEW`] tickets have the words and more than [`FEW`]
+//! pass the filters, only the newest [`MANY`] are read, and the response says that there may be more.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -22,25 +22,25 @@ use super::viewer::Viewer;
 use super::words::{self, Hit, WordQuery, Words};
 use crate::App;
 
-/// Longest search.
+/// Longest search text, in characters.
 const MAX_QUERY: usize = 200;
-/// Tickets that are looked at one by one on either side, of the words or of the filters, without a second thought: a few
+/// Tickets that a search always reads one by one, whether they come from the words or from the filters: a few
 /// milliseconds.
 const FEW: i64 = 2_000;
-/// Tickets that are looked at where both sides have more than [`FEW`].
+/// Tickets that a search reads when both sides have more than [`FEW`].
 const MANY: i64 = 5_000;
-/// Words are dense where they are in every fifth ticket or more: then the newest [`MANY`] tickets of the filters hold as
-/// many as a search shows.
+/// Words are dense when at least every fifth ticket has them: then the newest [`MANY`] tickets that pass the filters
+/// contain as many results as a search shows.
 const DENSE: i64 = 5;
 
-/// Whose tickets are wanted.
+/// The filter on assignees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Assignee {
     Any,
-    /// The caller's own, of a position or of a group of the caller.
+    /// The caller, or a position or group of the caller.
     Me,
     Unassigned,
-    /// A member's, a position's or a group's.
+    /// A member, a position or a group.
     Of(Uuid),
 }
 
@@ -84,16 +84,16 @@ fn assignee(text: Option<&str>) -> Result<Assignee, ApiError> {
     }
 }
 
-/// What the caller sees.
+/// Which tickets the caller may see.
 struct Scope<'a> {
     sees_all: bool,
     caller: Option<&'a MemberContext>,
 }
 
-/// What a search found, last change first: at most one more than it may show.
+/// The results of a search, last change first: at most one more than it may show.
 struct Found {
     ids: Vec<Uuid>,
-    /// Older tickets were not looked at.
+    /// Whether older tickets were not read.
     is_cut: bool,
 }
 
@@ -117,7 +117,7 @@ impl Found {
     }
 }
 
-/// What the statements ask.
+/// The parameters of the statements.
 struct Ask<'a> {
     company: Uuid,
     filters: &'a Filters,
@@ -136,15 +136,15 @@ impl<'a> Ask<'a> {
         Self { company, filters, sees_all, member, positions, groups, of }
     }
 
-    /// Whether every ticket of the company passes.
+    /// Whether every ticket of the company passes the filters.
     fn is_wide(&self) -> bool {
         let Filters { status, priority, assignee, .. } = self.filters;
         self.sees_all && status.is_none() && priority.is_none() && *assignee == Assignee::Any
     }
 }
 
-/// Planned anew for these values each time: which index is the right one depends on which filters are there. No table is
-/// read whole.
+/// Runs the search. The statements are planned for their values each time, because the best index depends on the
+/// filters. No table is read in full.
 async fn find(
     pool: &PgPool,
     permit: &Permit,
@@ -170,7 +170,7 @@ async fn find(
     Ok(found)
 }
 
-/// One more than a search may show.
+/// One more than a search may show, to detect truncation.
 fn one_more() -> Result<i64, ApiError> {
     Ok(i64::try_from(MAX_ROWS).map_err(ApiError::internal)? + 1)
 }
@@ -202,15 +202,15 @@ fn is_over(found: usize, limit: i64) -> bool {
     i64::try_from(found).is_ok_and(|found| found > limit)
 }
 
-/// Whether hits, the newest first, lie close together.
+/// Whether hits, given newest first, are close together.
 fn are_dense(hits: &[Hit]) -> bool {
     let ends = hits.first().zip(hits.last());
     let hits = i64::try_from(hits.len()).unwrap_or(i64::MAX);
     ends.is_some_and(|(newest, oldest)| newest.number - oldest.number < hits.saturating_mul(DENSE))
 }
 
-/// Ids of tickets that pass the filters and that the caller may see, last change first; the head names the tables and
-/// begins the condition.
+/// Selects the ids of tickets that pass the filters and that the caller may see, last change first; the head names the
+/// tables and begins the condition.
 macro_rules! passing {
     ($head:literal, $ask:expr, $limit:expr $(, $own:expr)?) => {
         sqlx::query_scalar!(
@@ -240,12 +240,12 @@ macro_rules! passing {
     };
 }
 
-/// Of all tickets.
+/// Selects among all tickets.
 async fn newest(conn: &mut PgConnection, ask: &Ask<'_>, limit: i64) -> sqlx::Result<Vec<Uuid>> {
     passing!("FROM helpdesk.tickets t WHERE", ask, limit).fetch_all(conn).await
 }
 
-/// Of these tickets; at most one more than a search may show.
+/// Selects among these tickets; at most one more than a search may show.
 async fn among(conn: &mut PgConnection, ask: &Ask<'_>, hits: &[Hit]) -> Result<Vec<Uuid>, ApiError> {
     let ids: Vec<Uuid> = hits.iter().map(|hit| hit.ticket).collect();
     let found = passing!(

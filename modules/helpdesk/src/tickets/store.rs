@@ -1,4 +1,4 @@
-//! `helpdesk.tickets` and its counter. Lists read one row more than they may show.
+//! `helpdesk.tickets` and its counter. Lists read one row more than they may show, to detect truncation.
 
 use contract::id::MemberId;
 use contract::principal::Named;
@@ -29,7 +29,7 @@ pub(super) struct Row {
     updated_at: OffsetDateTime,
 }
 
-/// Rows of tickets; the tail names the table `t`.
+/// Selects tickets; the tail names the table `t`.
 macro_rules! tickets {
     ($tail:literal, $($value:expr),+ $(,)?) => {
         sqlx::query_as!(
@@ -43,8 +43,8 @@ macro_rules! tickets {
     };
 }
 
-/// Those of the rows `found`, in the order of a list, before which there is no more text than a list may have ($bound). The
-/// length of a text is known without reading it.
+/// Selects those of the rows `found`, in list order, that are preceded by at most `$bound` bytes of text.
+/// `octet_length` does not read the stored text.
 macro_rules! bounded {
     ($found:literal, $bound:literal, $($value:expr),+ $(,)?) => {
         sqlx::query_as!(
@@ -64,17 +64,17 @@ macro_rules! bounded {
     };
 }
 
-/// One more than a list may have.
+/// One more row than a list may have.
 fn limit() -> i64 {
     i64::try_from(MAX_ROWS).map_or(i64::MAX, |rows| rows + 1)
 }
 
-/// Most text of a list.
+/// The most text in a list, in bytes.
 fn max_text() -> i64 {
     i64::try_from(MAX_TEXT).unwrap_or(i64::MAX)
 }
 
-/// The newest tickets of the company, of one status if one is named.
+/// Lists the company's tickets, last change first, optionally of one status only.
 pub(super) async fn list_all(
     pool: &PgPool,
     permit: &Permit,
@@ -108,9 +108,9 @@ pub(super) async fn list_all(
     rows.into_iter().map(|row| row.ticket(permit)).collect()
 }
 
-/// The newest tickets that the caller reported or is assigned to. Each way in which a ticket can be the caller's is read
-/// by its own index in the list's order, so a long list of one costs no more than its beginning. `OFFSET 0` keeps the
-/// rows from being joined by reading the whole table.
+/// Lists the tickets that the caller reported or is assigned to, last change first. Each way in which a ticket can be
+/// the caller's is read by its own index in list order, so a long list costs no more than its beginning. `OFFSET 0`
+/// keeps the planner from joining the rows by reading the whole table.
 pub(super) async fn list_own(
     pool: &PgPool,
     permit: &Permit,
@@ -152,7 +152,7 @@ pub(super) async fn list_own(
     rows.fetch_all(pool).await?.into_iter().map(|row| row.ticket(permit)).collect()
 }
 
-/// Tickets of the company by their ids, in the order of a list.
+/// Reads tickets of the company by id, in list order.
 pub(super) async fn of_ids(
     executor: impl PgExecutor<'_>,
     permit: &Permit,
@@ -166,7 +166,7 @@ pub(super) async fn of_ids(
     rows.fetch_all(executor).await?.into_iter().map(|row| row.ticket(permit)).collect()
 }
 
-/// A ticket of the company.
+/// Finds a ticket of the company.
 pub(crate) async fn find(
     pool: &PgPool,
     permit: &Permit,
@@ -180,7 +180,7 @@ pub(crate) async fn find(
     row.fetch_optional(pool).await?.map(|row| row.ticket(permit)).transpose()
 }
 
-/// A ticket of the company, locked until the transaction ends.
+/// Locks a ticket of the company until the transaction ends, and reads it.
 pub(crate) async fn lock(
     tx: &mut CompanyTx,
     permit: &Permit,
@@ -194,8 +194,8 @@ pub(crate) async fn lock(
     row.fetch_optional(tx.conn()).await?.map(|row| row.ticket(permit)).transpose()
 }
 
-/// Opens a ticket under the company's next number. The counter's row is locked until the transaction ends, so that a
-/// number is given once and none is left out.
+/// Opens a ticket with the company's next number. The counter's row stays locked until the transaction ends, so that
+/// numbers are unique and without gaps.
 pub(super) async fn insert(
     tx: &mut CompanyTx,
     reporter: MemberId,
@@ -266,7 +266,7 @@ pub(super) async fn assign(
     Ok(StoredTicket { assignee, assignee_label: label, updated_at: updated_at.into(), ..ticket })
 }
 
-/// Moves a ticket on from the status and the assignee by which the move was judged; `None` when either is another by now.
+/// Moves a ticket if its status and assignee are still those that the check used; otherwise returns `None`.
 pub(crate) async fn move_on(
     tx: &mut CompanyTx,
     before: &StoredTicket,
@@ -297,7 +297,7 @@ pub(crate) async fn move_on(
     }))
 }
 
-/// Says that something happened to a ticket that [`lock`] holds.
+/// Updates the time of change of a ticket that [`lock`] holds.
 pub(crate) async fn touch(tx: &mut CompanyTx, id: TicketId) -> Result<(), ApiError> {
     sqlx::query!(
         "UPDATE helpdesk.tickets SET updated_at = GREATEST(updated_at, now()) WHERE company_id = $1 AND id = $2",
@@ -322,7 +322,7 @@ impl Row {
             status: Status::of_word(&self.status)?,
             priority: Priority::of_word(&self.priority)?,
             reporter: MemberId::from(self.reporter_member_id),
-            // The table's check: at most one of the three.
+            // The table's check constraint: at most one of the three is set.
             assignee: Named::of(member, position, self.assignee_group_id.map(Into::into)).one(),
             assignee_label: self.assignee_label,
             resolved_at: self.resolved_at,

@@ -1,5 +1,5 @@
-//! The caller before tickets: the place in the company, and whether the caller is an agent, which is asked at most once
-//! and only where something depends on it.
+//! The caller of one request with its member row, and whether it is an agent. authz is asked about the latter at most
+//! once, and only if something depends on it.
 
 use service::clients::org::MemberContext;
 use service::{ApiError, Permit};
@@ -14,30 +14,30 @@ use crate::{App, operations};
 pub(crate) struct Viewer<'a> {
     app: &'a App,
     permit: &'a Permit,
-    /// `None`: an operator without an active member row, who is party to no ticket.
+    /// `None` for an operator without an active member row, who is not a party to any ticket.
     pub(crate) place: Option<MemberContext>,
     agent: Option<bool>,
 }
 
 impl<'a> Viewer<'a> {
-    /// A caller who may be an operator without a member row.
+    /// Looks up a caller who may be an operator without a member row.
     pub(crate) async fn of(app: &'a App, permit: &'a Permit) -> Result<Self, ApiError> {
         let place = app.org.member_context_if_any(permit).await?;
         Ok(Self { app, permit, place, agent: None })
     }
 
-    /// A caller who must be a member.
+    /// Looks up a caller who must be a member.
     pub(crate) async fn member(app: &'a App, permit: &'a Permit) -> Result<Self, ApiError> {
         let place = app.org.member_context(permit).await?;
         Ok(Self { app, permit, place: Some(place), agent: None })
     }
 
-    /// The permit was for agents.
+    /// Marks the caller as an agent, which the operation's permit implies.
     pub(crate) fn into_agent(self) -> Self {
         Self { agent: Some(true), ..self }
     }
 
-    /// Whether the caller is an agent, where a no only narrows what is answered.
+    /// Whether the caller is an agent, if a no only narrows the response.
     pub(crate) async fn is_agent(&mut self) -> Result<bool, ApiError> {
         let known = match self.agent {
             Some(known) => known,
@@ -47,7 +47,7 @@ impl<'a> Viewer<'a> {
         Ok(known)
     }
 
-    /// Whether the caller is an agent, where a no refuses the call.
+    /// Whether the caller is an agent, if a no refuses the call.
     pub(crate) async fn must_be_agent(&mut self) -> Result<bool, ApiError> {
         let known = match self.agent {
             Some(known) => known,
@@ -57,7 +57,7 @@ impl<'a> Viewer<'a> {
         Ok(known)
     }
 
-    /// What the caller is to the ticket, as far as it was asked.
+    /// What the caller is to the ticket, as far as it is known.
     pub(crate) fn standing(&self, ticket: &StoredTicket) -> Standing {
         Standing {
             agent: self.agent == Some(true),
@@ -67,7 +67,7 @@ impl<'a> Viewer<'a> {
         }
     }
 
-    /// Row rule V: the caller is a party or an agent.
+    /// Admits parties and agents (row rule V).
     ///
     /// # Errors
     /// 403 `NOT_TICKET_PARTY`.
@@ -76,13 +76,14 @@ impl<'a> Viewer<'a> {
         if may { Ok(()) } else { Err(not_party()) }
     }
 
-    /// The standing by which a move is judged: whether the caller is an agent is asked where the verdict depends on it.
+    /// Completes the standing for a check that depends on whether the caller is an agent; `refuses` says whether a no
+    /// refuses the call.
     pub(crate) async fn judged(&mut self, known: Standing, refuses: bool) -> Result<Standing, ApiError> {
         let agent = if refuses { self.must_be_agent().await? } else { self.is_agent().await? };
         Ok(Standing { agent, ..known })
     }
 
-    /// A ticket of the company that the caller may view.
+    /// Finds a ticket of the company that the caller may view.
     pub(crate) async fn ticket(&mut self, id: TicketId) -> Result<StoredTicket, ApiError> {
         let found = store::find(&self.app.core.pool, self.permit, id).await?;
         let ticket = found.ok_or_else(unknown)?;
@@ -90,14 +91,14 @@ impl<'a> Viewer<'a> {
         Ok(ticket)
     }
 
-    /// The ticket as the caller sees it.
+    /// Renders the ticket for the caller.
     pub(crate) async fn shown(&self, ticket: StoredTicket) -> Result<Ticket, ApiError> {
         let names = Names::of_all(self.app, self.permit, ticket.assignee);
         let (names, tier) = tokio::join!(names, highest(self.app, self.permit, self.agent));
         Ok(ticket.seen_by(self.place.as_ref(), tier?, &names))
     }
 
-    /// The tickets as the caller sees them. An empty list shows no tier, so none is asked for.
+    /// Renders the tickets for the caller. An empty list shows no tier, so authz is not asked for it.
     pub(crate) async fn all_shown(&self, tickets: Vec<StoredTicket>) -> Result<Vec<Ticket>, ApiError> {
         if tickets.is_empty() {
             return Ok(Vec::new());

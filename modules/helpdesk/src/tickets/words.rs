@@ -1,13 +1,13 @@
-//! The words of tickets, from the newest ticket on.
+//! The full-text index of tickets, searched from the newest ticket on.
 //!
-//! PostgreSQL's index of words knows neither companies nor order: what it finds of a common word it finds all at once. So
-//! the words of a ticket are stored behind a sign of their company and of their segment, which is 4096 successive numbers
-//! of tickets: a search asks one segment after the other, the newest first, until it has enough. A ticket's words and its
+//! PostgreSQL's text index knows neither companies nor order: for a common word it returns every match at once. So each
+//! word of a ticket is stored with a prefix for its company and its segment, which covers 4096 consecutive ticket
+//! numbers. A search queries one segment after the other, newest first, until it has enough. A ticket's words and
 //! number never change.
 //!
-//! The sign is the last eight digits of the company's id, a point, the segment in hexadecimal digits, a point; it only makes
-//! a search fast, so companies that share it do no harm. Of a longer word its first 400 characters are stored, more than a
-//! search can hold.
+//! The prefix is the last eight digits of the company's id, a dot, the segment in hexadecimal and a dot. It only makes
+//! a search fast, so companies that share it do no harm. Only the first 400 characters of a word are stored, which is
+//! more than a search can contain.
 
 use service::{ApiError, CompanyTx};
 use sqlx::PgConnection;
@@ -15,16 +15,17 @@ use uuid::Uuid;
 
 use super::rules::TicketId;
 
-/// Words that a ticket must have, each of them.
+/// Words that a ticket must contain, all of them.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Words {
     texts: Vec<String>,
-    /// Whether a longer word may begin with it.
+    /// For each word, whether it also matches as the beginning of a longer word.
     beginnings: Vec<bool>,
 }
 
 impl Words {
-    /// A word that is not a number may be the beginning of a longer one. `None`: no word.
+    /// Splits a text into words; a word that is not a number also matches as the beginning of a longer one. `None` when
+    /// there is no word.
     pub(super) fn of(text: &str) -> Option<Self> {
         let is_number = |word: &str| word.trim_start_matches('#').bytes().all(|byte| byte.is_ascii_digit());
         let texts: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
@@ -33,10 +34,10 @@ impl Words {
     }
 }
 
-/// A `tsquery` in which U+0001 stands for the sign of a segment; no word holds it.
+/// A `tsquery` in which U+0001 stands for a segment's prefix; no word contains it.
 pub(super) struct WordQuery(String);
 
-/// A ticket that has the words.
+/// A ticket that contains the words.
 pub(super) struct Hit {
     pub(super) ticket: Uuid,
     pub(super) number: i64,
@@ -65,7 +66,7 @@ pub(super) async fn insert(
     Ok(())
 }
 
-/// How the index is asked for these words; `None`: there is no word in them, as in `&`.
+/// Builds the index query for these words; `None` when they contain no lexeme, as in `&`.
 pub(super) async fn query(conn: &mut PgConnection, words: &Words) -> sqlx::Result<Option<WordQuery>> {
     let query = sqlx::query_scalar!(
         r"SELECT string_agg('''' || E'\x01' || replace(replace(word.lexeme, '\', '\\'), '''', '''''') || ''''
@@ -78,8 +79,8 @@ pub(super) async fn query(conn: &mut PgConnection, words: &Words) -> sqlx::Resul
     Ok(query.fetch_one(conn).await?.map(WordQuery))
 }
 
-/// The newest tickets of the company that have the words, the newest first: in the order of the segments, which a nested
-/// loop keeps.
+/// Finds the newest tickets of the company that contain the words, newest first. The nested loop keeps the order of the
+/// segments.
 pub(super) async fn newest(
     conn: &mut PgConnection,
     company: Uuid,
@@ -104,7 +105,7 @@ pub(super) async fn newest(
     hits.fetch_all(conn).await
 }
 
-/// Those of these tickets that have the words, in the same order.
+/// Selects those of these tickets that contain the words, in the same order.
 pub(super) async fn within(
     conn: &mut PgConnection,
     company: Uuid,

@@ -11,10 +11,10 @@ pub(crate) async fn show(State(app): State<App>, permit: Permit) -> Result<Data<
     Ok(Data(Held { tier }))
 }
 
-/// The highest tier that the caller holds, asked from the top; `agent` is what is known of the middle one. The permit says
-/// that the lowest is held.
+/// Finds the highest tier that the caller holds, from the top down; `agent` is what is already known about the middle
+/// one. The permit already implies the lowest.
 pub(crate) async fn highest(app: &App, permit: &Permit, agent: Option<bool>) -> Result<Tier, ApiError> {
-    // An administrator is an agent, so who is no agent is none.
+    // An administrator is also an agent, so a caller who is not an agent is not an administrator.
     if agent == Some(false) {
         return Ok(Tier::Member);
     }

@@ -1,4 +1,4 @@
-//! What the caller may do in the module, in a company.
+//! Tiers: what the caller may do in a company's module.
 
 pub(crate) mod http;
 pub mod rules;

@@ -1,11 +1,11 @@
-//! The tiers, of which each holds those below it.
+//! The tiers. Each includes those below it.
 
 use serde::Serialize;
 
 contract::words! {
-    /// What the caller may do in the module, in this company.
+    /// What the caller may do in this company's module.
     pub enum Tier {
-        /// Administers it.
+        /// Administers the module.
         Admin = "admin",
         /// Works on tickets: an agent.
         Editor = "editor",
@@ -17,6 +17,6 @@ contract::words! {
 /// A tier as clients see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Held {
-    /// The highest that is held.
+    /// The highest tier that the caller holds.
     pub tier: Tier,
 }

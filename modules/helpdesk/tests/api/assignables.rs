@@ -1,4 +1,4 @@
-//! What a ticket can be assigned to.
+//! The positions and groups that a ticket can be assigned to.
 
 use serde_json::json;
 use testkit::module::gates;

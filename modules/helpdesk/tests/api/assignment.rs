@@ -1,4 +1,4 @@
-//! Assignment to a member, a position, a group, or nobody.
+//! Assigning a ticket to a member, a position or a group, and unassigning it.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -25,7 +25,7 @@ async fn an_assignment_names_one_of_three_or_nobody_and_leaves_the_status() {
         let set = ids.iter().filter(|id| !data[**id].is_null()).count();
         assert_eq!(set, usize::from(!kind.is_null()), "{body}");
         assert_eq!(data["status"], "open");
-        // The same again changes nothing.
+        // Repeating the assignment changes nothing.
         let before = world.contents().await;
         let again = world.assign(AGENT, &ticket, body).await;
         assert_eq!((again.status, &again.data()["updatedAt"]), (200, &data["updatedAt"]));

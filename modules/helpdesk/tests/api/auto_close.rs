@@ -1,4 +1,4 @@
-//! The worker that closes what has been resolved for long enough.
+//! The worker that closes tickets that have been resolved for long enough.
 
 use contract::Clock;
 use helpdesk::Config;

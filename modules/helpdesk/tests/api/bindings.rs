@@ -1,4 +1,4 @@
-//! Bindings: rows that stand for tuples, and the last administrator.
+//! Bindings: rows that mirror tuples, and the last administrator.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ async fn a_binding_is_a_tuple_and_a_row_and_both_go_together() {
         "positionId": desk, "groupId": null, "positionTitle": "Desk", "groupTitle": null, "tier": "admin",
         "grantedBy": "subject-0", "createdAt": listed[1]["createdAt"] });
     assert_eq!((listed.len(), &listed[1]), (3, &expected));
-    // What was given works at once, and follows the organization.
+    // A binding takes effect at once and follows the organization.
     for (who, tier) in [(ALICE, "admin"), (BOB, "admin"), (EVE, "editor")] {
         assert_eq!(world.ask(who, "GET", "/tier", None).await.data(), &json!({ "tier": tier }));
     }
@@ -117,7 +117,7 @@ async fn property_5_the_last_administrator_who_can_act_stays() {
         (409, "LAST_ADMINISTRATOR", &details)
     );
     assert_eq!((world.contents().await, world.tuples.all()), (before, tuples), "nothing was revoked");
-    // A member whose login changed since is nobody any more: the tuple names the old one.
+    // A member whose login has changed cannot act any more: the tuple names the old login.
     world.company().members.get_mut(&world.people[EVE].member).expect("a member").subject =
         Some("old".to_owned());
     assert_eq!(world.bind(ADMIN, json!({ "memberId": world.people[EVE].member })).await.status, 201);
@@ -128,7 +128,7 @@ async fn property_5_the_last_administrator_who_can_act_stays() {
     assert_eq!(
         world.unbind(ADMIN, "members", member).await.status,
         200,
-        "now somebody is behind what is left"
+        "the remaining binding has a member again"
     );
     let editor = world.ask(ADMIN, "DELETE", &format!("/bindings/positions/{held}?tier=editor"), None).await;
     assert_eq!(editor.status, 200, "agents may all go");
@@ -170,13 +170,13 @@ async fn property_6_what_authz_refuses_or_does_not_answer_changes_nothing_and_ca
     let (first, second) = (world.people[ALICE].member, world.people[BOB].member);
     assert_eq!(world.bind(ADMIN, json!({ "memberId": first })).await.status, 201);
     let shown = world.list(ADMIN, "/bindings").await;
-    // Refused: the row goes again, with its audit row.
+    // Refused: the row is deleted again, with an audit row.
     world.module.authz.answer("POST", GRANTS, 403, refusal());
     assert_eq!(told(&world.bind(ADMIN, json!({ "memberId": second })).await), (403, "ENGINE_DENIED"));
     assert_eq!(world.count("SELECT count(*) FROM helpdesk.bindings").await, 1);
     let rows = world.module.audit().await;
     assert_eq!(rows.last().expect("a row")["action"], "binding.create_failed");
-    // Not answered: the row waits, and nobody is shown it.
+    // Not answered: the row stays pending and is not shown.
     world.module.authz.close("POST", GRANTS);
     gates::refused_for(&world.bind(ADMIN, json!({ "memberId": second })).await, "authz", "create");
     assert_eq!(world.list(ADMIN, "/bindings").await, shown);
@@ -193,7 +193,7 @@ async fn property_6_what_authz_refuses_or_does_not_answer_changes_nothing_and_ca
         "the same request resumes"
     );
     assert_eq!(world.count("SELECT count(*) FROM helpdesk.bindings").await, 2);
-    // The same of a removal.
+    // The same for a removal.
     let shown = world.list(ADMIN, "/bindings").await;
     world.module.authz.answer("POST", GRANTS, 403, refusal());
     assert_eq!(told(&world.unbind(ADMIN, "members", second).await), (403, "ENGINE_DENIED"));
@@ -208,7 +208,7 @@ async fn property_6_what_authz_refuses_or_does_not_answer_changes_nothing_and_ca
     assert_eq!(world.list(ADMIN, "/bindings").await, shown, "its tuple still works, so it is listed");
     assert_eq!(world.count("SELECT active_bindings::bigint FROM helpdesk.admin_guard").await, 1);
     let last = world.unbind(ADMIN, "members", first).await;
-    assert_eq!(told(&last), (409, "LAST_ADMINISTRATOR"), "what is going does not count");
+    assert_eq!(told(&last), (409, "LAST_ADMINISTRATOR"), "a binding being removed does not count");
     world.answer_grants();
     assert_eq!(world.unbind(ADMIN, "members", second).await.status, 200, "the same request resumes");
     assert_eq!(world.tuples.all().len(), 1);
@@ -239,7 +239,7 @@ async fn the_sweep_makes_rows_that_a_crash_left_agree_with_their_tuples_and_the_
     for who in [ALICE, BOB, EVE] {
         assert_eq!(world.bind(ADMIN, json!({ "memberId": world.people[who].member })).await.status, 201);
     }
-    // As crashes leave them: granted and not settled; going and not revoked.
+    // Rows as crashes leave them: granted but not settled; revoking but not revoked.
     let member = world.people[ALICE].member;
     world
         .module
@@ -252,7 +252,7 @@ async fn the_sweep_makes_rows_that_a_crash_left_agree_with_their_tuples_and_the_
         .await;
     assert_eq!(sweep().await, Swept { kept: 2, ..Swept::default() });
     assert_eq!(world.count("SELECT active_bindings::bigint FROM helpdesk.admin_guard").await, 3);
-    // Asked and never granted; revoked and not settled.
+    // Requested but never granted; revoked but not settled.
     world.module.authz.close("POST", GRANTS);
     let desk = world.position("Desk", None);
     assert_eq!(world.bind(ADMIN, json!({ "positionId": desk })).await.status, 503);

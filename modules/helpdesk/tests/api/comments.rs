@@ -59,9 +59,9 @@ async fn internal_notes_are_among_those_who_work_on_tickets_and_leave_no_trace_f
         assert_eq!(world.history(who, &ticket).await, ["ticket.created", "ticket.assigned"]);
     }
     assert_eq!(world.history(AGENT, &ticket).await.len(), 3);
-    assert_eq!(world.show(ALICE, &ticket).await.data(), seen.data(), "its time of change included");
+    assert_eq!(world.show(ALICE, &ticket).await.data(), seen.data(), "including the time of change");
     let told = world.count("SELECT count(*) FROM helpdesk.notices WHERE event_type = 'comment.added'").await;
-    assert_eq!(told, 0, "nor is anybody notified");
+    assert_eq!(told, 0, "and there is no notice");
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn a_list_has_the_latest_thousand_and_says_when_there_are_more() {
 async fn a_list_holds_two_mebibytes_of_the_latest_text() {
     let world = World::start().await;
     let ticket = world.open(ALICE, "x").await;
-    // 40,000 bytes a comment: 52 of them fit.
+    // 40,000 bytes per comment: 52 of them fit.
     let fill = |from: u32, to: u32| {
         format!(
             "INSERT INTO helpdesk.comments(id, company_id, ticket_id, author_kc_sub, body, created_at)
@@ -133,7 +133,7 @@ async fn a_list_holds_two_mebibytes_of_the_latest_text() {
         assert_eq!(
             items[0]["authorKcSub"],
             format!("author{first}"),
-            "of a long list the latest, oldest first"
+            "the latest of a long list, oldest first"
         );
         assert_eq!(items[51]["authorKcSub"], format!("author{to}"));
     }

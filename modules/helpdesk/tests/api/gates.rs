@@ -1,4 +1,4 @@
-//! What stands before every operation, and the probes.
+//! Checks that precede every operation, and the probes.
 
 use serde_json::json;
 use testkit::ModuleApi;
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::start;
 
-/// A member whom org knows, so that an operation reaches the database.
+/// A member known to org, so that an operation reaches the database.
 const MEMBER: Uuid = Uuid::from_u128(0x0192_f0c1_5d3e_7a10_8c11_2f6a_4d9b_2001);
 
 fn know_org(module: &ModuleApi) {

@@ -1,5 +1,5 @@
-//! Every row of the design's table of concurrency hazards, each provoked [`testkit::races`] times over real connections of
-//! which the module uses several at once.
+//! Every row of the design's table of concurrency hazards, each provoked [`testkit::races`] times over real
+//! connections; the module uses several at once.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn rounds() -> usize {
     testkit::races()
 }
 
-/// The answers' words, `done` for a success, in order.
+/// The codes of the responses, `done` for a success, sorted.
 fn words(replies: &[Reply]) -> Vec<String> {
     let word = |reply: &Reply| match told(reply) {
         (200 | 201, _) => "done".to_owned(),
@@ -41,7 +41,7 @@ async fn hazard_two_administrators_remove_each_other() {
             let made = world.bind(ADMIN, json!({ "memberId": member })).await;
             assert!(made.status == 201 || made.code() == "BINDING_EXISTS", "{}", made.text);
         }
-        // In every other round one of them removes both.
+        // In every other round, one caller removes both.
         let other = if round % 2 == 0 { BOB } else { ALICE };
         let (left, right) =
             tokio::join!(world.unbind(ALICE, "members", bob), world.unbind(other, "members", alice));
@@ -65,7 +65,7 @@ async fn hazard_a_binding_is_made_while_another_is_removed() {
             world.unbind(ADMIN, "members", bound)
         );
         assert_eq!(made.status, 201, "round {round}: {}", made.text);
-        // Until the new one is active, what is pending does not count.
+        // The new binding does not count while it is pending.
         if gone.status == 409 {
             assert_eq!(told(&gone).1, "LAST_ADMINISTRATOR");
             assert_eq!(world.unbind(ADMIN, "members", bound).await.status, 200);
@@ -81,7 +81,8 @@ async fn hazard_a_crash_between_row_and_tuple() {
     assert_eq!(world.bind(ADMIN, json!({ "memberId": alice })).await.status, 201);
     let guard = "SELECT active_bindings::bigint FROM helpdesk.admin_guard";
     for round in 0..rounds() {
-        // Nobody learns what authz did, as when the process dies: the row waits, and the guard errs towards refusing.
+        // The outcome in authz stays unknown, as when the process dies: the row stays, and the guard errs on the side
+        // of refusing.
         world.module.authz.close("POST", GRANTS);
         assert_eq!(world.bind(ADMIN, json!({ "memberId": bob })).await.status, 503);
         assert_eq!(world.count(guard).await, 1);
@@ -92,7 +93,7 @@ async fn hazard_a_crash_between_row_and_tuple() {
         assert_eq!(
             words(&both),
             ["BINDING_EXISTS", "done"],
-            "round {round}: one resumes, one comes after it"
+            "round {round}: one resumes, the other is too late"
         );
         world.module.authz.close("POST", GRANTS);
         assert_eq!(world.unbind(ADMIN, "members", bob).await.status, 503);
@@ -114,7 +115,8 @@ async fn hazard_two_status_changes_at_once() {
             world.move_to(AGENT, &ticket, "in_progress")
         );
         let words = words(&[closed, taken]);
-        // The second is judged from what the first left: closed goes nowhere, and what is worked on is not withdrawn.
+        // The second move is checked against the result of the first: a closed ticket cannot be moved, and one in
+        // progress cannot be withdrawn.
         let expected = [["TICKET_INVALID_TRANSITION", "done"], ["TRANSITION_NOT_ALLOWED_FOR_ROLE", "done"]];
         assert!(expected.iter().any(|expected| words == *expected), "round {round}: {words:?}");
         let moves = world.history(AGENT, &ticket).await.len();
@@ -173,7 +175,7 @@ async fn hazard_the_assignee_loses_the_position_while_acting() {
         world.hold(desk, Some(BOB));
         let ticket = world.open(ALICE, "x").await;
         world.assign(AGENT, &ticket, json!({ "assigneePositionId": desk })).await;
-        // The position, and in every other round the assignment too.
+        // Change the position's holder and, in every other round, the assignment too.
         let unassigned = async {
             world.hold(desk, Some(EVE));
             if round % 2 == 0 { world.assign(AGENT, &ticket, json!({})).await.status } else { 200 }
@@ -186,7 +188,7 @@ async fn hazard_the_assignee_loses_the_position_while_acting() {
             moved.text
         );
         assert_eq!(told(&world.move_to(BOB, &ticket, "resolved").await), (403, "NOT_TICKET_PARTY"));
-        // Whoever is assignee no more never moved a ticket after the change of its assignee.
+        // A former assignee never moves a ticket after its assignee has changed.
         let entries = world.list(AGENT, &format!("/tickets/{ticket}/history")).await;
         let at = |action: &str| entries.iter().position(|entry| entry["action"] == action);
         if let (Some(moved), Some(unassigned)) = (at("ticket.status_changed"), at("ticket.unassigned")) {

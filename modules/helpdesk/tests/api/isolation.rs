@@ -1,4 +1,4 @@
-//! Another company's rows are unknown ones, whoever asks.
+//! Rows of another company are unknown, whoever asks.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -16,7 +16,7 @@ async fn property_12_another_companys_ids_are_unknown_to_every_operation() {
     for body in [json!({ "memberId": member }), json!({ "positionId": desk }), json!({ "groupId": group })] {
         assert_eq!(world.bind(ADMIN, body).await.status, 201);
     }
-    // In the other company the caller is anything there is.
+    // In the other company, the caller has every right.
     let other = Uuid::now_v7();
     module.decide(|_| true);
     let base = format!("/internal/org/companies/{other}");
@@ -68,6 +68,6 @@ async fn property_13_an_id_that_is_bound_by_another_kind_is_unknown() {
         assert_eq!(world.unbind(ADMIN, kind, id).await.status, 404, "{kind}");
     }
     let editor = world.ask(ADMIN, "DELETE", &format!("/bindings/groups/{group}?tier=editor"), None).await;
-    assert_eq!(editor.status, 404, "nor is it bound to another tier");
+    assert_eq!(editor.status, 404, "and it has no binding to another tier");
     assert_eq!(world.list(ADMIN, "/bindings").await.len(), 3);
 }

@@ -1,4 +1,4 @@
-//! API tests of the helpdesk module: each starts it on a fresh database, with authz and org scripted.
+//! API tests of the helpdesk module: each test starts the module on a fresh database, with scripted authz and org.
 
 #![expect(
     clippy::expect_used,
@@ -33,15 +33,15 @@ use testkit::ModuleApi;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// Port 1 (tcpmux) refuses connections on every machine that this runs on: notices wait.
+/// Port 1 (tcpmux) refuses connections on every machine that runs the tests, so notices wait.
 const NOWHERE: &str = "http://127.0.0.1:1";
 
-/// The module on a fresh database.
+/// Starts the module on a fresh database.
 async fn start() -> ModuleApi {
     start_telling(NOWHERE.to_owned()).await
 }
 
-/// The module, whose database cannot be reached.
+/// Starts the module with an unreachable database.
 async fn start_without_database() -> ModuleApi {
     ModuleApi::start_without_database(KEY, OPENAPI, |settings, listener, stop| {
         serve(Clock::system(), NOWHERE.to_owned(), settings, listener, stop)
@@ -49,12 +49,12 @@ async fn start_without_database() -> ModuleApi {
     .await
 }
 
-/// The module, with notification at this address.
+/// Starts the module with notification at this address.
 async fn start_telling(notification: String) -> ModuleApi {
     start_by(Clock::system(), notification).await
 }
 
-/// The same by another clock.
+/// Starts the module with this notification address and clock.
 async fn start_by(clock: Clock, notification: String) -> ModuleApi {
     ModuleApi::start(KEY, OPENAPI, move |settings, listener, stop| {
         serve(clock, notification, settings, listener, stop)

@@ -9,7 +9,7 @@ const STATUSES: [&str; 4] = ["open", "in_progress", "resolved", "closed"];
 const TABLE: [[&str; 4]; 4] =
     [["=", "ga", "ga", "gr"], ["ga", "=", "ga", "g"], ["gar", "ga", "=", "gr"], ["g", ".", ".", "="]];
 
-/// The ticket's row and its audit rows, which a refused move must leave as they are.
+/// The ticket's row and its audit rows, which a refused move must not change.
 async fn trace(world: &World, ticket: &str) -> Vec<Value> {
     let row = format!("SELECT to_jsonb(t) FROM helpdesk.tickets t WHERE id = '{ticket}'");
     let mut rows = world.module.database.rows(row).await;
@@ -20,7 +20,7 @@ async fn trace(world: &World, ticket: &str) -> Vec<Value> {
 #[tokio::test]
 async fn property_1_every_state_target_and_caller_ends_as_the_table_says() {
     let world = World::start().await;
-    // Alice reports, Bob is the assignee, Eve is nobody's.
+    // Alice is the reporter, Bob the assignee; Eve is not a party.
     let ticket = world.open(ALICE, "The printer is on fire").await;
     let assignee = json!({ "assigneeMemberId": world.people[BOB].member });
     assert_eq!(world.assign(AGENT, &ticket, assignee).await.status, 200);
@@ -90,11 +90,11 @@ async fn a_party_is_asked_for_authority_only_where_the_verdict_rests_on_it() {
     let asked = work(seen);
     assert!(
         asked.len() == 1 && asked[0]["probe"].is_null(),
-        "a no refuses, so authz writes it down: {asked:?}"
+        "a no refuses the call, so authz records it: {asked:?}"
     );
     let seen = world.module.questions().len();
     assert_eq!(told(&world.move_to(ALICE, &ticket, "resolved").await).0, 409);
-    assert_eq!(work(seen)[0]["probe"], true, "only tells the moves that are left");
+    assert_eq!(work(seen)[0]["probe"], true, "it only decides which moves are listed");
 }
 
 #[tokio::test]

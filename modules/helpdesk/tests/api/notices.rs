@@ -1,4 +1,4 @@
-//! Notices: written with the change, told by the worker, never by the request.
+//! Notices: written with the change, posted by the worker, never by the request.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::start_telling;
 use crate::world::{AGENT, ALICE, BOB, STAFF, World};
 
 const PATH: &str = "/internal/notification/events";
-/// No notice of a test takes this long.
+/// Longer than any notice of a test takes.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn world() -> (World, Stub) {

@@ -1,5 +1,5 @@
-//! How PostgreSQL reads for lists, searches and what happens by itself, in a company of many tickets: never a large table
-//! whole. The statements are the module's own, as `.sqlx` has them.
+//! How PostgreSQL reads for lists, searches and background work in a company with many tickets: never a large table in
+//! full. The statements are the module's own, taken from `.sqlx`.
 
 use std::fs;
 use std::path::Path;
@@ -11,8 +11,8 @@ use crate::world::{AGENT, ALICE, World};
 
 const TICKETS: u32 = 20_000;
 
-/// A statement of the module: a part of its text that no other has, the values of its parameters, and whether the module
-/// has it planned for these values each time.
+/// A statement of the module: a unique part of its text, the values of its parameters, and whether the module plans it
+/// for its values each time.
 struct Statement {
     part: &'static str,
     values: &'static str,
@@ -32,7 +32,7 @@ const AMONG: &str = "FROM unnest($12::uuid[]) AS hit(id)";
 const WORDS: &str = "generate_series(c.last_number / 4096";
 const WITHIN: &str = "WITH ORDINALITY AS asked(id, place)";
 
-/// `{c}` is the company, `{m}` a member of it; `{few}` are a hundred tickets, `{ids}` two thousand.
+/// `{c}` is the company and `{m}` a member of it; `{few}` stands for a hundred tickets, `{ids}` for two thousand.
 const STATEMENTS: [Statement; 20] = [
     kept("FROM helpdesk.tickets WHERE company_id = $1 ORDER BY", "'{c}', 1001, 2097152"),
     kept("FROM helpdesk.tickets WHERE company_id = $1 AND status = $2", "'{c}', 'open', 1001, 2097152"),
@@ -100,15 +100,15 @@ async fn the_keys_that_wait_for_a_row_are_found_by_the_row() {
         world.module.execute(sql.to_owned()).await;
     }
     let owner = world.module.database.owner_pool();
-    // As `service::idempotency` stores the answer of keys whose row another request settled.
+    // The statement with which `service::idempotency` stores the response of keys whose row another request settled.
     let text = "UPDATE helpdesk.idempotency_keys SET status = 201 WHERE company_id = $1 AND resource_id = $2 AND status IS NULL";
     let plan = plan(&owner, text, "md5('company')::uuid, md5('1')::uuid", "generic", false).await;
     assert!(plan.contains("idempotency_keys_waiting"), "{plan}");
     assert!(examined(&plan) < 10, "{plan}");
 }
 
-/// The words of tickets as `0003_words_by_segments.sql` may have left them, all over the table, and the migration that
-/// writes them once more.
+/// Scatters the words of tickets over the table, as `0003_words_by_segments.sql` may have left them, and runs the
+/// migration that rewrites them in order.
 #[tokio::test]
 async fn the_words_of_one_segment_lie_together_after_the_migration_that_orders_them() {
     let world = World::start().await;
@@ -123,7 +123,7 @@ async fn the_words_of_one_segment_lie_together_after_the_migration_that_orders_t
         )
         .await;
     let owner = world.module.database.owner_pool();
-    // Rows that lie before the one with the next smaller number.
+    // Rows stored before the row with the next smaller number.
     let disorder = async || -> i64 {
         let sql =
             "SELECT count(*) FROM (SELECT ctid, lag(ctid) OVER (ORDER BY company_id, number) AS previous
@@ -137,14 +137,14 @@ async fn the_words_of_one_segment_lie_together_after_the_migration_that_orders_t
         sqlx::query_scalar(sql).fetch_one(&owner).await.expect("the words")
     };
     let before = words().await;
-    assert!(disorder().await > 1_000, "the premise: rows in no order");
+    assert!(disorder().await > 1_000, "precondition: the rows are out of order");
     world.module.execute(include_str!("../../migrations/0004_words_in_order.sql").to_owned()).await;
     assert_eq!((disorder().await, words().await), (0, before));
     let found = world.list(AGENT, "/tickets?view=all&q=early%20sixth").await;
     assert_eq!(found.len(), 1_000, "the search finds what it found, by the module's own role");
 }
 
-/// Most tickets are closed, every fourth is a group's, one in fifty is ALICE's.
+/// Creates tickets: most are closed, every fourth is assigned to a group, and one in fifty belongs to ALICE.
 async fn make_large(world: &World) {
     fill(world, 1, TICKETS).await;
     for sql in [
@@ -163,14 +163,14 @@ async fn make_large(world: &World) {
     }
 }
 
-/// The ids of so many tickets, as SQL writes them.
+/// The ids of this many tickets, as an SQL array.
 async fn ids(owner: &PgPool, limit: u32) -> String {
     let sql = format!("SELECT array_agg(id)::text FROM (SELECT id FROM helpdesk.tickets LIMIT {limit}) AS t");
     let ids: String = sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(owner).await.expect("ids");
     format!("'{ids}'")
 }
 
-/// The plan of a statement, run, as its module has it planned.
+/// The plan of a statement, executed and planned as in the module.
 async fn plan(owner: &PgPool, text: &str, values: &str, kind: &str, is_search: bool) -> String {
     let scans = if is_search { "off" } else { "on" };
     let prepare = format!(
@@ -184,7 +184,7 @@ async fn plan(owner: &PgPool, text: &str, values: &str, kind: &str, is_search: b
     lines.join("\n")
 }
 
-/// Rows that the scans of a plan read, with those that a filter then leaves out.
+/// The number of rows that a plan's scans read, including those that a filter removes.
 fn examined(plan: &str) -> u32 {
     let number = |line: &str, before: &str| -> Option<u32> {
         let rest = line.split(before).nth(1)?;

@@ -1,5 +1,5 @@
-//! Bindings of a member row that org has linked to another login: the old login holds no tier by them, and the row may be
-//! bound again for the person behind it now.
+//! Bindings of a member row that org has linked to another login: the old login no longer holds their tier, and the row
+//! may be bound again for its present login.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::world::{ADMIN, ALICE, BOB, EVE, Name, World, told};
 
 const ADMINISTRATORS: &str = "SELECT coalesce(sum(active_bindings), 0)::bigint FROM helpdesk.admin_guard";
 
-/// A company in which these people are bound as administrators.
+/// A company with these people bound as administrators.
 async fn with_administrators(people: &[Name]) -> World {
     let world = World::start().await;
     for who in people {
@@ -45,7 +45,7 @@ fn tuple(world: &World, who: Name) -> String {
     format!("company_module:{}/helpdesk#admin@user:{}", world.module.company, world.people[who].subject)
 }
 
-/// Action and reason of the audit rows that tell of bindings that ended.
+/// The action and reason of the audit rows of ended bindings.
 async fn ended(world: &World) -> Vec<Value> {
     let rows = world.module.audit().await;
     let ended = rows.into_iter().filter(|row| row["action"] == "binding.deleted");
@@ -56,7 +56,7 @@ async fn ended(world: &World) -> Vec<Value> {
         .collect()
 }
 
-/// What the worker works with.
+/// The parts that the worker runs with.
 fn worker(world: &World) -> Parts {
     let config = Config::read(&world.module.settings).expect("the settings of a test are right");
     Parts::start(&config.module, Clock::system(), &CancellationToken::new()).expect("the parts")
@@ -105,7 +105,7 @@ async fn nothing_is_decided_while_org_or_authz_does_not_answer() {
     let context = format!("/internal/org/companies/{}/members/by-kcsub/*", world.module.company);
     world.module.org.close("GET", &context);
     gates::refused_for(&tier(&world, ALICE).await, "org", "closed");
-    assert_eq!(world.tuples.all().len(), 2, "org said nothing yet");
+    assert_eq!(world.tuples.all().len(), 2, "nothing changes before org answers");
     world.answer_as_org();
     world.module.authz.close("POST", REVOKE);
     for _ in 0..2 {
@@ -119,12 +119,13 @@ async fn nothing_is_decided_while_org_or_authz_does_not_answer() {
     world.answer_grants();
     has_tier(&world, ALICE, "member").await;
     assert_eq!((world.tuples.all(), world.count(ADMINISTRATORS).await), (vec![tuple(&world, BOB)], 1));
-    assert_eq!(ended(&world).await, [by_worker(1)], "told of once");
+    assert_eq!(ended(&world).await, [by_worker(1)], "recorded once");
 }
 
 #[tokio::test]
 async fn a_removal_that_breaks_off_anywhere_is_finished_by_the_next_request_or_by_the_worker() {
-    // As a crash leaves the row: nothing done; `revoking`, its tuple there; `revoking`, its tuple gone; `pending`, granted.
+    // Rows as a crash leaves them: nothing done; `revoking` with its tuple; `revoking` without it; `pending` and
+    // granted.
     for (step, state, stands) in [
         ("begun", "revoking", true),
         ("revoked", "revoking", false),
@@ -185,7 +186,7 @@ async fn the_worker_removes_what_nobody_asks_about_and_nothing_else() {
     let worker = worker(&world);
     relinked::sweep(&worker).await.expect("org and authz answer");
     assert_eq!((world.contents().await, world.tuples.all()), before, "every row has its login");
-    // A row without a login keeps its binding: the login may come back.
+    // A row without a login keeps its binding, because the login may come back.
     world.link(BOB, None);
     relinked::sweep(&worker).await.expect("org and authz answer");
     assert_eq!((world.contents().await, world.tuples.all()), before, "a row without a login");
@@ -200,7 +201,8 @@ async fn the_worker_removes_what_nobody_asks_about_and_nothing_else() {
     assert_eq!((world.tuples.all().len(), ended(&world).await), (2, vec![by_worker(2)]));
 }
 
-/// The old row has no login any more, but its login is another row's: nobody but the worker tells those who read tuples.
+/// The old row has no login any more, but another row has it: only the worker removes the tuple for programs that read
+/// tuples directly.
 #[tokio::test]
 async fn the_worker_removes_the_binding_of_a_login_that_another_row_has() {
     for active in [true, false] {
@@ -231,7 +233,7 @@ async fn the_last_administrators_old_login_goes_too_and_a_superadmin_binds_the_n
     world.relink(ALICE, EVE);
     has_tier(&world, ALICE, "member").await;
     assert_eq!((world.tuples.all(), world.count(ADMINISTRATORS).await), (vec![], 0));
-    assert_eq!(ended(&world).await, [by_worker(0)], "the audit row says that nobody is left");
+    assert_eq!(ended(&world).await, [by_worker(0)], "the audit row says that no administrator is left");
     bind(&world, BOB).await;
     assert_eq!(world.count(ADMINISTRATORS).await, 1);
     assert_eq!(
@@ -287,7 +289,7 @@ async fn what_was_begun_for_the_old_login_is_not_given_to_it_when_the_row_is_bou
 async fn a_call_that_authz_allowed_just_before_another_removed_the_binding_is_decided_again() {
     let world = with_administrators(&[ALICE, BOB]).await;
     let company = world.module.company;
-    // What the other call does between this one's decision and its look at the bindings.
+    // The effect of the other call between this one's decision and its check of the bindings.
     let (tuples, stale, answered) = (world.tuples.clone(), tuple(&world, ALICE), AtomicUsize::new(0));
     let pool = world.module.database.owner_pool();
     let member = world.people[ALICE].member;

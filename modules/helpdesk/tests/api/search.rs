@@ -95,8 +95,9 @@ async fn a_search_finds_what_a_list_shows_and_nothing_more() {
     assert!(work.clone().count() > 0 && work.clone().all(|question| question["probe"] == true), "no denial");
 }
 
-/// Tickets of ALICE's with these numbers, whose last changes follow each other. Every one holds the word `ticket`, every
-/// sixth the word `sixth`, the first 6,000 the word `early`; every fifth is urgent, every hundredth of low priority.
+/// Inserts tickets of ALICE with these numbers, in the order of their last changes. All contain the word `ticket`,
+/// every sixth the word `sixth`, the first 6,000 the word `early`; every fifth is urgent, every hundredth has low
+/// priority.
 pub(crate) async fn fill(world: &World, from: u32, to: u32) {
     let (company, alice) = (world.module.company, world.people[ALICE].member);
     let rows = format!(
@@ -127,17 +128,17 @@ pub(crate) async fn fill(world: &World, from: u32, to: u32) {
 async fn a_word_is_found_wherever_it_stands_among_many_tickets() {
     let world = World::start().await;
     fill(&world, 1, 13_000).await;
-    // Who asks, what for, how many are found, and the newest and the oldest of them.
+    // The caller, the query, the total, and the newest and oldest result.
     for (who, query, total, newest, oldest) in [
         (AGENT, "q=ticket", 1_000, 13_000, 12_001),
         (AGENT, "q=sixth", 1_000, 12_996, 7_002),
         (AGENT, "q=ticket%20sixth%2012996", 1, 12_996, 12_996),
         (AGENT, "q=1", 1, 1, 1),
         (AGENT, "q=4096", 1, 4_096, 4_096),
-        // Few pass the filter.
+        // Few tickets pass the filter.
         (AGENT, "q=ticket&priority=low", 130, 13_000, 100),
         (AGENT, "q=sixth&priority=low", 43, 12_900, 300),
-        // Many pass, and the word is in many: dense, and in every sixth.
+        // Many tickets pass, and many contain the word: all of them, or every sixth.
         (AGENT, "q=ticket&priority=urgent", 1_000, 12_995, 7_740),
         (AGENT, "q=sixth&priority=urgent", 390, 12_990, 30),
         (ALICE, "q=ticket", 1_000, 13_000, 12_001),
@@ -161,11 +162,11 @@ async fn a_word_is_found_wherever_it_stands_among_many_tickets() {
 async fn a_search_that_does_not_look_at_every_ticket_says_so() {
     let world = World::start().await;
     fill(&world, 1, 12_000).await;
-    // 6,000 tickets have the word and 9,600 pass the filter; 201 of the 5,000 newest of these, and one, have it.
+    // 6,000 tickets have the word and 9,600 pass the filter; of the newest 5,001 of these, 201 have the word.
     let reply = world.ask(AGENT, "GET", "/tickets/search?q=early&priority=normal", None).await;
     assert_eq!((&reply.data()["total"], reply.header("x-result-truncated")), (&json!(201), "true"));
     assert_eq!(titles(&reply).first().map(String::as_str), Some("Ticket 5999"));
-    // Without the filter none is left out.
+    // Without the filter, no ticket is skipped.
     let reply = world.ask(AGENT, "GET", "/tickets/search?q=early", None).await;
     assert_eq!(&reply.data()["total"], 1_000);
     assert_eq!(titles(&reply).first().map(String::as_str), Some("Ticket 6000"));
@@ -193,7 +194,7 @@ async fn pages_hold_the_newest_thousand_and_say_when_there_are_more() {
         assert_eq!((titles(&cut).len(), titles(&cut).last().map(String::as_str)), (100, Some("Ticket 4")));
         let past = format!("/tickets/search?{query}pageSize=100&page=11");
         let past = world.ask(AGENT, "GET", &past, None).await;
-        assert_eq!(titles(&past).len(), 0, "a page past the counted ones is empty");
+        assert_eq!(titles(&past).len(), 0, "a page past the counted results is empty");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The list of tickets: whose, in which order, and what each tells its reader.
+//! The list of tickets: which tickets, in which order, and how each is shown to the caller.
 
 use serde_json::{Value, json};
 use testkit::ModuleApi;
@@ -13,7 +13,7 @@ const MEMBER: &[&str] = &["member"];
 const EDITOR: &[&str] = &["member", "editor"];
 const ADMIN: &[&str] = &["member", "editor", "admin"];
 
-/// A ticket as opening and assigning one will store it.
+/// A ticket's row as it is after it was opened or assigned.
 struct Row<'a> {
     company: Uuid,
     title: &'a str,
@@ -45,7 +45,7 @@ async fn put(module: &ModuleApi, row: &Row<'_>) -> Uuid {
     id
 }
 
-/// A company with one ticket for every way in which a ticket can be the caller's, and two that are not.
+/// A company with one ticket for each way in which a ticket can be the caller's, and two that are not.
 struct Company {
     module: ModuleApi,
     me: Uuid,
@@ -166,7 +166,7 @@ async fn names_are_those_of_now_asked_for_once_and_of_the_assignment_where_org_d
         })
     };
     let reply = module.ask("GET", "/tickets", None).await;
-    assert_eq!(names(&reply), ["Alice", "Desk", "The group"], "a group that org does not know is as it was");
+    assert_eq!(names(&reply), ["Alice", "Desk", "The group"], "an unknown group keeps its stored title");
     assert_eq!(tickets(reply.data(), "to my position")["assigneePositionTitle"], "Desk");
     let asked = module.org.requests().iter().filter(|request| request.path == path).count();
     assert_eq!(asked, 1);
@@ -288,7 +288,7 @@ async fn the_caller_is_asked_for_by_the_tokens_subject_and_without_a_bearer() {
     assert_eq!(
         (requests.len(), &requests[1].path),
         (2, &lookup),
-        "the place, then what the assignees are called"
+        "the member row, then the assignees' names"
     );
     let path =
         format!("/internal/org/companies/{}/members/by-kcsub/alice-subject/context", company.module.company);
@@ -322,7 +322,7 @@ async fn every_wrong_query_value_is_told_after_the_decision() {
         let reply = module.ask("GET", &format!("/tickets?{query}"), None).await;
         assert_eq!(reply.wrong_fields(), expected, "{query}");
     }
-    assert!(module.org.requests().is_empty(), "nobody is looked up for a wrong query");
+    assert!(module.org.requests().is_empty(), "an invalid query causes no look-up");
     module.hold(&[]);
     assert_eq!(module.ask("GET", "/tickets?view=x", None).await.status, 403);
 }
@@ -352,7 +352,7 @@ async fn a_list_has_at_most_a_thousand_rows_and_says_when_there_are_more() {
         (cut.data().as_array().map(Vec::len), cut.header("x-result-truncated")),
         (Some(1_000), "true")
     );
-    // Rows of one moment are in the order of their ids.
+    // Rows of the same time are ordered by id.
     let listed: Vec<&str> =
         cut.data().as_array().expect("a list").iter().filter_map(|ticket| ticket["id"].as_str()).collect();
     assert_eq!(listed[0], cut.data()[0]["id"]);
@@ -433,14 +433,14 @@ async fn property_12_limits_of_a_ticket_hold_at_and_one_past_and_characters_are_
     let path = world.module.path(world.module.company, "/tickets");
     let call = world.module.call("POST", &path).header("content-type", "application/json");
     let broken = call.body(br#"{"title":"\ud800","description":""}"#.to_vec()).send().await;
-    assert_eq!((broken.status, broken.code()), (400, "BAD_REQUEST"), "half a surrogate pair is no text");
+    assert_eq!((broken.status, broken.code()), (400, "BAD_REQUEST"), "half a surrogate pair is invalid");
 }
 
 #[tokio::test]
 async fn a_list_holds_two_mebibytes_of_text_and_says_when_there_is_more() {
     let world = World::start().await;
     let me = world.people[ALICE].member;
-    // A title of 4 bytes and a description of 80,000 a ticket: 26 of them fit, 27 do not.
+    // A title of 4 bytes and a description of 80,000 per ticket: 26 of them fit, 27 do not.
     let fill = |first: u32, last: u32| {
         format!(
             "INSERT INTO helpdesk.tickets(id, company_id, number, title, description, reporter_member_id, reporter_kc_sub, \
@@ -478,7 +478,7 @@ async fn a_list_holds_two_mebibytes_of_text_and_says_when_there_is_more() {
     assert_eq!(
         found.data()["items"].as_array().map(Vec::len),
         Some(10),
-        "search comes to the rest: {}",
+        "the search reaches the rest: {}",
         found.status
     );
 }

@@ -9,7 +9,8 @@ use super::rules::{Channel, ChannelBody, ChannelId, Kind, without_targets};
 use super::store;
 use crate::{App, operations, secrets};
 
-/// Targets are shown to whoever passes a second decision, which is asked only when there is something to show.
+/// Lists channels. Targets are shown only to callers who pass a second decision, which is asked only if the page has a
+/// target.
 pub(crate) async fn list(
     State(app): State<App>,
     permit: Permit,
@@ -53,7 +54,7 @@ pub(crate) async fn show(State(app): State<App>, permit: Permit) -> Result<Data<
     Ok(Data(channel))
 }
 
-/// What waits for delivery through it is given up; what is being delivered ends as it ends.
+/// Deletes a channel. Pending deliveries through it are given up; those in progress are finished.
 pub(crate) async fn delete(State(app): State<App>, permit: Permit) -> Result<Data<Channel>, ApiError> {
     let mut tx = permit.begin(&app.core).await?;
     let channel = store::delete(&mut tx, permit.path.id("channelId")?).await?.ok_or_else(unknown)?;
@@ -63,7 +64,7 @@ pub(crate) async fn delete(State(app): State<App>, permit: Permit) -> Result<Dat
     Ok(Data(channel))
 }
 
-/// 404.
+/// 404 for an unknown channel.
 pub(crate) fn unknown() -> ApiError {
     ApiError::NotFound("channel".into())
 }

@@ -1,4 +1,4 @@
-//! Where messages go: an in-app list, addresses, or a webhook.
+//! Channels: where messages go. A channel is an in-app list, an e-mail list or a webhook.
 
 pub(crate) mod http;
 pub mod rules;

@@ -1,4 +1,4 @@
-//! What a channel is, what its body may hold, and what of it is secret.
+//! Channels: their fields, limits and request body, and which of it is secret.
 
 use contract::Timestamp;
 use contract::fields::{Fields, FromBody, Text};
@@ -15,18 +15,18 @@ contract::typed_id!(
     ChannelId
 );
 
-/// Longest key.
+/// Longest key, in characters.
 pub const MAX_KEY: usize = 64;
-/// Longest label.
+/// Longest label, in characters.
 const MAX_LABEL: usize = 100;
-/// What a webhook's target must be. One text for every refusal, so that none of them says what an address leads to.
+/// The rule for webhook targets. Every refusal has the same text, so that none reveals what an address leads to.
 const TARGET_RULE: &str = "a webhook's target is an https:// URL (http:// where the operator allows it) without user \
                            name, password and fragment, at a public address";
 
 contract::words! {
     /// How messages of a channel reach people.
     pub enum Kind {
-        /// They are read here; members may have them sent by e-mail, too.
+        /// In the app; members may have them sent by e-mail as well.
         InApp = "in_app",
         /// By e-mail.
         Email = "email",
@@ -39,30 +39,30 @@ contract::words! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Channel {
-    /// Minted here.
+    /// Minted at creation.
     pub id: ChannelId,
-    /// Whose it is.
+    /// The company that it belongs to.
     pub company_id: CompanyId,
-    /// Unique in the company, whatever the case.
+    /// Unique in the company, ignoring case.
     pub key: String,
-    /// For people.
+    /// A name for display.
     pub label: String,
     /// How messages reach people.
     pub kind: Kind,
-    /// Where it leads. As often as not a secret (a webhook's address holds its token).
+    /// The address or URL. It is often secret: a webhook's URL may contain a token.
     pub target: Option<String>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
 }
 
 impl Channel {
-    /// The subject of its audit rows.
+    /// The subject of the channel's audit rows.
     #[must_use]
     pub fn subject(&self) -> String {
         subject(self.id)
     }
 
-    /// As somebody sees it who may not know where channels lead.
+    /// Hides the target, for callers who may not see it.
     #[must_use]
     pub fn without_target(self) -> Self {
         Self { target: None, ..self }
@@ -75,7 +75,7 @@ pub fn subject(id: ChannelId) -> String {
     format!("channel:{id}")
 }
 
-/// The page as somebody sees it who may not know where channels lead.
+/// Hides all targets, for callers who may not see them.
 #[must_use]
 pub fn without_targets(mut page: Page<Channel>) -> Page<Channel> {
     for channel in &mut page.items {
@@ -84,16 +84,16 @@ pub fn without_targets(mut page: Page<Channel>) -> Page<Channel> {
     page
 }
 
-/// The body of create.
+/// The body of a request to create a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelBody {
     /// Unique in the company.
     pub key: String,
-    /// For people.
+    /// A name for display.
     pub label: String,
     /// How messages reach people.
     pub kind: Kind,
-    /// Where it leads.
+    /// The address or URL.
     pub target: Option<String>,
 }
 
@@ -108,7 +108,7 @@ impl FromBody for ChannelBody {
     }
 }
 
-/// `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`.
+/// Reads a channel key: `^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`.
 pub fn key(fields: &mut Fields<'_>, name: &str) -> Option<String> {
     let key = fields.text(name, Text::line(MAX_KEY))?;
     let begins = key.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
@@ -120,8 +120,8 @@ pub fn key(fields: &mut Fields<'_>, name: &str) -> Option<String> {
 }
 
 impl ChannelBody {
-    /// Whether the kind may have this target. What a webhook's name resolves to is not asked here: it is checked at each
-    /// attempt, since it may be another address by then.
+    /// Checks that the kind may have this target. What a webhook's host name resolves to is not checked here but at
+    /// each attempt, since it may change.
     ///
     /// # Errors
     /// 422 `TARGET_REQUIRED`, `TARGET_NOT_ALLOWED` or `TARGET_INVALID`.
@@ -143,7 +143,7 @@ impl ChannelBody {
                     tracing::debug!(
                         kind = error.kind().word(),
                         detail = error.detail(),
-                        "a target was refused"
+                        "refused a channel's target"
                     );
                     Err(invalid(TARGET_RULE))
                 }

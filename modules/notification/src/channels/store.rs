@@ -1,4 +1,4 @@
-//! `notification.channels`. Keys are ordered by code point, so that a list has one order on every machine.
+//! `notification.channels`. Keys are ordered by code point, so that lists have the same order on every machine.
 
 use contract::id::CompanyId;
 use contract::page::{Page, PageRequest};
@@ -35,7 +35,7 @@ impl Row {
     }
 }
 
-/// One page of the channels that are not deleted, targets included.
+/// Lists one page of the channels that are not deleted, including targets.
 pub(super) async fn list(
     pool: &PgPool,
     permit: &Permit,
@@ -65,7 +65,7 @@ pub(super) async fn list(
     found.await
 }
 
-/// A channel that is not deleted, its target included.
+/// Finds a channel that is not deleted, including its target.
 pub(super) async fn find(pool: &PgPool, permit: &Permit, id: ChannelId) -> Result<Option<Channel>, ApiError> {
     let row = sqlx::query_as!(
         Row,
@@ -79,7 +79,7 @@ pub(super) async fn find(pool: &PgPool, permit: &Permit, id: ChannelId) -> Resul
     row.map(|row| row.channel(permit.company)).transpose()
 }
 
-/// Adds a channel to the company of the transaction.
+/// Adds a channel to the transaction's company.
 pub(super) async fn insert(
     tx: &mut CompanyTx,
     id: ChannelId,
@@ -101,7 +101,7 @@ pub(super) async fn insert(
     .fetch_one(tx.conn())
     .await
     .map_err(|error| {
-        // The table says that a key is taken, never a look before the write: two writers cannot both have looked.
+        // The unique index detects a taken key; a check before the insert would race with another writer.
         on_constraint(error, "channels_key", || {
             let message = "another channel of the company has this key";
             conflict("CHANNEL_KEY_TAKEN", message, json!({ "key": key }))
@@ -136,7 +136,7 @@ pub(super) async fn delete(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<C
     row.channel(company).map(Some)
 }
 
-/// Ends the jobs of a channel that nobody is working on; tells how many.
+/// Gives up the jobs of a channel that no worker has leased; returns how many.
 pub(super) async fn give_up_jobs(tx: &mut CompanyTx, id: ChannelId) -> Result<u64, ApiError> {
     let company = tx.company();
     let done = sqlx::query!(

@@ -27,7 +27,7 @@ pub(crate) async fn show(State(app): State<App>, permit: Permit) -> Result<Data<
     Ok(Data(DeliveryShown { delivery, attempts }))
 }
 
-/// 404.
+/// 404 for an unknown delivery.
 pub(super) fn unknown() -> ApiError {
     ApiError::NotFound("delivery".into())
 }

@@ -1,5 +1,6 @@
-//! Pages of the log, youngest first. A page and the length of its list are found in an index alone, and only the page's own
-//! rows are read: a log of a million deliveries is counted in the time that one wide column of it would take.
+//! Pages of the delivery log, newest first. The page's ids and the length of the list come from an index alone, and
+//! only the page's own rows are read: counting a million deliveries takes as long as reading one of their wide columns
+//! would.
 
 use contract::page::{Page, PageRequest};
 use service::{ApiError, Permit, page};
@@ -9,16 +10,16 @@ use super::rules::{Delivery, State};
 use super::store::Row;
 use crate::channels::rules::ChannelId;
 
-/// Which deliveries a list holds.
+/// Which deliveries to list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Filter {
     pub(super) state: Option<State>,
     pub(super) channel: Option<ChannelId>,
 }
 
-/// One page of those jobs that $which names, one text a filter: a condition that might not hold would keep the planner from
-/// the index. $1 is the company, $2 and $3 the page. Rows are looked up one by one however long the page might be: a plan for
-/// any page must not read the table whole.
+/// Selects one page of the jobs that `$which` describes, with one statement per filter: an optional condition would
+/// keep the planner from using the index. `$1` is the company, `$2` and `$3` are the page. Rows are looked up one by
+/// one for any page length, because a generic plan must not read the whole table.
 macro_rules! page_of {
     ($permit:expr, $limit:expr, $offset:expr, $which:literal $(, $value:expr)*) => {
         sqlx::query_as!(
@@ -40,7 +41,7 @@ macro_rules! page_of {
     };
 }
 
-/// One page.
+/// Lists one page of deliveries.
 pub(super) async fn list(
     pool: &PgPool,
     permit: &Permit,

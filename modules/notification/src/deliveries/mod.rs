@@ -1,4 +1,4 @@
-//! The log of deliveries for administrators, and replays of those that died.
+//! The delivery log for administrators, and replays of dead deliveries.
 
 pub(crate) mod http;
 mod list;

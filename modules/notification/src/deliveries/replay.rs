@@ -1,4 +1,4 @@
-//! Replays deliveries that died: each becomes a new one.
+//! Replays dead deliveries: each becomes a new one.
 
 use axum::extract::State;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub(crate) async fn one(State(app): State<App>, permit: Permit) -> Result<Create
     }
     if let Some(replay) = found.replay {
         let details = json!({ "replayId": replay });
-        return Err(conflict("DELIVERY_REPLAYED", "the delivery was replayed before", details));
+        return Err(conflict("DELIVERY_REPLAYED", "the delivery was already replayed", details));
     }
     check_channel(is_deleted, is_disabled)?;
     let made = store::replay(&mut tx, &app.outbox, id).await?;
@@ -55,7 +55,7 @@ pub(crate) async fn many(
     Ok(Data(Replayed { replayed, has_more }))
 }
 
-/// Nothing is delivered to a channel that is deleted or disabled.
+/// Refuses a channel that is deleted or disabled, to which nothing is delivered.
 fn check_channel(is_deleted: bool, is_disabled: bool) -> Result<(), ApiError> {
     if is_deleted {
         return Err(conflict("CHANNEL_DELETED", "the channel is deleted", Value::Null));

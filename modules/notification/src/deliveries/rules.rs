@@ -1,4 +1,4 @@
-//! What a delivery is to those who look after channels. Whom a mail was for is not told beyond the domain.
+//! Deliveries as administrators see them. Of a mail's recipient, only the domain is shown.
 
 use contract::Timestamp;
 use contract::fields::{Fields, FromBody};
@@ -15,9 +15,9 @@ use crate::messages::rules::{MessageId, moment};
 pub const MAX_REPLAYED: i64 = 1_000;
 
 contract::words! {
-    /// What becomes of a delivery.
+    /// The state of a delivery.
     pub enum State {
-        /// It is due, or will be.
+        /// It is due now or later.
         Pending = "pending",
         /// It arrived.
         Done = "done",
@@ -26,53 +26,53 @@ contract::words! {
     }
 }
 
-/// A delivery.
+/// A delivery as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Delivery {
-    /// What receivers see as its id.
+    /// The id, which receivers see too.
     pub id: DeliveryId,
-    /// Whose it is.
+    /// The company that it belongs to.
     pub company_id: CompanyId,
-    /// Of which message.
+    /// The message that it delivers.
     pub message_id: MessageId,
-    /// Through which channel.
+    /// The channel that it goes through.
     pub channel_id: ChannelId,
     /// `email` or `webhook`.
     pub kind: String,
-    /// Domain of the address, or host of the webhook.
+    /// The domain of the address, or the host of the webhook.
     pub recipient: String,
-    /// What becomes of it.
+    /// Its state.
     pub state: State,
-    /// Attempts so far.
+    /// The number of attempts so far.
     pub attempt_count: i32,
     /// When it is tried next; `None` once it is settled.
     pub next_attempt_at: Option<Timestamp>,
-    /// Status of the last attempt.
+    /// The status code of the last attempt.
     pub last_status: Option<i32>,
     /// What went wrong last.
     pub error_class: Option<String>,
     /// The dead delivery that this one repeats.
     pub replay_of: Option<DeliveryId>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When it was done or given up.
     pub settled_at: Option<Timestamp>,
 }
 
-/// One attempt.
+/// One attempt as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AttemptShown {
-    /// Counted from 1.
+    /// The number of the attempt, from 1.
     pub attempt_no: i32,
     /// `success`, `retry` or `dead`.
     pub outcome: String,
-    /// Status of the answer.
+    /// The status code of the response.
     pub status_code: Option<i32>,
     /// What went wrong.
     pub error_class: Option<String>,
-    /// When it began.
+    /// When it started.
     pub started_at: Timestamp,
     /// How long it took.
     pub duration_ms: i32,
@@ -88,22 +88,22 @@ pub struct DeliveryShown {
     pub attempts: Vec<AttemptShown>,
 }
 
-/// What was replayed.
+/// The result of a replay of many deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Replayed {
-    /// New deliveries, up to [`MAX_REPLAYED`].
+    /// The number of new deliveries, at most [`MAX_REPLAYED`].
     pub replayed: u64,
-    /// There may be more: ask again.
+    /// Whether there may be more: repeat the call.
     pub has_more: bool,
 }
 
-/// The body of a replay of many.
+/// The body of a request to replay many deliveries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayBody {
-    /// Of which channel.
+    /// The channel whose deliveries are replayed.
     pub channel: ChannelId,
-    /// Deliveries that were made since then.
+    /// The earliest creation time of the deliveries to replay.
     pub since: OffsetDateTime,
 }
 
@@ -115,7 +115,7 @@ impl FromBody for ReplayBody {
     }
 }
 
-/// What of a target is told: the domain of an address, the host of a webhook.
+/// The part of a target that is shown: the domain of an address, the host of a webhook.
 #[must_use]
 pub fn recipient(kind: &str, target: &str) -> String {
     let host = || Url::parse(target).ok().and_then(|url| url.host_str().map(ToOwned::to_owned));

@@ -51,7 +51,7 @@ impl Row {
     }
 }
 
-/// One delivery of the company.
+/// Finds a delivery of the company.
 pub(super) async fn find(
     pool: &PgPool,
     permit: &Permit,
@@ -70,7 +70,7 @@ pub(super) async fn find(
     row.map(|row| row.delivery(permit.company)).transpose()
 }
 
-/// The attempts of a delivery that [`find`] has found.
+/// Lists the attempts of a delivery that [`find`] has found.
 pub(super) async fn attempts(pool: &PgPool, id: DeliveryId) -> Result<Vec<AttemptShown>, ApiError> {
     let rows = sqlx::query!(
         "SELECT attempt_no, outcome, status_code, error_class, started_at, duration_ms
@@ -97,7 +97,7 @@ pub(super) struct Standing {
     pub(super) replay: Option<Uuid>,
 }
 
-/// The channel of a delivery of the company.
+/// Finds the channel of a delivery of the company.
 pub(super) async fn channel_of(tx: &mut CompanyTx, id: DeliveryId) -> Result<Option<ChannelId>, ApiError> {
     let company = tx.company();
     let found = sqlx::query_scalar!(
@@ -110,8 +110,8 @@ pub(super) async fn channel_of(tx: &mut CompanyTx, id: DeliveryId) -> Result<Opt
     Ok(found.map(Into::into))
 }
 
-/// How a delivery of the company stands whose [`channel`] is locked, so that no other transaction replays it. Its row stays,
-/// and a worker that settles it is not waited for.
+/// Reads whether a delivery of the company may be replayed. Its [`channel`] is locked, so that no other transaction
+/// replays it; the key-share lock keeps its row without waiting for a worker that settles it.
 pub(super) async fn standing(tx: &mut CompanyTx, id: DeliveryId) -> Result<Option<Standing>, ApiError> {
     let company = tx.company();
     let found = sqlx::query_as!(
@@ -126,7 +126,7 @@ pub(super) async fn standing(tx: &mut CompanyTx, id: DeliveryId) -> Result<Optio
     Ok(found)
 }
 
-/// A new delivery with the same payload and an id of its own, so that the receiver does not take it for the old one.
+/// Creates a new delivery with the same payload and its own id, so that the receiver does not take it for the old one.
 pub(super) async fn replay(
     tx: &mut CompanyTx,
     outbox: &Outbox,
@@ -151,8 +151,8 @@ pub(super) async fn replay(
     row.delivery(company)
 }
 
-/// Whether a channel of the company is deleted, and whether it is disabled. Its row stays locked until the transaction ends,
-/// so that concurrent replays of the channel's deliveries wait for each other.
+/// Reads whether a channel of the company is deleted and whether it is disabled. Locks the row until the transaction
+/// ends, so that concurrent replays of the channel's deliveries wait for each other.
 pub(super) async fn channel(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<(bool, bool)>, ApiError> {
     let company = tx.company();
     let row = sqlx::query!(
@@ -166,8 +166,8 @@ pub(super) async fn channel(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<
     Ok(row.map(|row| (row.is_deleted, row.is_disabled)))
 }
 
-/// Replays the dead deliveries of a channel that were made since then and have no replay, oldest first. Whoever replays
-/// those of one channel at the same time waits for its lock.
+/// Replays the dead deliveries of a channel that were created since `body.since` and have no replay, oldest first. The
+/// caller holds the channel's lock.
 pub(super) async fn replay_many(
     tx: &mut CompanyTx,
     outbox: &Outbox,

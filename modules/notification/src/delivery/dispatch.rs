@@ -1,5 +1,5 @@
-//! "Try everything now": makes the company's pending jobs due. Nobody needs to ask for it: jobs are made with their
-//! messages, and the worker comes to them by itself.
+//! Makes all pending jobs of the company due now. Usually nobody has to ask for this: jobs are created with their
+//! messages, and the worker delivers them.
 
 use axum::extract::State;
 use serde::Serialize;
@@ -9,12 +9,12 @@ use service::{ApiError, Data, Permit};
 use super::store;
 use crate::App;
 
-/// What was handed to the worker.
+/// The result of a dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Dispatch {
     /// Jobs that are due now.
     pub(crate) sent: i64,
-    /// Jobs that are being delivered at this moment, or whose channel is disabled.
+    /// Jobs that are being delivered right now, or whose channel is disabled.
     pub(crate) skipped: i64,
 }
 

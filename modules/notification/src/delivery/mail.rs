@@ -1,4 +1,4 @@
-//! E-mail over SMTP by lettre: one recipient a mail, connections kept for several.
+//! E-mail over SMTP with lettre: one recipient per mail, on pooled connections.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,9 +12,9 @@ use super::DeliveryId;
 use super::outcome::{self, Outcome};
 use crate::messages::rules::MailPayload;
 
-/// Connections to the mail server; one carries many mails.
+/// Most connections to the mail server; each carries many mails.
 const MAX_CONNECTIONS: u32 = 4;
-/// How long a whole mail may take: within the lease.
+/// How long sending one mail may take; it must fit into the lease.
 const TOTAL: Duration = Duration::from_secs(30);
 
 /// Sends mail.
@@ -25,16 +25,16 @@ pub(crate) struct Mailer {
 }
 
 impl Mailer {
-    /// Connects when there is mail.
+    /// Builds the transport; it connects when there is mail.
     ///
     /// # Errors
-    /// A certificate of the operator's that is none.
+    /// The operator's CA certificate cannot be parsed.
     pub(crate) fn new(settings: &MailSettings) -> Result<Self, smtp::Error> {
         let transport = ::mail::transport(settings, MAX_CONNECTIONS)?;
         Ok(Self { transport, from: settings.from.clone(), domain: settings.domain.clone() })
     }
 
-    /// Sends one mail. Each attempt of a job sends the same header and text.
+    /// Sends one mail. Every attempt of a job sends the same headers and text.
     pub(crate) async fn send(&self, id: DeliveryId, to: &str, payload: &MailPayload) -> Outcome {
         let Some(mail) = self.mail(id, to, payload) else { return Outcome::dead(None, "malformed_target") };
         match tokio::time::timeout(TOTAL, self.transport.send(mail)).await {
@@ -61,13 +61,13 @@ impl Mailer {
     }
 }
 
-/// 4xx and whatever never came to an answer are tried again, 5xx is for good. A login that is refused is the platform's own
-/// fault, never the receiver's: it is tried again, and told in the log.
+/// Classifies a failed send: 4xx and missing responses are retried, 5xx is final. A refused login is the platform's
+/// fault, not the receiver's, so it is retried and logged.
 fn failed(id: DeliveryId, error: &smtp::Error) -> Outcome {
     let status = error.status().map(u16::from);
     match status {
         Some(530 | 534 | 535 | 538) => {
-            tracing::error!(%id, status, "the mail server refuses the platform's login");
+            tracing::error!(%id, status, "the mail server refused the platform's login");
             Outcome::again(status, outcome::SMTP_LOGIN)
         }
         Some(500..) => Outcome::dead(status, "smtp_status"),

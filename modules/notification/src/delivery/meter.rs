@@ -1,5 +1,5 @@
-//! The delivery families (module contract, "Metrics"), and how long the oldest pending job is overdue. Jobs are counted
-//! again and again in the background: a scrape never waits for the database.
+//! The delivery metrics (module contract, "Metrics"), and how long the oldest pending job is overdue. Jobs are counted
+//! periodically in the background, so a scrape never waits for the database.
 
 use prometheus::{Gauge, IntCounterVec, IntGaugeVec, Opts};
 use sqlx::PgPool;
@@ -21,10 +21,10 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Registers the families; every series is there from the start, so that a rate over the first event is one.
+    /// Registers the metrics. Every series exists from the start, so that rates include the first event.
     ///
     /// # Errors
-    /// A family registered twice.
+    /// A metric is already registered.
     pub fn register(metrics: &Metrics) -> prometheus::Result<Self> {
         let jobs = Opts::new("platform_delivery_jobs", "Delivery jobs in the worker's claim group.");
         let jobs = metrics.register(IntGaugeVec::new(jobs, &["state"])?)?;
@@ -45,15 +45,15 @@ impl Meter {
         Ok(Self { jobs, attempts, overdue })
     }
 
-    /// An attempt whose outcome is stored.
+    /// Counts an attempt whose outcome is stored.
     pub(super) fn settled(&self, kind: &str, outcome: &str) {
         self.attempts.with_label_values(&[kind, outcome]).inc();
     }
 
-    /// One count of a group. A database that does not answer leaves the figures as they were.
+    /// Counts the jobs of a group once. If the database does not answer, the figures stay as they were.
     ///
     /// # Errors
-    /// The database cannot be asked.
+    /// The database does not answer.
     pub(super) async fn count(&self, pool: &PgPool, group: &str) -> sqlx::Result<()> {
         let counts = store::count(pool, group).await?;
         let of = |state: &str| counts.iter().find(|count| count.state == state);

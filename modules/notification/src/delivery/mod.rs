@@ -1,10 +1,11 @@
-//! Deliveries: the outbox is a queue of `service::workers`, which claims, retries and settles; here is what one attempt does.
+//! Deliveries. The outbox is a queue of `service::workers`, which claims, retries and settles jobs; this module defines
+//! one attempt.
 //!
 //! ```text
 //! queue.rs     claim -> attempt by kind -> settle: job, attempt row, health, audit    (store.rs)
 //! webhook.rs   signs by the Standard Webhooks specification, sends through service::outbound
-//! recipient.rs whether a mail still has somebody to go to
-//! mail.rs      SMTP by lettre                      outcome.rs  what an answer means: done, again or dead
+//! recipient.rs whether a mail still has a recipient
+//! mail.rs      SMTP with lettre                    outcome.rs  what a response means: done, retry or dead
 //! ```
 
 pub(crate) mod dispatch;
@@ -34,19 +35,19 @@ contract::typed_id!(
     DeliveryId
 );
 
-/// Names the worker in audit rows: `system:delivery-worker`.
+/// The worker's name in audit rows: `system:delivery-worker`.
 pub(crate) const WORKER: &str = "delivery-worker";
-/// Bytes of a receiver's answer that are read; they are dropped.
+/// Bytes that are read of a receiver's response; they are discarded.
 pub(crate) const MAX_ANSWER: usize = 4 << 10;
-/// Most deliveries to one channel at a time: a slow receiver must not hold all places.
+/// Most concurrent deliveries to one channel, so that a slow receiver does not take all places.
 const PLACES_PER_CHANNEL: usize = 4;
-/// How long a job is its worker's alone: three quarters of it are twice the longest attempt.
+/// How long a worker holds the lease of a job: three quarters of it are twice the longest attempt.
 const LEASE: Duration = Duration::from_mins(1);
-/// How often due jobs are looked for.
+/// How often the queue looks for due jobs.
 const POLL: Duration = Duration::from_secs(1);
-/// How often settled jobs whose time is over are removed.
+/// How often expired settled jobs are deleted.
 const SWEEP_EVERY: Duration = Duration::from_hours(1);
-/// Their time. Messages are kept.
+/// How long settled jobs are kept. Messages are kept for ever.
 const KEPT: Kept = Kept { done_days: 30, dead_days: 90 };
 
 /// Starts the worker, the recount and the sweep.

@@ -1,4 +1,4 @@
-//! What an attempt means for its job: done, tried again, or dead. Pure.
+//! What an attempt means for its job: done, retried, or dead. Pure.
 
 use std::time::Duration;
 
@@ -12,64 +12,64 @@ use time::OffsetDateTime;
 /// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// For the queue.
+    /// The verdict for the queue.
     pub verdict: Verdict,
-    /// Status of the answer, where there was one.
+    /// The status code of the response, if there was one.
     pub status: Option<u16>,
-    /// A stable word for what went wrong. Never anything of the answer.
+    /// A stable word for what went wrong, never a part of the response.
     pub class: Option<&'static str>,
 }
 
 impl Outcome {
-    /// It arrived.
+    /// The delivery arrived.
     #[must_use]
     pub const fn done(status: Option<u16>) -> Self {
         Self { verdict: Verdict::Done, status, class: None }
     }
 
-    /// It may arrive later.
+    /// The delivery is retried.
     #[must_use]
     pub const fn again(status: Option<u16>, class: &'static str) -> Self {
         Self { verdict: Verdict::Retry { asked: None }, status, class: Some(class) }
     }
 
-    /// It is not tried now, and that is no attempt.
+    /// The delivery is postponed, which does not count as an attempt.
     #[must_use]
     pub const fn later(after: Duration, class: &'static str) -> Self {
         Self { verdict: Verdict::Later { after }, status: None, class: Some(class) }
     }
 
-    /// It never will.
+    /// The delivery is given up.
     #[must_use]
     pub const fn dead(status: Option<u16>, class: &'static str) -> Self {
         Self { verdict: Verdict::Dead, status, class: Some(class) }
     }
 }
 
-/// Its channel is deleted, and takes its jobs with it.
+/// The channel is deleted, and its jobs with it.
 pub const CHANNEL_DELETED: &str = "channel_deleted";
-/// Its channel is disabled: what waits is delivered when the channel is enabled again.
+/// The channel is disabled: pending jobs are delivered when it is enabled again.
 pub const CHANNEL_DISABLED: &str = "channel_disabled";
 /// The members who subscribed with this address have left the company.
 pub const MEMBER_LEFT: &str = "member_left";
-/// org cannot say whether they have.
+/// org cannot say whether they have left.
 pub const ORG_UNAVAILABLE: &str = "org_unavailable";
-/// The receiver is gone for good: its channel is disabled.
+/// The receiver is gone for good, so its channel is disabled.
 pub const GONE: &str = "gone";
-/// Something of the platform's own went wrong.
+/// An internal error of the platform.
 pub const INTERNAL: &str = "internal";
-/// The signing secret cannot be opened, or is not there.
+/// The signing secret is missing or cannot be opened.
 pub const SECRET_UNAVAILABLE: &str = "secret_unavailable";
-/// Without a mail server mail waits.
+/// No mail server is configured; mail waits.
 pub const SMTP_NOT_CONFIGURED: &str = "smtp_not_configured";
-/// The mail server refuses the platform's login.
+/// The mail server refused the platform's login.
 pub const SMTP_LOGIN: &str = "smtp_login";
 /// The mail server cannot be reached.
 pub const SMTP_CONNECTION: &str = "smtp_connection";
-/// The mail server does not answer in time.
+/// The mail server did not answer in time.
 pub const SMTP_TIMEOUT: &str = "smtp_timeout";
 
-/// Whether a delivery died of what is the platform's own or its mail server's, and so says nothing of its channel.
+/// Whether a delivery failed because of the platform or its mail server, which says nothing about its channel.
 #[must_use]
 pub fn is_the_platforms(class: &str) -> bool {
     const BROKEN: [&str; 2] = [Broken::Panic.as_str(), Broken::LeaseLost.as_str()];
@@ -86,7 +86,7 @@ pub fn is_the_platforms(class: &str) -> bool {
     BROKEN.contains(&class) || OWN.contains(&class)
 }
 
-/// What a receiver's answer or its absence means.
+/// Classifies a receiver's response or its absence.
 #[must_use]
 pub fn of_webhook(sent: Result<&OutboundAnswer, &OutboundError>, now: OffsetDateTime) -> Outcome {
     match sent {
@@ -105,14 +105,14 @@ fn of_status(status: StatusCode, headers: &HeaderMap, now: OffsetDateTime) -> Ou
             let asked = waits.then(|| retry_after(headers, now)).flatten();
             Outcome { verdict: Verdict::Retry { asked }, status: code, class: Some("http_status") }
         }
-        // Redirects are never followed: the receiver's address is the one that was checked.
+        // Redirects are never followed: only the checked address is called.
         300..=399 => Outcome::dead(code, "redirect"),
         410 => Outcome::dead(code, GONE),
         _ => Outcome::dead(code, "http_status"),
     }
 }
 
-/// What the receiver asks for: seconds, or a date.
+/// The delay that `Retry-After` asks for, given in seconds or as a date.
 fn retry_after(headers: &HeaderMap, now: OffsetDateTime) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse::<u64>() {

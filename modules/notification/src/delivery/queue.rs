@@ -1,4 +1,4 @@
-//! The outbox as a queue: what one attempt of a job does, and what its settlement writes.
+//! The outbox as a queue: how a job is attempted, and how the result is recorded.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,12 +32,13 @@ use crate::secrets::store::{ForAttempt, Kept, for_attempts};
 
 pub(super) const TABLE: JobTable = JobTable { table: "notification.delivery_jobs", key: "channel_id" };
 
-/// How long a job of a disabled channel waits before its channel is looked at again; enabling it makes the job due at once.
+/// How long a job of a disabled channel waits before the channel is checked again; enabling the channel makes the job
+/// due at once.
 const DISABLED_PAUSE: Duration = Duration::from_hours(1);
-/// The outcome of an attempt that arrived.
+/// The outcome of a successful attempt.
 const SUCCESS: &str = "success";
 
-/// The queue.
+/// The queue of deliveries.
 pub(super) struct Deliveries {
     pub(super) core: Core,
     pub(super) org: OrgClient,
@@ -48,14 +49,14 @@ pub(super) struct Deliveries {
     pub(super) meter: Meter,
 }
 
-/// What an attempt needs to know of a job.
+/// The columns of a job that an attempt needs.
 #[derive(sqlx::FromRow)]
 pub(super) struct Job {
     company_id: Uuid,
     kind: String,
     target: String,
     payload: String,
-    /// Read after the claim. `None`: it could not be.
+    /// Read after the claim; `None` if that failed.
     #[sqlx(skip)]
     channel: Option<ForAttempt>,
 }
@@ -70,7 +71,7 @@ impl Job {
     }
 }
 
-/// What an attempt leaves behind.
+/// What an attempt reports.
 pub(super) struct Report {
     status: Option<u16>,
     class: Option<&'static str>,
@@ -131,7 +132,7 @@ impl Queue for Deliveries {
 }
 
 impl Deliveries {
-    /// Reads the channels of jobs that were claimed. What cannot be read now is tried again later.
+    /// Reads the channels of claimed jobs. Jobs whose channel cannot be read are retried later.
     async fn look_up(&self, jobs: &mut [Leased<Job>]) {
         let mut ids: Vec<Uuid> = jobs.iter().map(|job| job.lease.key).collect();
         ids.sort_unstable();
@@ -142,7 +143,7 @@ impl Deliveries {
         let channels: HashMap<_, _> = match for_attempts(&self.core.pool, &ids).await {
             Ok(channels) => channels.into_iter().collect(),
             Err(error) => {
-                tracing::warn!(%error, "the channels of deliveries cannot be read");
+                tracing::warn!(%error, "cannot read the channels of deliveries");
                 return;
             }
         };
@@ -171,13 +172,13 @@ impl Deliveries {
             match self.sealer.open(job.company(), channel, sealed) {
                 Ok(secret) => secrets.push(secret),
                 Err(error) => {
-                    tracing::error!(%channel, %error, "a signing secret cannot be opened; its deliveries wait");
+                    tracing::error!(%channel, %error, "cannot open a signing secret; its deliveries wait");
                     return Outcome::again(None, outcome::SECRET_UNAVAILABLE);
                 }
             }
         }
         if secrets.is_empty() {
-            tracing::error!(%channel, "a webhook without a signing secret; its deliveries wait");
+            tracing::error!(%channel, "a webhook has no signing secret; its deliveries wait");
             return Outcome::again(None, outcome::SECRET_UNAVAILABLE);
         }
         let attempt = Attempt {
@@ -189,7 +190,7 @@ impl Deliveries {
         };
         let sent = attempt.send(&self.outbound).await;
         if let Err(error) = &sent {
-            tracing::debug!(id = %lease.id, detail = error.detail(), "a webhook did not arrive");
+            tracing::debug!(id = %lease.id, detail = error.detail(), "webhook request failed");
         }
         outcome::of_webhook(sent.as_ref(), self.core.clock.now())
     }
@@ -201,7 +202,7 @@ impl Deliveries {
             Ok(false) => {}
             Ok(true) => return Outcome::dead(None, MEMBER_LEFT),
             Err(error) => {
-                tracing::warn!(id = %lease.id, ?error, "whether a subscriber has left cannot be found out");
+                tracing::warn!(id = %lease.id, ?error, "cannot determine whether a subscriber has left");
                 return Outcome::again(None, outcome::ORG_UNAVAILABLE);
             }
         }
@@ -209,13 +210,14 @@ impl Deliveries {
         match serde_json::from_str::<MailPayload>(&job.payload) {
             Ok(payload) => mailer.send(DeliveryId::from(lease.id), &job.target, &payload).await,
             Err(error) => {
-                tracing::error!(id = %lease.id, %error, "a mail that was kept cannot be read");
+                tracing::error!(id = %lease.id, %error, "cannot parse a stored mail");
                 Outcome::dead(None, outcome::INTERNAL)
             }
         }
     }
 
-    /// Keeps what happened beside the job itself; gives the outcome to count, where there was an attempt.
+    /// Records everything about an attempt except the job's state; returns the outcome to count, if there was an
+    /// attempt.
     async fn keep(
         &self,
         tx: &mut CompanyTx,
@@ -268,11 +270,12 @@ impl Deliveries {
     }
 }
 
-/// The attempt as it is kept. One that has no report ended with its worker, by a panic, or by its lease's time.
+/// Builds the row of an attempt. Without a report, the attempt ended with its worker, through a panic or an expired
+/// lease.
 fn row(lease: &Lease, ended: &Ended<Report>, now: OffsetDateTime) -> AttemptRow {
     let outcome = match ended.settlement {
         Settlement::Done => SUCCESS,
-        // One that is postponed is not kept.
+        // A postponed job has no attempt to record.
         Settlement::Again { .. } | Settlement::Postponed { .. } => "retry",
         Settlement::Dead => "dead",
     };

@@ -1,5 +1,5 @@
-//! Whether a mail still has somebody to go to. A subscription is a member's, and ends with the membership: org is asked when
-//! the mail is sent, not when it was published, because retries of a mail go on for days.
+//! Checks whether a mail still has a recipient. A subscription belongs to a member and ends with the membership. org is
+//! asked when the mail is sent, not when it is published, because retries go on for days.
 
 use contract::CorrelationId;
 use contract::id::CompanyId;
@@ -10,8 +10,8 @@ use sqlx::PgPool;
 use super::store;
 use crate::channels::rules::ChannelId;
 
-/// Whether the address is only that of subscribers who are no active members any more. The channel's own address, and one
-/// that nobody subscribes with, are told apart from it.
+/// Whether the address belongs only to subscribers who are no longer active members. False for the channel's own
+/// address and for one that has no subscriber.
 ///
 /// # Errors
 /// 503 when the database or org cannot answer.

@@ -1,4 +1,4 @@
-//! Statements over the outbox beside those of the queue.
+//! Statements over the outbox in addition to those of the queue.
 
 use contract::id::{CompanyId, MemberId};
 use service::workers::Lease;
@@ -9,16 +9,17 @@ use uuid::Uuid;
 
 use crate::channels::rules::ChannelId;
 
-/// The jobs of one state.
+/// The number of jobs in one state.
 #[derive(Debug)]
 pub(super) struct Count {
     pub(super) state: String,
     pub(super) jobs: i64,
-    /// How long the oldest pending one waits past its time; zero for the others.
+    /// How long the oldest pending job is overdue; zero for other states.
     pub(super) overdue_seconds: f64,
 }
 
-/// The jobs of a claim group by state; a state without jobs has no row. Read from indexes alone: the rows are wide.
+/// Counts the jobs of a claim group by state; a state without jobs has no row. Reads only indexes, because the rows are
+/// wide.
 pub(super) async fn count(db: impl PgExecutor<'_>, group: &str) -> sqlx::Result<Vec<Count>> {
     sqlx::query_as!(
         Count,
@@ -33,7 +34,7 @@ pub(super) async fn count(db: impl PgExecutor<'_>, group: &str) -> sqlx::Result<
     .await
 }
 
-/// One attempt as it is kept.
+/// One attempt as it is stored.
 #[derive(Debug)]
 pub(super) struct AttemptRow {
     pub(super) job: Uuid,
@@ -45,7 +46,7 @@ pub(super) struct AttemptRow {
     pub(super) duration_ms: i32,
 }
 
-/// Keeps an attempt, and its end with the job.
+/// Records an attempt, and its result in the job.
 pub(super) async fn keep_attempt(tx: &mut CompanyTx, attempt: &AttemptRow) -> Result<(), ApiError> {
     sqlx::query!(
         "WITH kept AS (
@@ -66,16 +67,17 @@ pub(super) async fn keep_attempt(tx: &mut CompanyTx, attempt: &AttemptRow) -> Re
     Ok(())
 }
 
-/// Stores that these attempts arrived: the jobs, the attempts, and that their channels work, in one statement and so in one
-/// transaction, with the rules of `JobTable::settle`, [`keep_attempt`] and `health::store::succeeded`. Gives the jobs whose
-/// lease stood; of the others nothing is stored. It writes no audit row, as no delivery that arrives does.
+/// Records that these attempts succeeded: the jobs, the attempts, and the health of their channels, in one statement
+/// and so in one transaction, following the rules of `JobTable::settle`, [`keep_attempt`] and
+/// `health::store::succeeded`. Returns the jobs whose lease was still valid; nothing is recorded for the others.
+/// Successful deliveries have no audit row.
 pub(super) async fn settle_done(
     db: impl PgExecutor<'_>,
     done: &[(Lease, AttemptRow)],
 ) -> Result<Vec<Uuid>, ApiError> {
     let column = |of: fn(&(Lease, AttemptRow)) -> Uuid| done.iter().map(of).collect::<Vec<_>>();
     let numbers: Vec<i32> = done.iter().map(|(_, row)| row.number).collect();
-    // None is 0 here: an array of the driver's holds no null.
+    // 0 stands for none: the driver's arrays cannot contain nulls.
     let statuses: Vec<i32> = done.iter().map(|(_, row)| row.status.unwrap_or_default()).collect();
     let starts: Vec<OffsetDateTime> = done.iter().map(|(_, row)| row.started_at).collect();
     let durations: Vec<i32> = done.iter().map(|(_, row)| row.duration_ms).collect();
@@ -117,7 +119,7 @@ pub(super) async fn settle_done(
     Ok(stored)
 }
 
-/// Says with a job why it was given up without an attempt.
+/// Records why a job was given up or postponed without an attempt.
 pub(super) async fn explain(tx: &mut CompanyTx, job: Uuid, class: &str) -> Result<(), ApiError> {
     sqlx::query!("UPDATE notification.delivery_jobs SET error_class = $2 WHERE id = $1", job, class)
         .execute(tx.conn())
@@ -125,7 +127,8 @@ pub(super) async fn explain(tx: &mut CompanyTx, job: Uuid, class: &str) -> Resul
     Ok(())
 }
 
-/// The members who subscribe to a channel with this address, unless it is the channel's own: as many as org tells of at once.
+/// Lists the members who subscribe to a channel with this address, unless it is the channel's own; at most as many as
+/// one look-up in org takes.
 pub(super) async fn subscribers_at(
     db: impl PgExecutor<'_>,
     company: CompanyId,
@@ -157,15 +160,15 @@ pub(super) async fn is_deleted(tx: &mut CompanyTx, id: ChannelId) -> Result<bool
     Ok(deleted)
 }
 
-/// What a dispatch found.
+/// The jobs that a dispatch found.
 #[derive(Debug)]
 pub(super) struct Dispatched {
     pub(super) sent: i64,
     pub(super) pending: i64,
 }
 
-/// Makes every pending job of the company due that nobody is working on and whose channel is not disabled, in one
-/// statement: together with the others they are the jobs that were pending at that moment.
+/// Makes every pending job of the company due that no worker has leased and whose channel is not disabled. It is one
+/// statement, so both counts refer to the same moment.
 pub(super) async fn make_due(tx: &mut CompanyTx) -> Result<Dispatched, ApiError> {
     let company: CompanyId = tx.company();
     let found = sqlx::query_as!(

@@ -1,4 +1,5 @@
-//! A webhook's request: signed by the Standard Webhooks specification 1.0.0, sent through `service::outbound`.
+//! Requests to webhooks: signed according to the Standard Webhooks specification 1.0.0, sent through
+//! `service::outbound`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,32 +14,33 @@ use super::DeliveryId;
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("platform-notification/", env!("CARGO_PKG_VERSION")));
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// The platform's own name of the id (module contract, "Notification API").
+/// The platform's own header for the id (module contract, "Notification API").
 const DELIVERY_ID: HeaderName = HeaderName::from_static("x-platform-delivery-id");
 const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
-/// One attempt.
+/// One attempt to call a webhook.
 #[derive(Debug)]
 pub struct Attempt<'a> {
-    /// Stable over all attempts.
+    /// The delivery's id, the same for all attempts.
     pub id: DeliveryId,
-    /// Seconds since 1970, of this attempt.
+    /// The time of this attempt, in seconds since 1970.
     pub timestamp: i64,
-    /// Where to.
+    /// The URL.
     pub target: &'a str,
-    /// The same bytes at every attempt.
+    /// The body, the same for all attempts.
     pub body: &'a str,
-    /// Each signs; the present one first.
+    /// The secrets, each of which signs; the current one comes first.
     pub secrets: &'a [Secret],
 }
 
 impl Attempt<'_> {
-    /// Sends it. The target is checked again: what its name resolves to, at every connection.
+    /// Sends the request. The target is checked again, and what its host name resolves to is checked at every
+    /// connection.
     ///
     /// # Errors
-    /// As of [`OutboundClient::send`]. A status is none.
+    /// As [`OutboundClient::send`]. A response with any status is not an error.
     pub async fn send(&self, outbound: &OutboundClient) -> Result<OutboundAnswer, OutboundError> {
         let signatures: Vec<String> = self
             .secrets
@@ -51,17 +53,17 @@ impl Attempt<'_> {
             .header(TIMESTAMP, HeaderValue::from(self.timestamp));
         let id = self.id.to_string();
         for (name, text) in [(DELIVERY_ID, &id), (ID, &id), (SIGNATURE, &signatures.join(" "))] {
-            // UUIDs and base64 are fit for headers.
+            // UUIDs and base64 are valid header values.
             if let Ok(value) = HeaderValue::from_str(text) {
                 request = request.header(name, value);
             }
         }
-        // A status is what the receiver says; nothing else of its answer counts.
+        // Only the status of the response counts.
         outbound.send(request.body(self.body.to_owned()).head_only()).await
     }
 }
 
-/// `v1,<base64 of HMAC-SHA256>` over `id.timestamp.body`.
+/// Signs `id.timestamp.body`: `v1,<base64 of HMAC-SHA256>`.
 #[must_use]
 pub fn sign(secret: &[u8], id: DeliveryId, timestamp: i64, body: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret);

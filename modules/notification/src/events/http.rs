@@ -1,5 +1,5 @@
-//! Takes events of other modules: with the bearer of the user whose request they come from, or, from a module's worker,
-//! with the services' credential and the subject in whose name it works. No client reaches this route.
+//! Accepts events of other modules, either with the bearer of the user whose request caused them, or, from a module's
+//! worker, with the services' credential and the subject that it acts for. Clients cannot reach this route.
 
 use axum::extract::State;
 use http::StatusCode;
@@ -42,7 +42,7 @@ pub(crate) async fn post(
     Ok(accepted(Some(id), false))
 }
 
-/// The company's transaction, once authz has let the user or the subject in.
+/// Begins the company's transaction once authz has allowed the user or the subject.
 async fn begin(app: &App, caller: InternalCaller, event: &EventBody) -> Result<CompanyTx, ApiError> {
     match caller {
         InternalCaller::User(call) => {

@@ -1,4 +1,4 @@
-//! Events that modules post: messages whose channel is named by its key, and which are published once.
+//! Events that modules post: messages that name their channel by its key and are published once.
 
 pub(crate) mod http;
 pub mod rules;

@@ -1,4 +1,4 @@
-//! What the body of an event may hold.
+//! Reads and checks the body of an event.
 
 use contract::Subject;
 use contract::fields::{Fields, FromBody, Text};
@@ -8,17 +8,17 @@ use serde::Serialize;
 use crate::channels::rules::key;
 use crate::messages::rules::{Content, MessageId, content};
 
-/// Longest `dedupeKey`.
+/// Longest `dedupeKey`, in characters.
 const MAX_DEDUPE_KEY: usize = 200;
-/// Longest `sourceModule`: of a module's key.
+/// Longest `sourceModule` in characters, as of a module's key.
 const MAX_MODULE: usize = 32;
-/// Longest `eventType`.
+/// Longest `eventType`, in characters.
 const MAX_EVENT_TYPE: usize = 64;
 
 /// The body of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventBody {
-    /// In which company.
+    /// The company that it belongs to.
     pub company: CompanyId,
     /// The module that posts it.
     pub source_module: String,
@@ -26,21 +26,21 @@ pub struct EventBody {
     pub event_type: String,
     /// The channel's key.
     pub channel_key: String,
-    /// What the message says.
+    /// The content of the message.
     pub content: Content,
-    /// Of one module and company, each is published once.
+    /// The key under which an event of this module and company is published once.
     pub dedupe_key: String,
-    /// In whose name a module's worker posts it; with a user's bearer it is the bearer's.
+    /// The subject that a module's worker acts for; with a user's bearer it is not used.
     pub subject: Option<Subject>,
 }
 
-/// What became of an event.
+/// The result of posting an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Posted {
-    /// Its message; `None`: the company has no such channel.
+    /// Its message; `None` when the company has no such channel.
     pub message_id: Option<MessageId>,
-    /// It was published before.
+    /// Whether it had already been published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deduplicated: Option<bool>,
 }
@@ -69,7 +69,7 @@ impl FromBody for EventBody {
     }
 }
 
-/// Lower-case letters, digits and `others`, beginning with a letter.
+/// Reads lower-case letters, digits and `others`, beginning with a letter.
 fn word(fields: &mut Fields<'_>, name: &str, max: usize, others: &[u8]) -> Option<String> {
     let word = fields.text(name, Text::line(max))?;
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || others.contains(&byte);

@@ -1,4 +1,4 @@
-//! Disables a channel to which nothing can be delivered, and says so in the company's channel for that.
+//! Disables a channel that nothing can be delivered to, and posts a message about it to the company's alert channel.
 
 use serde_json::json;
 use service::{ApiError, CompanyTx};
@@ -11,7 +11,7 @@ use crate::messages;
 use crate::messages::publish::publish;
 use crate::messages::rules::Content;
 
-/// Disables the channel in the transaction that settles the delivery; once.
+/// Disables the channel, once, in the transaction that settles the delivery.
 pub(crate) async fn disable(
     tx: &mut CompanyTx,
     outbox: &Outbox,
@@ -42,9 +42,9 @@ async fn alert(tx: &mut CompanyTx, outbox: &Outbox, key: &str, reason: Disabled)
             tx.record("message.created", messages::rules::subject(published.message.id), told).await
         }
         Ok(None) => Ok(()),
-        // More subscribers than a message may have: the channel is disabled all the same.
+        // The alert channel has more subscribers than a message may have; the channel is disabled anyway.
         Err(ApiError::Unprocessable { message, .. }) => {
-            tracing::warn!(channel = %through.id, %message, "nobody is told that a channel was disabled");
+            tracing::warn!(channel = %through.id, %message, "could not post an alert that a channel was disabled");
             Ok(())
         }
         Err(error) => Err(error),

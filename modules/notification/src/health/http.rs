@@ -1,4 +1,4 @@
-//! Shows the health of a channel, and lets deliveries be made to it again.
+//! Shows the health of a channel, and enables a disabled channel.
 
 use axum::extract::State;
 use serde_json::json;
@@ -15,7 +15,7 @@ pub(crate) async fn show(State(app): State<App>, permit: Permit) -> Result<Data<
     found.map(Data).ok_or_else(unknown)
 }
 
-/// What waited for it is delivered now, everything else when it is due.
+/// Enables a channel. Deliveries that waited for this are made now, all others when they are due.
 pub(crate) async fn enable(State(app): State<App>, permit: Permit) -> Result<Data<Health>, ApiError> {
     let id: ChannelId = permit.path.id("channelId")?;
     let mut tx = permit.begin(&app.core).await?;

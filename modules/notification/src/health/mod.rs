@@ -1,4 +1,4 @@
-//! Whether deliveries to a channel arrive, and what happens to a channel to which nothing does.
+//! Health of channels: whether deliveries arrive, and disabling a channel when none do.
 
 pub(crate) mod disable;
 pub(crate) mod http;

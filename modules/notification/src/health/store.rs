@@ -6,7 +6,7 @@ use sqlx::PgPool;
 use super::rules::{Disabled, FAILING_HOURS, Health, MAX_CONSECUTIVE_DEAD};
 use crate::channels::rules::ChannelId;
 
-/// The health of a channel that is not deleted.
+/// Reads the health of a channel that is not deleted.
 pub(super) async fn find(pool: &PgPool, permit: &Permit, id: ChannelId) -> Result<Option<Health>, ApiError> {
     let row = sqlx::query!(
         r#"SELECT c.disabled_reason, h.consecutive_dead AS "consecutive_dead?", h.dead_since, h.last_success_at
@@ -27,7 +27,8 @@ pub(super) async fn find(pool: &PgPool, permit: &Permit, id: ChannelId) -> Resul
     }))
 }
 
-/// A delivery arrived. Written once a second at most: deliveries to one channel do not wait for each other here.
+/// Records a successful delivery. Writes at most once a second, so that deliveries to one channel do not wait for each
+/// other.
 pub(crate) async fn succeeded(tx: &mut CompanyTx, id: ChannelId) -> Result<(), ApiError> {
     sqlx::query!(
         "INSERT INTO notification.channel_health(channel_id, last_success_at)
@@ -42,7 +43,8 @@ pub(crate) async fn succeeded(tx: &mut CompanyTx, id: ChannelId) -> Result<(), A
     Ok(())
 }
 
-/// A delivery died. True when so many have in a row, and for so long, that the channel is to be disabled.
+/// Records a dead delivery; returns true when there have been so many in a row, for so long, that the channel is to be
+/// disabled.
 pub(crate) async fn died(tx: &mut CompanyTx, id: ChannelId) -> Result<bool, ApiError> {
     let is_failing = sqlx::query_scalar!(
         r#"INSERT INTO notification.channel_health AS h (channel_id, consecutive_dead, dead_since) VALUES ($1, 1, now())
@@ -58,7 +60,7 @@ pub(crate) async fn died(tx: &mut CompanyTx, id: ChannelId) -> Result<bool, ApiE
     Ok(is_failing)
 }
 
-/// Disables a channel; the key of one that was not disabled before.
+/// Disables a channel; returns its key unless it was already disabled or is deleted.
 pub(super) async fn disable(
     tx: &mut CompanyTx,
     id: ChannelId,
@@ -75,7 +77,8 @@ pub(super) async fn disable(
     Ok(key)
 }
 
-/// Lets deliveries be made again and forgets those that died; `None`: no such channel, `false`: it was not disabled.
+/// Enables a channel and resets its dead deliveries; returns `None` when there is no such channel and false when it was
+/// not disabled.
 pub(super) async fn enable(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<bool>, ApiError> {
     let company = tx.company();
     let reason = sqlx::query_scalar!(
@@ -99,7 +102,7 @@ pub(super) async fn enable(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<b
     )
     .execute(tx.conn())
     .await?;
-    // What waited only for this is due now.
+    // Deliveries that waited only for this are due now.
     sqlx::query!(
         "UPDATE notification.delivery_jobs SET next_attempt_at = LEAST(next_attempt_at, now()), error_class = NULL
          WHERE channel_id = $1 AND state = 'pending' AND error_class = 'channel_disabled'

@@ -15,7 +15,7 @@ use super::store;
 use crate::channels::rules::Kind;
 use crate::{App, operations};
 
-/// Names the operation in stored answers.
+/// The operation's name in stored responses.
 const CREATE: &str = "createMessage";
 
 pub(crate) async fn list(
@@ -28,7 +28,7 @@ pub(crate) async fn list(
     Ok(Data(list::list(&app.core.pool, &permit, sees, page).await?))
 }
 
-/// What the caller sees: a second decision, and without its yes the caller's subscriptions.
+/// Determines what the caller sees: everything after a second decision, otherwise the caller's subscriptions.
 pub(super) async fn sees(app: &App, permit: &Permit) -> Result<Sees, ApiError> {
     if app.permits.probe(permit, &operations::MESSAGES_READ_ALL).await? {
         return Ok(Sees::All);
@@ -67,7 +67,7 @@ pub(crate) async fn show(State(app): State<App>, permit: Permit) -> Result<Data<
     visible(&app, &permit, permit.path.id("messageId")?).await.map(Data)
 }
 
-/// A message that the caller may see.
+/// Finds a message that the caller may see.
 pub(super) async fn visible(app: &App, permit: &Permit, id: MessageId) -> Result<Message, ApiError> {
     let found = store::find(&app.core.pool, permit, id).await?;
     let (message, kind) = found.ok_or(ApiError::NotFound("message".into()))?;

@@ -1,5 +1,5 @@
-//! Pages of messages, youngest first. A page and the length of its list are found in indexes alone, and only the page's own
-//! rows are read: messages are kept for ever, and each may be long.
+//! Pages of messages, newest first. The page's ids and the length of the list come from indexes alone, and only the
+//! page's own rows are read: messages are kept for ever, and each may be long.
 
 use contract::page::{Page, PageRequest};
 use service::{ApiError, Permit, page};
@@ -21,8 +21,9 @@ struct Found {
     total: i64,
 }
 
-/// One page of the messages that $which names, which $count counts. $1 is the company, $2 and $3 the page, $4 the caller.
-/// Rows are looked up one by one however long the page might be: a plan for any page must not read the table whole.
+/// Selects one page of the messages that `$which` describes and `$count` counts. `$1` is the company, `$2` and `$3` are
+/// the page, `$4` is the caller. Rows are looked up one by one for any page length, because a generic plan must not
+/// read the whole table.
 macro_rules! page_of {
     ($pool:expr, $permit:expr, $limit:expr, $offset:expr, $seen:literal, $count:literal, $which:literal $(, $value:expr)*) => {
         sqlx::query_as!(
@@ -45,7 +46,7 @@ macro_rules! page_of {
     };
 }
 
-/// One page of the messages that the caller sees.
+/// Lists one page of the messages that the caller sees.
 pub(super) async fn list(
     pool: &PgPool,
     permit: &Permit,
@@ -68,7 +69,8 @@ pub(super) async fn list(
     page::load(page, rows, |row| row.total, message).await
 }
 
-/// `IS TRUE` has the channels looked up in a hash, whatever the planner thinks of their number.
+/// Selects the rows of a page. `IS TRUE` makes the planner look the channels up in a hash, whatever it thinks of their
+/// number.
 async fn rows(
     pool: &PgPool,
     permit: &Permit,

@@ -1,5 +1,5 @@
-//! Publishing: the message, its jobs and its audit row in one transaction (the outbox). A message that was accepted is
-//! delivered, and one that was refused is not.
+//! Publishes messages: the message, its jobs and its audit row are written in one transaction (the outbox), so an
+//! accepted message is delivered and a refused one is not.
 
 use contract::id::CompanyId;
 use serde_json::json;
@@ -13,21 +13,21 @@ use super::store;
 use crate::app::Outbox;
 use crate::channels::rules::{ChannelId, Kind};
 
-/// Most addresses of one message: a channel for more people is one in the app.
+/// Most addresses of one message; a channel for more people should be an in-app channel.
 pub(crate) const MAX_RECIPIENTS: usize = 1_000;
 
-/// The channel that a message goes through, held until the transaction ends.
+/// The channel that a message goes through, locked until the transaction ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Through {
     pub(crate) id: ChannelId,
     pub(crate) key: String,
     pub(crate) kind: Kind,
     pub(crate) target: Option<String>,
-    /// Messages are kept, and nothing is delivered.
+    /// Messages are stored but not delivered.
     pub(crate) is_disabled: bool,
 }
 
-/// Where an event of a module comes from.
+/// The module and event that a message comes from.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) source_module: String,
@@ -35,21 +35,21 @@ pub(crate) struct Origin {
     pub(crate) dedupe_key: String,
 }
 
-/// A message that was published, and how many jobs deliver it.
+/// A published message and the number of its jobs.
 #[derive(Debug)]
 pub(crate) struct Published {
     pub(crate) message: Message,
     pub(crate) jobs: usize,
 }
 
-/// One delivery to be made.
+/// The deliveries to create for a message.
 pub(crate) struct Jobs {
     pub(crate) kind: &'static str,
     pub(crate) payload: String,
     pub(crate) targets: Vec<String>,
 }
 
-/// Publishes; `None`: the event was published before.
+/// Publishes a message; returns `None` when the event was already published.
 ///
 /// # Errors
 /// 422 `TOO_MANY_RECIPIENTS`.
@@ -62,7 +62,7 @@ pub(crate) async fn publish(
 ) -> Result<Option<Published>, ApiError> {
     let targets = targets(tx, through).await?;
     if targets.len() > MAX_RECIPIENTS {
-        let message = "a message has 1000 recipients at most";
+        let message = "a message has at most 1000 recipients";
         return Err(broken("TOO_MANY_RECIPIENTS", message, json!({ "limit": MAX_RECIPIENTS })));
     }
     let (id, actor) = (MessageId::mint(), tx.actor().to_owned());
@@ -99,7 +99,7 @@ fn message(
     }
 }
 
-/// Where the message is sent: nowhere through a channel that is disabled.
+/// The addresses that the message is sent to; none for a disabled channel.
 async fn targets(tx: &mut CompanyTx, through: &Through) -> Result<Vec<String>, ApiError> {
     match through.kind {
         _ if through.is_disabled => Ok(Vec::new()),
@@ -128,7 +128,7 @@ fn batch(
     Ok(Jobs { kind: "email", payload, targets })
 }
 
-/// Ids of jobs; they sort by the time of their making.
+/// Mints the ids of jobs; they sort by creation time.
 pub(crate) fn job_ids(jobs: &Jobs) -> Vec<Uuid> {
     jobs.targets.iter().map(|_| Uuid::now_v7()).collect()
 }

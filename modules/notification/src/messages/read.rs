@@ -1,4 +1,4 @@
-//! What a caller has read: one message, all of them, and how many are left.
+//! Marks one message or all messages as read, and counts unread ones.
 
 use axum::extract::State;
 use serde::Serialize;
@@ -10,32 +10,32 @@ use super::rules::{Message, ReadAllBody, subject};
 use super::store;
 use crate::App;
 
-/// Most unread messages that are counted: past this a program shows "more than".
+/// Most unread messages that are counted; clients show "more than" beyond that.
 pub(crate) const MAX_COUNTED: i64 = 1_000;
-/// Most messages that one call marks: well within the statement timeout.
+/// Most messages that one call marks; this takes far less than the statement timeout.
 pub(crate) const MAX_MARKED: i64 = 10_000;
 
-/// How much is unread.
+/// The number of unread messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Unread {
-    /// Up to [`MAX_COUNTED`].
+    /// At most [`MAX_COUNTED`].
     pub(crate) count: i64,
-    /// There are more than that.
+    /// Whether there are more.
     pub(crate) has_more: bool,
 }
 
-/// What was marked.
+/// The result of marking all messages as read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Marked {
-    /// Messages that were unread, up to [`MAX_MARKED`].
+    /// The number of messages that were unread, at most [`MAX_MARKED`].
     pub(crate) marked: u64,
-    /// There may be more: ask again.
+    /// Whether there may be more: repeat the call.
     pub(crate) has_more: bool,
 }
 
-/// The first time counts; later calls change nothing.
+/// Marks a message as read. The first call sets the time; later calls change nothing.
 pub(crate) async fn one(State(app): State<App>, permit: Permit) -> Result<Data<Message>, ApiError> {
     let message = visible(&app, &permit, permit.path.id("messageId")?).await?;
     if message.read_at.is_some() {

@@ -1,4 +1,4 @@
-//! What a message is, what bodies may hold, and the bytes that are sent.
+//! Messages: their fields, limits and request bodies, and the payloads of deliveries.
 
 use contract::Timestamp;
 use contract::fields::{Fields, FromBody, Text};
@@ -15,32 +15,32 @@ contract::typed_id!(
     MessageId
 );
 
-/// Longest subject line (module contract, "Limits").
+/// Longest subject line, in characters (module contract, "Limits").
 const MAX_SUBJECT_LINE: usize = 200;
-/// Longest body: a screen or two of text.
+/// Longest body in characters: a screen or two of text.
 const MAX_BODY: usize = 10_000;
-/// Longest text of a moment: RFC 3339 with nanoseconds and an offset fits.
+/// Longest timestamp in characters: RFC 3339 with nanoseconds and an offset fits.
 const MAX_MOMENT: usize = 40;
-/// The type of what webhooks are sent, unless a module posted an event of its own.
+/// The type in webhook payloads, unless a module posted its own event.
 pub const MESSAGE_CREATED: &str = "notification.message.created";
 
 /// A message as one caller sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Message {
-    /// Minted here.
+    /// Minted at creation.
     pub id: MessageId,
-    /// Whose it is.
+    /// The company that it belongs to.
     pub company_id: CompanyId,
-    /// Through which channel it went.
+    /// The channel that it went through.
     pub channel_id: ChannelId,
-    /// One line.
+    /// The subject line.
     pub subject_line: String,
-    /// Text.
+    /// The text.
     pub body: String,
-    /// The subject of the identity provider that sent it, or the system's worker.
+    /// The identity provider's subject that sent it, or the system's worker.
     pub created_by: String,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When the caller read it.
     pub read_at: Option<Timestamp>,
@@ -55,14 +55,14 @@ pub fn subject(id: MessageId) -> String {
 /// Which messages a caller sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sees {
-    /// All of the company.
+    /// All messages of the company.
     All,
-    /// Those of in-app channels, and of channels that the member subscribes to.
+    /// Messages of in-app channels, and of channels that the member subscribes to.
     Own(Option<MemberId>),
 }
 
 impl Sees {
-    /// Whether that is all.
+    /// Whether the caller sees all messages.
     pub(crate) const fn is_all(self) -> bool {
         matches!(self, Self::All)
     }
@@ -76,12 +76,12 @@ impl Sees {
     }
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// One line.
+    /// The subject line.
     pub subject_line: String,
-    /// Text.
+    /// The text.
     pub body: String,
 }
 
@@ -92,8 +92,8 @@ pub fn content(fields: &mut Fields<'_>) -> Option<Content> {
     Some(Content { subject_line: subject_line?, body: body? })
 }
 
-/// One line without control characters. The separators of lines and paragraphs are counted among them, as the database
-/// does: a mail's header may not be broken by anything.
+/// Reads a line without control characters. Line and paragraph separators count as control characters, as in the
+/// database, because nothing may break a mail's header.
 fn subject_line(fields: &mut Fields<'_>) -> Option<String> {
     let line = fields.text("subjectLine", Text::line(MAX_SUBJECT_LINE))?;
     if line.contains(['\u{2028}', '\u{2029}']) {
@@ -102,12 +102,12 @@ fn subject_line(fields: &mut Fields<'_>) -> Option<String> {
     Some(line)
 }
 
-/// The body of create.
+/// The body of a request to publish a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageBody {
-    /// Through which channel.
+    /// The channel to publish through.
     pub channel: ChannelId,
-    /// What it says.
+    /// The content.
     pub content: Content,
 }
 
@@ -119,10 +119,10 @@ impl FromBody for MessageBody {
     }
 }
 
-/// The body of read-all.
+/// The body of a request to mark all messages as read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadAllBody {
-    /// Messages that are not younger than this.
+    /// The latest creation time of the messages to mark.
     pub before: OffsetDateTime,
 }
 
@@ -132,7 +132,7 @@ impl FromBody for ReadAllBody {
     }
 }
 
-/// A moment in RFC 3339.
+/// Reads a timestamp in RFC 3339.
 pub(crate) fn moment(fields: &mut Fields<'_>, name: &str) -> Option<OffsetDateTime> {
     let text = fields.text(name, Text::line(MAX_MOMENT))?;
     let read = OffsetDateTime::parse(&text, &Rfc3339).ok();
@@ -160,10 +160,10 @@ struct WebhookData<'a> {
     created_at: Timestamp,
 }
 
-/// The bytes of a webhook's body; every attempt sends the same.
+/// The body of a webhook request; every attempt sends the same bytes.
 ///
 /// # Errors
-/// 500: it cannot be written as JSON.
+/// 500 when it cannot be serialized as JSON.
 pub fn webhook_payload(message: &Message, channel_key: &str, kind: &str) -> Result<String, ApiError> {
     let data = WebhookData {
         id: message.id,
@@ -179,15 +179,15 @@ pub fn webhook_payload(message: &Message, channel_key: &str, kind: &str) -> Resu
     serde_json::to_string(&webhook).map_err(ApiError::internal)
 }
 
-/// What a mail is made of.
+/// The stored content of a mail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MailPayload {
-    /// One line.
+    /// The subject line.
     pub subject_line: String,
-    /// Text.
+    /// The text.
     pub body: String,
-    /// When the message was made.
+    /// When the message was created.
     #[serde(with = "time::serde::timestamp")]
     pub created_at: OffsetDateTime,
 }

@@ -36,7 +36,7 @@ impl Row {
     }
 }
 
-/// A message of the company as the caller sees it, and the kind of its channel.
+/// Finds a message of the company as the caller sees it, and the kind of its channel.
 pub(super) async fn find(
     pool: &PgPool,
     permit: &Permit,
@@ -86,7 +86,7 @@ pub(super) async fn is_subscribed(
     Ok(found)
 }
 
-/// The channel that a message goes through. It is not deleted before the transaction ends.
+/// Finds the channel that a message goes through, and keeps it from being deleted until the transaction ends.
 pub(crate) async fn through(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<Through>, ApiError> {
     let company = tx.company();
     let row = sqlx::query!(
@@ -102,7 +102,7 @@ pub(crate) async fn through(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<
     Ok(Some(Through { id, key: row.key, kind, target: row.target, is_disabled: row.is_disabled }))
 }
 
-/// The same by the channel's key, whatever its case.
+/// Finds it by the channel's key, ignoring case.
 pub(crate) async fn through_key(tx: &mut CompanyTx, key: &str) -> Result<Option<Through>, ApiError> {
     let company = tx.company();
     let id = sqlx::query_scalar!(
@@ -119,7 +119,7 @@ pub(crate) async fn through_key(tx: &mut CompanyTx, key: &str) -> Result<Option<
     }
 }
 
-/// The addresses of a channel: its target and those of its subscribers, each once, in lower case.
+/// Lists the addresses of a channel: its target and its subscribers' addresses, without duplicates, in lower case.
 pub(super) async fn recipients(
     tx: &mut CompanyTx,
     through: &Through,
@@ -142,7 +142,7 @@ pub(super) async fn recipients(
     Ok(found)
 }
 
-/// Adds a message and tells when; `None`: an event with this key is there.
+/// Adds a message and returns its creation time; `None` when there is an event with this key.
 pub(super) async fn insert(
     tx: &mut CompanyTx,
     id: MessageId,
@@ -173,7 +173,7 @@ pub(super) async fn insert(
     Ok(made)
 }
 
-/// The message of an event that is there.
+/// Finds the message of an event.
 pub(crate) async fn of_event(
     tx: &mut CompanyTx,
     source_module: &str,
@@ -218,7 +218,7 @@ pub(super) async fn insert_jobs(
     Ok(())
 }
 
-/// Notes that the caller has read a message; the first time counts. False: it was noted before.
+/// Records that the caller has read a message; returns false when that was already recorded.
 pub(super) async fn mark(tx: &mut CompanyTx, id: MessageId) -> Result<bool, ApiError> {
     let actor = tx.actor().to_owned();
     let done = sqlx::query!(
@@ -231,7 +231,7 @@ pub(super) async fn mark(tx: &mut CompanyTx, id: MessageId) -> Result<bool, ApiE
     Ok(done.rows_affected() == 1)
 }
 
-/// When the caller read a message.
+/// Reads when the caller read a message.
 pub(super) async fn read_at(tx: &mut CompanyTx, id: MessageId) -> Result<OffsetDateTime, ApiError> {
     let actor = tx.actor().to_owned();
     let read = sqlx::query_scalar!(
@@ -244,7 +244,7 @@ pub(super) async fn read_at(tx: &mut CompanyTx, id: MessageId) -> Result<OffsetD
     Ok(read)
 }
 
-/// How many of the messages that the caller sees are unread, up to `limit`.
+/// Counts the unread messages that the caller sees, up to `limit`.
 pub(super) async fn unread(pool: &PgPool, permit: &Permit, sees: Sees, limit: i64) -> Result<i64, ApiError> {
     let count = sqlx::query_scalar!(
         r#"SELECT count(*) AS "count!" FROM (
@@ -267,8 +267,8 @@ pub(super) async fn unread(pool: &PgPool, permit: &Permit, sees: Sees, limit: i6
     Ok(count)
 }
 
-/// Notes that the caller has read the messages that he sees and that are not younger than `before`, oldest first, up to
-/// `limit`; tells how many were unread.
+/// Records that the caller has read all messages that the caller sees and that were created no later than `before`,
+/// oldest first, up to `limit`; returns how many were unread.
 pub(super) async fn mark_all(
     tx: &mut CompanyTx,
     sees: Sees,

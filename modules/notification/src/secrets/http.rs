@@ -22,7 +22,7 @@ pub(crate) async fn show(State(app): State<App>, permit: Permit) -> Result<Data<
     Ok(Data(SigningSecret { secret, previous_secret_expires_at: until.map(Into::into) }))
 }
 
-/// The secrets of a channel that is a webhook.
+/// Reads the secrets of a channel, which must be a webhook.
 async fn of_webhook(tx: &mut CompanyTx, id: ChannelId) -> Result<(Kept, Vec<u8>), ApiError> {
     let (kind, mut kept) = store::lock(tx, id).await?.ok_or_else(unknown)?;
     if kind != Kind::Webhook {
@@ -40,7 +40,7 @@ pub(crate) async fn rotate(State(app): State<App>, permit: Permit) -> Result<Dat
     if kept.previous_expires_at.is_some_and(|until| until > now) {
         return Err(conflict(
             "ROTATION_IN_PROGRESS",
-            "deliveries are still signed with the previous secret, too; rotate again when it has expired",
+            "deliveries are still also signed with the previous secret; rotate again after it expires",
             Value::Null,
         ));
     }

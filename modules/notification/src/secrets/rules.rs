@@ -1,4 +1,4 @@
-//! What a signing secret is (Standard Webhooks), how it is kept, and when an old one ends.
+//! Signing secrets (Standard Webhooks): their form, sealing and rotation.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use zeroize::Zeroizing;
 
 use crate::channels::rules::ChannelId;
 
-/// Bytes of a secret: what the Standard Webhooks specification asks for lies between 24 and 64.
+/// Length of a secret in bytes; the Standard Webhooks specification requires 24 to 64.
 pub const SECRET_BYTES: usize = 32;
-/// How long the secret before a rotation still signs, so that receivers can change over.
+/// How long the previous secret still signs after a rotation, so that receivers can switch.
 pub const OVERLAP: Duration = Duration::from_hours(24);
-/// Begins the text of a secret.
+/// The prefix of a secret's text.
 const PREFIX: &str = "whsec_";
-/// Names the column in what is authenticated with a sealed secret.
+/// The column's name in the data that is authenticated with a sealed secret.
 const FIELD: &str = "signing-secret";
 
 /// A secret as its administrators see it. `Debug` does not show it.
@@ -30,7 +30,7 @@ const FIELD: &str = "signing-secret";
 pub struct SecretText(Zeroizing<String>);
 
 impl SecretText {
-    /// Of a secret's bytes.
+    /// Encodes a secret's bytes.
     #[must_use]
     pub fn of(secret: &[u8]) -> Self {
         Self(Zeroizing::new(format!("{PREFIX}{}", STANDARD.encode(secret))))
@@ -49,31 +49,31 @@ impl fmt::Debug for SecretText {
     }
 }
 
-/// The answer of both operations.
+/// The response of both operations.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SigningSecret {
     /// `whsec_…`.
     pub secret: SecretText,
-    /// Until when deliveries are signed with the one before, too.
+    /// Until when deliveries are also signed with the previous secret.
     pub previous_secret_expires_at: Option<Timestamp>,
 }
 
-/// Seals and opens secrets, each for its channel. Cheap to clone.
+/// Seals and opens secrets, each bound to its channel. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Sealer(Arc<SealingKeys>);
 
 impl Sealer {
-    /// With these keys.
+    /// Creates a sealer with these keys.
     #[must_use]
     pub const fn new(keys: Arc<SealingKeys>) -> Self {
         Self(keys)
     }
 
-    /// A new secret, sealed.
+    /// Generates and seals a new secret.
     ///
     /// # Errors
-    /// 500: no random numbers.
+    /// 500 when there are no random numbers.
     pub fn seal_new(&self, company: CompanyId, channel: ChannelId) -> Result<Vec<u8>, ApiError> {
         let mut secret = Zeroizing::new([0; SECRET_BYTES]);
         SystemRandom::new().fill(secret.as_mut_slice()).map_err(|_| ApiError::internal(SealError::Random))?;
@@ -83,10 +83,10 @@ impl Sealer {
         Ok(sealed.into_bytes())
     }
 
-    /// Opens what was sealed for the channel.
+    /// Opens a secret that was sealed for the channel.
     ///
     /// # Errors
-    /// It was sealed by another key or for another channel.
+    /// The secret was sealed with another key or for another channel.
     pub fn open(&self, company: CompanyId, channel: ChannelId, sealed: &[u8]) -> Result<Secret, SealError> {
         let text = std::str::from_utf8(sealed).map_err(|_| SealError::Malformed)?;
         self.0.open(text, &[&company.to_string(), &channel.to_string(), FIELD])

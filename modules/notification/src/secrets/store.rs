@@ -1,4 +1,4 @@
-//! `notification.channel_secrets`: sealed texts.
+//! `notification.channel_secrets`: sealed secrets.
 
 use service::{ApiError, CompanyTx};
 use sqlx::PgExecutor;
@@ -7,18 +7,18 @@ use uuid::Uuid;
 
 use crate::channels::rules::{ChannelId, Kind};
 
-/// A channel's secrets as they are kept.
+/// A channel's secrets as they are stored.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
-    /// Sealed; only webhooks have one.
+    /// The current secret, sealed; only webhooks have one.
     pub(crate) secret: Option<Vec<u8>>,
-    /// Of the one before, sealed.
+    /// The previous secret, sealed.
     pub(crate) previous: Option<Vec<u8>>,
-    /// Until when that one signs.
+    /// Until when the previous secret signs.
     pub(crate) previous_expires_at: Option<OffsetDateTime>,
 }
 
-/// The secret of a new channel.
+/// Stores the secret of a new channel.
 pub(crate) async fn insert(tx: &mut CompanyTx, id: ChannelId, sealed: &[u8]) -> Result<(), ApiError> {
     sqlx::query!(
         "INSERT INTO notification.channel_secrets(channel_id, secret, sealed) VALUES ($1, $2, true)",
@@ -30,7 +30,7 @@ pub(crate) async fn insert(tx: &mut CompanyTx, id: ChannelId, sealed: &[u8]) -> 
     Ok(())
 }
 
-/// Kind and secrets of a channel that is not deleted, locked until the transaction ends.
+/// Locks a channel that is not deleted until the transaction ends, and reads its kind and secrets.
 pub(super) async fn lock(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<(Kind, Kept)>, ApiError> {
     let company = tx.company();
     let kind = sqlx::query_scalar!(
@@ -42,7 +42,7 @@ pub(super) async fn lock(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<(Ki
     .fetch_optional(tx.conn())
     .await?;
     let Some(kind) = kind else { return Ok(None) };
-    // A statement of its own: one that waits for a lock reads other tables as they were before it waited.
+    // A separate statement, because one that waits for a lock reads other tables as they were before it waited.
     let row = sqlx::query!(
         r#"SELECT secret, previous_secret AS "previous", previous_expires_at
            FROM notification.channel_secrets WHERE channel_id = $1"#,
@@ -58,7 +58,7 @@ pub(super) async fn lock(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<(Ki
     Ok(Some((Kind::of_word(&kind)?, kept)))
 }
 
-/// Puts a new secret in the place of the one before, which signs on until then.
+/// Replaces the secret; the previous one signs until `until`.
 pub(super) async fn rotate(
     tx: &mut CompanyTx,
     id: ChannelId,
@@ -77,7 +77,7 @@ pub(super) async fn rotate(
     Ok(())
 }
 
-/// What an attempt needs to know of a channel.
+/// What a delivery attempt needs to know of a channel.
 #[derive(Clone, Debug)]
 pub(crate) struct ForAttempt {
     pub(crate) is_deleted: bool,
@@ -85,7 +85,7 @@ pub(crate) struct ForAttempt {
     pub(crate) kept: Kept,
 }
 
-/// The same of these channels, in any order.
+/// Reads this for several channels, in any order.
 pub(crate) async fn for_attempts(
     db: impl PgExecutor<'_>,
     channels: &[Uuid],

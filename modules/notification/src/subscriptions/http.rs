@@ -21,7 +21,7 @@ pub(crate) async fn set(
     let mut tx = permit.begin(&app.core).await?;
     let kind = store::kind_of(&mut tx, channel).await?.ok_or_else(unknown)?;
     if kind == Kind::Webhook {
-        return Err(broken("SUBSCRIPTION_NOT_SUPPORTED", "a webhook takes no subscriptions", json!({})));
+        return Err(broken("SUBSCRIPTION_NOT_SUPPORTED", "webhooks have no subscriptions", json!({})));
     }
     let before = store::lock(&mut tx, channel, member).await?;
     if let Some(before) = before.filter(|before| before.email == body.email) {
@@ -29,7 +29,7 @@ pub(crate) async fn set(
         return Ok(Data(before));
     }
     let after = store::save(&mut tx, channel, member, body.email.as_deref()).await?;
-    // Addresses of people do not go into the audit.
+    // Addresses of people do not go into the audit log.
     let told = json!({ "memberId": member, "subscribed": after.email.is_some() });
     tx.commit("subscription.set", format!("channel:{channel}"), told).await?;
     Ok(Data(after))

@@ -1,4 +1,4 @@
-//! Members who have a channel's messages sent to an address of theirs.
+//! Subscriptions: a member has a channel's messages sent to an address.
 
 pub(crate) mod http;
 pub mod rules;

@@ -1,4 +1,4 @@
-//! What a subscription is and what its body may hold.
+//! Subscriptions: their fields and request body.
 
 use contract::Timestamp;
 use contract::fields::{Fields, FromBody, Patch, Text};
@@ -11,22 +11,22 @@ use crate::channels::rules::ChannelId;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Subscription {
-    /// In which company.
+    /// The company that it belongs to.
     pub company_id: CompanyId,
-    /// To which channel.
+    /// The channel.
     pub channel_id: ChannelId,
-    /// Whose.
+    /// The member.
     pub member_id: MemberId,
-    /// Where messages go; `None`: nowhere.
+    /// The address that messages are sent to; `None` when the subscription has ended.
     pub email: Option<String>,
-    /// When it was set last.
+    /// When it was last set.
     pub updated_at: Timestamp,
 }
 
-/// The body: `email` must be there; null ends the subscription.
+/// The request body; `email` is required, and null ends the subscription.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscriptionBody {
-    /// Where messages go.
+    /// The address that messages are sent to.
     pub email: Option<String>,
 }
 

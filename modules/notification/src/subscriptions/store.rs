@@ -7,7 +7,7 @@ use time::OffsetDateTime;
 use super::rules::Subscription;
 use crate::channels::rules::{ChannelId, Kind};
 
-/// The kind of a channel that is not deleted; it stays so until the transaction ends.
+/// Reads the kind of a channel that is not deleted, and keeps it from being deleted until the transaction ends.
 pub(super) async fn kind_of(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<Kind>, ApiError> {
     let company = tx.company();
     let kind = sqlx::query_scalar!(
@@ -21,7 +21,7 @@ pub(super) async fn kind_of(tx: &mut CompanyTx, id: ChannelId) -> Result<Option<
     Ok(kind.map(|kind| Kind::of_word(&kind)).transpose()?)
 }
 
-/// A member's subscription, locked until the transaction ends.
+/// Reads a member's subscription, locked until the transaction ends.
 pub(super) async fn lock(
     tx: &mut CompanyTx,
     channel: ChannelId,
@@ -40,7 +40,7 @@ pub(super) async fn lock(
     Ok(row.map(|row| subscription(company, channel, member, row.email, row.updated_at)))
 }
 
-/// Writes it, whether it was there or not.
+/// Inserts or updates a member's subscription.
 pub(super) async fn save(
     tx: &mut CompanyTx,
     channel: ChannelId,

@@ -1,4 +1,4 @@
-//! The list of channels, and who is shown where they lead.
+//! The list of channels, and who sees their targets.
 
 use serde_json::{Value, json};
 use testkit::ModuleApi;
@@ -12,7 +12,7 @@ const MEMBER: &[&str] = &["member"];
 const MEMBER_AND_ADMIN: &[&str] = &["member", "admin"];
 const MADE: &str = "2026-11-22 09:30:00.123456+00";
 
-/// Puts a channel into a company, as creating one will.
+/// Inserts a channel into a company, as creating one does.
 async fn put(module: &ModuleApi, company: Uuid, key: &str, kind: &str, target: Option<&str>) -> Uuid {
     let id = Uuid::now_v7();
     let target = target.map_or_else(|| "NULL".to_owned(), |target| format!("'{target}'"));
@@ -245,7 +245,7 @@ async fn a_deleted_channel_takes_waiting_deliveries_with_it_and_its_messages_sta
     receiver.answer("POST", "/down", 500, Value::Null);
     let hook = webhook(&module, "hook", &receiver, "/down").await;
     let other = channel(&module, "other", "in_app", None).await;
-    // Nobody may claim the job while the test looks at it.
+    // The job must not be claimed while the test looks at it.
     module
         .execute(format!(
             "INSERT INTO notification.messages(id, company_id, channel_id, subject_line, body, created_by) \

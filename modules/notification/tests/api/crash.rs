@@ -1,4 +1,4 @@
-//! Workers that are killed and a database that crashes: no delivery is lost, and each keeps its id. Small unless
+//! Killed workers and a crashing database: no delivery is lost, and each keeps its id. The run is small unless
 //! `CRASH_JOBS` and `CRASH_SECONDS` say otherwise; `CRASH_PROGRAM` names the `platform` program to run instead of this
 //! binary. The figures are printed.
 
@@ -21,13 +21,13 @@ use uuid::Uuid;
 
 use crate::support::{LOCAL, header, status};
 
-/// Processes, each on an address of its own.
+/// Worker processes, each on its own address.
 const WORKERS: [&str; 3] = ["127.0.0.1", "127.0.0.2", "127.0.0.3"];
 const CHANNELS: u64 = 50;
 const KILL_EVERY: Duration = Duration::from_millis(200);
-/// The settings of a worker, in its environment, as JSON.
+/// The environment variable with a worker's settings, as JSON.
 const SETTINGS: &str = "CRASH_TEST_SETTINGS";
-/// Apart from every platform that runs on the machine.
+/// Keeps the ports apart from any platform that runs on the machine.
 const PORT_OFFSET: &str = "21700";
 
 fn number(variable: &str) -> Option<u64> {
@@ -39,7 +39,7 @@ fn told(line: &str) {
     eprintln!("{line}");
 }
 
-/// One of the processes, when the variable says so; otherwise there is nothing to try.
+/// Runs one worker process when the variable is set; otherwise does nothing.
 #[tokio::test]
 async fn worker_process() {
     let Some(settings) = std::env::var_os(SETTINGS) else { return };
@@ -51,7 +51,7 @@ async fn worker_process() {
     notification::serve(config, listener, CancellationToken::new()).await.expect("it serves");
 }
 
-/// What the workers are started with.
+/// The settings and program of the workers.
 struct Fleet {
     settings: Settings,
     program: Option<PathBuf>,
@@ -76,7 +76,7 @@ impl Fleet {
     }
 }
 
-/// Ids that arrived, and how often.
+/// The ids that arrived, with their counts.
 type Seen = Arc<Mutex<HashMap<String, u32>>>;
 
 async fn receiver() -> (Stub, Seen) {
@@ -90,7 +90,7 @@ async fn receiver() -> (Stub, Seen) {
     (stub, seen)
 }
 
-/// Channels with their secrets, and one message with one job each.
+/// Inserts channels with their secrets, and one message with one job per channel.
 async fn fill(owner: &PgPool, config: &Config, receiver: &Stub, jobs: u64) {
     let (company, sealer) = (Uuid::now_v7(), Sealer::new(Arc::clone(&config.own.keys)));
     for number in 0..CHANNELS {
@@ -116,7 +116,7 @@ async fn fill(owner: &PgPool, config: &Config, receiver: &Stub, jobs: u64) {
     sqlx::query(messages).bind(company).bind(jobs).execute(owner).await.expect("jobs");
 }
 
-/// `None` while the database is away.
+/// Counts jobs; `None` while the database is down.
 async fn count(owner: &PgPool, holds: &str) -> Option<i64> {
     let sql = format!("SELECT count(*) FROM notification.delivery_jobs WHERE {holds}");
     sqlx::query_scalar(AssertSqlSafe(sql)).fetch_one(owner).await.ok()
@@ -161,7 +161,7 @@ async fn property_4_killed_workers_and_a_crashed_database_lose_no_delivery() {
     }
     let done_under_fire = count(&owner, "state = 'done'").await.unwrap_or_default();
     if full.is_none() {
-        // As if a minute had passed: what the dead hold is free.
+        // Expires the leases of killed workers, as a minute would.
         let over = "UPDATE notification.delivery_jobs SET leased_until = now() - interval '1 s' WHERE lease_token IS NOT NULL";
         sqlx::query(over).execute(&owner).await.expect("leases end");
     }
@@ -190,7 +190,7 @@ async fn property_4_killed_workers_and_a_crashed_database_lose_no_delivery() {
     let expected = i64::try_from(jobs).expect("a number");
     assert_eq!(done, Some(expected), "every one ends done");
     assert_eq!(u64::try_from(seen.len()).expect("a number"), jobs, "every id arrived");
-    assert!(kills > 0 && crashed, "control: somebody was killed");
+    assert!(kills > 0 && crashed, "control: a worker was killed");
     for worker in &mut workers {
         worker.kill().await.expect("SIGKILL");
     }

@@ -1,4 +1,4 @@
-//! The log of deliveries and replays.
+//! The log of deliveries, and replays.
 
 use serde_json::{Value, json};
 use testkit::ModuleApi;
@@ -91,7 +91,7 @@ async fn of_replays_of_one_delivery_at_the_same_time_one_is_made() {
     let replayed = (409, "DELIVERY_REPLAYED".to_owned());
     assert_eq!(made, [(201, String::new()), replayed.clone(), replayed.clone(), replayed.clone()]);
 
-    // Beside the replay of all that is dead in the channel.
+    // Concurrently with a replay of all dead deliveries of the channel.
     bury(&module, &mail, 1).await;
     let other =
         jobs(&module).await.into_iter().find(|job| job["state"] == "dead" && job["id"] != json!(dead));
@@ -107,7 +107,7 @@ async fn of_replays_of_one_delivery_at_the_same_time_one_is_made() {
     assert!(fine && made + by_all == 1, "{mixed:?}, {by_all}");
 }
 
-/// Puts dead deliveries of one message each into the log.
+/// Inserts dead deliveries, one message each.
 async fn bury(module: &ModuleApi, channel: &str, count: u32) {
     module
         .execute(format!(
@@ -140,7 +140,7 @@ async fn the_dead_of_a_channel_are_replayed_a_thousand_at_a_time_each_once() {
     assert_eq!(ask("2000-01-01T00:00:00Z").await["replayed"], 0);
     let replays: std::collections::HashSet<String> =
         list(&module, "?pageSize=100").await.iter().map(|item| item["replayOf"].to_string()).collect();
-    assert!(replays.len() > 90, "each repeats another one");
+    assert!(replays.len() > 90, "each replays a different one");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What the metrics tell of deliveries.
+//! The metrics of deliveries.
 
 use std::time::{Duration, Instant};
 

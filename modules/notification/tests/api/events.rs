@@ -1,4 +1,4 @@
-//! Events that modules post in the name of a user.
+//! Events that modules post on behalf of a user.
 
 use contract::CorrelationId;
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ async fn an_event_needs_the_users_bearer_and_membership() {
     assert_eq!(post(&module, body).await.status, 200, "control: a member suffices");
 }
 
-/// A module's worker: the services' credential, no bearer.
+/// Posts as a module's worker: with the services' credential and without a bearer.
 async fn post_as_service(module: &ModuleApi, credential: &str, body: Value) -> Reply {
     module.api.post(PATH).header("x-platform-service", credential).json(body).send().await
 }
@@ -119,7 +119,7 @@ async fn without_the_credential_a_subject_or_authzs_answer_a_service_posts_nothi
     for wrong in ["", "x", "the-credential-of-nobody-at-all"] {
         let refused = post_as_service(&module, wrong, body.clone()).await;
         assert_eq!((refused.status, refused.code()), (401, "AUTH_TOKEN_INVALID"), "{wrong}");
-        // Nor does a bearer make up for it.
+        // A bearer does not make up for it.
         let both =
             module.call("POST", PATH).header("x-platform-service", wrong).json(body.clone()).send().await;
         assert_eq!(both.status, 401);
@@ -189,7 +189,7 @@ async fn the_client_of_modules_posts_what_the_route_takes_and_never_fails() {
     let correlation = CorrelationId::accept(Some(b"test-correlation-1"));
     let stub = testkit::Stub::start().await;
     stub.answer("POST", PATH, 500, Value::Null);
-    // Neither an answer of 500 nor nobody there is an error of the caller's.
+    // Neither a response of 500 nor a refused connection is an error for the caller.
     NotificationClient::new(&stub.url()).post(&token, &event, &correlation).await;
     NotificationClient::new("http://127.0.0.1:1").post(&token, &event, &correlation).await;
     assert_eq!(stub.requests().len(), 1);

@@ -1,4 +1,4 @@
-//! What stands before every operation, and the probes.
+//! Checks that precede every operation, and the probes.
 
 use serde_json::json;
 use testkit::ModuleApi;

@@ -1,4 +1,4 @@
-//! The health of channels: what disables one, and how it comes back.
+//! The health of channels: what disables a channel, and how it is enabled again.
 
 use serde_json::{Value, json};
 use testkit::{ModuleApi, Stub};
@@ -15,7 +15,7 @@ async fn health(module: &ModuleApi, channel: &str) -> Value {
     reply.data().clone()
 }
 
-/// A channel whose deliveries die, and have died so often and for so long.
+/// A channel with this many dead deliveries in a row since this time.
 async fn failing(module: &ModuleApi, receiver: &Stub, key: &str, dead: u32, since: &str) -> String {
     let hook = webhook(module, key, receiver, "/hook").await;
     module
@@ -104,7 +104,7 @@ async fn what_waits_for_a_disabled_channel_is_not_tried_and_is_delivered_when_it
     receiver.answer("POST", "/hook", 200, Value::Null);
     let hook = webhook(&module, "hook", &receiver, "/hook").await;
     let disable = "UPDATE notification.channels SET disabled_reason = 'failing'";
-    // Published while the channel was enabled; the worker comes to it when it no longer is.
+    // Published while the channel was enabled; the worker claims it after it was disabled.
     module
         .execute(format!(
             "WITH off AS ({disable}), made AS (
@@ -120,7 +120,7 @@ async fn what_waits_for_a_disabled_channel_is_not_tried_and_is_delivered_when_it
     assert_eq!(
         (&waits[0]["state"], &waits[0]["attempts"]),
         (&json!("pending"), &json!(0)),
-        "it is no attempt"
+        "it does not count as an attempt"
     );
     assert!(attempts(&module).await.is_empty() && receiver.requests().is_empty());
     let reply = module.ask("POST", &format!("/channels/{hook}/enable"), None).await;

@@ -1,4 +1,4 @@
-//! Another company's rows are unknown ones, whoever asks.
+//! Rows of another company are unknown, whoever asks.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -59,6 +59,6 @@ async fn property_11_a_dispatch_touches_no_other_companys_deliveries() {
     let call = module.call("POST", &module.path(Uuid::now_v7(), "/dispatch"));
     let theirs = module.send("POST", "/dispatch", call).await;
     assert_eq!(theirs.data(), &json!({ "sent": 0, "skipped": 0 }));
-    assert!(jobs(&module).await[0]["wait"].as_f64() > Some(0.0), "it waits on");
+    assert!(jobs(&module).await[0]["wait"].as_f64() > Some(0.0), "it still waits");
     assert_eq!(dispatch(&module).await, (1, 0), "control: one's own");
 }

@@ -1,4 +1,4 @@
-//! Attempts: how often, when, with what, and how they end. No test waits for a step of the ladder.
+//! Attempts: how many, when, with what request, and how they end. No test waits for a step of the ladder.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use crate::support::{
     start_with_receiver, status, until, webhook,
 };
 
-/// The usual ladder, to a receiver on this machine.
+/// The default ladder, with webhooks to this machine allowed.
 const USUAL: &[(&str, &str)] = &[
     ("PLATFORM_NOTIFICATION_WEBHOOK_ALLOW_HTTP", "true"),
     ("PLATFORM_NOTIFICATION_WEBHOOK_ALLOW_CIDRS", "127.0.0.0/8"),
 ];
-/// Seconds before each attempt of the usual ladder.
+/// Seconds before each attempt of the default ladder.
 const STEPS: [f64; 10] =
     [0.0, 5.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_400.0];
 
@@ -38,7 +38,7 @@ async fn property_1_a_receiver_that_is_down_for_a_while_gets_one_delivery_with_o
         if attempt == 3 {
             receiver.answer("POST", "/hook", 204, Value::Null);
         }
-        assert_eq!(dispatch(&module).await, (1, 0), "nobody waits for the next step");
+        assert_eq!(dispatch(&module).await, (1, 0), "the next step is not awaited");
     }
     let done = settled(&module).await;
     assert_eq!((done.len(), &done[0]["state"], &done[0]["attempts"]), (1, &json!("done"), &json!(4)));
@@ -58,7 +58,7 @@ async fn property_1_a_receiver_that_is_down_for_a_while_gets_one_delivery_with_o
     let kept = attempts(&module).await;
     let outcomes: Vec<_> = kept.iter().map(|row| row["outcome"].clone()).collect();
     assert_eq!(outcomes, ["retry", "retry", "retry", "success"]);
-    assert_eq!(counted(&module, "webhook", "retry").await, 3, "the metrics tell what the rows tell");
+    assert_eq!(counted(&module, "webhook", "retry").await, 3, "the metrics agree with the rows");
     assert_eq!(counted(&module, "webhook", "success").await, 1);
     assert_eq!(counted(&module, "webhook", "dead").await, 0);
 }
@@ -72,7 +72,7 @@ async fn property_2_ten_attempts_each_within_a_fifth_of_its_step_and_then_dead()
     for attempt in 1..10_u8 {
         let found = attempted(&module, attempt.into()).await;
         let step = STEPS[usize::from(attempt)];
-        // A busy machine may look some time after the attempt was settled.
+        // On a busy machine, this may run some time after the attempt was settled.
         let wait = found[0]["wait"].as_f64().expect("seconds");
         assert!((step * 0.8 - 5.0..=step * 1.2).contains(&wait), "attempt {attempt}: {wait} of {step}");
         dispatch(&module).await;
@@ -199,7 +199,7 @@ async fn property_11_a_dispatch_hands_over_what_waits_and_skips_what_is_in_fligh
     let before = jobs(&module).await;
     assert!(before.iter().all(|job| job["state"] == "pending"));
     let (sent, skipped) = dispatch(&module).await;
-    assert_eq!((sent, skipped), (2, 2), "sent and skipped are what was pending");
+    assert_eq!((sent, skipped), (2, 2), "sent and skipped add up to the pending jobs");
     let audit = module.audit().await;
     let told = audit.iter().find(|row| row["action"] == "dispatch.requested").expect("a row");
     assert_eq!(told["payload"], json!({ "sent": 2, "skipped": 2 }));
@@ -224,7 +224,7 @@ async fn property_10_a_slow_channel_delays_no_other() {
     until(&module, |jobs| jobs.iter().any(|job| job["channel"] == quick && job["state"] == "done")).await;
     assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
     let held = receiver.requests().iter().filter(|request| request.path == "/hang").count();
-    assert_eq!(held, 4, "four places are what one channel has");
+    assert_eq!(held, 4, "one channel has four places");
 }
 
 #[tokio::test]
@@ -239,7 +239,7 @@ async fn property_10_receivers_that_hang_delay_no_other_however_many_they_are() 
             message(&module, &hang).await;
         }
     }
-    // As many as there are places are held.
+    // All places are taken.
     received(&receiver, 16).await;
     let start = std::time::Instant::now();
     message(&module, &quick).await;

@@ -1,4 +1,4 @@
-//! Long lists: what they hold, and how they are read.
+//! Long lists: what they contain, and how they are read.
 
 use std::time::{Duration, Instant};
 
@@ -8,14 +8,14 @@ use testkit::ModuleApi;
 use crate::start;
 use crate::support::{be_member, channel};
 
-/// So many rows that no plan reads a table whole for want of an index's worth.
+/// Enough rows that a plan does not read the whole table just because it is small.
 const MANY: usize = 6_000;
-/// A backend that is told to end does so at once.
+/// Far longer than a terminated backend takes to end.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Messages through two channels in turn, each with a settled delivery; every hundredth died. They are analyzed in the
-/// transaction that makes them, so that no plan is made for tables that are thought to be empty; it commits to disk, because
-/// no vacuum calls rows visible to all before.
+/// Inserts messages through two channels in turn, each with a settled delivery; every hundredth is dead. The tables are
+/// analyzed in the same transaction, so that no plan is made for seemingly empty tables. The transaction commits
+/// synchronously, because VACUUM does not mark rows as all-visible before their commit is on disk.
 async fn fill(module: &ModuleApi, channels: [&str; 2]) {
     let [even, odd] = channels;
     module
@@ -60,8 +60,8 @@ async fn page(module: &ModuleApi, tail: &str) -> (Value, usize) {
     (reply.data()["total"].clone(), reply.data()["items"].as_array().expect("a page").len())
 }
 
-/// Messages that were read by going through their table from its beginning, and uses of the lists' indexes. The worker
-/// reads jobs by its own statements, so those say nothing about the lists.
+/// The number of messages read by sequential scans, and of uses of the lists' indexes. The worker reads jobs with its
+/// own statements, so sequential reads of jobs say nothing about the lists.
 async fn reads(module: &ModuleApi) -> (i64, i64) {
     let sql = "SELECT jsonb_build_object(
                  'rows', (SELECT sum(seq_tup_read) FROM pg_stat_user_tables
@@ -73,7 +73,7 @@ async fn reads(module: &ModuleApi) -> (i64, i64) {
     (number("rows"), number("uses"))
 }
 
-/// Ends the module's connections: a backend tells what it has read before it is gone.
+/// Ends the module's connections, because a backend reports its statistics when it exits.
 async fn leave(module: &ModuleApi) {
     let ended = "WITH mine AS MATERIALIZED (SELECT pid FROM pg_stat_activity
                    WHERE datname = current_database() AND usename = 'platform_notification')
@@ -83,7 +83,7 @@ async fn leave(module: &ModuleApi) {
     let left = format!("SELECT to_jsonb(pid) FROM pg_stat_activity WHERE pid IN ({})", ended.join(", "));
     let (start, mut turn) = (Instant::now(), tokio::time::interval(Duration::from_millis(20)));
     while !module.database.rows(left.clone()).await.is_empty() {
-        assert!(start.elapsed() < PATIENCE, "{ended:?} are there still");
+        assert!(start.elapsed() < PATIENCE, "{ended:?} are still running");
         turn.tick().await;
     }
 }
@@ -115,5 +115,5 @@ async fn a_long_list_is_counted_exactly_and_no_table_is_read_whole() {
     leave(&module).await;
     let (rows, last) = reads(&module).await;
     assert!(last > first, "the indexes of the lists are used");
-    assert_eq!(rows, 0, "no message was read from the beginning of the table");
+    assert_eq!(rows, 0, "no message was read by a sequential scan");
 }

@@ -1,4 +1,4 @@
-//! E-mail to a mail server of the test's own.
+//! E-mail to a mail server that the test runs.
 
 use notification::{KEY, OPENAPI};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::support::{
     attempted, attempts, be_member, channel, counted, dispatch, id, jobs, leave_company, settled,
 };
 
-/// The usual settings with this mail server.
+/// The default settings with this mail server.
 async fn start(url: String, ca: Option<String>) -> ModuleApi {
     ModuleApi::start(KEY, OPENAPI, move |settings, listener, stop| {
         let settings = settings
@@ -107,7 +107,7 @@ async fn property_7_a_temporary_refusal_is_tried_again_with_the_same_message_id_
     publish(&module, &team, "s", "b").await;
     attempted(&module, 1).await;
     server.behave(Step::Recipient);
-    // Taken, and the answer is lost: the mail comes a second time.
+    // Accepted, but the response is lost: the mail is sent a second time.
     server.answer(Step::Mail, 451, "lost");
     dispatch(&module).await;
     attempted(&module, 2).await;
@@ -235,7 +235,7 @@ async fn a_member_who_left_the_company_gets_no_mail_of_a_subscription_any_more()
         let tail = format!("/channels/{channel}/subscription");
         assert_eq!(module.ask("PUT", &tail, Some(json!({ "email": email }))).await.status, 200);
     }
-    // One who shares an address stays, and the channel's own address is nobody's subscription.
+    // One subscriber shares an address and stays; the channel's own address has no subscriber.
     let left = vec![members[0], members[1], members[2], members[4]];
     leave_company(&module, left);
     publish(&module, &app, "s", "b").await;
@@ -260,7 +260,7 @@ async fn a_member_who_left_the_company_gets_no_mail_of_a_subscription_any_more()
     );
 }
 
-/// The jobs that wait for another attempt, once each has had its first.
+/// Returns the jobs that wait for another attempt, once each has had its first.
 async fn attempted_again(module: &ModuleApi) -> Vec<Value> {
     let all = crate::support::until(module, |jobs| {
         jobs.iter().all(|job| job["state"] != "pending" || (job["attempts"] == 1 && job["leased"] == false))

@@ -1,4 +1,4 @@
-//! API tests of the notification module: each starts it on a fresh database, with authz and org scripted.
+//! API tests of the notification module: each test starts the module on a fresh database, with scripted authz and org.
 
 #![expect(
     clippy::expect_used,
@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 
 testkit::module_api!(notification);
 
-/// With these settings besides.
+/// Starts the module with these additional settings.
 async fn start_with(more: &'static [(&'static str, &'static str)]) -> ModuleApi {
     let with =
         move |settings: Settings| more.iter().fold(settings, |all, (name, value)| all.with(*name, *value));

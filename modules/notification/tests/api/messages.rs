@@ -1,4 +1,4 @@
-//! Publishing, fan-out, and who sees what.
+//! Publishing, fan-out, and who sees which messages.
 
 use serde_json::{Value, json};
 use testkit::ModuleApi;
@@ -65,7 +65,7 @@ async fn limits_of_a_message_hold_at_and_one_past() {
     assert_eq!((unknown.status, reason(&unknown)), (422, "CHANNEL_UNKNOWN"));
     for odd in ('\u{1}'..='\u{a0}').chain(['\u{200e}', '\u{2029}', '\u{feff}', '\u{fffe}', '\u{e0001}']) {
         let status = ask(json!({ "subjectLine": format!("a{odd}b") })).await.status;
-        assert!(status == 201 || status == 400, "{odd:?}: the database and the program agree, not {status}");
+        assert!(status == 201 || status == 400, "{odd:?}: database and program must agree, got {status}");
     }
 }
 

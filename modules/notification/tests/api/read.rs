@@ -1,4 +1,4 @@
-//! What was read, by whom.
+//! Which messages a caller has read.
 
 use serde_json::{Value, json};
 use testkit::ModuleApi;

@@ -1,4 +1,4 @@
-//! Signing secrets: who sees them, how they are kept, and their rotation.
+//! Signing secrets: who sees them, how they are stored, and their rotation.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ use crate::support::{
 };
 use crate::{serve_by, start};
 
-/// What the Standard Webhooks specification asks of a receiver: the signature of one of these secrets is among those sent.
+/// The check that the Standard Webhooks specification requires of a receiver: one of the signatures sent was made with
+/// one of these secrets.
 fn verifies(request: &Recorded, secret: &str) -> bool {
     let bytes = STANDARD.decode(secret.strip_prefix("whsec_").expect("a secret")).expect("base64");
     let (id, timestamp) = (header(request, "webhook-id"), header(request, "webhook-timestamp"));
@@ -90,7 +91,7 @@ async fn of_rotations_at_the_same_time_one_is_made_and_the_old_secret_signs_on()
     assert_eq!(actions(&module).await.iter().filter(|action| *action == "secret.rotated").count(), 1);
 }
 
-/// A module whose clock the test moves.
+/// A module with a clock that the test moves.
 async fn start_by(clock: &Clock) -> (ModuleApi, Stub) {
     let clock = clock.clone();
     let module = ModuleApi::start(KEY, OPENAPI, move |settings, listener, stop| {
@@ -133,7 +134,7 @@ async fn property_3_both_secrets_sign_for_a_day_after_a_rotation_and_then_the_ne
     assert!(verifies(&during, &old) && verifies(&during, &new), "both, to the last second");
     clock.advance(Duration::from_secs(1));
     let after = deliver(3).await;
-    assert!(!verifies(&after, &old) && verifies(&after, &new), "a day later the new one alone");
+    assert!(!verifies(&after, &old) && verifies(&after, &new), "a day later only the new one signs");
     assert_eq!(ask("GET", "").await.data()["previousSecretExpiresAt"], Value::Null);
     assert_eq!(ask("POST", "/rotate").await.status, 200, "the next rotation may begin");
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use notification::Config;
 use testkit::TokenIssuer;
 
-/// A key that seals.
+/// A sealing key.
 const SEALING_KEY: &str = "_____wQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
 
-/// What is wrong with the usual settings and these.
+/// The problems of the default settings with these changes.
 async fn problem(changes: &[(&str, &str)]) -> String {
     let (database, issuer) = (testkit::empty_database().await, TokenIssuer::start().await);
     let settings = testkit::settings("notification", &database, &issuer);

@@ -1,5 +1,5 @@
-//! Webhooks never reach what only the platform may reach, whatever a target says and whoever wrote it. The resolver that
-//! changes its answers is tried where the boundary is: `service::outbound`'s own tests.
+//! Webhooks never reach what only the platform may reach, whatever the target and whoever set it. A resolver that
+//! changes its answers is tested at the boundary, in `service::outbound`'s own tests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,10 +12,10 @@ use uuid::Uuid;
 use crate::start_with;
 use crate::support::{LOCAL, channel, message, reason, settled};
 
-/// Webhooks may be http, and lead to public addresses only.
+/// Webhooks may be http and may lead to public addresses only.
 const STRICT: &[(&str, &str)] = &[("PLATFORM_NOTIFICATION_WEBHOOK_ALLOW_HTTP", "true")];
 
-/// Hosts that are blocked addresses in some spelling.
+/// Blocked addresses in various spellings of the host.
 const HOSTS: &[&str] = &[
     "127.0.0.1",
     "127.1",
@@ -89,7 +89,7 @@ const HOSTS: &[&str] = &[
     "[2001:db8::1]",
     "[2001:db8:ffff::1]",
 ];
-/// Targets that are no good in another way.
+/// Targets that are invalid in other ways.
 const TARGETS: &[&str] = &[
     "ftp://hooks.example.com/",
     "file:///etc/passwd",
@@ -115,7 +115,7 @@ fn corpus(port: u16) -> Vec<String> {
     hosts.chain(TARGETS.iter().map(|target| (*target).to_owned())).collect()
 }
 
-/// A listener that counts who comes.
+/// A listener that counts connections.
 async fn trap() -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind(("0.0.0.0", 0)).await.expect("a port");
     let (port, count) = (listener.local_addr().expect("bound").port(), Arc::new(AtomicUsize::new(0)));
@@ -128,7 +128,7 @@ async fn trap() -> (u16, Arc<AtomicUsize>) {
     (port, count)
 }
 
-/// A job to a target that no request could have named.
+/// Inserts a job with a target that no request could have set.
 async fn smuggle(module: &ModuleApi, channel: &str, target: &str) {
     let id = Uuid::now_v7();
     let target = target.replace('\'', "''");
@@ -159,7 +159,7 @@ async fn property_6_no_blocked_target_is_taken_or_ever_connected_to() {
     for target in &corpus {
         smuggle(&module, &hook, target).await;
     }
-    // A name is checked when it is resolved, at the connection.
+    // A name is checked when it is resolved, on connecting.
     smuggle(&module, &hook, &format!("http://localhost:{port}/")).await;
     let dead = settled(&module).await;
     assert_eq!(dead.len(), corpus.len() + 1);
@@ -168,7 +168,7 @@ async fn property_6_no_blocked_target_is_taken_or_ever_connected_to() {
         assert_eq!((&job["state"], &job["attempts"]), (&json!("dead"), &json!(1)), "{job}");
         assert!(["blocked_address", "malformed_target"].contains(&class), "{job}");
     }
-    assert_eq!(accepted.load(Ordering::SeqCst), 0, "nobody was connected to");
+    assert_eq!(accepted.load(Ordering::SeqCst), 0, "there was no connection");
 }
 
 #[tokio::test]

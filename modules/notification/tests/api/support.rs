@@ -1,4 +1,4 @@
-//! What the tests of more than one resource need.
+//! Helpers for the tests of several resources.
 
 use std::time::{Duration, Instant};
 
@@ -9,44 +9,44 @@ use uuid::Uuid;
 
 use crate::start_with;
 
-/// Webhooks may lead to this machine; three attempts that follow each other at once.
+/// Allows webhooks to this machine, with three attempts without delay.
 pub(crate) const LOCAL: &[(&str, &str)] = &[
     ("PLATFORM_NOTIFICATION_WEBHOOK_ALLOW_HTTP", "true"),
     ("PLATFORM_NOTIFICATION_WEBHOOK_ALLOW_CIDRS", "127.0.0.0/8,::1/128"),
     ("PLATFORM_NOTIFICATION_RETRY_SECONDS", "0,0,0"),
 ];
 
-/// No delivery of a test takes this long.
+/// Longer than any delivery of a test takes.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The module and a receiver of webhooks on this machine.
+/// Starts the module and a receiver of webhooks on this machine.
 pub(crate) async fn start_with_receiver() -> (ModuleApi, Stub) {
     (start_with(LOCAL).await, Stub::start().await)
 }
 
-/// `details.reason` of a refusal.
+/// The `details.reason` of a refusal.
 pub(crate) fn reason(reply: &Reply) -> &str {
     reply.body["error"]["details"]["reason"].as_str().unwrap_or_default()
 }
 
-/// The id in an answer.
+/// The id in a response.
 pub(crate) fn id(reply: &Reply) -> String {
     assert!((200..300).contains(&reply.status), "{}", reply.text);
     reply.data()["id"].as_str().expect("an id").to_owned()
 }
 
-/// A new channel's id.
+/// Creates a channel and returns its id.
 pub(crate) async fn channel(module: &ModuleApi, key: &str, kind: &str, target: Option<&str>) -> String {
     let body = json!({ "key": key, "label": "Label", "kind": kind, "target": target });
     id(&module.ask("POST", "/channels", Some(body)).await)
 }
 
-/// A webhook to a path of the receiver.
+/// Creates a webhook to a path of the receiver.
 pub(crate) async fn webhook(module: &ModuleApi, key: &str, receiver: &Stub, path: &str) -> String {
     channel(module, key, "webhook", Some(&format!("{}{path}", receiver.url()))).await
 }
 
-/// A new message's id.
+/// Publishes a message and returns its id.
 pub(crate) async fn message(module: &ModuleApi, channel: &str) -> String {
     id(&module.ask("POST", "/messages", Some(text_of(channel))).await)
 }
@@ -56,7 +56,7 @@ pub(crate) fn text_of(channel: &str) -> Value {
     json!({ "channelId": channel, "subjectLine": "Release 1.4", "body": "It is out." })
 }
 
-/// Tries what waits for another attempt now: no test waits for a ladder's step.
+/// Makes pending jobs due now, so that no test waits for a step of the ladder.
 pub(crate) async fn dispatch(module: &ModuleApi) -> (i64, i64) {
     let reply = module.ask("POST", "/dispatch", None).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
@@ -64,7 +64,8 @@ pub(crate) async fn dispatch(module: &ModuleApi) -> (i64, i64) {
     (number("sent"), number("skipped"))
 }
 
-/// Every job, oldest first: `{id, state, attempts, status, class, kind, target, wait}`; `wait` are the seconds until it is due.
+/// Every job, oldest first: `{id, state, attempts, status, class, kind, target, wait}`; `wait` is the number of seconds
+/// until it is due.
 pub(crate) async fn jobs(module: &ModuleApi) -> Vec<Value> {
     let columns = "'id', id, 'state', state, 'attempts', attempt_count, 'status', last_status, 'class', error_class, \
                    'kind', kind, 'target', target, 'channel', channel_id, 'leased', lease_token IS NOT NULL, \
@@ -87,7 +88,7 @@ pub(crate) async fn attempts(module: &ModuleApi) -> Vec<Value> {
     module.database.rows(sql).await
 }
 
-/// Waits until this holds of the jobs.
+/// Waits until this condition holds for the jobs.
 pub(crate) async fn until(module: &ModuleApi, holds: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let (start, mut turn) = (Instant::now(), tokio::time::interval(Duration::from_millis(20)));
     loop {
@@ -105,12 +106,12 @@ pub(crate) async fn settled(module: &ModuleApi) -> Vec<Value> {
     until(module, |jobs| jobs.iter().all(|job| job["state"] != "pending")).await
 }
 
-/// Waits until no job is being worked on and each has had so many attempts.
+/// Waits until no job is leased and each has had this many attempts.
 pub(crate) async fn attempted(module: &ModuleApi, attempts: i64) -> Vec<Value> {
     until(module, |jobs| jobs.iter().all(|job| job["attempts"] == attempts && job["leased"] == false)).await
 }
 
-/// Waits until the receiver got so many requests.
+/// Waits until the receiver has got this many requests.
 pub(crate) async fn received(receiver: &Stub, count: usize) -> Vec<Recorded> {
     let (start, mut turn) = (Instant::now(), tokio::time::interval(Duration::from_millis(20)));
     loop {
@@ -123,7 +124,7 @@ pub(crate) async fn received(receiver: &Stub, count: usize) -> Vec<Recorded> {
     }
 }
 
-/// An answer without a body.
+/// A response without a body.
 pub(crate) fn status(code: u16) -> Response<bytes::Bytes> {
     let mut response = Response::new(bytes::Bytes::new());
     *response.status_mut() = StatusCode::from_u16(code).expect("a status");
@@ -135,7 +136,7 @@ pub(crate) fn header<'a>(request: &'a Recorded, name: &str) -> &'a str {
     request.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// The counter of attempts, as the metrics tell it.
+/// The counter of attempts, from the metrics.
 pub(crate) async fn counted(module: &ModuleApi, kind: &str, outcome: &str) -> u64 {
     let text = module.api.get("/metrics").send().await.text;
     let name = format!(
@@ -151,7 +152,7 @@ pub(crate) async fn actions(module: &ModuleApi) -> Vec<String> {
     rows.iter().map(|row| row["action"].as_str().expect("a word").to_owned()).collect()
 }
 
-/// The caller is a member from now on.
+/// Makes the caller a member.
 pub(crate) fn be_member(module: &ModuleApi) -> Uuid {
     let member = Uuid::now_v7();
     module.member(member, &[], &[]);
@@ -159,8 +160,7 @@ pub(crate) fn be_member(module: &ModuleApi) -> Uuid {
     member
 }
 
-/// From now on org knows everybody as an active member but these, of whom it knows the first as inactive and the others not
-/// at all.
+/// Makes org know everyone as an active member except these: the first as inactive, the others not at all.
 pub(crate) fn leave_company(module: &ModuleApi, left: Vec<Uuid>) {
     let path = format!("/internal/org/companies/{}/lookup", module.company);
     module.org.answer_with("POST", &path, move |request| {
@@ -174,7 +174,7 @@ pub(crate) fn leave_company(module: &ModuleApi, left: Vec<Uuid>) {
     });
 }
 
-/// Waits until so many of the module's statements wait for a lock that the test holds.
+/// Waits until this many of the module's statements wait for a lock that the test holds.
 pub(crate) async fn waiting(module: &ModuleApi, count: i64) {
     let waits = "SELECT to_jsonb(count(*)) FROM pg_stat_activity \
                  WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -185,11 +185,12 @@ pub(crate) async fn waiting(module: &ModuleApi, count: i64) {
         if found[0].as_i64() >= Some(count) {
             return;
         }
-        assert!(start.elapsed() < PATIENCE, "{found:?} of {count} wait");
+        assert!(start.elapsed() < PATIENCE, "only {found:?} of {count} wait");
     }
 }
 
-/// Asks all of these while this row's lock is held, and lets go when each waits for it: they go on together.
+/// Sends all these requests while the row is locked, and releases it when each waits for it, so that they continue
+/// together.
 pub(crate) async fn together(module: &ModuleApi, row: &str, asked: &[(String, Option<Value>)]) -> Vec<Reply> {
     let pool = module.database.owner_pool();
     let mut held = pool.begin().await.expect("a transaction");

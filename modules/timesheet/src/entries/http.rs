@@ -1,4 +1,4 @@
-//! The caller's own hours: a week of them, and one entry put.
+//! Lists the caller's own hours of a week, and puts one entry.
 
 use axum::extract::State;
 use contract::id::MemberId;
@@ -48,7 +48,7 @@ pub(crate) async fn upsert(
         tx.unchanged().await?;
     } else {
         store::save(&mut tx, member, id, &content).await?;
-        // Which project and day it was is told beside the hours that changed.
+        // The payload also names the project and day, which do not change.
         changed.insert("projectId".to_owned(), json!(content.project_id));
         changed.insert("entryDate".to_owned(), json!(content.entry_date));
         tx.commit("entry.upserted", format!("entry:{id}"), Value::Object(changed)).await?;
@@ -57,7 +57,7 @@ pub(crate) async fn upsert(
     Ok(Data(Entry { id, company_id: permit.company, member_id: member, content, status }))
 }
 
-/// Locks the week, which must be open, and tells its current submission.
+/// Locks the week, which must be open, and returns its current submission.
 pub(crate) async fn open_week(
     tx: &mut CompanyTx,
     member: MemberId,
@@ -74,7 +74,7 @@ pub(crate) async fn open_week(
     }
 }
 
-/// The entry that is to be, once every rule of the project and the day allows it.
+/// Builds the new entry and checks it against the rules for the project and the day.
 async fn checked(
     tx: &mut CompanyTx,
     member: MemberId,

@@ -1,4 +1,4 @@
-//! The hours that a member records: one entry a project and day, always the caller's own.
+//! Entries: the hours that a member records, one entry per project and day, always the caller's own.
 
 pub(crate) mod http;
 pub mod rules;

@@ -1,4 +1,4 @@
-//! What an entry is and which hours a day may have. Hours are counted in hundredths, so that sums are exact.
+//! Entries: their fields and the hours that a day may have. Hours are counted in hundredths, so that sums are exact.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +20,7 @@ contract::typed_id!(
     EntryId
 );
 
-/// Longest note of an entry.
+/// Longest note of an entry, in characters.
 const MAX_NOTE: usize = 500;
 
 /// Hours in hundredths.
@@ -28,36 +28,36 @@ const MAX_NOTE: usize = 500;
 pub struct Hours(i32);
 
 impl Hours {
-    /// A day.
+    /// The hours of a day.
     pub const DAY: Self = Self(24_00);
     /// Billable hours of a day, unless the company allows more.
     pub const BILLABLE_DAY: Self = Self(8_00);
 
-    /// So many hundredths.
+    /// Creates hours from hundredths.
     #[must_use]
     pub const fn of_hundredths(hundredths: i32) -> Self {
         Self(hundredths)
     }
 
-    /// For SQL.
+    /// The hours in hundredths, for SQL.
     #[must_use]
     pub const fn hundredths(self) -> i32 {
         self.0
     }
 
-    /// These and more.
+    /// Adds hours.
     #[must_use]
     pub const fn plus(self, more: Self) -> Self {
         Self(self.0.saturating_add(more.0))
     }
 
-    /// What is left of these hours beside others; never below nothing.
+    /// Subtracts other hours; never below zero.
     #[must_use]
     pub fn beside(self, others: Self) -> Self {
         Self(self.0.saturating_sub(others.0).max(0))
     }
 
-    /// Reads a JSON number with at most two decimals that lies within a day.
+    /// Parses a JSON number from 0 to 24 with at most two decimals.
     fn parse(value: &Value) -> Result<Self, (&'static str, &'static str)> {
         let number = value.as_f64().filter(|_| value.is_number()).ok_or(("type", "a number"))?;
         if !(0.0..=24.0).contains(&number) {
@@ -67,7 +67,7 @@ impl Hours {
     }
 }
 
-/// The hundredths of a number as its shortest decimal form shows them; -0 is 0.
+/// Converts a number to hundredths from its shortest decimal form; -0 is 0.
 fn decimal(number: f64) -> Option<i32> {
     let text = number.abs().to_string();
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
@@ -87,12 +87,12 @@ impl Serialize for Hours {
     }
 }
 
-/// Hours of very many entries, in hundredths.
+/// A sum of the hours of many entries, in hundredths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HourSum(i64);
 
 impl HourSum {
-    /// So many hundredths.
+    /// Creates a sum from hundredths.
     #[must_use]
     pub const fn of_hundredths(hundredths: i64) -> Self {
         Self(hundredths)
@@ -120,7 +120,7 @@ impl Serialize for HourSum {
         if self.0 % 100 == 0 {
             return serializer.serialize_i64(self.0 / 100);
         }
-        // The decimal form is the number that is meant; its nearest double is what JSON readers make of it.
+        // Parsing the decimal form gives the nearest double, which is also what JSON readers parse.
         let number: f64 = self.to_string().parse().map_err(serde::ser::Error::custom)?;
         serializer.serialize_f64(number)
     }
@@ -130,26 +130,26 @@ impl Serialize for HourSum {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
-    /// Minted here; stays when the entry is put again.
+    /// Minted at creation; unchanged when the entry is put again.
     pub id: EntryId,
-    /// Whose it is.
+    /// The company that it belongs to.
     pub company_id: CompanyId,
-    /// Who recorded it.
+    /// The member who recorded it.
     pub member_id: MemberId,
-    /// What was recorded.
+    /// The recorded hours.
     #[serde(flatten)]
     pub content: Content,
-    /// Of the week.
+    /// The status of the week.
     pub status: EntryStatus,
 }
 
-/// What was recorded.
+/// The recorded part of an entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Content {
-    /// Against what.
+    /// The project.
     pub project_id: ProjectId,
-    /// On which day.
+    /// The day.
     pub entry_date: Day,
     /// Hours worked.
     pub real_hours: Hours,
@@ -160,7 +160,7 @@ pub struct Content {
 }
 
 contract::words! {
-    /// What the week's current submission makes of an entry.
+    /// The status of an entry, as given by the week's current submission.
     pub enum EntryStatus {
         /// The week is open.
         Draft = "draft",
@@ -174,7 +174,7 @@ contract::words! {
 }
 
 impl EntryStatus {
-    /// Of the status of the week's current submission.
+    /// Derives it from the status of the week's current submission.
     #[must_use]
     pub const fn of(current: Option<Status>) -> Self {
         match current {
@@ -189,9 +189,9 @@ impl EntryStatus {
 /// The body of an entry.
 #[derive(Clone, Debug)]
 pub struct EntryBody {
-    /// Against what.
+    /// The project.
     pub project: ProjectId,
-    /// On which day.
+    /// The day.
     pub day: Day,
     /// Hours worked.
     pub real: Hours,
@@ -223,17 +223,17 @@ fn hours(fields: &mut Fields<'_>, name: &str, value: &Value) -> Option<Hours> {
     }
 }
 
-/// Hours of one entry, or of a day.
+/// Hours of one entry or of a day.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// Worked.
+    /// Hours worked.
     pub real: Hours,
-    /// To be billed.
+    /// Hours to be billed.
     pub billable: Hours,
 }
 
 impl EntryBody {
-    /// The entry that this body makes of the one before.
+    /// Builds the entry from this body and the entry before it.
     #[must_use]
     pub fn content(&self, before: Option<&Content>, others: Sums, rules: &TimeRules) -> Content {
         Content {
@@ -245,7 +245,8 @@ impl EntryBody {
         }
     }
 
-    /// As sent; else, of an old entry, what it had, if it still fits. `None`: what is left of the day decides.
+    /// The billable hours as sent, or those of the old entry, limited to the real hours where the rules demand it.
+    /// `None` when the rest of the day decides.
     #[must_use]
     pub fn billable(&self, before: Option<&Content>, rules: &TimeRules) -> Option<Hours> {
         match (self.billable, before) {
@@ -258,7 +259,7 @@ impl EntryBody {
         }
     }
 
-    /// All of a new entry that may be billed beside the day's other billable hours.
+    /// The hours of a new entry that may be billed given the day's other billable hours.
     fn room(&self, others: Hours, rules: &TimeRules) -> Hours {
         if rules.allow_billable_above_eight_hours {
             return self.real;
@@ -268,7 +269,7 @@ impl EntryBody {
 }
 
 impl Content {
-    /// The project is one of the company; of an inactive one hours can only be lowered.
+    /// Checks that the company has the project; hours of an inactive project can only be lowered.
     ///
     /// # Errors
     /// 422 `PROJECT_UNKNOWN`, `PROJECT_INACTIVE`.
@@ -288,7 +289,7 @@ impl Content {
         }
     }
 
-    /// The hours fit into the day beside the member's other entries.
+    /// Checks that the hours fit into the day together with the member's other entries.
     ///
     /// # Errors
     /// 422 `DAILY_HOURS_EXCEEDED`, `BILLABLE_EXCEEDS_ACTUAL`, `BILLABLE_ABOVE_EIGHT_HOURS`.
@@ -299,7 +300,7 @@ impl Content {
     }
 }
 
-/// Hours worked on one day.
+/// Checks the hours worked on one day.
 ///
 /// # Errors
 /// 422 `DAILY_HOURS_EXCEEDED`.
@@ -310,7 +311,7 @@ pub fn check_day(day: Day, real: Hours) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Billable hours of one entry.
+/// Checks the billable hours of one entry.
 ///
 /// # Errors
 /// 422 `BILLABLE_EXCEEDS_ACTUAL`.
@@ -322,7 +323,7 @@ pub fn check_entry(entry: &Content, rules: &TimeRules) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Billable hours of one day.
+/// Checks the billable hours of one day.
 ///
 /// # Errors
 /// 422 `BILLABLE_ABOVE_EIGHT_HOURS`.
@@ -334,7 +335,7 @@ pub fn check_billable_day(day: Day, billable: Hours, rules: &TimeRules) -> Resul
     Ok(())
 }
 
-/// The hours of a whole week against the rules as they are now; names the first day that breaks one.
+/// Checks the hours of a whole week against the current rules; the error names the first day that breaks one.
 ///
 /// # Errors
 /// 422 `BILLABLE_EXCEEDS_ACTUAL`, `BILLABLE_ABOVE_EIGHT_HOURS`.

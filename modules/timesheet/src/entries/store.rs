@@ -8,7 +8,7 @@ use super::rules::{Content, Entry, EntryBody, EntryId, EntryStatus, Hours, Sums}
 use crate::projects::rules::{ProjectId, Status as ProjectStatus};
 use crate::weeks::rules::{Status, Week};
 
-/// A member's entries of a week, by day and project code.
+/// Lists a member's entries of a week, by day and project code.
 pub(crate) async fn list(
     reads: &Reads,
     permit: &Permit,
@@ -45,7 +45,7 @@ pub(crate) async fn list(
     entries.collect()
 }
 
-/// What a member recorded in a week that is locked, by day and project.
+/// Lists a member's entries of a locked week, by day and project.
 pub(crate) async fn of_week(
     tx: &mut CompanyTx,
     member: MemberId,
@@ -75,7 +75,7 @@ pub(crate) async fn of_week(
     Ok(entries.collect())
 }
 
-/// The member's entry of the body's project and day.
+/// Finds the member's entry for the body's project and day.
 pub(super) async fn find(
     tx: &mut CompanyTx,
     member: MemberId,
@@ -104,7 +104,7 @@ pub(super) async fn find(
     }))
 }
 
-/// The day's hours of the member against other projects.
+/// Sums the member's hours of the day for other projects.
 pub(super) async fn others(tx: &mut CompanyTx, member: MemberId, body: &EntryBody) -> Result<Sums, ApiError> {
     let row = sqlx::query!(
         r#"SELECT coalesce(sum(real_hours) * 100, 0)::int AS "real!",
@@ -121,7 +121,7 @@ pub(super) async fn others(tx: &mut CompanyTx, member: MemberId, body: &EntryBod
     Ok(Sums { real: Hours::of_hundredths(row.real), billable: Hours::of_hundredths(row.billable) })
 }
 
-/// The status of a project of the company, which does not change until the transaction ends.
+/// Reads the status of a project of the company, and keeps it from changing until the transaction ends.
 pub(super) async fn project(tx: &mut CompanyTx, id: ProjectId) -> Result<Option<ProjectStatus>, ApiError> {
     let word = sqlx::query_scalar!(
         "SELECT status FROM timesheet.projects WHERE company_id = $1 AND id = $2 FOR SHARE",

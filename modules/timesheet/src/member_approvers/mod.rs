@@ -1,5 +1,5 @@
-//! Who approves whose weeks: at most one approver a member. A change reaches the weeks that wait for a decision, so that
-//! nothing hangs on someone who left.
+//! Approvers: each member has at most one. A change also applies to the member's weeks that wait for a decision, so
+//! that none waits for someone who left.
 
 pub(crate) mod http;
 pub mod rules;

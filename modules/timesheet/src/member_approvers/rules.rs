@@ -1,4 +1,4 @@
-//! What an assignment is and what its body may hold.
+//! Assignments of approvers: their fields and request body.
 
 use contract::fields::{Fields, FromBody};
 use contract::id::{CompanyId, MemberId};
@@ -14,22 +14,22 @@ use service::refusal::broken;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Assignment {
-    /// Whose it is.
+    /// The company that it belongs to.
     pub company_id: CompanyId,
-    /// Whose weeks.
+    /// The member whose weeks are decided.
     pub member_id: MemberId,
-    /// Who decides them.
+    /// The member who decides them.
     pub approver_member_id: MemberId,
-    /// Since when the approver is this one.
+    /// When this approver was assigned.
     pub assigned_at: Timestamp,
 }
 
-/// The body of an assignment.
+/// The body of a request to assign an approver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wish {
-    /// Whose weeks.
+    /// The member whose weeks are decided.
     pub member: MemberId,
-    /// Who is to decide them.
+    /// The member who is to decide them.
     pub approver: MemberId,
 }
 
@@ -42,7 +42,7 @@ impl FromBody for Wish {
 }
 
 impl Wish {
-    /// Nobody approves their own weeks.
+    /// Checks that the approver is another member.
     ///
     /// # Errors
     /// 422 `APPROVER_IS_SELF`.
@@ -54,16 +54,16 @@ impl Wish {
         Ok(self)
     }
 
-    /// What org is asked.
+    /// The look-up in org that [`Self::check`] needs.
     #[must_use]
     pub fn wanted(self) -> Wanted {
         Wanted { member_ids: vec![self.member, self.approver], ..Wanted::default() }
     }
 
-    /// Both are active members of the company.
+    /// Checks that both are active members of the company.
     ///
     /// # Errors
-    /// 422 `MEMBER_UNKNOWN` naming those who are not.
+    /// 422 `MEMBER_UNKNOWN`, which names those who are not.
     pub fn check(self, found: &Found) -> Result<(), ApiError> {
         let unknown: Vec<MemberId> =
             [self.member, self.approver].into_iter().filter(|id| !found.is_active_member(*id)).collect();

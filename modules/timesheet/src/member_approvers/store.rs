@@ -1,8 +1,8 @@
-//! `timesheet.member_approvers`, and the approver that waiting submissions name.
+//! `timesheet.member_approvers`, and the approvers of submissions that wait for a decision.
 //!
-//! A submission takes its approver when it is made. So that none is made with the old one while a change looks for
-//! waiting submissions, both hold the member's advisory lock: a change alone, submissions together. A row lock would
-//! not do, for a member without an assignment has no row.
+//! A submission gets its approver when it is created. To keep one from being created with the old approver while a
+//! change looks for waiting submissions, both take the member's advisory lock: a change exclusively, submissions
+//! shared. A row lock would not do, because a member without an assignment has no row.
 
 use contract::id::{CompanyId, MemberId};
 use contract::page::{Page, PageRequest};
@@ -14,14 +14,14 @@ use uuid::Uuid;
 use super::rules::{Assignment, Wish};
 use crate::submissions;
 
-/// A submission that now waits for another approver.
+/// A submission that was moved to another approver.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Repointed {
     pub(super) submission: Uuid,
     pub(super) from: Option<MemberId>,
 }
 
-/// One page, by member.
+/// Lists one page, ordered by member.
 pub(super) async fn list(
     reads: &Reads,
     permit: &Permit,
@@ -48,7 +48,7 @@ pub(super) async fn list(
     .await
 }
 
-/// Holds the member's approver alone, to change it.
+/// Takes the exclusive lock to change the member's approver.
 pub(super) async fn lock(tx: &mut CompanyTx, member: MemberId) -> Result<(), ApiError> {
     sqlx::query!("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", lock_name(tx, member))
         .execute(tx.conn())
@@ -56,7 +56,7 @@ pub(super) async fn lock(tx: &mut CompanyTx, member: MemberId) -> Result<(), Api
     Ok(())
 }
 
-/// The member's approver, which does not change until the transaction ends.
+/// Reads the member's approver, and keeps it from changing until the transaction ends.
 pub(crate) async fn approver_of(tx: &mut CompanyTx, member: MemberId) -> Result<Option<MemberId>, ApiError> {
     sqlx::query!("SELECT pg_advisory_xact_lock_shared(hashtextextended($1, 0))", lock_name(tx, member))
         .execute(tx.conn())
@@ -68,7 +68,7 @@ fn lock_name(tx: &CompanyTx, member: MemberId) -> String {
     format!("timesheet.member_approvers/{}/{member}", tx.company())
 }
 
-/// The member's assignment.
+/// Finds the member's assignment.
 pub(super) async fn find(tx: &mut CompanyTx, member: MemberId) -> Result<Option<Assignment>, ApiError> {
     let row = sqlx::query!(
         "SELECT approver_member_id, assigned_at FROM timesheet.member_approvers
@@ -99,7 +99,7 @@ pub(super) async fn save(tx: &mut CompanyTx, wish: Wish) -> Result<Assignment, A
     Ok(assignment(tx.company(), wish.member.as_uuid(), wish.approver.as_uuid(), row.assigned_at))
 }
 
-/// Gives the member's waiting submissions to the new approver; tells which, and whose they were.
+/// Moves the member's waiting submissions to the new approver; returns them with their former approvers.
 pub(super) async fn repoint(tx: &mut CompanyTx, wish: Wish) -> Result<Vec<Repointed>, ApiError> {
     let waiting = sqlx::query!(
         "SELECT id, assigned_approver_member_id, week_start FROM timesheet.submissions

@@ -1,4 +1,4 @@
-//! Shows a week of the company.
+//! Shows a week of all members of the company.
 
 use axum::extract::State;
 use contract::Day;
@@ -23,7 +23,7 @@ pub(crate) async fn show(
     Ok(Data(Page::new(page, rows(members.items, &weeks), members.total)))
 }
 
-/// The week of the path.
+/// The week in the path.
 fn week_of(permit: &Permit) -> Result<Week, ApiError> {
     let wrong = || ApiError::validation_field("weekStart", "date", Day::EXPECTED);
     Week::named("weekStart", Day::parse(permit.path.text("weekStart")).ok_or_else(wrong)?)

@@ -1,4 +1,4 @@
-//! A week of the whole company: who has submitted, and how much was worked.
+//! Overview of a week of the whole company: who has submitted, and how much was worked.
 
 pub(crate) mod http;
 pub mod rules;

@@ -1,4 +1,4 @@
-//! What a member's week comes to.
+//! A member's week as the overview shows it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::submission_entries::rules::Totals;
 use crate::weeks::rules::{Status, SubmissionId};
 
 contract::words! {
-    /// What has become of a member's week.
+    /// The state of a member's week.
     pub enum State {
         /// Never submitted.
         None = "none",
@@ -20,13 +20,13 @@ contract::words! {
         Approved = "approved",
         /// It was sent back.
         Rejected = "rejected",
-        /// It was taken back, or its approval was.
+        /// The submission or its approval was reverted.
         Reverted = "reverted",
     }
 }
 
 impl State {
-    /// Of the week's current submission.
+    /// Derives it from the week's current submission.
     #[must_use]
     pub const fn of(current: Option<Status>) -> Self {
         match current {
@@ -39,12 +39,12 @@ impl State {
     }
 }
 
-/// The current submission of a week and its hours now.
+/// The current submission of a week, and the week's present hours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemberWeek {
     /// The current submission.
     pub current: Option<(SubmissionId, Status)>,
-    /// Of the entries.
+    /// The sums of the entries.
     pub totals: Totals,
 }
 
@@ -52,11 +52,11 @@ pub struct MemberWeek {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OverviewRow {
-    /// Who.
+    /// The member.
     pub member_id: MemberId,
-    /// For people.
+    /// The member's name, for display.
     pub member_name: String,
-    /// What has become of the week.
+    /// The state of the week.
     pub state: State,
     /// The current submission.
     pub submission_id: Option<SubmissionId>,
@@ -64,7 +64,7 @@ pub struct OverviewRow {
     pub totals: Totals,
 }
 
-/// The rows of these members, in their order.
+/// Builds the rows of these members, in their order.
 #[must_use]
 pub fn rows(members: Vec<DirectoryEntry>, weeks: &BTreeMap<MemberId, MemberWeek>) -> Vec<OverviewRow> {
     let row = |member: DirectoryEntry| {

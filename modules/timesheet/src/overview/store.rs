@@ -1,4 +1,4 @@
-//! Submissions and hours of some members in one week.
+//! Reads submissions and hours of some members in one week.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::entries::rules::HourSum;
 use crate::submission_entries::rules::Totals;
 use crate::weeks::rules::{Status, SubmissionId, Week};
 
-/// The week of each of these members of the company.
+/// Reads the week of each of these members of the company.
 pub(super) async fn weeks(
     reads: &Reads,
     permit: &Permit,

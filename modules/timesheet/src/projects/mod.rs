@@ -1,4 +1,4 @@
-//! What time is recorded against. A project is never deleted, only made inactive.
+//! Projects, which time is recorded for. A project is never deleted, only made inactive.
 
 pub(crate) mod http;
 pub mod rules;

@@ -1,4 +1,4 @@
-//! What a project is and what its body may hold.
+//! Projects: their fields and request body.
 
 use contract::fields::{Fields, FromBody, Text};
 use contract::id::CompanyId;
@@ -9,17 +9,17 @@ contract::typed_id!(
     ProjectId
 );
 
-/// Longest code.
+/// Longest code, in characters.
 const MAX_CODE: usize = 20;
-/// Longest name.
+/// Longest name, in characters.
 const MAX_NAME: usize = 100;
 
 contract::words! {
-    /// Whether time may be recorded against a project.
+    /// Whether time may be recorded for a project.
     pub enum Status {
-        /// It may.
+        /// Time may be recorded.
         Active = "active",
-        /// What is recorded stays; nothing new.
+        /// Recorded time stays; nothing new may be recorded.
         Inactive = "inactive",
     }
 }
@@ -28,17 +28,17 @@ contract::words! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Project {
-    /// Minted here.
+    /// Minted at creation.
     pub id: ProjectId,
-    /// Whose it is.
+    /// The company that it belongs to.
     pub company_id: CompanyId,
-    /// What a client may change.
+    /// The part that clients write.
     #[serde(flatten)]
     pub content: ProjectContent,
 }
 
 impl Project {
-    /// The subject of its audit rows.
+    /// The subject of the project's audit rows.
     #[must_use]
     pub fn subject(&self) -> String {
         format!("project:{}", self.id)
@@ -50,13 +50,13 @@ impl Project {
 pub struct ProjectContent {
     /// Unique in the company.
     pub code: String,
-    /// For people.
+    /// A name for display.
     pub name: String,
-    /// Whether time may be recorded against it.
+    /// Whether time may be recorded for it.
     pub status: Status,
 }
 
-/// The body of create and update.
+/// The body of requests to create and update a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectBody {
     code: String,
@@ -65,14 +65,14 @@ pub struct ProjectBody {
 }
 
 impl ProjectBody {
-    /// The content of a new project: active unless the body says otherwise.
+    /// The content of a new project, active by default.
     #[must_use]
     pub fn created(self) -> ProjectContent {
         let status = self.status.unwrap_or(Status::Active);
         ProjectContent { code: self.code, name: self.name, status }
     }
 
-    /// The content in place of `before`; a status that is absent stays.
+    /// The content that replaces `before`; an absent status is unchanged.
     #[must_use]
     pub fn replacing(self, before: &ProjectContent) -> ProjectContent {
         let status = self.status.unwrap_or(before.status);
@@ -89,7 +89,8 @@ impl FromBody for ProjectBody {
     }
 }
 
-/// `^[A-Z0-9_-]{1,20}$`. A lower-case code is refused, not raised: what a client sends is what it reads.
+/// Reads a code: `^[A-Z0-9_-]{1,20}$`. A lower-case code is refused, not converted, so that clients read what they
+/// sent.
 fn code(fields: &mut Fields<'_>) -> Option<String> {
     let code = fields.text("code", Text::line(MAX_CODE))?;
     let fits = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || b"_-".contains(&byte);

@@ -1,4 +1,4 @@
-//! `timesheet.projects`. Codes are ordered by code point, so that a list has one order on every machine.
+//! `timesheet.projects`. Codes are ordered by code point, so that lists have the same order on every machine.
 
 use contract::id::CompanyId;
 use contract::page::{Page, PageRequest};
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::rules::{Project, ProjectContent, ProjectId, Status};
 
-/// One page, both statuses.
+/// Lists one page of projects of both statuses.
 pub(super) async fn list(
     reads: &Reads,
     permit: &Permit,
@@ -37,7 +37,7 @@ pub(super) async fn list(
     .await
 }
 
-/// A project of the company, locked until the transaction ends.
+/// Locks a project of the company until the transaction ends, and reads it.
 pub(super) async fn lock(tx: &mut CompanyTx, id: ProjectId) -> Result<Option<Project>, ApiError> {
     let row = sqlx::query!(
         "SELECT id, code, name, status FROM timesheet.projects
@@ -61,7 +61,7 @@ fn project(
     Ok(Project { id: id.into(), company_id: company, content })
 }
 
-/// Adds a project to the company of the permit.
+/// Adds a project to the transaction's company.
 pub(super) async fn insert(tx: &mut CompanyTx, project: &Project) -> Result<(), ApiError> {
     let content = &project.content;
     sqlx::query!(
@@ -96,7 +96,8 @@ pub(super) async fn save(tx: &mut CompanyTx, project: &Project) -> Result<(), Ap
     Ok(())
 }
 
-/// The table says that a code is taken, never a look before the write: two writers cannot both have looked.
+/// Maps a violation of the unique index to the refusal of a taken code; a check before the write would race with
+/// another writer.
 fn code_taken(error: sqlx::Error, content: &ProjectContent) -> ApiError {
     on_constraint(error, "projects_code", || {
         let message = "another project of the company has this code";

@@ -1,5 +1,5 @@
-//! A report as a file (RFC 4180). A cell that a spreadsheet would take for a formula begins with an apostrophe and is
-//! quoted, so that a member's or project's name is never executed.
+//! Renders a report as CSV (RFC 4180). A cell that a spreadsheet would take for a formula is prefixed with an
+//! apostrophe and quoted, so that the name of a member or project is never executed.
 
 use std::fmt::Write;
 
@@ -13,14 +13,14 @@ use super::rules::{Asked, ReportRow};
 const COLUMNS: &str = "memberId,memberName,projectId,projectCode,projectName,day,realHours,billableHours\r\n";
 const KIND: HeaderValue = HeaderValue::from_static("text/csv; charset=utf-8; header=present");
 
-/// A whole file.
+/// A CSV file.
 pub(super) struct File {
     name: String,
     text: String,
 }
 
 impl File {
-    /// The file of these rows.
+    /// Builds the file from these rows.
     pub(super) fn of(asked: &Asked, rows: &[ReportRow]) -> Result<Self, ApiError> {
         let mut text = COLUMNS.to_owned();
         for row in rows {
@@ -46,7 +46,8 @@ fn line(text: &mut String, row: &ReportRow) -> std::fmt::Result {
     )
 }
 
-/// A cell's text. Tab and carriage return begin a formula too, after some spreadsheets have trimmed them.
+/// Escapes a cell. A leading tab or carriage return counts as the beginning of a formula, because some spreadsheets
+/// trim it.
 fn cell(value: &str) -> String {
     let formula = value.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let quoted = formula || value.contains([',', '"', '\r', '\n']);
@@ -63,7 +64,7 @@ impl IntoResponse for File {
         let mut response = self.text.into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, KIND);
-        // Days are digits and hyphens, so the name needs no quoting of its own.
+        // The name consists of digits, letters, hyphens and underscores, so it needs no escaping.
         if let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{}\"", self.name)) {
             headers.insert(CONTENT_DISPOSITION, value);
         }

@@ -1,4 +1,4 @@
-//! Answers a report in the form that the client accepts.
+//! Returns a report in the format that the client accepts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,10 +20,10 @@ use crate::App;
 use crate::submission_entries::rules::Totals;
 use service::refusal::broken;
 
-/// Most members that org tells about at once.
+/// Most members in one look-up in org.
 const NAMES_AT_ONCE: usize = 200;
 
-/// A page of a report and the sums of all of it.
+/// A page of a report, with the sums of the whole report.
 #[derive(Serialize)]
 struct Report {
     #[serde(flatten)]
@@ -38,7 +38,7 @@ pub(crate) async fn hours(
     headers: HeaderMap,
 ) -> Response {
     let mut response = report(&app, &permit, &query, &headers).await.into_response();
-    // The refusal of a file that is too long depends on it too: a cache must not give one form for the other.
+    // Errors vary too, since only the file can be too long: a cache must not mix the two formats up.
     response.headers_mut().append(VARY, HeaderValue::from_static("accept"));
     response
 }
@@ -55,7 +55,7 @@ async fn report(
     }
     let mut found = store::sums(&app.core.pool, permit, &asked, page.limit(), page.offset()).await?;
     if found.rows.is_empty() && page.offset() > 0 {
-        // A page past the end does not tell the length and the sums.
+        // A page past the end has no row that carries the total and the sums.
         let first = store::sums(&app.core.pool, permit, &asked, 1, 0).await?;
         found = store::Found { rows: Vec::new(), ..first };
     }
@@ -63,7 +63,7 @@ async fn report(
     Ok(Data(Report { page: Page::new(page, items, found.total), totals: found.totals }).into_response())
 }
 
-/// The whole report; one that is too long is refused, never cut.
+/// Builds the whole report as a file; a report that is too long is refused, never truncated.
 async fn file(app: &App, permit: &Permit, asked: &Asked) -> Result<File, ApiError> {
     let found = store::sums(&app.core.pool, permit, asked, MAX_FILE_ROWS, 0).await?;
     if found.total > MAX_FILE_ROWS {
@@ -73,7 +73,7 @@ async fn file(app: &App, permit: &Permit, asked: &Asked) -> Result<File, ApiErro
     File::of(asked, &with_names(app, permit, found.rows).await?)
 }
 
-/// The rows with the names of their members; org is asked for each member once.
+/// Adds the names of members; org is asked for each member once.
 async fn with_names(app: &App, permit: &Permit, rows: Vec<SumRow>) -> Result<Vec<ReportRow>, ApiError> {
     let members: BTreeSet<MemberId> = rows.iter().filter_map(|row| row.member).collect();
     let members: Vec<MemberId> = members.into_iter().collect();

@@ -1,4 +1,4 @@
-//! Hours of a company over some days, summed by member, project and day, as JSON pages or as one CSV file.
+//! Reports of a company's hours over a range of days, summed by member, project and day, as JSON pages or one CSV file.
 
 mod csv;
 pub(crate) mod http;

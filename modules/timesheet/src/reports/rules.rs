@@ -1,4 +1,4 @@
-//! What a report is asked for and what its rows are.
+//! Reports: their parameters and rows.
 
 use std::collections::BTreeMap;
 
@@ -15,30 +15,30 @@ use crate::submission_entries::rules::Totals;
 
 /// Most days of a report: a leap year.
 pub const MAX_DAYS: i64 = 366;
-/// Most rows of a file: some five megabytes, more than a spreadsheet is pleasant with.
+/// Most rows of a file: about five megabytes, more than a spreadsheet handles well.
 pub const MAX_FILE_ROWS: i64 = 50_000;
 
-/// What rows are told apart by.
+/// What rows are grouped by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grouping {
-    /// A row a member.
+    /// One row per member.
     pub member: bool,
-    /// A row a project.
+    /// One row per project.
     pub project: bool,
-    /// A row a day.
+    /// One row per day.
     pub day: bool,
 }
 
-/// What a report is asked for.
+/// The parameters of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// First day.
+    /// The first day.
     pub from: Day,
-    /// Last day.
+    /// The last day, included.
     pub to: Day,
-    /// What rows are told apart by.
+    /// What rows are grouped by.
     pub by: Grouping,
-    /// Only hours of weeks of these statuses; `None`: of all.
+    /// Only hours of weeks with these statuses; `None` for all.
     pub statuses: Option<Vec<&'static str>>,
 }
 
@@ -46,7 +46,7 @@ impl Asked {
     /// Reads the query.
     ///
     /// # Errors
-    /// 400 naming every wrong value.
+    /// 400 that names every wrong value.
     pub fn of(query: &Query) -> Result<Self, ApiError> {
         let days =
             service::query::both(query.day("from"), query.day("to")).and_then(|(from, to)| span(from, to));
@@ -65,7 +65,7 @@ fn span(from: Day, to: Day) -> Result<(Day, Day), ApiError> {
     Err(ApiError::validation_field("to", "range", message))
 }
 
-/// `member`, `project` and `day` in any order, each at most once.
+/// Reads `member`, `project` and `day` in any order, each at most once.
 fn grouping(query: &Query) -> Result<Grouping, ApiError> {
     let mut by = Grouping::default();
     for word in query.get("groupBy").unwrap_or("member,project").split(',') {
@@ -98,7 +98,7 @@ fn wrong_list(name: &str, words: &str) -> ApiError {
     ApiError::validation_field(name, "enum", format!("some of {words}, separated by commas, each once"))
 }
 
-/// Whether the client wants a file: it names `text/csv` and not JSON. What has no weight (`q=0`) is not wanted.
+/// Whether the client wants a file: it accepts `text/csv` by name but not JSON. Types with `q=0` do not count.
 #[must_use]
 pub fn wants_file(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
@@ -112,7 +112,7 @@ pub fn wants_file(headers: &HeaderMap) -> bool {
     names("text/csv") && !names("application/json")
 }
 
-/// `q=0`, with up to three zeros after the point (RFC 9110, 12.4.2).
+/// Whether a parameter is `q=0`, with up to three zeros after the decimal point (RFC 9110, 12.4.2).
 fn is_no_weight(parameter: &str) -> bool {
     let weight = parameter.trim().strip_prefix("q=");
     weight.is_some_and(|weight| ["0", "0.", "0.0", "0.00", "0.000"].contains(&weight))
@@ -121,24 +121,24 @@ fn is_no_weight(parameter: &str) -> bool {
 /// A project as a report shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownProject {
-    /// Which one.
+    /// The project.
     pub id: ProjectId,
-    /// Its code now.
+    /// The project's current code.
     pub code: String,
-    /// Its name now.
+    /// The project's current name.
     pub name: String,
 }
 
-/// Hours of what the row stands for; what rows are not told apart by is absent.
+/// The hours of one group; fields that rows are not grouped by are absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SumRow {
-    /// Whose.
+    /// The member.
     pub member: Option<MemberId>,
-    /// Against what.
+    /// The project.
     pub project: Option<ShownProject>,
-    /// On which day.
+    /// The day.
     pub day: Option<Day>,
-    /// How many.
+    /// The sums of hours.
     pub hours: Totals,
 }
 
@@ -146,17 +146,17 @@ pub struct SumRow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportRow {
-    /// Whose.
+    /// The member.
     pub member_id: Option<MemberId>,
-    /// As org names the member now.
+    /// The member's current name from org.
     pub member_name: Option<String>,
-    /// Against what.
+    /// The project.
     pub project_id: Option<ProjectId>,
-    /// Its code now.
+    /// The project's current code.
     pub project_code: Option<String>,
-    /// Its name now.
+    /// The project's current name.
     pub project_name: Option<String>,
-    /// On which day.
+    /// The day.
     pub day: Option<Day>,
     /// Hours worked.
     pub real_hours: HourSum,
@@ -164,7 +164,7 @@ pub struct ReportRow {
     pub billable_hours: HourSum,
 }
 
-/// The row with the member's name.
+/// Adds the member's name to a row.
 #[must_use]
 pub fn named(row: SumRow, names: &BTreeMap<MemberId, String>) -> ReportRow {
     let member_name = row.member.and_then(|member| names.get(&member).cloned());

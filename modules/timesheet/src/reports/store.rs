@@ -11,7 +11,7 @@ use crate::entries::rules::HourSum;
 use crate::projects::rules::ProjectId;
 use crate::submission_entries::rules::Totals;
 
-/// Some rows of a report, with the size and the sums of the whole.
+/// Some rows of a report, with the number of rows and the sums of the whole report.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) rows: Vec<SumRow>,
@@ -19,7 +19,7 @@ pub(super) struct Found {
     pub(super) totals: Totals,
 }
 
-/// One of all rows.
+/// One row of the query.
 struct Row {
     member_id: Option<Uuid>,
     project_id: Option<Uuid>,
@@ -33,9 +33,9 @@ struct Row {
     all_billable: i64,
 }
 
-/// A query of sums over the entries that $which names, one text with statuses and one without, so that submissions are
-/// read only where they are asked about, whichever plan is kept. $1 is the company, $2 to $6 what is asked, $7 and $8 the
-/// page.
+/// Sums the entries that `$which` describes, with one statement for a status filter and one without, so that
+/// submissions are read only when needed, whichever plan is cached. `$1` is the company, `$2` to `$6` are the
+/// parameters, `$7` and `$8` are the page.
 macro_rules! sums_of {
     ($connection:expr, $permit:expr, $asked:expr, $limit:expr, $offset:expr, $which:literal $(, $value:expr)*) => {
         sqlx::query_as!(
@@ -67,7 +67,7 @@ macro_rules! sums_of {
     };
 }
 
-/// Rows of a report, by member, project code and day.
+/// Reads rows of a report, by member, project code and day.
 pub(super) async fn sums(
     pool: &PgPool,
     permit: &Permit,
@@ -78,7 +78,7 @@ pub(super) async fn sums(
     let statuses: Option<Vec<String>> =
         asked.statuses.as_ref().map(|words| words.iter().map(|word| (*word).to_owned()).collect());
     let mut tx = pool.begin().await?;
-    // A plan that is kept for any days reads the index as if they were few: a year then takes ten times as long.
+    // A generic plan reads the index as if the range were a few days, and takes ten times as long for a year.
     sqlx::query("SET LOCAL plan_cache_mode = force_custom_plan").execute(&mut *tx).await?;
     let rows = if let Some(statuses) = statuses {
         // An entry of a week without a submission is a draft. The first day's week begins at most six days before it.

@@ -1,4 +1,4 @@
-//! Shows what a submission held.
+//! Shows the entries of a submission.
 
 use axum::extract::State;
 use service::refusal::not_yours;
@@ -16,7 +16,7 @@ pub(crate) async fn list(State(app): State<App>, permit: Permit) -> Result<Data<
     let found = submissions::store::find(&app.core.pool, &permit, id).await?;
     let submission = found.ok_or(ApiError::NotFound("submission".into()))?;
     let who = Who { subject: permit.subject.clone(), member, approver: false };
-    // Whoever may read or decide any submission may read what it held; every approver is a viewer.
+    // A caller who may read or decide any submission may also read its entries; every approver is a viewer.
     if !submission.concerns(&who) && !app.permits.allows(&permit, &operations::SUBMISSIONS_READ_ALL).await? {
         return Err(not_yours("NOT_READER", "the submission is not the caller's to read"));
     }

@@ -1,4 +1,5 @@
-//! What a submission held when it was made, for whoever decides it or may read the company's.
+//! The entries that a submission held when it was created, for those who decide it or may read the company's
+//! submissions.
 
 pub(crate) mod http;
 pub mod rules;

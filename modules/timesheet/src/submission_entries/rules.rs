@@ -1,4 +1,4 @@
-//! What a held entry is.
+//! The entries of a submission and their sums.
 
 use contract::Day;
 use serde::Serialize;
@@ -10,11 +10,11 @@ use crate::projects::rules::ProjectId;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HeldEntry {
-    /// Against what.
+    /// The project.
     pub project_id: ProjectId,
-    /// The code of the project now.
+    /// The project's current code.
     pub project_code: String,
-    /// On which day.
+    /// The day.
     pub entry_date: Day,
     /// Hours worked.
     pub real_hours: Hours,
@@ -24,7 +24,7 @@ pub struct HeldEntry {
     pub note: Option<String>,
 }
 
-/// Hours of many entries.
+/// Sums of the hours of many entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Totals {
@@ -34,17 +34,17 @@ pub struct Totals {
     pub billable_hours: HourSum,
 }
 
-/// Everything that a submission held.
+/// All entries of a submission.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Held {
-    /// By day and project code.
+    /// The entries, by day and project code.
     pub items: Vec<HeldEntry>,
-    /// Of all of them.
+    /// The sums of all entries.
     pub totals: Totals,
 }
 
 impl Held {
-    /// The entries and their sums.
+    /// Sums the entries.
     #[must_use]
     pub fn of(items: Vec<HeldEntry>) -> Self {
         let totals = Totals {

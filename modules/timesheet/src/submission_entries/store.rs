@@ -7,7 +7,7 @@ use super::rules::HeldEntry;
 use crate::entries::rules::Hours;
 use crate::weeks::rules::SubmissionId;
 
-/// What a submission of the company held, by day and project code.
+/// Lists the entries of a submission of the company, by day and project code.
 pub(super) async fn list(
     reads: &Reads,
     permit: &Permit,

@@ -1,6 +1,6 @@
-//! Approves many submissions. Each is a decision of its own, with its own audit row: one that is refused says so in its
-//! place and keeps no other back. Only when something that all of them need cannot answer, the batch ends with that; what
-//! was approved by then is approved.
+//! Approves many submissions. Each is decided separately, with its own audit row: a refused one has its error in the
+//! response and does not affect the others. The batch fails only when a dependency that all of them need does not
+//! answer; submissions approved by then stay approved.
 
 use axum::extract::State;
 use contract::envelope::ErrorContent;
@@ -15,7 +15,7 @@ use super::rules::{Move, Shown};
 use crate::App;
 use crate::weeks::rules::SubmissionId;
 
-/// Most submissions at once: a page of the list.
+/// Most submissions in one batch: a page of the list.
 const MAX_IDS: usize = 100;
 
 /// The body of a batch.
@@ -43,7 +43,7 @@ impl FromBody for BatchBody {
     }
 }
 
-/// What became of each submission, in the order of the request.
+/// The outcome of each submission, in the order of the request.
 #[derive(Serialize)]
 pub(crate) struct Batch {
     items: Vec<Outcome>,
@@ -67,7 +67,7 @@ pub(crate) async fn approve(
     let mut items = Vec::with_capacity(ids.len());
     for id in ids {
         match moved(&app, &permit, &mut decider, id, &Move::Approve).await {
-            // What cannot answer now cannot for the rest either.
+            // A dependency that does not answer now would fail the rest as well.
             Err(error) if error.parts().status.is_server_error() => return Err(error),
             done => items.push(outcome(id, done)),
         }

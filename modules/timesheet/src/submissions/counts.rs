@@ -1,6 +1,6 @@
-//! `timesheet.submission_weeks`: how many submissions of a week name an approver or nobody, and how many there are at
-//! all. Changed last in a transaction, so that its rows are held shortly; more than one at once in the order of ids and
-//! weeks, so that none waits for another in a circle.
+//! `timesheet.submission_weeks`: the number of submissions per week, by approver, without an approver, and in total.
+//! Counts are changed last in a transaction, so that their rows are locked only briefly; several are changed in the
+//! order of ids and weeks, so that transactions cannot deadlock.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use service::{ApiError, CompanyTx};
 use time::Date;
 use uuid::Uuid;
 
-/// Stands for submissions that name nobody.
+/// The key for submissions without an approver.
 pub(super) const NOBODY: Uuid = Uuid::nil();
-/// Stands for all submissions, whomever they name.
+/// The key for all submissions.
 pub(super) const ANYBODY: Uuid = Uuid::max();
 
-/// One more submission of this week names this approver.
+/// Counts a new submission of this week and approver.
 pub(super) async fn add(tx: &mut CompanyTx, approver: Option<MemberId>, week: Date) -> Result<(), ApiError> {
     change(tx, approver.map_or(NOBODY, MemberId::as_uuid), week, 1).await?;
     change(tx, ANYBODY, week, 1).await
 }
 
-/// Submissions of these weeks that named these approvers name another one.
+/// Moves the counts of these submissions to another approver.
 pub(crate) async fn shift(
     tx: &mut CompanyTx,
     from: &[(Option<MemberId>, Date)],
@@ -38,7 +38,7 @@ pub(crate) async fn shift(
 }
 
 async fn change(tx: &mut CompanyTx, approver: Uuid, week: Date, by: i64) -> Result<(), ApiError> {
-    // The row of a submission that is there was made with it, so only one more can find none.
+    // A count goes down only for a submission whose row was created with it, so only an increase can find no row.
     sqlx::query!(
         "INSERT INTO timesheet.submission_weeks AS c(company_id, approver_member_id, week_start, submissions)
          VALUES ($1, $2, $3, greatest($4::bigint, 0))

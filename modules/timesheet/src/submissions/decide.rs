@@ -1,5 +1,6 @@
-//! Approves, rejects and reverts. Who may is judged on the row as read; the move itself is one conditional update that
-//! repeats what the judgement rests on, so of two who move at once one wins and the other is judged again.
+//! Approves, rejects and reverts submissions. Whether the caller may is checked on the row as read. The move is one
+//! conditional update on the values that the check used, so of two concurrent moves one wins and the other is checked
+//! again.
 
 use axum::extract::State;
 use contract::fields::{Fields, FromBody, Text};
@@ -12,9 +13,9 @@ use super::store;
 use crate::weeks::rules::SubmissionId;
 use crate::{App, operations};
 
-/// Longest reason of a rejection.
+/// Longest reason of a rejection, in characters.
 const MAX_REASON: usize = 2_000;
-/// How often a move that lost a race is judged again.
+/// How often a move that lost a race is checked again.
 const MAX_ATTEMPTS: usize = 4;
 
 /// The body of a rejection.
@@ -47,16 +48,16 @@ async fn decided(app: &App, permit: &Permit, step: Move) -> Result<Data<Shown>, 
     moved(app, permit, &mut decider, permit.path.id("submissionId")?, &step).await.map(Data)
 }
 
-/// A caller who moves submissions.
+/// The caller, and what is known about the caller's authority.
 pub(super) struct Decider {
     who: Who,
-    /// The second decision, once it was asked; it is asked at most once a request.
+    /// The second decision, if it was already asked; it is asked at most once per request.
     authority: Option<bool>,
     of: Of,
 }
 
-/// How many submissions a request moves. Without authority over the one, the request is refused; without it over one of
-/// many, that one is not moved.
+/// How many submissions a request moves. Without authority over it, a single submission refuses the request, and one of
+/// many is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Of {
     One,
@@ -70,7 +71,7 @@ impl Decider {
         Ok(Self { who, authority: None, of })
     }
 
-    /// The caller before this submission. Only where the answer depends on it is the second decision asked.
+    /// The caller's relation to this submission. The second decision is asked only if something depends on it.
     async fn before(&mut self, app: &App, permit: &Permit, found: &Submission) -> Result<&Who, ApiError> {
         if found.needs_authority(&self.who) {
             let authority = match (self.authority, self.of) {
@@ -85,7 +86,7 @@ impl Decider {
     }
 }
 
-/// The submission after the move, as the caller sees it.
+/// Moves a submission and returns it as the caller sees it.
 pub(super) async fn moved(
     app: &App,
     permit: &Permit,
@@ -98,15 +99,15 @@ pub(super) async fn moved(
         let found = found.ok_or(ApiError::NotFound("submission".into()))?;
         let who = decider.before(app, permit, &found).await?;
         found.judge(step, who)?;
-        // A batch moves many, each in a transaction of its own.
+        // A batch moves many submissions, each in its own transaction.
         if let Some(after) = contention::retried(|| written(app, permit, &found, step, who)).await? {
             return Ok(after.shown_to(who));
         }
     }
-    Err(ApiError::conflict("others change this submission all the time"))
+    Err(ApiError::conflict("the submission is being changed by others; try again"))
 }
 
-/// The submission after the move; `None` when another changed it first.
+/// Writes the move and returns the submission; `None` when another request changed it first.
 async fn written(
     app: &App,
     permit: &Permit,

@@ -15,7 +15,7 @@ use crate::entries::rules::check_week;
 use crate::weeks::rules::{Current, Status, Week, Window};
 use crate::{App, entries, member_approvers, operations, settings, weeks};
 
-/// Names the operation in stored answers.
+/// The operation's name in stored responses.
 const SUBMIT: &str = "submitWeek";
 
 pub(crate) async fn list(
@@ -28,7 +28,7 @@ pub(crate) async fn list(
         View::All => member_if_any(&app, &permit).await?,
         View::Mine | View::Approvals => Some(own_member(&app, &permit).await?),
     };
-    // Nobody decides his own weeks, so for a list of them nothing further is asked.
+    // Members cannot decide their own weeks, so a list of them needs no second decision.
     let approver = view != View::Mine && app.permits.probe(&permit, &operations::DECIDE_ANY).await?;
     let who = Who { subject: permit.subject.clone(), member, approver };
     let found = pages::page(&app.core.pool, &permit, view, &who, page).await?;
@@ -66,7 +66,7 @@ pub(crate) async fn submit(
     .await
 }
 
-/// The next version of the week, once its state and its hours allow it.
+/// Adds the next version of the week, if its state and hours allow it.
 async fn submitted(
     tx: &mut CompanyTx,
     app: &App,
@@ -86,7 +86,7 @@ async fn submitted(
     Ok(made)
 }
 
-/// A week that waits or is approved is not submitted again.
+/// Refuses to submit a week that waits for a decision or is approved.
 fn superseded(current: Current) -> Result<Current, ApiError> {
     let details = json!({ "submissionId": current.id });
     match current.status {

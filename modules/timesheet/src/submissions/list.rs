@@ -1,6 +1,6 @@
-//! Pages of submissions, latest week first. A page begins at the week that `counts.rs` tells, is found by an index that
-//! holds the order and the ids alone, and only its own rows are read: the last page of a hundred thousand takes as long as
-//! the first.
+//! Pages of submissions, latest week first. A page's first week comes from the counts in `counts.rs`, its ids come from
+//! an index that contains only the order and the ids, and only its own rows are read. So the last page of a hundred
+//! thousand takes as long as the first.
 
 use contract::page::{Page, PageRequest};
 use service::{ApiError, Permit};
@@ -10,10 +10,10 @@ use super::counts::{ANYBODY, NOBODY};
 use super::rules::{Submission, View, Who};
 use super::store::Row;
 
-/// A page query over the ids that $ids names, one text a view, so that each has its own plan over its own index. $weeks
-/// counts the list by week. $1 is the company, $2 and $3 the page; `first` is
-/// the week that the page begins in and how many of its submissions stand before the page. Rows are looked up one by one however long the page might be: a plan for
-/// any page must not read the table whole.
+/// Selects a page of the ids that `$ids` describes, with one statement per view, so that each has its own plan over its
+/// own index. `$weeks` counts the list by week. `$1` is the company, `$2` and `$3` are the page; `first` is the page's
+/// first week and how many of that week's submissions precede the page. Rows are looked up one by one for any page
+/// length, because a generic plan must not read the whole table.
 macro_rules! page_of {
     ($pool:expr, $permit:expr, $limit:expr, $offset:expr, $ids:literal, $weeks:literal $(, $value:expr)*) => {
         sqlx::query_as!(
@@ -41,7 +41,7 @@ macro_rules! page_of {
     };
 }
 
-/// One page of a view.
+/// Lists one page of a view.
 pub(super) async fn page(
     pool: &PgPool,
     permit: &Permit,
@@ -73,7 +73,7 @@ async fn rows(
             "SELECT week_start, 1 AS n FROM timesheet.submissions WHERE company_id = $1 AND member_id = $4",
             member
         )?,
-        // Nobody is assigned to decide his own weeks.
+        // Members are never assigned to decide their own weeks.
         View::Approvals if !who.approver => page_of!(
             pool,
             permit,

@@ -1,4 +1,5 @@
-//! Weeks handed in for approval: each time a week is submitted a version is added, and what it held is kept with it.
+//! Submissions: weeks submitted for approval. Each time a week is submitted, a version is added that keeps the week's
+//! entries.
 
 pub(crate) mod batch;
 pub(crate) mod counts;

@@ -1,4 +1,4 @@
-//! What a submission is, who may move it, and whither.
+//! Submissions: their fields, who may make which move, and the result.
 
 use contract::Subject;
 use contract::fields::{Fields, FromBody};
@@ -14,34 +14,34 @@ use service::refusal::{conflict, not_yours};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Submission {
-    /// This version.
+    /// The id of this version.
     pub id: SubmissionId,
-    /// Whose it is.
+    /// The company that it belongs to.
     pub company_id: CompanyId,
-    /// Whose week.
+    /// The member whose week it is.
     pub member_id: MemberId,
-    /// Which week.
+    /// The week.
     pub week_start: Week,
-    /// From 1, without gaps.
+    /// The version number, from 1 without gaps.
     pub version_number: i32,
-    /// Version 1.
+    /// The id of version 1.
     pub root_id: SubmissionId,
-    /// The version before.
+    /// The id of the previous version.
     pub supersedes_id: Option<SubmissionId>,
-    /// Whether no later version is there.
+    /// Whether there is no later version.
     pub is_current: bool,
-    /// What it has come to.
+    /// Its status.
     pub status: Status,
-    /// Who was asked to decide.
+    /// The member who was assigned to decide it.
     pub assigned_approver_member_id: Option<MemberId>,
-    /// Of a rejection.
+    /// The reason of a rejection.
     pub reject_reason: Option<String>,
-    /// Whose token made it; never shown.
+    /// The subject that submitted it; never shown.
     #[serde(skip)]
     pub submitted_by: String,
 }
 
-/// A caller before a submission.
+/// The caller's relation to submissions.
 #[derive(Clone, Debug)]
 pub struct Who {
     /// The bearer's subject.
@@ -67,12 +67,12 @@ pub struct Shown {
     /// The submission.
     #[serde(flatten)]
     pub submission: Submission,
-    /// Of the caller.
+    /// The caller's permissions.
     pub permissions: Permissions,
 }
 
 impl Submission {
-    /// The version of a week that follows `before`.
+    /// Builds the version of a week that follows `before`.
     #[must_use]
     pub fn next(
         permit: &Permit,
@@ -98,7 +98,7 @@ impl Submission {
         }
     }
 
-    /// What the audit row tells of a new version.
+    /// The payload of a new version's audit row.
     #[must_use]
     pub fn told(&self) -> Value {
         json!({
@@ -107,7 +107,7 @@ impl Submission {
         })
     }
 
-    /// The submission as `who` sees it.
+    /// Renders the submission for `who`.
     #[must_use]
     pub fn shown_to(self, who: &Who) -> Shown {
         let permissions = self.permissions(who);
@@ -130,51 +130,51 @@ impl Submission {
         who.member == Some(self.member_id)
     }
 
-    /// Whether the submission is the caller's own or his to decide, whatever else he holds.
+    /// Whether the submission is the caller's own or assigned to the caller to decide.
     #[must_use]
     pub(crate) fn concerns(&self, who: &Who) -> bool {
         self.is_of(who) || self.is_assigned_to(who)
     }
 
-    /// Whether the caller would decide about himself: as the member, or as the subject that submitted the week before
-    /// the member was linked to another.
+    /// Whether the caller would decide their own week: as the member, or as the subject that submitted it before the
+    /// member was linked to another subject.
     fn is_own(&self, who: &Who) -> bool {
         self.is_of(who) || self.submitted_by == who.subject.as_str()
     }
 
-    /// Whether the caller is the one who was asked.
+    /// Whether the caller is the assigned approver.
     pub(super) fn is_assigned_to(&self, who: &Who) -> bool {
         who.member.is_some() && self.assigned_approver_member_id == who.member
     }
 
-    /// Nobody decides his own week, whatever he holds.
+    /// Whether the caller may decide the submission; never one's own, whatever other rights the caller has.
     fn is_decided_by(&self, who: &Who) -> bool {
         !self.is_own(who) && (self.is_assigned_to(who) || who.approver)
     }
 }
 
-/// What a caller wants to do with a submission.
+/// A move of a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// Accept the week.
+    /// Approve the week.
     Approve,
-    /// Send the week back, for this reason.
+    /// Reject the week, for this reason.
     Reject(String),
-    /// Take back a waiting submission, or an approval.
+    /// Revert a waiting submission or an approval.
     Revert,
 }
 
 impl Submission {
-    /// Whether only the second decision can make the caller one who decides.
+    /// Whether only the second decision can give the caller the right to decide.
     pub(super) fn needs_authority(&self, who: &Who) -> bool {
         !self.is_own(who) && !self.is_assigned_to(who)
     }
 
-    /// Whether the caller may make the move now: first that the submission is the caller's concern at all, then its
-    /// state, then that the move is the caller's.
+    /// Checks that the caller may make the move now: first that the caller may decide or owns the submission, then its
+    /// state, then that the caller may make this move.
     ///
     /// # Errors
-    /// 403 `NOT_APPROVER`, `SELF_APPROVAL`, `NOT_SUBMITTER`; 409 of the state.
+    /// 403 `NOT_APPROVER`, `SELF_APPROVAL` or `NOT_SUBMITTER`; 409 when the state does not allow the move.
     pub fn judge(&self, step: &Move, who: &Who) -> Result<(), ApiError> {
         if !self.is_own(who) && !self.is_decided_by(who) {
             return Err(not_yours("NOT_APPROVER", "the submission is not the caller's to decide"));
@@ -182,12 +182,12 @@ impl Submission {
         let own = || not_yours("SELF_APPROVAL", "members cannot decide their own weeks");
         let details = || json!({ "status": self.status, "isCurrent": self.is_current });
         if !self.is_current {
-            return Err(conflict("SUBMISSION_SUPERSEDED", "a later version took its place", details()));
+            return Err(conflict("SUBMISSION_SUPERSEDED", "a later version has replaced it", details()));
         }
         match (step, self.status) {
             (Move::Revert, Status::Submitted) if self.is_of(who) => Ok(()),
             (Move::Revert, Status::Submitted) => {
-                let message = "only the member takes back a waiting submission; reject it instead";
+                let message = "only the member can take back a waiting submission; reject it instead";
                 Err(not_yours("NOT_SUBMITTER", message))
             }
             (Move::Revert, Status::Approved) | (Move::Approve | Move::Reject(_), Status::Submitted) => {
@@ -206,21 +206,21 @@ impl Submission {
 }
 
 contract::words! {
-    /// Which submissions a caller wants to see.
+    /// Which submissions to list.
     pub enum View {
-        /// The caller's.
+        /// The caller's own submissions.
         Mine = "mine",
-        /// Those that the caller is to decide.
+        /// Submissions that the caller is to decide.
         Approvals = "approvals",
-        /// The company's.
+        /// All submissions of the company.
         All = "all",
     }
 }
 
-/// The body of a submission.
+/// The body of a request to submit a week.
 #[derive(Clone, Copy, Debug)]
 pub struct SubmitBody {
-    /// Which week.
+    /// The week.
     pub week: Week,
 }
 

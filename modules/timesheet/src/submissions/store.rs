@@ -1,4 +1,4 @@
-//! `timesheet.submissions` and what each version held. A version is added under the lock of the member's week.
+//! `timesheet.submissions` and the entries of each version. A version is added under the lock of the member's week.
 
 use contract::id::{CompanyId, MemberId};
 use serde_json::Value;
@@ -47,7 +47,7 @@ impl Row {
     }
 }
 
-/// A submission of the company.
+/// Finds a submission of the company.
 pub(crate) async fn find(
     pool: &PgPool,
     permit: &Permit,
@@ -66,8 +66,8 @@ pub(crate) async fn find(
     row.map(|row| row.submission(permit.company)).transpose()
 }
 
-/// Moves a current submission on from the status that was judged; `None` when it is not so any more, or when the
-/// caller moved it as the assigned approver and is that no more.
+/// Moves a current submission if its status is still the one that was checked; returns `None` when it is not, or when
+/// the caller acted as the assigned approver and no longer is.
 pub(super) async fn settle(
     tx: &mut CompanyTx,
     before: &Submission,
@@ -100,7 +100,7 @@ pub(super) async fn settle(
     row.map(|row| row.submission(tx.company())).transpose()
 }
 
-/// Adds a version of a week that is locked, takes the place of the one before and keeps the week's hours.
+/// Adds a version of a locked week, which supersedes the previous one, and copies the week's entries.
 pub(super) async fn add(tx: &mut CompanyTx, made: &Submission) -> Result<(), ApiError> {
     if let Some(before) = made.supersedes_id {
         step_back(tx, before).await?;
@@ -137,7 +137,7 @@ pub(super) async fn add(tx: &mut CompanyTx, made: &Submission) -> Result<(), Api
     counts::add(tx, made.assigned_approver_member_id, made.week_start.monday()).await
 }
 
-/// The version before is the current one no more.
+/// Marks the previous version as no longer current.
 async fn step_back(tx: &mut CompanyTx, before: SubmissionId) -> Result<(), ApiError> {
     let done = sqlx::query!(
         "UPDATE timesheet.submissions SET is_current = false
@@ -150,7 +150,7 @@ async fn step_back(tx: &mut CompanyTx, before: SubmissionId) -> Result<(), ApiEr
     if done.rows_affected() == 1 { Ok(()) } else { Err(pending()) }
 }
 
-/// The lock of the week lets only one submit; the table says so again.
+/// 409 `SUBMISSION_PENDING`. The week's lock already lets only one submit; the table's constraints are a backstop.
 fn pending() -> ApiError {
     conflict("SUBMISSION_PENDING", "the week waits for a decision", Value::Null)
 }

@@ -1,5 +1,5 @@
-//! A member's week: which weeks are open, what the current submission of one says, and the lock that keeps recording
-//! and submitting apart. It has no routes of its own.
+//! Weeks of members: which are open, a week's current submission, and the lock that serializes recording and
+//! submitting. There are no routes.
 
 pub mod rules;
 pub(crate) mod store;

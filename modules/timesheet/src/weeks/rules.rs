@@ -10,35 +10,35 @@ use time::{Date, Duration, OffsetDateTime};
 use crate::settings::rules::TimeRules;
 use service::refusal::broken;
 
-/// The first place on earth to begin a day is so many hours ahead of UTC.
+/// A day begins first at UTC+14.
 const AHEAD: Duration = Duration::hours(14);
-/// The last one is so many behind.
+/// A day ends last at UTC-12.
 const BEHIND: Duration = Duration::hours(12);
 
-/// A week, named by its Monday.
+/// A week, identified by its Monday.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct Week(Day);
 
 impl Week {
-    /// The week that a day is in.
+    /// The week that contains a day.
     #[must_use]
     pub fn of(day: Day) -> Self {
         let past = i64::from(day.date().weekday().number_days_from_monday());
-        // Before the first Monday there is no day: the first of January of the year 1 is one.
+        // The earliest day, the first of January of the year 1, is a Monday.
         Self(day.date().saturating_sub(Duration::days(past)).into())
     }
 
-    /// The week that begins with this day; no other day than a Monday begins one.
+    /// The week that begins with this day; `None` unless it is a Monday.
     #[must_use]
     pub fn starting(day: Day) -> Option<Self> {
         Some(Self::of(day)).filter(|week| week.0 == day)
     }
 
-    /// The week that the value `name` of a request names.
+    /// The week that the request's value `name` gives.
     ///
     /// # Errors
-    /// 400 for another day than a Monday.
+    /// 400 when the day is not a Monday.
     pub fn named(name: &str, day: Day) -> Result<Self, ApiError> {
         Self::starting(day).ok_or_else(|| ApiError::validation_field(name, "monday", "a Monday"))
     }
@@ -60,7 +60,7 @@ impl From<Date> for Week {
     }
 }
 
-/// A week's Monday of a body.
+/// Reads a week's Monday from a body.
 pub fn week(fields: &mut Fields<'_>, name: &str) -> Option<Week> {
     let day = fields.day(name)?;
     Week::starting(day).or_else(|| fields.refuse(name, "monday", "a Monday"))
@@ -74,7 +74,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// The window at a moment. The current week is every week that has begun somewhere and not ended everywhere.
+    /// The window at a point in time. Every week that has begun somewhere and not ended everywhere counts as current.
     #[must_use]
     pub fn at(now: OffsetDateTime, rules: &TimeRules) -> Self {
         let earliest = Week::from(now.saturating_sub(BEHIND).date());
@@ -85,7 +85,8 @@ impl Window {
         }
     }
 
-    /// A week that was handed back stays open on the past side, else a late rejection could never be put right.
+    /// Checks that the week is open. A rejected or reverted week before the window stays open, or a late rejection
+    /// could never be corrected.
     ///
     /// # Errors
     /// 422 `WEEK_OUT_OF_WINDOW`.
@@ -106,7 +107,7 @@ contract::typed_id!(
 );
 
 contract::words! {
-    /// What a submission has come to.
+    /// The status of a submission.
     pub enum Status {
         /// It waits for a decision.
         Submitted = "submitted",
@@ -114,13 +115,13 @@ contract::words! {
         Approved = "approved",
         /// It was sent back with a reason.
         Rejected = "rejected",
-        /// It was taken back, or its approval was.
+        /// It or its approval was reverted.
         Reverted = "reverted",
     }
 }
 
 impl Status {
-    /// Whether hours of the week may not change.
+    /// Whether the week's hours may not change.
     #[must_use]
     pub const fn locks(self) -> bool {
         matches!(self, Self::Submitted | Self::Approved)
@@ -130,13 +131,13 @@ impl Status {
 /// The current submission of a week.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Current {
-    /// Which one.
+    /// Its id.
     pub id: SubmissionId,
-    /// What it has come to.
+    /// Its status.
     pub status: Status,
-    /// Its version.
+    /// Its version number.
     pub version: i32,
-    /// The first version.
+    /// The id of the first version.
     pub root: SubmissionId,
 }
 

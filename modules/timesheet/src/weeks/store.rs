@@ -1,12 +1,12 @@
-//! `timesheet.member_weeks`, the lock of a member's week, and the week's current submission. Whoever writes hours or a
-//! submission takes the lock first and reads afterwards, so an entry is either in a submission or refused.
+//! `timesheet.member_weeks`, the lock of a member's week, and the week's current submission. Writers of hours or
+//! submissions take the lock before they read, so an entry is either part of a submission or refused.
 
 use contract::id::MemberId;
 use service::{ApiError, CompanyTx};
 
 use super::rules::{Current, Status, Week};
 
-/// Holds the week until the transaction ends.
+/// Locks the week until the transaction ends.
 pub(crate) async fn lock(tx: &mut CompanyTx, member: MemberId, week: Week) -> Result<(), ApiError> {
     sqlx::query!(
         "INSERT INTO timesheet.member_weeks(company_id, member_id, week_start) VALUES ($1, $2, $3)
@@ -29,7 +29,7 @@ pub(crate) async fn lock(tx: &mut CompanyTx, member: MemberId, week: Week) -> Re
     Ok(())
 }
 
-/// The current submission of a week that [`lock`] holds.
+/// Reads the current submission of a week that [`lock`] holds.
 pub(crate) async fn current(
     tx: &mut CompanyTx,
     member: MemberId,

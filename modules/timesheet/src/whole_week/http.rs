@@ -1,4 +1,4 @@
-//! Saves the caller's week.
+//! Saves the caller's whole week.
 
 use axum::extract::State;
 use serde_json::json;

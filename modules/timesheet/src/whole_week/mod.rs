@@ -1,4 +1,4 @@
-//! A member's week saved whole: all its rows in one transaction, or one report of everything that is wrong with them.
+//! Saves a member's whole week: all its rows in one transaction, or one report of everything wrong with them.
 
 pub(crate) mod http;
 pub mod rules;

@@ -1,4 +1,5 @@
-//! What the rows of a week make of it. Rows are checked against each other only, for what they do not name is dropped.
+//! Turns the rows of a week into its entries. Rows are checked only against each other, because entries without a row
+//! are dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +16,15 @@ use crate::projects::rules::{ProjectId, Status as ProjectStatus};
 use crate::settings::rules::TimeRules;
 use crate::weeks::rules::{Week, week};
 
-/// Most rows of a week: fifty projects on each of its days, more than anybody works on.
+/// Most rows of a week: fifty projects on each day, more than anyone works on.
 pub const MAX_ROWS: usize = 350;
 
-/// The body of a week: its rows, at most one a project and day.
+/// The body of a week: its rows, at most one per project and day.
 #[derive(Clone, Debug)]
 pub struct WeekBody {
-    /// Which week.
+    /// The week.
     pub week: Week,
-    /// All of it.
+    /// All rows of the week.
     pub rows: Vec<EntryBody>,
 }
 
@@ -38,7 +39,7 @@ impl FromBody for WeekBody {
                 fields.refuse::<()>(&format!("entries[{index}].entryDate"), "week", "a day of the week");
             }
             if !seen.insert((row.day, row.project)) {
-                fields.refuse::<()>(&format!("entries[{index}]"), "duplicate", "one row a project and day");
+                fields.refuse::<()>(&format!("entries[{index}]"), "duplicate", "one row per project and day");
             }
         }
         Some(Self { week, rows })
@@ -46,26 +47,26 @@ impl FromBody for WeekBody {
 }
 
 impl WeekBody {
-    /// The projects that the rows name, in order.
+    /// The projects of the rows, in order and without duplicates.
     #[must_use]
     pub fn projects(&self) -> Vec<ProjectId> {
         self.rows.iter().map(|row| row.project).collect::<BTreeSet<_>>().into_iter().collect()
     }
 }
 
-/// The entries that a member's week has, by day and project.
+/// The entries of a member's week, by day and project.
 pub type Entries = BTreeMap<(Day, ProjectId), (EntryId, Content)>;
 
-/// Puts entries under their keys.
+/// Maps entries by day and project.
 pub fn keyed(entries: impl IntoIterator<Item = (EntryId, Content)>) -> Entries {
     entries.into_iter().map(|(id, entry)| ((entry.entry_date, entry.project_id), (id, entry))).collect()
 }
 
-/// The entries that the rows make of those before, ids kept; where nothing is said about billable hours, those that
-/// are said come first and what is left of the day goes to the others in their order.
+/// Builds the new entries from the rows and the entries before, whose ids are kept. Billable hours that are given count
+/// first; the rest of the day goes to the rows without, in their order.
 ///
 /// # Errors
-/// Every rule that a row breaks, each with the row's place.
+/// Every rule that a row breaks, with the row's position.
 pub fn planned(
     body: &WeekBody,
     before: &Entries,
@@ -96,7 +97,7 @@ pub fn planned(
     if problems.is_empty() { Ok(planned) } else { Err(problems) }
 }
 
-/// What is wrong with a row; a day that is too full is told of the row that fills it over.
+/// Returns the rules that a row breaks; a day with too many hours is reported at the row that exceeds the limit.
 fn checked(
     index: usize,
     content: &Content,
@@ -121,14 +122,14 @@ fn checked(
     broken.map(|broken| broken.at(format!("entries[{index}]"))).collect()
 }
 
-/// What a saved week changes.
+/// The changes that a saved week makes.
 #[derive(Debug)]
 pub struct Difference {
-    /// Entries that are new or not as they were.
+    /// Entries that are new or changed.
     pub written: Vec<(EntryId, Content)>,
-    /// Entries that are no more.
+    /// Entries that are removed.
     pub dropped: Vec<EntryId>,
-    /// For the audit row.
+    /// The changes for the audit row.
     pub told: Vec<Value>,
 }
 
@@ -143,10 +144,10 @@ struct Told<'a> {
     fields: Map<String, Value>,
 }
 
-/// Compares the week with what it was.
+/// Compares the week's new entries with the old ones.
 ///
 /// # Errors
-/// 500: an entry that cannot be written as JSON.
+/// 500 when an entry cannot be serialized as JSON.
 pub fn difference(before: &Entries, after: &[(EntryId, Content)]) -> Result<Difference, ApiError> {
     let mut found = Difference { written: Vec::new(), dropped: Vec::new(), told: Vec::new() };
     for (id, entry) in after {
@@ -175,7 +176,7 @@ fn told(
     change: &str,
     mut fields: Map<String, Value>,
 ) -> Result<Value, ApiError> {
-    // The key of an entry never changes; it stands beside the changes.
+    // The project and day of an entry never change; they are given beside the changes.
     fields.retain(|name, _| !["projectId", "entryDate"].contains(&name.as_str()));
     let (project_id, entry_date) = (entry.project_id, entry.entry_date);
     let told = Told { entry_id: id, project_id, entry_date, change, fields };

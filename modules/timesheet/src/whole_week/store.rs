@@ -1,4 +1,4 @@
-//! `timesheet.entries` of one week, and the projects that its rows name.
+//! `timesheet.entries` of one week, and the projects of its rows.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use uuid::Uuid;
 use crate::entries::rules::EntryId;
 use crate::projects::rules::{ProjectId, Status};
 
-/// The status of those of the projects that the company has; they do not change until the transaction ends.
+/// Reads the status of those of the projects that the company has, and keeps it from changing until the transaction
+/// ends.
 pub(super) async fn projects(
     tx: &mut CompanyTx,
     ids: &[ProjectId],
@@ -24,7 +25,7 @@ pub(super) async fn projects(
     rows.into_iter().map(|row| Ok((ProjectId::from(row.id), Status::of_word(&row.status)?))).collect()
 }
 
-/// Drops entries of a week that is locked.
+/// Deletes entries of a locked week.
 pub(super) async fn drop_entries(tx: &mut CompanyTx, ids: &[EntryId]) -> Result<(), ApiError> {
     let ids: Vec<Uuid> = ids.iter().map(|id| id.as_uuid()).collect();
     sqlx::query!(

@@ -1,4 +1,4 @@
-//! Approving many submissions: each by itself, each with its result.
+//! Approving many submissions: each separately, with its own result.
 
 use serde_json::{Value, json};
 use testkit::{ModuleApi, Reply};
@@ -66,7 +66,8 @@ async fn the_second_decision_is_asked_once_a_request() {
     assert!(approved.iter().all(|item| item["approved"] == true), "{}", reply.text);
     let questions = module.questions().split_off(asked);
     assert_eq!(questions.len(), 2);
-    // What is not the caller's to decide is left where it is; the request goes on, so there is no denial.
+    // Submissions that are not the caller's to decide are left as they are; the request continues, so no denial is
+    // recorded.
     assert_eq!(questions[1], module.probe("timesheet.submissions.decide_any", "approver", true));
     module.hold(&["member"]);
     let denied = approve(&module, &json!(ids)).await;

@@ -1,4 +1,4 @@
-//! Approving, rejecting and reverting: who may, from which state, and that the flags say so.
+//! Approving, rejecting and reverting: who may, from which status, and that the flags agree.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -130,7 +130,7 @@ async fn p06_each_flag_is_true_exactly_when_the_call_succeeds() {
     assert!(tried.iter().all(|count| *count > 8), "both ways: {tried:?}");
 }
 
-/// The only submission, as the table holds it.
+/// Replaces all submissions with one, and returns its id.
 async fn stored(module: &ModuleApi, member: Uuid, approver: Uuid, status: &str, own: bool) -> Value {
     let (id, company, week) = (Uuid::now_v7(), module.company, monday(0));
     let subject = if own { SUBJECT } else { "x" };

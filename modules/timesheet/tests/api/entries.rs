@@ -1,4 +1,4 @@
-//! Recording hours: the week's list, one entry put, and every rule of the day.
+//! Recording hours: the list of a week, putting an entry, and every rule for a day.
 
 use serde_json::{Value, json};
 use testkit::module::{CORRELATION, SUBJECT};
@@ -242,7 +242,7 @@ async fn p10_a_week_that_was_handed_back_can_be_corrected_late() {
     assert_eq!(reason(&fresh), "WEEK_OUT_OF_WINDOW");
 }
 
-/// The current submission of a week as the table holds it.
+/// Inserts the current submission of a week.
 async fn stored(module: &ModuleApi, member: Uuid, week: &str, status: &str) {
     let (id, company) = (Uuid::now_v7(), module.company);
     let reason = if status == "rejected" { "'x'" } else { "NULL" };
@@ -292,7 +292,7 @@ async fn members_see_only_their_own_hours() {
     module.member(bob, &[], &[]);
     assert_eq!(week(&module, &monday(0)).await, json!([]));
     let own = put(&module, &web, &day_of(0, 0), json!({ "realHours": 20 })).await;
-    assert_eq!((own.status, &own.data()["memberId"]), (200, &json!(bob)), "another member's day is not mine");
+    assert_eq!((own.status, &own.data()["memberId"]), (200, &json!(bob)), "another's day does not count");
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Every row of the design's table of concurrency hazards, each provoked [`testkit::races`] times over real connections of which
-//! the module uses several at once. A round has a week or a day of its own, so no round rests on the one before.
+//! Every row of the design's table of concurrency hazards, each provoked [`testkit::races`] times over real
+//! connections; the module uses several at once. Each round has its own week or day, so rounds are independent.
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -20,7 +20,7 @@ async fn company() -> World {
     world
 }
 
-/// The answers' statuses and words, in order; any other than these fails the round.
+/// The statuses and codes of the responses, sorted; any other than these fails the round.
 fn words(replies: &[&Reply]) -> Vec<String> {
     let word = |reply: &Reply| match reply.status {
         200 | 201 => "done".to_owned(),
@@ -66,7 +66,7 @@ async fn an_entry_written_while_the_week_is_submitted() {
             assert!(reply.status == 200 || reply.code() == "WEEK_LOCKED", "{}", reply.text);
         }
     }
-    // What was submitted is what the week holds ever after.
+    // After a submission, the week's hours never change.
     let different = "SELECT count(*) FROM timesheet.submissions s
         FULL JOIN (SELECT member_id, week_start, array_agg((project_id, entry_date, real_hours, billable_hours)
           ORDER BY project_id, entry_date) AS held
@@ -113,7 +113,7 @@ async fn day_sums_under_parallel_writes() {
             world.put(1, &app, &day, 12.0, 5.0),
             world.ask(1, "PUT", "/time-entries/week", Some(whole)),
         );
-        assert_eq!(saved.status, 200, "what is saved whole drops the rest: {}", saved.text);
+        assert_eq!(saved.status, 200, "saving the whole week drops the rest: {}", saved.text);
         let done = [&left, &right].iter().filter(|reply| reply.status == 200).count();
         assert!(done <= 1, "{} {}", left.text, right.text);
         words(&[&left, &right]);
@@ -169,7 +169,7 @@ async fn settings_tightened_during_a_write() {
         let (entry, tightened) = tokio::join!(world.put(1, &web, &day, 1.0, 5.0), tight);
         assert_eq!(tightened.status, 200);
         let made = world.submit(1, &week).await;
-        // Whichever came first, a week that breaks the rules of now is not submitted.
+        // Whichever came first, a week that breaks the current rules is not submitted.
         if entry.status == 200 {
             written += 1;
             assert_eq!((made.status, reason(&made)), (422, "BILLABLE_EXCEEDS_ACTUAL"));
@@ -236,7 +236,7 @@ async fn an_approver_reassigned_during_a_submission() {
              AND assigned_approver_member_id <> '{}'",
             world.people[to].member
         );
-        assert_eq!(world.count(left).await, 0, "no week waits for who was replaced");
+        assert_eq!(world.count(left).await, 0, "no week waits for a replaced approver");
     }
     world.submissions_are_whole().await;
 }

@@ -87,7 +87,7 @@ async fn weeks_that_wait_follow_the_member_to_the_new_approver_and_others_do_not
     assert_eq!(moved["payload"], json!({ "assignedApproverMemberId": { "from": bob, "to": eve } }));
 }
 
-/// A submission as the table holds it.
+/// Inserts a submission.
 async fn stored(module: &ModuleApi, member: Uuid, week: &str, status: &str, approver: Uuid) -> Uuid {
     let (id, company) = (Uuid::now_v7(), module.company);
     let decided = if status == "submitted" { "NULL" } else { "now()" };
@@ -135,6 +135,6 @@ async fn two_approvers_at_once_leave_one_assignment_and_one_audit_row_each() {
         let assigned = page.data()["items"][0]["approverMemberId"].clone();
         let contents = module.contents().await;
         let row = contents.iter().find(|row| row["id"] == json!(waiting)).expect("the row");
-        assert_eq!(row["assigned_approver_member_id"], assigned, "the week waits for whoever is assigned");
+        assert_eq!(row["assigned_approver_member_id"], assigned, "the week waits for the assigned approver");
     }
 }

@@ -1,4 +1,4 @@
-//! A week of every member: who has submitted, and the hours.
+//! The overview of a week: which members have submitted, and their hours.
 
 use serde_json::{Value, json};
 use testkit::ModuleApi;
@@ -46,7 +46,7 @@ async fn every_active_member_is_there_with_state_and_hours() {
     assert_eq!(overview(&module, "").await["items"][1]["state"], "submitted");
 }
 
-/// 0 and 0.0 are one number.
+/// 0 and 0.0 are the same number.
 fn numbers(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.as_f64()),

@@ -15,7 +15,7 @@ async fn report(module: &ModuleApi, query: &str) -> Value {
     reply.data().clone()
 }
 
-/// Member, code and day of each row, with its hours.
+/// The member, code, day and hours of each row.
 fn sums(report: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let row = |row: &Value| {
@@ -25,7 +25,7 @@ fn sums(report: &Value) -> Vec<String> {
     report["items"].as_array().expect("a list").iter().map(row).collect()
 }
 
-/// Two members with hours of two weeks; the first week of the caller is submitted.
+/// Two members with hours in two weeks; the caller's first week is submitted.
 async fn with_hours() -> (ModuleApi, Reply) {
     let (module, [_, bob, _]) = start_with_members().await;
     let (web, app) = (project(&module, "WEB").await, project(&module, "APP").await);
@@ -162,7 +162,7 @@ async fn a_file_that_would_be_too_long_is_refused_and_never_cut() {
     };
     module.execute(rows(50_000)).await;
     let longest = file(&module, "").await;
-    assert_eq!((longest.status, longest.text.lines().count()), (200, 50_001), "with its head");
+    assert_eq!((longest.status, longest.text.lines().count()), (200, 50_001), "including the header");
     module.execute(rows(50_001)).await;
     let refused = file(&module, "").await;
     assert_eq!((refused.status, reason(&refused)), (422, "REPORT_TOO_LONG"));

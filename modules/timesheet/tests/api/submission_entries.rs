@@ -1,4 +1,4 @@
-//! What a submission held: shown as it was, to whom it concerns.
+//! The entries of a submission: shown as they were, to those whom it concerns.
 
 use serde_json::{Value, json};
 use testkit::{ModuleApi, Reply};

@@ -1,4 +1,4 @@
-//! Submitting weeks, their versions and views, and the answers of a repeated key.
+//! Submitting weeks, their versions and views, and the responses to a repeated key.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::support::{day_of, monday, project, put, reason, settle, start_with_members, submit, submit_as};
 
-/// Day and project, worked and billable hundredths.
+/// Day and project, with worked and billable hundredths.
 type Held = (String, i32, i32);
 
 async fn list(module: &ModuleApi, query: &str) -> Value {
@@ -21,12 +21,12 @@ fn ids(items: &Value) -> Vec<Value> {
     items.as_array().expect("a list").iter().map(|item| item["id"].clone()).collect()
 }
 
-/// What a version held.
+/// The entries of a version.
 async fn snapshot(module: &ModuleApi, id: &Value) -> Vec<Held> {
     rows(module, "submission_entries", "submission_id", id).await
 }
 
-/// What a member's week holds now.
+/// The present entries of a member's week.
 async fn entries(module: &ModuleApi, member: Uuid) -> Vec<Held> {
     rows(module, "entries", "member_id", &json!(member)).await
 }
@@ -79,7 +79,7 @@ async fn a_submitted_week_is_locked_listed_kept_and_audited_once() {
 async fn a_week_that_waits_or_is_approved_is_not_submitted_again() {
     let (module, _) = start_with_members().await;
     let made = submit(&module, &monday(0)).await;
-    assert_eq!(made.status, 201, "an empty week says that nothing was worked");
+    assert_eq!(made.status, 201, "an empty week reports that nothing was worked");
     let before = module.contents().await;
     let again = submit(&module, &monday(0)).await;
     assert_eq!((again.status, again.code()), (409, "SUBMISSION_PENDING"));
@@ -254,7 +254,7 @@ async fn p02_one_key_is_one_submission_and_many_keys_are_one_too() {
         let many = (0..10).map(|at| keyed_of(&module, format!("many-{round}-{at}"), &week));
         let replies = join_all(many).await;
         let made: Vec<_> = replies.iter().filter(|reply| reply.status == 201).collect();
-        assert_eq!(made.len(), 1, "distinct keys: one is first");
+        assert_eq!(made.len(), 1, "with distinct keys, one succeeds");
         let others = replies.iter().filter(|reply| reply.code() == "SUBMISSION_PENDING").count();
         assert_eq!(others, 9);
         settle(&module, made[0], "rejected").await;

@@ -1,4 +1,4 @@
-//! What the tests of more than one resource need.
+//! Helpers for the tests of several resources.
 
 use contract::Clock;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::start;
 
-/// The module and three active members of its company; the caller is the first.
+/// Starts the module with three active members in its company; the caller is the first.
 pub(crate) async fn start_with_members() -> (ModuleApi, [Uuid; 3]) {
     let module = start().await;
     let members = [Uuid::now_v7(), Uuid::now_v7(), Uuid::now_v7()];
@@ -17,7 +17,7 @@ pub(crate) async fn start_with_members() -> (ModuleApi, [Uuid; 3]) {
     (module, members)
 }
 
-/// From now on org knows these members of the company and nobody else.
+/// Makes org know these members of the company and no others.
 pub(crate) fn know_members(module: &ModuleApi, active: Vec<Uuid>, inactive: Vec<Uuid>) {
     let path = format!("/internal/org/companies/{}/lookup", module.company);
     module.org.answer_with("POST", &path, move |request| {
@@ -32,7 +32,7 @@ pub(crate) fn know_members(module: &ModuleApi, active: Vec<Uuid>, inactive: Vec<
     });
 }
 
-/// From now on the directory of the company holds these active members, named `Member 1` and so on, in pages.
+/// Makes the company's directory contain these active members, named `Member 1` and so on, in pages.
 pub(crate) fn know_directory(module: &ModuleApi, members: &[Uuid]) {
     let path = format!("/internal/org/companies/{}/members", module.company);
     let entries: Vec<Value> = (1..)
@@ -54,25 +54,25 @@ pub(crate) fn know_directory(module: &ModuleApi, members: &[Uuid]) {
     });
 }
 
-/// `details.reason` of a refusal.
+/// The `details.reason` of a refusal.
 pub(crate) fn reason(reply: &Reply) -> &str {
     reply.body["error"]["details"]["reason"].as_str().unwrap_or_default()
 }
 
-/// A new project's id.
+/// Creates a project and returns its id.
 pub(crate) async fn project(module: &ModuleApi, code: &str) -> String {
     let reply = module.ask("POST", "/projects", Some(json!({ "code": code, "name": "n" }))).await;
     assert_eq!(reply.status, 201, "{}", reply.text);
     reply.data()["id"].as_str().expect("an id").to_owned()
 }
 
-/// The Monday so many weeks from this one, as UTC counts. A test that needs an open week stays away from the window's
-/// edges, for the week may turn while it runs.
+/// The Monday this many weeks from the current one, in UTC. A test that needs an open week stays away from the window's
+/// edges, because the week may change while it runs.
 pub(crate) fn monday(weeks: i64) -> String {
     day_of(weeks, 0)
 }
 
-/// A day of the week so many weeks from this one; 0 is Monday.
+/// A day of the week this many weeks from the current one; 0 is Monday.
 pub(crate) fn day_of(weeks: i64, day: u8) -> String {
     let today = Clock::system().now().date();
     let past = i64::from(today.weekday().number_days_from_monday());
@@ -80,7 +80,7 @@ pub(crate) fn day_of(weeks: i64, day: u8) -> String {
     found.to_string()
 }
 
-/// Puts hours, all of them billable that may be.
+/// Puts hours, of which as many as possible are billable.
 pub(crate) async fn put(module: &ModuleApi, project: &str, day: &str, hours: f64) -> Reply {
     let body = json!({ "projectId": project, "entryDate": day, "realHours": hours });
     module.ask("PUT", "/time-entries", Some(body)).await
@@ -104,7 +104,7 @@ pub(crate) async fn submit_as(module: &ModuleApi, subject: &str, member: Uuid, w
     reply
 }
 
-/// Ends a submission as the table shows it.
+/// Sets the status of a submission in its table.
 pub(crate) async fn settle(module: &ModuleApi, made: &Reply, status: &str) {
     let id = made.data()["id"].as_str().expect("an id");
     let reason = if status == "rejected" { "'x'" } else { "NULL" };

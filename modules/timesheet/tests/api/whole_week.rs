@@ -1,4 +1,4 @@
-//! Saving a whole week: all of it or nothing, one report, what is not named is dropped.
+//! Saving a whole week: all rows or none, one report of all problems, and entries without a row are dropped.
 
 use contract::envelope::MAX_PROBLEMS;
 use serde_json::{Value, json};
@@ -110,10 +110,10 @@ async fn one_report_names_every_row_that_breaks_a_rule_and_nothing_is_saved() {
         "entries[5] BILLABLE_ABOVE_EIGHT_HOURS",
     ];
     assert_eq!(report(&refused), expected);
-    assert_eq!(reason(&refused), "BILLABLE_EXCEEDS_ACTUAL", "the first one's word");
+    assert_eq!(reason(&refused), "BILLABLE_EXCEEDS_ACTUAL", "the reason of the first one");
     assert_eq!(module.contents().await, before);
     let lowered = save(&module, &monday(0), json!([row(&old, 4, 2.0)])).await;
-    assert_eq!(lowered.status, 200, "hours of an inactive project may sink");
+    assert_eq!(lowered.status, 200, "hours of an inactive project may be lowered");
 }
 
 #[tokio::test]

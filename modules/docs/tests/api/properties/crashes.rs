@@ -1,5 +1,5 @@
-//! Property 2: an operation that breaks off at any of its steps never gives anybody more than before or after, its
-//! repetition comes to the end, and the sweep settles what nobody repeats. Property 3 and 11 ride along.
+//! Property 2: an operation that is interrupted at any step never gives anyone more rights than before or after,
+//! repeating it completes it, and the sweep settles what is not repeated. Properties 3 and 11 are tested along the way.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::world::{Fault, Name, World, id};
 
-/// What each person may do with each document: the relations that authz answers yes to.
+/// What each person may do with each document: the relations that authz confirms.
 fn rights(world: &World, documents: &[String]) -> Vec<Vec<bool>> {
     let relations = ["viewer", "commenter", "editor", "owner", "manager"];
     let facts = world.facts();
@@ -33,7 +33,7 @@ fn is_within(now: &[Vec<bool>], before: &[Vec<bool>], after: &[Vec<bool>]) -> bo
     now.iter().zip(before.iter().zip(after)).all(row)
 }
 
-/// A document in a folder, with one share of each, and another folder.
+/// A document in a folder, each with one share, and another folder.
 struct Scene {
     world: World,
     document: String,
@@ -86,7 +86,7 @@ impl Scene {
     }
 }
 
-/// The rights after each call when nothing fails.
+/// The rights after each call without faults, and the number of its steps.
 async fn undisturbed(at: usize) -> (Vec<Vec<bool>>, usize) {
     let scene = Scene::new().await;
     let (who, method, tail, body) = scene.calls().swap_remove(at);
@@ -98,7 +98,7 @@ async fn undisturbed(at: usize) -> (Vec<Vec<bool>>, usize) {
     (scene.rights(), steps)
 }
 
-/// What stands in rows and tuples, to compare two ends of one call.
+/// The number of unsettled rows.
 async fn unsettled(world: &World) -> i64 {
     let sql = "SELECT (SELECT count(*) FROM docs.shares WHERE state <> 'active')
         + (SELECT count(*) FROM docs.placements WHERE state <> 'active')
@@ -108,7 +108,7 @@ async fn unsettled(world: &World) -> i64 {
     world.count(sql).await
 }
 
-/// Transfers let both owners pass in between, which the design takes.
+/// Between its steps, a transfer lets both owners pass, which the design accepts.
 fn is_transfer(at: usize) -> bool {
     at == 4
 }
@@ -138,13 +138,13 @@ async fn property_2_no_crash_gives_more_than_before_or_after_and_repeating_conve
     }
 }
 
-/// Whoever reads a document through a confirmed share finds it in the list.
+/// A person who can read a document through a confirmed share finds it in the list.
 async fn lists_claim_no_less(scene: &Scene) {
     let confirmed = "SELECT count(*) FROM docs.shares WHERE kc_sub = 'subject-2' AND state = 'active'";
     let is_confirmed = scene.world.count(confirmed).await > 0;
     let reads = scene.world.may_read(2, &scene.document).await;
     let listed = scene.world.listed(2, "view=visible").await;
-    assert!(!is_confirmed || !reads || !listed.is_empty(), "it is read and not listed");
+    assert!(!is_confirmed || !reads || !listed.is_empty(), "it can be read but is not listed");
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn property_2_the_sweep_settles_what_nobody_repeats() {
                 assert_eq!(scene.world.ask(who, method, &tail, body.clone()).await.status, 503);
                 sweep(&scene.world).await;
                 if is_transfer(at) {
-                    // The first one may finish the grant, after which the former owner's row is a new one.
+                    // The first sweep may finish the grant, which adds a new row for the former owner.
                     sweep(&scene.world).await;
                     let owner = format!("docs_document:{}#owner@", scene.document);
                     let owners =
@@ -193,7 +193,7 @@ pub(crate) async fn sweep_after(world: &World, stale: Duration) {
     docs::sweep(&parts, stale).await.expect("authz answers");
 }
 
-/// Everybody's list is what authz opens.
+/// Everyone's list contains exactly what authz opens.
 async fn rows_say_what_tuples_say(scene: &Scene) {
     for who in 0..5 {
         let listed = scene.world.listed(who, "view=visible").await;
@@ -220,7 +220,7 @@ async fn property_11_one_key_makes_one_document_with_one_owner() {
             (0..4).map(|_| world.ask_keyed(1, "POST", "/documents", body(), Some("k"))),
         )
         .await;
-        // Whoever waits too long for the others is told to come again, and finds the same document then.
+        // A request that waits too long for the others is told to retry, and then finds the same document.
         assert!(replies.iter().all(|reply| matches!(reply.status, 201 | 409 | 503)));
         let last = world.ask_keyed(1, "POST", "/documents", body(), Some("k")).await;
         let made = replies.iter().chain([&last]).filter(|reply| reply.status == 201);

@@ -1,5 +1,5 @@
-//! Random histories: shares, roles, transfers, moves and changes in the company, some of them broken off. A call that is not
-//! answered is repeated until it is, so that every history comes to rest and can be compared.
+//! Random histories: shares, roles, transfers, moves and changes in the company, some of them interrupted. An
+//! unanswered call is repeated until it is answered, so that every history settles and can be compared.
 
 use serde_json::{Value, json};
 use testkit::Reply;
@@ -8,11 +8,11 @@ use uuid::Uuid;
 use super::model::{Model, ROLES, Thing, With};
 use crate::world::{Fault, Name, World, id};
 
-/// Of the people the last has no login.
+/// The number of people; the last one has no login.
 const PEOPLE: usize = 6;
 const STEPS: usize = 60;
 
-/// Numbers that are the same at every run of a seed.
+/// Random numbers that are the same for the same seed.
 pub(super) struct Dice(u64);
 
 impl Dice {
@@ -56,7 +56,7 @@ impl History {
         history
     }
 
-    /// Asks, with failures of authz on the way, until there is an answer.
+    /// Repeats a call, with failures of authz, until it is answered.
     async fn insist(&mut self, who: Name, method: &str, tail: &str, body: Option<Value>) -> Reply {
         let kinds = [Fault::None, Fault::None, Fault::None, Fault::LostBefore, Fault::LostAfter];
         let faults: Vec<Fault> = (0..self.dice.roll(5)).map(|_| *self.dice.one_of(&kinds)).collect();
@@ -71,7 +71,7 @@ impl History {
         }
     }
 
-    /// Checked by [`super::crashes`] step by step; here that every document keeps exactly one owner row.
+    /// [`super::crashes`] checks this step by step; here every document must have exactly one owner tuple.
     fn nobody_has_more_than_before_or_after(&self) {
         let facts = self.world.facts();
         for document in self.model.documents.keys() {
@@ -166,7 +166,7 @@ impl History {
             assert_eq!(moved.status, 422, "{}", moved.text);
             return;
         }
-        // A transfer that was finished by a repetition may have found its own work done.
+        // A transfer that a repetition finished may find its own work done.
         assert!(moved.status == 200 || moved.status == 422, "{}", moved.text);
         let listed = self.world.ask(0, "GET", &format!("/documents/{document}/shares"), None).await;
         let share = listed
@@ -188,7 +188,7 @@ impl History {
             self.model.folders.keys().cloned().map(Some).chain([None]).collect();
         let to = self.dice.one_of(&folders).clone();
         let owner = self.model_of(is_folder, &child).owner;
-        // Whoever moves must manage the one and edit the other; their owners do where they are one person.
+        // The caller must manage the child and edit the target; an owner of both may.
         let who = owner;
         let may = to.as_ref().is_none_or(|folder| self.model.folders[folder].owner == owner);
         let is_active = self.world.facts().active[who];
@@ -231,7 +231,7 @@ impl History {
         }
     }
 
-    /// Tuples, rows and model say the same of everybody and every document.
+    /// Tuples, rows and the model agree for everyone and every document.
     async fn is_at_rest(&self, step: usize) {
         for who in 0..PEOPLE - 1 {
             let mut expected = Vec::new();

@@ -1,5 +1,5 @@
-//! The reference model: what owner, shares, folders, general access and the company's members imply, written down without
-//! tuples, relations or SQL.
+//! The reference model: the rights that follow from owners, shares, folders, general access and membership, expressed
+//! without tuples, relations or SQL.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use uuid::Uuid;
 
 use crate::world::{Facts, Name};
 
-/// The roles that shares give, the least first.
+/// The roles that shares give, lowest first.
 pub(super) const ROLES: [&str; 3] = ["viewer", "commenter", "editor"];
 
-/// With whom something is shared.
+/// The grantee of a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum With {
     Person(Name),
@@ -22,12 +22,12 @@ pub(super) enum With {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Thing {
     pub(super) owner: Name,
-    /// The share's id and the place of its role in [`ROLES`].
+    /// The share's id and the index of its role in [`ROLES`].
     pub(super) shares: BTreeMap<With, (String, usize)>,
     pub(super) within: Option<String>,
 }
 
-/// Everything that was made.
+/// All folders and documents.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Model {
     pub(super) documents: BTreeMap<String, Thing>,
@@ -35,7 +35,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// How much of a document is open to somebody: 0 nothing, 1 to 3 the roles, 4 the owner.
+    /// The rank that a person has in a document: 0 none, 1 to 3 the roles, 4 the owner.
     pub(super) fn rank(&self, facts: &Facts, who: Name, document: &str) -> usize {
         if !facts.active[who] {
             return 0;
@@ -48,19 +48,19 @@ impl Model {
         own.max(thing.within.as_deref().map_or(0, |folder| self.through(facts, who, folder)))
     }
 
-    /// How much the folder opens: what is shared of it or of what is around it, and 3 to its owner.
+    /// The rank that a folder gives: from shares of it or of folders around it, and 3 for its owner.
     fn through(&self, facts: &Facts, who: Name, folder: &str) -> usize {
         let thing = &self.folders[folder];
         let own = if thing.owner == who { 3 } else { shared(facts, thing, who) };
         own.max(thing.within.as_deref().map_or(0, |around| self.through(facts, who, around)))
     }
 
-    /// Whether somebody administers a document.
+    /// Whether a person administers a document.
     pub(super) fn manages(&self, facts: &Facts, who: Name, document: &str) -> bool {
         facts.active[who] && (facts.admins.contains(&who) || self.documents[document].owner == who)
     }
 
-    /// Whether a folder lies in another one, or is it.
+    /// Whether a folder lies in another one or is that one.
     pub(super) fn lies_in(&self, folder: &str, other: &str) -> bool {
         folder == other
             || self.folders[folder].within.as_deref().is_some_and(|around| self.lies_in(around, other))

@@ -1,4 +1,4 @@
-//! The invariant of administrators under random parallel histories.
+//! The invariant of administrators in random concurrent histories.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -7,11 +7,11 @@ use uuid::Uuid;
 use super::history::Chance;
 use crate::world::{ADMIN, ALICE, BOB, EVE, World, told};
 
-/// Steps that run at the same time.
+/// Steps that run concurrently.
 const AT_ONCE: usize = 6;
 
-/// At rest the tuples are exactly those of the bindings that are `active` or `revoking`, and the guard counts the active
-/// administrators.
+/// When all rows are settled, the tuples are exactly those of the bindings that are `active` or `revoking`, and the
+/// guard counts the active administrators.
 async fn agrees(world: &World) {
     let sql = "SELECT to_jsonb(b) FROM helpdesk.bindings b WHERE state <> 'pending'";
     let rows: Vec<Value> = world.module.database.rows(sql.to_owned()).await;

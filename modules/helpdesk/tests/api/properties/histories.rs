@@ -1,4 +1,4 @@
-//! What holds after any history.
+//! Properties that hold after any history.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ async fn property_2_parallel_moves_end_as_some_order_of_them_and_leave_a_chain()
 #[tokio::test]
 async fn property_3_the_kind_and_the_three_ids_of_an_assignee_always_agree() {
     for seed in [31, 32] {
-        // Each look of the history compares them.
+        // The history compares them at every step.
         let played = play(seed).await;
         let torn = "SELECT count(*) FROM helpdesk.tickets
             WHERE num_nonnulls(assignee_member_id, assignee_position_id, assignee_group_id) <> (assignee_kind IS NOT NULL)::int

@@ -7,13 +7,13 @@ use uuid::Uuid;
 use super::model::{Assignee, Model, STATUSES, Step, Who};
 use crate::world::{ADMIN, AGENT, World, id, told};
 
-/// Steps of a history; more bring nothing that these do not.
+/// Steps of a history; more find nothing new.
 const STEPS: u32 = 150;
 const PEOPLE: usize = 5;
 const POSITIONS: usize = 2;
 const GROUPS: usize = 2;
 
-/// Numbers that look random and are the same for the same seed (xorshift64*).
+/// Random numbers that are the same for the same seed (xorshift64*).
 pub(crate) struct Chance(u64);
 
 impl Chance {
@@ -30,18 +30,18 @@ impl Chance {
     }
 }
 
-/// A history that was played.
+/// A history that has been played.
 pub(super) struct Played {
     pub(super) world: World,
     pub(super) model: Model,
     pub(super) ids: Vec<String>,
     positions: Vec<Uuid>,
     groups: Vec<Uuid>,
-    /// How many steps were refused, so that a history of refusals only does not pass for one.
+    /// The number of refused steps, so that a history of refusals only does not pass.
     pub(super) refused: u32,
 }
 
-/// Plays one, comparing every answer with the model's and, after each step, one ticket as everybody sees it.
+/// Plays a history; compares every response with the model's and, after each step, one ticket as each person sees it.
 pub(super) async fn play(seed: u64) -> Played {
     let world = World::start().await;
     let positions: Vec<Uuid> =
@@ -75,7 +75,7 @@ impl Played {
         match chance.below(20) {
             0 => Step::Open(who),
             1..=5 => {
-                // Mostly agents, or nothing would ever be assigned.
+                // Mostly agents, because otherwise nothing would be assigned.
                 let who = if chance.below(4) == 0 { who } else { AGENT };
                 let to = match chance.below(7) {
                     0 => None,
@@ -95,7 +95,7 @@ impl Played {
         }
     }
 
-    /// `None`: a step that org takes, of which the module hears nothing.
+    /// Sends a step to the module; `None` for a step in org, which the module does not see.
     async fn send(&self, step: &Step) -> Option<Reply> {
         let world = &self.world;
         Some(match step {
@@ -138,7 +138,7 @@ impl Played {
         })
     }
 
-    /// The ticket as everybody sees it, or does not.
+    /// Compares the ticket as each person sees it.
     async fn look(&self, ticket: usize, when: &str) {
         for who in 0..PEOPLE {
             let reply = self.world.show(who, &self.ids[ticket]).await;
@@ -160,7 +160,7 @@ impl Played {
         }
     }
 
-    /// How many of the three ids are set; the one that the kind names, or none.
+    /// The number of ids that are set, and the id that the kind names, if any.
     fn agrees(data: &Value) -> usize {
         let ids = [
             ("member", "assigneeMemberId"),
@@ -172,7 +172,7 @@ impl Played {
         set.count()
     }
 
-    /// The tickets that this list shows this person.
+    /// The tickets that this list shows to this person.
     pub(super) async fn listed(&self, who: Who, tail: &str) -> Vec<usize> {
         let listed = self.world.list(who, tail).await;
         let place =

@@ -11,7 +11,7 @@ async fn property_9_one_key_is_one_ticket_and_one_comment_and_another_body_is_re
     let body = || Some(json!({ "title": "x", "description": "" }));
     let first = world.ask_with(ALICE, "POST", "/tickets", body(), Some("k")).await;
     let ticket = crate::world::id(&first);
-    // A replay gives the answer of then, whatever became of the ticket, and changes nothing.
+    // A replay returns the first response, whatever has happened to the ticket since, and changes nothing.
     world.assign(AGENT, &ticket, json!({ "assigneeMemberId": world.people[BOB].member })).await;
     let before = world.contents().await;
     let again = world.ask_with(ALICE, "POST", "/tickets", body(), Some("k")).await;
@@ -24,23 +24,23 @@ async fn property_9_one_key_is_one_ticket_and_one_comment_and_another_body_is_re
     assert_eq!(told(&reused), (422, "IDEMPOTENCY_KEY_REUSED"));
     assert_eq!(world.contents().await, before);
     let bobs = world.ask_with(BOB, "POST", "/tickets", body(), Some("k")).await;
-    assert_ne!(bobs.data()["id"], again.data()["id"], "another subject's key is another one");
+    assert_ne!(bobs.data()["id"], again.data()["id"], "keys of different subjects are independent");
 
     let comments = format!("/tickets/{ticket}/comments");
     let say = || Some(json!({ "body": "It burns." }));
     let said = world.ask_with(BOB, "POST", &comments, say(), Some("k")).await;
     assert_eq!(said.status, 201, "{}", said.text);
-    // The ticket is closed: what was done before is answered all the same.
+    // The ticket is closed now; the stored response is still returned.
     world.move_to(ALICE, &ticket, "closed").await;
     let before = world.contents().await;
     let again = world.ask_with(BOB, "POST", &comments, say(), Some("k")).await;
     assert_eq!((again.status, again.body), (201, said.body));
     assert_eq!(world.contents().await, before);
     let new = world.ask_with(BOB, "POST", &comments, say(), Some("l")).await;
-    assert_eq!(told(&new), (409, "TICKET_CLOSED"), "a new one is judged");
+    assert_eq!(told(&new), (409, "TICKET_CLOSED"), "a new comment is checked");
     let elsewhere = format!("/tickets/{}/comments", bobs.data()["id"].as_str().expect("an id"));
     let reused = world.ask_with(BOB, "POST", &elsewhere, say(), Some("k")).await;
-    assert_eq!(told(&reused), (422, "IDEMPOTENCY_KEY_REUSED"), "the ticket is part of what is asked");
+    assert_eq!(told(&reused), (422, "IDEMPOTENCY_KEY_REUSED"), "the ticket is part of the request");
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn a_comments_key_answers_only_those_who_may_still_write_it() {
     let note = json!({ "body": "He is no friend.", "visibility": "internal" });
     let noted = say(AGENT, &note).await;
     assert_eq!((noted.status, say(AGENT, &note).await.body), (201, noted.body.clone()), "control");
-    // The assignee still, and no agent any more.
+    // Still the assignee, but no longer an agent.
     world.rights(AGENT, &[]);
     assert_eq!(told(&say(AGENT, &note).await), (403, "NOT_AGENT"));
     world.rights(BOB, &["editor"]);
@@ -70,7 +70,7 @@ async fn a_comments_key_answers_only_those_who_may_still_write_it() {
     assert_eq!(told(&say(AGENT, &note).await), (403, "NOT_TICKET_PARTY"));
     assert_eq!(world.list(BOB, &comments).await.len(), 2, "nothing was written again");
     world.rights(AGENT, &["editor"]);
-    assert_eq!(say(AGENT, &note).await.body, noted.body, "access is back, and with it the answer");
+    assert_eq!(say(AGENT, &note).await.body, noted.body, "with access, the response returns");
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn property_9_many_at_once_under_one_key_are_one() {
         assert_eq!(world.count(&format!("SELECT count(*) FROM helpdesk.{table}")).await, rounds);
     }
     let gaps = "SELECT count(*) FROM helpdesk.tickets WHERE number > (SELECT count(*) FROM helpdesk.tickets)";
-    assert_eq!(world.count(gaps).await, 0, "a number that a replay would have taken");
+    assert_eq!(world.count(gaps).await, 0, "a replay uses up no number");
 }
 
 #[tokio::test]

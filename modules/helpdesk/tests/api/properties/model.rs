@@ -1,12 +1,12 @@
-//! The rules of the module, written down a second time from its design: a company as plain values, and what each step
-//! makes of it.
+//! The rules of the module, implemented independently from its design: a company as plain values, and the effect of
+//! each step.
 
 use std::collections::BTreeSet;
 
-/// A person: a place in the world's list of people.
+/// A person: an index into the world's list of people.
 pub(super) type Who = usize;
 
-/// To whom a ticket is assigned.
+/// The assignee of a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Assignee {
     Member(Who),
@@ -14,7 +14,7 @@ pub(super) enum Assignee {
     Group(usize),
 }
 
-/// What a step is answered with: its status, and the word of a refusal.
+/// The response to a step: its status, and the code of a refusal.
 pub(super) type Answer = (u16, &'static str);
 
 /// A step of a history.
@@ -24,9 +24,9 @@ pub(super) enum Step {
     Assign(Who, usize, Option<Assignee>),
     Move(Who, usize, &'static str),
     Comment(Who, usize, bool),
-    /// Another holder of a position.
+    /// Changes the holder of a position.
     Hold(usize, Option<Who>),
-    /// In a group, or out of it.
+    /// Adds a person to a group or removes one.
     Join(usize, Who, bool),
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Ticket {
     pub(super) reporter: Who,
     pub(super) assignee: Option<Assignee>,
     pub(super) status: &'static str,
-    /// Who did what, oldest first; and whether only agents are told.
+    /// The history, oldest entry first, and whether only agents see the entry.
     pub(super) told: Vec<(Who, &'static str, bool)>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Model {
 
 pub(super) const STATUSES: [&str; 4] = ["open", "in_progress", "resolved", "closed"];
 
-/// Who moves a ticket from one status to another: `g` agent, `a` assignee, `r` reporter.
+/// Who may move a ticket from one status to another: `g` agent, `a` assignee, `r` reporter.
 fn movers(from: &str, to: &str) -> &'static str {
     match (from, to) {
         ("open", "in_progress" | "resolved")
@@ -94,7 +94,7 @@ impl Model {
         self.is_agent(who) || self.is_party(who, ticket)
     }
 
-    /// Takes a step and tells its answer.
+    /// Applies a step and returns its response.
     pub(super) fn take(&mut self, step: &Step) -> Answer {
         match step {
             Step::Open(who) => {

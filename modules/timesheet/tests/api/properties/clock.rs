@@ -11,9 +11,8 @@ use uuid::Uuid;
 
 use crate::support::reason;
 
-/// A Sunday at 23:30Z is Monday at UTC+14 since 10:00Z and still Sunday at UTC-12 until Monday 12:00Z: at each of those
-/// moments, and a second before, exactly the weeks that somewhere are current are open (none besides, for the rules
-/// allow none).
+/// From Sunday 10:00Z it is Monday at UTC+14, and until Monday 12:00Z it is Sunday at UTC-12. At these times and a
+/// second before, exactly the weeks that are current somewhere are open; the rules allow no others.
 #[tokio::test]
 async fn p09_weeks_open_and_close_as_the_day_turns_around_the_world() {
     let clock = Clock::standing_at(Clock::system().unix_seconds());
@@ -50,13 +49,13 @@ async fn p09_weeks_open_and_close_as_the_day_turns_around_the_world() {
                 (open.contains(&monday), !open.contains(&monday)),
                 "{moment} {monday}"
             );
-            // Taken away again, so that the week is new at the next moment.
+            // Removes the submission, so that the week is new next time.
             module.execute("TRUNCATE timesheet.submission_entries, timesheet.submissions".to_owned()).await;
         }
     }
 }
 
-/// A token that is valid when the clock says so.
+/// Submits a week with a token that is valid at the clock's time.
 async fn submit(module: &ModuleApi, clock: &Clock, monday: Date) -> testkit::Reply {
     let token = module.issuer.token(testkit::module::SUBJECT).claim("exp", clock.unix_seconds() + 60).sign();
     let call = module.api.post(module.path(module.company, "/submissions")).bearer(&token);

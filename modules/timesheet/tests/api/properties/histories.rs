@@ -1,4 +1,4 @@
-//! What holds after any history.
+//! Properties that hold after any history.
 
 use serde_json::Value;
 
@@ -53,7 +53,8 @@ async fn p05_every_version_shows_what_it_held_when_it_was_submitted() {
 #[tokio::test]
 async fn p08_no_day_has_more_hours_than_the_rules_of_its_writing_allowed() {
     for seed in [81, 82] {
-        // Each write was answered as the model says, which knows the rules of that moment; a day never has more than 24.
+        // The model, which knows the rules at the time of each write, has checked every response; here, no day may
+        // exceed 24 hours.
         let played = play(seed).await;
         let over =
             "SELECT count(*) FROM (SELECT 1 FROM timesheet.entries GROUP BY company_id, member_id, entry_date

@@ -7,15 +7,15 @@ use super::model::{Entries, Hours, Model, Step, Week, Who};
 use crate::support::{day_of, monday, reason};
 use crate::world::{World, id};
 
-/// Steps of a history; more bring nothing that these do not.
+/// Steps of a history; more find nothing new.
 const STEPS: u32 = 150;
-/// An administrator, who is an approver as well, two members, and a holder of `approver`.
+/// An administrator who is also an approver, two members, and a holder of `approver`.
 const RIGHTS: [&[&str]; 4] = [&["admin"], &[], &[], &["approver"]];
 const CODES: [&str; 3] = ["A", "B", "C"];
-/// Weeks that histories are about; the oldest is closed unless the rules open it.
+/// Weeks in the histories; the oldest is closed unless the rules open it.
 const WEEKS: [Week; 3] = [-8, -1, 0];
 
-/// Numbers that look random and are the same for the same seed (xorshift64*).
+/// Random numbers that are the same for the same seed (xorshift64*).
 pub(super) struct Chance(u64);
 
 impl Chance {
@@ -35,7 +35,7 @@ impl Chance {
         list[self.below(list.len())]
     }
 
-    /// Mostly hours of a good day, sometimes too many of them.
+    /// Mostly valid hours of a day, sometimes too many.
     fn hours(&mut self) -> Hours {
         let real = self.of_list(&[0, 25, 400, 750, 1_000, 1_300, 2_400]);
         let billable = self.of_list(&[0, 25, 400, 400, 750, 900]);
@@ -43,18 +43,18 @@ impl Chance {
     }
 }
 
-/// A history that was played.
+/// A history that has been played.
 pub(super) struct Played {
     pub(super) world: World,
     pub(super) model: Model,
-    /// Ids of each week's versions.
+    /// The ids of each week's versions.
     pub(super) ids: std::collections::BTreeMap<(Who, Week), Vec<String>>,
     projects: Vec<String>,
-    /// How many steps were refused, so that a history of refusals only does not pass for one.
+    /// The number of refused steps, so that a history of refusals only does not pass.
     pub(super) refused: u32,
 }
 
-/// Plays one, comparing every answer with the model's and, after each step, the week that it was about.
+/// Plays a history; compares every response with the model's and, after each step, the week that the step was about.
 pub(super) async fn play(seed: u64) -> Played {
     let world = World::of(&RIGHTS).await;
     let mut projects = Vec::new();
@@ -118,7 +118,7 @@ impl Played {
         }
     }
 
-    /// A move on a week that was submitted once; mostly on its last version.
+    /// A move on a week that has been submitted, mostly on its last version.
     fn decision(&self, chance: &mut Chance, who: Who) -> Option<Step> {
         let submitted: Vec<_> = self.ids.iter().collect();
         let ((owner, week), versions) = *submitted.get(chance.below(submitted.len().max(1)))?;
@@ -161,14 +161,14 @@ impl Played {
         }
     }
 
-    /// What the module says that a week holds.
+    /// The entries of a week according to the module.
     pub(super) async fn entries(&self, who: Who, week: Week) -> Entries {
         let reply =
             self.world.ask(who, "GET", &format!("/time-entries?weekStart={}", monday(week)), None).await;
         self.read(&reply, week)
     }
 
-    /// What the module says that a version held.
+    /// The entries of a version according to the module.
     pub(super) async fn held(&self, who: Who, week: Week, version: usize) -> Entries {
         let tail = format!("/submissions/{}/entries", self.ids[&(who, week)][version]);
         let reply = self.world.ask(who, "GET", &tail, None).await;

@@ -1,4 +1,5 @@
-//! What holds of lists: nothing is written by reading, nothing of another company is seen, pages are the whole.
+//! Properties of lists: reading writes nothing, rows of other companies are not shown, and the pages together are the
+//! whole list.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -65,8 +66,8 @@ async fn p15_all_pages_together_are_the_whole_list() {
     }
 }
 
-/// Where a call may not even tell that an id of another company is one: every operation of the document, under the path
-/// of one company with every id of another. Authz allows everything here, so only the module's own rows refuse.
+/// A call cannot even reveal that another company has an id: every operation of the document is called under one
+/// company's path with every id of another. Authz allows everything here, so only the module's own rows refuse.
 #[tokio::test]
 async fn p12_ids_of_another_company_are_unknown_ids() {
     let played = play(121).await;
@@ -111,7 +112,7 @@ async fn p12_ids_of_another_company_are_unknown_ids() {
     assert_eq!(module.contents().await, before, "nothing was changed");
 }
 
-/// What follows the company, a body, and the status that must come of it.
+/// The path after the company, a body, and the expected status.
 type Call = (String, Option<Value>, u16);
 
 /// Every id of a company.
@@ -141,7 +142,7 @@ impl Theirs {
         self.all.iter().any(|id| text.contains(id))
     }
 
-    /// An operation with each of the ids where it takes one, and what it must answer.
+    /// The calls of an operation, with each id that it takes.
     fn calls(&self, method: &str, tail: &str) -> Vec<Call> {
         let each =
             |ids: &[String], call: &dyn Fn(&str) -> Call| ids.iter().map(|id| call(id)).collect::<Vec<_>>();
@@ -167,10 +168,10 @@ impl Theirs {
                 (tail.to_owned(), Some(json!({ "weekStart": week, "entries": [row] })), 422)
             }),
             ("POST", "/submissions/approve-batch") => {
-                // The ids are answered as they were sent, each with 404 in its place.
+                // Every id is returned as it was sent, with a 404.
                 vec![(tail.to_owned(), Some(json!({ "submissionIds": [Uuid::now_v7()] })), 200)]
             }
-            // These take no id but the company's; a body that changes nothing shows that they write nowhere else.
+            // These take only the company's id; a body that changes nothing shows that they write nowhere else.
             ("PUT", "/settings") => vec![(tail.to_owned(), Some(json!({})), 200)],
             ("POST", "/projects" | "/submissions") => vec![(tail.to_owned(), Some(json!({})), 400)],
             ("GET", "/time-entries") => vec![(format!("{tail}?weekStart={week}"), None, 200)],

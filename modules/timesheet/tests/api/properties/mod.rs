@@ -1,6 +1,7 @@
-//! Properties of the design that speak of any history or any list, each a test named after its number. Histories are
-//! random: [`history`] plays steps on the module and on [`model`], which knows the rules and nothing of the module, and
-//! compares every answer and every week. Properties 2, 3, 7, 10 and 13 speak of one operation each and stand in its file.
+//! Properties of the design about arbitrary histories or lists, each a test named after its number. Histories are
+//! random: [`history`] plays steps on the module and on [`model`], which knows the rules but nothing of the module, and
+//! compares every response and every week. Properties 2, 3, 7, 10 and 13 are about single operations and are tested in
+//! their files.
 
 mod clock;
 mod histories;

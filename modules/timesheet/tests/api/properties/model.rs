@@ -1,16 +1,16 @@
-//! The rules of the module, written down a second time from its design: a company as plain values, and what each step
-//! makes of it. Hours are hundredths.
+//! The rules of the module, implemented independently from its design: a company as plain values, and the effect of
+//! each step. Hours are in hundredths.
 
 use std::collections::BTreeMap;
 
-/// A member: a place in the world's list of people.
+/// A member: an index into the world's list of people.
 pub(super) type Who = usize;
-/// Weeks from this one.
+/// A week, relative to the current one.
 pub(super) type Week = i64;
-/// A place in the list of projects.
+/// A project: an index into the list of projects.
 pub(super) type Project = usize;
 
-/// What a step is answered with: its status, and the word of a refusal.
+/// The response to a step: its status, and the code of a refusal.
 pub(super) type Answer = (u16, &'static str);
 
 /// Hours of one entry, worked and billable.
@@ -67,10 +67,10 @@ pub(super) struct Model {
     past: i64,
     active: Vec<bool>,
     approvers: BTreeMap<Who, Who>,
-    /// Who may decide any week.
+    /// The people who may decide any week.
     any: Vec<Who>,
     pub(super) weeks: BTreeMap<(Who, Week), MemberWeek>,
-    /// Who did what, oldest first.
+    /// The history, oldest entry first.
     pub(super) told: Vec<(Who, &'static str)>,
 }
 
@@ -91,7 +91,7 @@ impl Model {
         }
     }
 
-    /// Takes a step and tells its answer.
+    /// Applies a step and returns its response.
     pub(super) fn take(&mut self, step: &Step) -> Answer {
         match step {
             Step::Put(who, week, day, project, hours) => self.put(*who, *week, *day, *project, *hours),
@@ -153,7 +153,7 @@ impl Model {
         let days_fit = (0..7)
             .map(|day| day_sums(&after, day))
             .all(|(real, billable)| real <= 2_400 && (self.above || billable <= 800));
-        // Which row is named first depends on their order; that all are, other tests say.
+        // Which row is reported first depends on their order; other tests check that all are reported.
         if !(rows_fit && days_fit) {
             return (422, "*");
         }
@@ -201,7 +201,7 @@ impl Model {
         (201, "")
     }
 
-    /// The answer to a move on a version, nothing changed yet.
+    /// The response to a move on a version, before anything changes.
     pub(super) fn judge(&self, who: Who, name: &str, owner: Who, week: Week, version: usize) -> Answer {
         let versions = &self.weeks[&(owner, week)].versions;
         let found = &versions[version];

@@ -1,4 +1,4 @@
-//! What flags promise, after a random history.
+//! The permission flags after a random history.
 
 use serde_json::Value;
 
@@ -8,8 +8,8 @@ use crate::world::id;
 const MOVES: [(&str, &str); 3] =
     [("approve", "canApprove"), ("reject", "canReject"), ("revert", "canRevert")];
 
-/// Every submission that a caller is shown, in any view: each flag is true exactly when the call succeeds. The rows are
-/// put back after each call, so that each is tried on the same company.
+/// For every submission that a caller sees in any view, each flag is true exactly when the call succeeds. The rows are
+/// restored after each call, so that each is tried on the same company.
 #[tokio::test]
 async fn p06_a_flag_is_true_exactly_when_the_call_succeeds() {
     let played = play(61).await;
