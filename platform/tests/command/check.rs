@@ -90,7 +90,7 @@ fn files_and_folders_that_a_start_cannot_use_are_found_before() {
         platform.beside().with("PLATFORM_TLS_CERT", &path(chain)).with("PLATFORM_TLS_KEY", &path(key))
     };
     with("a.pem", "a.key").run(&["check"]).succeeded();
-    with("a.pem", "b.key").run(&["check"]).refused(&["PLATFORM_TLS_KEY", "b.key is no key for", "a.pem"]);
+    with("a.pem", "b.key").run(&["check"]).refused(&["PLATFORM_TLS_KEY", "b.key is not the key of", "a.pem"]);
     let pairs = |pair: String| with("a.pem", "a.key").with("PLATFORM_TLS_PAIRS", &pair).run(&["check"]);
     pairs(format!("{}:{}", path("b.pem"), path("b.key"))).succeeded();
     for pair in ["/nowhere:/nowhere".to_owned(), format!("{}:{}", path("b.pem"), path("a.key"))] {

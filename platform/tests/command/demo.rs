@@ -45,11 +45,7 @@ async fn the_demo_makes_a_company_once() {
 
     let second = platform.run(&["demo"]);
     second.succeeded();
-    assert!(
-        second.out.starts_with("Northwind Studio was there already; nothing was changed"),
-        "{}",
-        second.out
-    );
+    assert!(second.out.starts_with("Northwind Studio exists already; nothing was changed"), "{}", second.out);
     assert!(second.out.contains("Five things to try"), "{}", second.out);
     assert_eq!(everything(&pool).await, rows, "no row of company or timesheet, and no audit row of theirs");
 
@@ -61,7 +57,12 @@ async fn the_demo_makes_a_company_once() {
     .await
     .expect("the owner may");
     let third = platform.run(&["demo"]);
-    assert!(third.out.starts_with("Northwind Studio is there: 1 things made"), "{}{}", third.out, third.err);
+    assert!(
+        third.out.starts_with("Northwind Studio is ready: 1 things created"),
+        "{}{}",
+        third.out,
+        third.err
+    );
     pool.close().await;
     assert_eq!(started.end(Signal::TERM), Some(0));
 }

@@ -234,12 +234,12 @@ fn secrets_and_certificates_are_made_once() {
 fn a_platform_starts_is_killed_starts_again_on_its_data_and_drains() {
     let platform = Platform::new().with_free_ports();
     let first = platform.start();
-    assert!(first.said.contains("making the database"), "{}", first.said);
+    assert!(first.said.contains("creating the database"), "{}", first.said);
     platform.run(&["up"]).refused(&[&format!("in use by process {}", first.pid())]);
     assert_eq!(first.end(Signal::KILL), None);
 
     let second = platform.start();
-    assert!(second.said.contains("taking over the database"), "{}", second.said);
+    assert!(second.said.contains("adopting the running database"), "{}", second.said);
     let token = platform.run(&["token", "--user", "alice"]);
     token.succeeded();
     assert_eq!(token.out.trim().split('.').count(), 3, "a signed token and nothing else: {}", token.out);
