@@ -57,11 +57,11 @@ impl EdgeListeners {
         })?;
         let tls = match handed.tls {
             Some(socket) => socket,
-            None => bind(addresses.tls, EDGE_ADDR.name, "the edge").await?,
+            None => bind(addresses.tls, EDGE_ADDR.name, "the gateway").await?,
         };
         let plain = match addresses.plain {
             Some(_) if handed.plain.is_some() => handed.plain,
-            Some(address) => Some(bind(address, EDGE_PLAIN_ADDR.name, "the edge without TLS").await?),
+            Some(address) => Some(bind(address, EDGE_PLAIN_ADDR.name, "the gateway without TLS").await?),
             None => None,
         };
         Ok(Self { tls, plain })
