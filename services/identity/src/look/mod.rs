@@ -127,9 +127,7 @@ impl Step for Looks {
         let pool = &self.app.core.pool;
         let last = store::last(pool).await?;
         if last < self.stored {
-            tracing::warn!(
-                "the database was restored to an earlier state; a full look follows"
-            );
+            tracing::warn!("the database was restored to an earlier state; a full look follows");
             self.all_again.notify_one();
         }
         let scope = match self.since(last).await? {
