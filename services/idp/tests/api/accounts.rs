@@ -55,7 +55,7 @@ async fn a_user_chooses_a_password_at_the_first_login() {
         (CHOSEN, "another", "are not the same"),
         ("short", "short", "at least 10"),
         ("password12", "password12", "easy to guess"),
-        (GIVEN, GIVEN, "must not be the present one"),
+        (GIVEN, GIVEN, "must not be the current one"),
     ] {
         let page = browser.post(&form, &[("password-new", new), ("password-confirm", again)]).await;
         assert!(problem(&page).contains(why), "{}", page.text);
