@@ -90,7 +90,7 @@ async fn dispatch(command: Command, environment: Settings) -> Result<(), Stop> {
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
     let (_traces, early) = match telemetry::install(&log_settings(&command, &environment)) {
         Ok(traces) => (Some(traces), Problems(Vec::new())),
-        // Told beside everything else that is wrong.
+        // `check` reports these together with everything else that is wrong.
         Err(problems) if matches!(command, Command::Check(_)) => (None, problems),
         Err(problems) => return Err(problems.into()),
     };

@@ -45,16 +45,18 @@ pub(crate) fn module(request: &NewRequest) -> Result<(), Stop> {
 fn names(key: &str, workspace: &Workspace) -> Result<Names, Stop> {
     let refused = |why: &str| Stop::Unfit(format!("\"{key}\" cannot be the key of a module: {why}"));
     if !manifest::is_key(key) {
-        return Err(refused("it is a lower-case letter, then 1 to 31 letters, digits or _"));
+        return Err(refused(
+            "it must be a lower-case letter followed by 1 to 31 lower-case letters, digits or _",
+        ));
     }
     if manifest::is_reserved_key(key) {
-        return Err(refused("it is a name of the platform's own"));
+        return Err(refused("it is reserved by the platform"));
     }
     if workspace.knows_crate(key) || workspace::is_word_of_rust(key) {
-        return Err(refused("a crate of this name is there already, or Rust has another use for the word"));
+        return Err(refused("a crate has this name already, or Rust reserves the word"));
     }
     if workspace.manifests().iter().any(|manifest| manifest.key == key) {
-        return Err(refused("it is another module's"));
+        return Err(refused("another module has it"));
     }
     Ok(Names { key: key.to_owned(), name: title(key), port: free_port(workspace)? })
 }
@@ -75,14 +77,14 @@ fn free_port(workspace: &Workspace) -> Result<u16, Stop> {
         .chain(ports::TAKEN.map(|(port, _)| port))
         .collect();
     let free = (FIRST_PORT..u16::MAX).step_by(PORT_STEP).find(|port| !taken.contains(port));
-    free.ok_or_else(|| Stop::Unfit("every port is another module's".to_owned()))
+    free.ok_or_else(|| Stop::Unfit("every port is taken".to_owned()))
 }
 
 /// Writes every file or none: a failure removes the files that were written before it.
 fn write_new(root: &Path, key: &str, files: &[Written]) -> Result<Vec<PathBuf>, Stop> {
     let folder = folder_of(root, key);
     if folder.exists() {
-        return Err(Stop::Unfit(format!("{} is there already", folder.display())));
+        return Err(Stop::Unfit(format!("{} exists already", folder.display())));
     }
     let mut made = Vec::new();
     for file in files {

@@ -43,7 +43,7 @@ fn every_problem_is_printed() {
     run.refused(&["PLATFORM_DRAIN_TIMEOUT", "IDP_JWKS_REFRESH_INTERVAL"]);
 }
 
-/// Whatever reads them, and whatever else is wrong.
+/// Reports them whichever part reads them, and beside other problems.
 #[test]
 fn each_wrong_variable_is_a_problem_of_its_own() {
     for (name, value) in [
@@ -75,7 +75,7 @@ fn each_wrong_variable_is_a_problem_of_its_own() {
     }
 }
 
-/// What `up` would refuse only after it has started the database, or could not do at all.
+/// Reports problems that `up` would notice only after it has started the database.
 #[test]
 fn files_and_folders_that_a_start_cannot_use_are_found_before() {
     let [first, second] = [(); 2]
@@ -131,7 +131,7 @@ fn shipped_migrations_have_not_changed() {
     );
 }
 
-/// Hash of every migration by its path.
+/// Returns the hash of every migration, by path.
 fn shipped(root: &Path) -> BTreeMap<String, String> {
     let folders = |parent: &str| -> Vec<PathBuf> {
         let entries = fs::read_dir(root.join(parent)).expect(parent);

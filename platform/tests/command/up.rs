@@ -1,4 +1,4 @@
-//! Starts that must not happen: exit code 2, nothing served, and a sentence that says what to do.
+//! Starts that must fail: exit code 2, nothing served, and a message that says what to do.
 
 use std::fs::{self, File, Permissions};
 use std::net::TcpListener;
@@ -77,7 +77,7 @@ fn operators_commands_refuse_a_credential_that_no_service_would_take() {
         ] {
             let run = operator.run(command);
             run.refused(&["PLATFORM_OPERATOR_TOKEN: must be 24 to 512 visible"]);
-            assert!(!run.err.contains(bad), "the secret is not told: {}", run.err);
+            assert!(!run.err.contains(bad), "the secret is not printed: {}", run.err);
         }
     }
 }
