@@ -64,7 +64,7 @@ pub(crate) fn fence(key: &str, migrations: &Migrator) -> Vec<Finding> {
     fence::check(key, &files)
 }
 
-/// Restores the file's name: SQLx replaced each `_` of the description with a space.
+/// Restores the file's name: sqlx replaced each `_` of the description with a space.
 fn file_name(migration: &Migration) -> String {
     format!("{:04}_{}.sql", migration.version, migration.description.replace(' ', "_"))
 }

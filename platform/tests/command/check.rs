@@ -43,7 +43,7 @@ fn every_problem_is_printed() {
     run.refused(&["PLATFORM_DRAIN_TIMEOUT", "IDP_JWKS_REFRESH_INTERVAL"]);
 }
 
-/// Reports them whichever part reads them, and beside other problems.
+/// Regardless of which part reads the variable, and of other problems.
 #[test]
 fn each_wrong_variable_is_a_problem_of_its_own() {
     for (name, value) in [
@@ -75,7 +75,7 @@ fn each_wrong_variable_is_a_problem_of_its_own() {
     }
 }
 
-/// Reports problems that `up` would notice only after it has started the database.
+/// Covers problems that `up` would notice only after it has started the database, or could not check at all.
 #[test]
 fn files_and_folders_that_a_start_cannot_use_are_found_before() {
     let [first, second] = [(); 2]

@@ -14,10 +14,10 @@ use uuid::Uuid;
 /// The platform's ports without an offset.
 const PORTS: [u16; 12] = [8090, 8110, 8120, 8130, 8140, 8150, 8160, 8170, 8180, 8190, 8191, 8443];
 
-/// Where downloaded database programs are kept, on a machine without PostgreSQL.
+/// Variables that locate downloaded database programs, for a machine without PostgreSQL.
 const KEPT: [&str; 2] = ["HOME", "XDG_CACHE_HOME"];
 
-/// Runs the program with only the variables that a test sets, and those of the account's folders.
+/// Runs the program on a data directory, with only the variables that a test sets and [`KEPT`].
 pub(crate) struct Platform {
     pub(crate) data_dir: PathBuf,
     variables: Vec<(String, String)>,

@@ -151,7 +151,7 @@ impl Provider {
         self.state().list_ends_at = first;
     }
 
-    /// Makes its deletion events older than any request covers.
+    /// Drops its deletion events, as if they were older than any request covers.
     pub(crate) fn forget_deletions(&self) {
         self.state().deleted.clear();
     }

@@ -47,7 +47,7 @@ fn codes_of(page: &Reply) -> Vec<String> {
     rows.filter_map(|row| row.split('<').next()).map(ToOwned::to_owned).collect()
 }
 
-/// Helper for tests of the steps before the second factor.
+/// Sets up a second factor for alice, for tests of the steps before it.
 pub(crate) async fn set_up_for_alice(provider: &Provider) {
     drop(set_up(provider).await);
 }
