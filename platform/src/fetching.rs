@@ -26,7 +26,7 @@ impl Fetching {
                 console::say(&format!("platform: no PostgreSQL on this machine; fetching it from {address}"));
             }
             Progress::Begun { address, have } => {
-                console::say(&format!("platform: resuming after {} from {address}", mebibytes(have)));
+                console::say(&format!("platform: going on after {} with {address}", mebibytes(have)));
             }
             Progress::Arrived { have, all, rate } => self.arrived(have, all, rate),
             Progress::Again { why } => {

@@ -59,7 +59,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, environment: Settings) -> E
     };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return Stop::Unfit(format!("no threads for the runtime: {error}")).report(),
+        Err(error) => return Stop::Unfit(format!("the runtime cannot start: {error}")).report(),
     };
     match runtime.block_on(dispatch(command, environment)) {
         Ok(()) => ExitCode::SUCCESS,

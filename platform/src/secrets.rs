@@ -58,7 +58,7 @@ impl Secrets {
 pub(crate) fn random() -> Result<String, Stop> {
     let mut bytes = [0; SECRET_BYTES];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Stop::Unfit("the system's random source does not answer".to_owned()))?;
+    filled.map_err(|_| Stop::Unfit("the system's random source failed".to_owned()))?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn numbers(name: &str, migrations: &Migrator) -> Vec<Problem> {
     let wrong = numbered.filter(|(expected, migration)| *expected != migration.version);
     wrong
         .map(|(expected, found)| {
-            let message = format!("migration {} stands where {expected} should", found.version);
+            let message = format!("migration {} found where {expected} was expected", found.version);
             Problem::new(format!("{name}/migrations"), "numbering", message)
         })
         .collect()
@@ -122,7 +122,7 @@ mod tests {
         let found = numbers("demo", &migrations);
         assert_eq!(
             found,
-            [Problem::new("demo/migrations", "numbering", "migration 2 stands where 1 should")]
+            [Problem::new("demo/migrations", "numbering", "migration 2 found where 1 was expected")]
         );
     }
 }

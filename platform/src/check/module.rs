@@ -131,5 +131,5 @@ pub(super) fn read(path: &Path) -> io::Result<String> {
     if u64::try_from(read).is_ok_and(|read| read < MAX_READ) {
         return Ok(text);
     }
-    Err(io::Error::other(format!("it has {MAX_READ} bytes or more")))
+    Err(io::Error::other(format!("the file has {MAX_READ} bytes or more")))
 }

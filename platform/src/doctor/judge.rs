@@ -141,7 +141,7 @@ pub(super) fn redirects(endpoint: &Endpoint, seen: &[(String, Result<u16, String
             Ok(200) if wanted => {}
             Ok(200) => wrong.push(format!("{address} is accepted and must not be (a wildcard on platform-frontend?)")),
             Ok(status) if wanted => wrong.push(format!(
-                "{address} is refused ({status}): is platform-frontend reconciled with this PLATFORM_DOMAIN and \
+                "{address} is refused ({status}): was platform-frontend reconciled with this PLATFORM_DOMAIN and \
                  PLATFORM_EXTRA_ORIGINS?"
             )),
             Ok(_) => {}

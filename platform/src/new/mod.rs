@@ -137,7 +137,7 @@ fn replace(path: &Path, text: &str) -> Result<(), Stop> {
 fn next_steps(names: &Names) -> Vec<String> {
     let Names { key, port, .. } = names;
     [
-        format!("modules/{key} is written; it listens on {port}"),
+        format!("modules/{key} is written; its port is {port}"),
         String::new(),
         "it passes already:".to_owned(),
         format!("  platform check --module modules/{key}"),

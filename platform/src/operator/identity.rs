@@ -28,13 +28,13 @@ pub(crate) async fn run(command: &IdentityCommand, settings: &Settings) -> Resul
     match said("accountRemoval") {
         "done" => console::result("the identity provider has removed the account"),
         "due" => console::result(
-            "the identity provider has not removed the account yet; identity asks for it every minute until it has",
+            "the identity provider has not removed the account yet; identity retries every minute until it succeeds",
         ),
         _ => {}
     }
     if let Some(name) = name {
         console::result(&format!(
-            "PLATFORM_DEV_USERS still names {name}: take it out, or the next start makes a new account of that name"
+            "PLATFORM_DEV_USERS still names {name}: remove it, or the next start creates a new account with that name"
         ));
     }
     Ok(())

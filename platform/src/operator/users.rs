@@ -53,7 +53,7 @@ async fn invite(provider: &Provider<'_>, name: &str, lang: Language) -> Result<(
     let path = format!("/{id}/execute-actions-email?lang={}", lang.as_str());
     provider.ask(Method::PUT, &path, Some(&json!(["UPDATE_PASSWORD"]))).await?;
     console::result(&format!(
-        "a letter with a link for {name} is on its way; the link is good for three days"
+        "an e-mail with a link for {name} is on its way; the link is valid for three days"
     ));
     Ok(())
 }
@@ -110,7 +110,7 @@ struct Provider<'a> {
 impl<'a> Provider<'a> {
     fn of(settings: &'a Settings) -> Result<Self, Stop> {
         if !are_built_in(settings) {
-            let message = "PLATFORM_IDP_URL is set: users are made in that provider, not by this command";
+            let message = "PLATFORM_IDP_URL is set: users are created in that provider, not by this command";
             return Err(Stop::Unfit(message.to_owned()));
         }
         let realm = settings.reader().text(&idp::config::REALM);

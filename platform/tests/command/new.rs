@@ -55,7 +55,7 @@ fn what_it_writes_passes_every_check_and_is_a_member() {
     let workspace = Workspace::new();
     let run = workspace.run(&["new", "module", "demo"]);
     run.succeeded();
-    for word in ["modules/demo is written; it listens on 8200", "cargo test -p demo", "part!(demo, 8200)"] {
+    for word in ["modules/demo is written; its port is 8200", "cargo test -p demo", "part!(demo, 8200)"] {
         assert!(run.out.contains(word), "no \"{word}\" in {}", run.out);
     }
     let check = workspace.run(&["check", "--module", "modules/demo"]);

@@ -88,7 +88,7 @@ fn users_are_made_in_the_built_in_provider_only() {
     let elsewhere = operator.with("PLATFORM_IDP_URL", "http://127.0.0.1:1");
     for command in ["add", "reset", "disable", "enable"] {
         let run = elsewhere.run(&["identity", "user", command, "ada"]);
-        run.refused(&["PLATFORM_IDP_URL is set: users are made in that provider"]);
+        run.refused(&["PLATFORM_IDP_URL is set: users are created in that provider"]);
     }
 }
 

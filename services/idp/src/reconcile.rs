@@ -44,7 +44,7 @@ pub(crate) async fn until_done(
             Ok((_, known)) if !known.is_empty() => return Err(ServeError::Unfit(well_known(&known))),
             Ok((keys, _)) => return Ok(Some(keys)),
             Err(ApiError::Unavailable { dependency, .. }) => {
-                tracing::warn!(%dependency, "the identity provider waits for what it needs at its start");
+                tracing::warn!(%dependency, "the identity provider's start waits for a dependency");
             }
             Err(error) => return Err(unfit(&error)),
         }

@@ -93,7 +93,7 @@ impl Provider {
         if listed.iter().any(|account| account.enabled) {
             return Err(self
                 .client
-                .unavailable("the list of disabled accounts holds an enabled one".to_owned()));
+                .unavailable("the list of disabled accounts contains an enabled one".to_owned()));
         }
         Ok(listed)
     }

@@ -6,7 +6,7 @@
 //! `wanted.rs` defines the target (pure), `difference.rs` compares (pure), and this file applies the changes. It runs
 //! in the background: while the provider is not up yet, it retries with growing pauses, and everything else works.
 
-#![expect(clippy::indexing_slicing, reason = "only JSON is indexed, where what is not there is null")]
+#![expect(clippy::indexing_slicing, reason = "only JSON is indexed, where a missing member is null")]
 
 mod config;
 mod difference;

@@ -1,6 +1,6 @@
 //! The target state of the realm, the clients and their mappers, in Keycloak's representation. Pure.
 
-#![expect(clippy::indexing_slicing, reason = "only JSON is indexed, where what is not there is null")]
+#![expect(clippy::indexing_slicing, reason = "only JSON is indexed, where a missing member is null")]
 
 use serde_json::{Value, json};
 

@@ -81,7 +81,7 @@ pub(crate) async fn try_now(app: &App, subject: &Subject) -> Result<(), ApiError
         return Ok(());
     }
     if let Err(error) = remove(app, subject.as_str()).await {
-        tracing::warn!(%subject, %error, "the account of a closed subject is not removed yet; it is tried again");
+        tracing::warn!(%subject, %error, "removing the account of a closed subject failed; it will be retried");
     }
     Ok(())
 }

@@ -26,7 +26,9 @@ pub(crate) async fn one(
 ) -> Result<Data<ServiceAccount>, ApiError> {
     let client_id = path.text("clientId").to_owned();
     if client_id.len() > MAX_CLIENT_ID_BYTES {
-        return Err(ApiError::BadRequest(format!("clientId has at most {MAX_CLIENT_ID_BYTES} bytes").into()));
+        return Err(ApiError::BadRequest(
+            format!("clientId must have at most {MAX_CLIENT_ID_BYTES} bytes").into(),
+        ));
     }
     let account = app.provider.service_account(&client_id).await?;
     let kc_sub = account.and_then(|account| Subject::parse(&account.id));

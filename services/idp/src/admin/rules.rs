@@ -98,7 +98,7 @@ pub(crate) fn enabled_of(body: &[u8]) -> Result<bool, String> {
     match body.get("enabled") {
         Some(Value::Bool(enabled)) => Ok(*enabled),
         Some(_) => Err("enabled must be true or false".to_owned()),
-        None => Err("enabled is required; it is the one member that can be changed".to_owned()),
+        None => Err("enabled is required; it is the only member that can be changed".to_owned()),
     }
 }
 

@@ -74,10 +74,10 @@ struct Sender {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SendError {
     /// The address or the message is invalid.
-    #[error("the letter cannot be written: {0}")]
+    #[error("the e-mail cannot be written: {0}")]
     Malformed(String),
     /// Does not quote the server's response, which may name the receiver.
-    #[error("the mail server did not take the letter: {}", told(.0))]
+    #[error("the mail server did not accept the e-mail: {}", told(.0))]
     Server(#[from] smtp::Error),
 }
 

@@ -26,7 +26,7 @@ const LONGEST_WAIT: Duration = REQUEST_TIMEOUT.saturating_sub(Duration::from_sec
 pub(crate) enum HashingError {
     #[error("too many passwords are being checked")]
     Busy,
-    #[error("the hashing parameters do not fit: {0}")]
+    #[error("the hashing parameters are invalid: {0}")]
     Parameters(argon2::Error),
     #[error("hashing a password failed: {0}")]
     Hashing(argon2::password_hash::Error),
