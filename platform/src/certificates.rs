@@ -86,7 +86,7 @@ pub(crate) fn check_files(chain: &Path, key: &Path) -> Result<(), Unusable> {
     let certificates = match certificates {
         Ok(found) if !found.is_empty() => found,
         Ok(_) => {
-            return Err(Unusable::Chain(format!("{} contains no PEM certificate", chain.display())));
+            return Err(Unusable::Chain(format!("{} contains no certificate in PEM form", chain.display())));
         }
         Err(error) => return Err(Unusable::Chain(format!("{} cannot be read: {error}", chain.display()))),
     };
