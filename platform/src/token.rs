@@ -1,5 +1,4 @@
-//! `platform token`: a real login through the gateway, for curl and load generators. Prints the access token and nothing
-//! else.
+//! `platform token`: a real login through the gateway, for curl and load generators. Prints only the access token.
 
 use std::io::BufRead;
 use std::path::PathBuf;

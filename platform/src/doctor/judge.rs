@@ -98,8 +98,8 @@ pub(super) fn discovery(
         return Finding::wrong(
             what,
             format!(
-                "the provider calls itself \"{issuer}\", but the platform expects {}: set the provider's public address \
-                 (Keycloak: --hostname={}) or PLATFORM_DOMAIN",
+                "the provider calls itself \"{issuer}\", but the platform expects {}: set the provider's public \
+                 address (Keycloak: --hostname={}) or PLATFORM_DOMAIN",
                 endpoint.issuer, endpoint.base_url
             ),
         );
