@@ -1,5 +1,5 @@
 //! What ships: every server of the platform as data, and the bundles of the modules. No other file names a service or
-//! a module crate; registry and authz are given what they need of it as values.
+//! module crate; registry and authz receive what they need as values.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,31 +11,31 @@ use sqlx::migrate::Migrator;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// Name of the edge, which is no [`Part`].
+/// Name of the gateway, which is not a [`Part`].
 pub(crate) const GATEWAY: &str = "gateway";
 
-/// A server that runs until it is told to stop; the text says why it ended otherwise.
+/// A server that runs until it is told to stop; the error says why it ended earlier.
 pub(crate) type Serving = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 /// A configured server that has not started.
 pub(crate) type Start = Box<dyn FnOnce(TcpListener, CancellationToken) -> Serving + Send>;
 
 /// One service or module.
 pub(crate) struct Part {
-    /// Names the role, the schema, the variables.
+    /// Its name, which also names its database role, schema and variables.
     pub(crate) name: &'static str,
-    /// Its listener, before `PLATFORM_PORT_OFFSET`.
+    /// Its port, before `PLATFORM_PORT_OFFSET` is added.
     pub(crate) port: u16,
-    /// The variables that it alone reads.
+    /// The variables that only this part reads.
     pub(crate) variables: &'static [Variable],
-    /// Its schema.
+    /// The migrations of its schema.
     pub(crate) migrations: &'static Migrator,
     /// Its `openapi.json`.
     pub(crate) openapi: &'static str,
-    /// Reads its configuration and has no other effect.
+    /// Reads its configuration, without side effects.
     pub(crate) configure: fn(&Settings) -> Result<Start, Problems>,
 }
 
-/// A part whose `serve` takes what every service takes.
+/// Builds a [`Part`]. Without a third argument, `serve` takes the parameters that every service takes.
 macro_rules! part {
     ($service:ident, $port:expr) => {
         part!($service, $port, |settings| {
@@ -80,7 +80,7 @@ pub(crate) fn bundles() -> Vec<Bundle> {
     vec![timesheet::BUNDLE, notification::BUNDLE, helpdesk::BUNDLE, docs::BUNDLE]
 }
 
-/// Key of the provider that is left out when there is a real one.
+/// Key of the built-in identity provider, which does not run beside an external one.
 pub(crate) const IDP: &str = "idp";
 
 fn configure_registry(settings: &Settings) -> Result<Start, Problems> {

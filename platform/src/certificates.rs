@@ -1,5 +1,5 @@
-//! Development certificates: a CA of one's own and a leaf for this machine, made once and used while they are valid.
-//! A real certificate (`PLATFORM_TLS_CERT`, `PLATFORM_TLS_KEY`) takes their place.
+//! Development certificates: a private CA and a leaf for this machine, created once and used while they are valid.
+//! A real certificate (`PLATFORM_TLS_CERT`, `PLATFORM_TLS_KEY`) replaces them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,16 +20,16 @@ use crate::data_dir::DataDir;
 use crate::secrets::write_private;
 use crate::stop::Stop;
 
-/// Browsers refuse leaves that live longer.
+/// Browsers refuse leaf certificates with a longer lifetime.
 const LEAF_LIFETIME: Duration = Duration::days(397);
-/// A CA that people have trusted once should stay.
+/// Long, so that people install the CA only once.
 const CA_LIFETIME: Duration = Duration::days(3_650);
-/// A leaf is replaced this long before its end: nobody restarts a development machine on the day.
+/// A start replaces a leaf that expires sooner, because development machines restart rarely.
 const LEAF_MARGIN: Duration = Duration::days(30);
-/// Clocks of clients may be behind.
+/// Allows for client clocks that are behind.
 const BACKDATE: Duration = Duration::days(1);
 
-/// The files that the edge reads and clients trust.
+/// The certificate files that the gateway reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Certificates {
     /// `certs/edge.pem`: the leaf, then the CA.
@@ -38,17 +38,17 @@ pub(crate) struct Certificates {
     pub(crate) key: PathBuf,
 }
 
-/// What the leaf is good for, so that the next start knows without parsing it.
+/// Names and validity of the leaf, stored beside it so that the next start need not parse it.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Leaf {
     names: Vec<String>,
-    /// A start with a wrong clock may have made one that begins in the future.
+    /// Unix seconds. In the future if the leaf was issued while the clock was wrong.
     #[serde(default)]
     not_before: i64,
     not_after: i64,
 }
 
-/// The settings with the development certificates of a data directory.
+/// Adds the development certificates of a data directory to the settings.
 pub(crate) fn with_certificates(
     settings: Settings,
     data_dir: &DataDir,
@@ -60,7 +60,8 @@ pub(crate) fn with_certificates(
         .with("PLATFORM_TLS_KEY", made.key.to_string_lossy()))
 }
 
-/// The certificate files of a data directory for `localhost` and `domain` (host or host:port), made where needed.
+/// Returns the certificate files of a data directory for `localhost` and `domain` (host or host:port), and creates them
+/// if needed.
 pub(crate) fn obtain(data_dir: &Path, domain: &str, clock: &Clock) -> Result<Certificates, Stop> {
     let folder = data_dir.join("certs");
     let files = Certificates { chain: folder.join("edge.pem"), key: folder.join("edge.key") };
@@ -72,27 +73,27 @@ pub(crate) fn obtain(data_dir: &Path, domain: &str, clock: &Clock) -> Result<Cer
     Ok(files)
 }
 
-/// Which of the two files cannot be used, and why.
+/// The file that cannot be used, and why.
 #[derive(Debug)]
 pub(crate) enum Unusable {
     Chain(String),
     Key(String),
 }
 
-/// Refuses files that hold no certificate chain, no private key, or another certificate's, before anything is served.
+/// Checks before anything is served that the files hold a certificate chain and the private key of its leaf.
 pub(crate) fn check_files(chain: &Path, key: &Path) -> Result<(), Unusable> {
     let certificates = CertificateDer::pem_file_iter(chain).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let certificates = match certificates {
         Ok(found) if !found.is_empty() => found,
         Ok(_) => {
-            return Err(Unusable::Chain(format!("{} holds no certificate in PEM form", chain.display())));
+            return Err(Unusable::Chain(format!("{} contains no certificate in PEM form", chain.display())));
         }
         Err(error) => return Err(Unusable::Chain(format!("{} cannot be read: {error}", chain.display()))),
     };
     let unfit =
         |error: &dyn std::fmt::Display, what| Unusable::Key(format!("{} {what}: {error}", key.display()));
     let read = PrivateKeyDer::from_pem_file(key).map_err(|error| unfit(&error, "cannot be read"))?;
-    let what = format!("is no key for {}", chain.display());
+    let what = format!("is not the key of {}", chain.display());
     CertifiedKey::from_der(certificates, read, &default_provider())
         .map(drop)
         .map_err(|error| unfit(&error, what.as_str()))
@@ -127,7 +128,7 @@ fn note(folder: &Path) -> PathBuf {
     folder.join("edge.json")
 }
 
-/// The CA: its certificate as text, and what signs with its key.
+/// The CA: its certificate as PEM, and the issuer that signs with its key.
 struct Authority {
     pem: String,
     issuer: Issuer<'static, KeyPair>,

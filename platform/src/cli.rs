@@ -1,4 +1,4 @@
-//! The command line: words to [`Command`]. Help and version end with 0, a usage error with 2.
+//! Parses the command line into a [`Command`]. Help and version exit with 0, a usage error with 2.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -7,16 +7,16 @@ use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
-/// What `platform help` says below the list of commands.
+/// Text that `platform help` prints below the list of commands.
 const MORE: &str = "\
 The first hour:
   platform up                         everything, on embedded defaults; wait for \"platform ready\"
   platform demo                       in a second shell in the same folder: a company to look at
   platform token --user alice         an access token, for curl
 
-Configuration is environment variables: `platform config` lists every one with its present value.
-Everything that is kept lies in PLATFORM_DATA_DIR (./.platform); its certs/ca.pem is what clients trust.
-Exit codes: 0 clean stop, 1 failure while running, 2 could not start. Ctrl-C drains and stops; twice stops at once.";
+Configuration comes from environment variables: `platform config` lists each with its current value.
+All data is kept in PLATFORM_DATA_DIR (./.platform); clients must trust its certs/ca.pem.
+Exit codes: 0 clean stop, 1 failure while running, 2 could not start. Ctrl-C drains and stops; a second stops at once.";
 
 #[derive(Debug, Parser)]
 #[command(name = "platform", version, about = "The platform as one command", after_help = MORE)]
@@ -25,7 +25,7 @@ struct Cli {
     command: Command,
 }
 
-/// What to do.
+/// A command of the program.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
     /// Run the whole platform in the foreground, with an embedded database and identity provider
@@ -39,7 +39,7 @@ pub enum Command {
     Migrate,
     /// Validate configuration, manifests, fragments, OpenAPI files and migrations
     Check(CheckRequest),
-    /// Write the beginning of something new
+    /// Generate the skeleton of a module
     New(NewCommand),
     /// Print every variable: name, default, current value, unit, meaning
     Config {
@@ -47,11 +47,11 @@ pub enum Command {
         #[arg(long)]
         markdown: bool,
     },
-    /// Log in through the edge and print an access token
+    /// Log in through the gateway and print an access token
     Token(TokenRequest),
     /// Fill a running platform with a small company, and print five things to try
     Demo,
-    /// Print the completions of a shell, to be sourced or installed
+    /// Print the completions of a shell, to source or install
     Completions {
         /// Which shell
         #[arg(value_enum)]
@@ -59,12 +59,12 @@ pub enum Command {
     },
     /// Print the manual page, for `man -l -`
     Man,
-    /// Compare issuer, domain, audience, redirect list, clock and certificate, and say what does not fit
+    /// Diagnose mismatched issuer, domain, audience, redirect URIs, clock and certificate
     Doctor,
-    /// What operators do with companies and units; audited with the name of this account
+    /// Manage companies and units as an operator; audited under this account's name
     #[command(subcommand)]
     Org(OrgCommand),
-    /// What operators do with subjects; audited with the name of this account
+    /// Manage subjects as an operator; audited under this account's name
     #[command(subcommand)]
     Identity(IdentityCommand),
     /// Look at relations and tuples as an operator, or run cases with known answers
@@ -72,7 +72,7 @@ pub enum Command {
     Authz(AuthzRequest),
 }
 
-/// The shells that completions are made for.
+/// Shells with completions.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Shell {
     /// bash
@@ -83,7 +83,7 @@ pub enum Shell {
     Fish,
 }
 
-/// The completions of a shell.
+/// Generates the completions of a shell.
 pub(crate) fn completions(shell: Shell) -> Vec<u8> {
     let generator = match shell {
         Shell::Bash => clap_complete::Shell::Bash,
@@ -95,7 +95,7 @@ pub(crate) fn completions(shell: Shell) -> Vec<u8> {
     out
 }
 
-/// The manual: the command itself, then each of its words.
+/// Renders the manual page: the command itself, then each subcommand.
 pub(crate) fn manual() -> std::io::Result<Vec<u8>> {
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
@@ -111,7 +111,7 @@ pub(crate) fn manual() -> std::io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// What to write.
+/// Arguments of `platform new`.
 #[derive(Args, Clone, Debug)]
 pub struct NewCommand {
     /// The kind of thing
@@ -119,48 +119,48 @@ pub struct NewCommand {
     pub kind: NewKind,
 }
 
-/// Kinds of things that an author begins with.
+/// Subcommands of `platform new`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum NewKind {
     /// A module in `modules/KEY` of this workspace, with one resource, that passes every check and its own tests
     Module(NewRequest),
 }
 
-/// How it is called.
+/// Arguments of `platform new module`.
 #[derive(Args, Clone, Debug)]
 pub struct NewRequest {
     /// The module's key: a lower-case letter, then letters, digits and _
     pub key: String,
 }
 
-/// Companies and units.
+/// Subcommands of `platform org`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum OrgCommand {
-    /// Give or take the company role admin
+    /// Grant or revoke the company role admin
     #[command(subcommand)]
     Admin(AdminCommand),
-    /// Turn a company or a unit off
+    /// Deactivate a company or unit
     Deactivate {
-        /// Its id
+        /// Id of the company or unit
         id: String,
     },
-    /// Turn a company or a unit on again
+    /// Reactivate a company or unit
     Activate {
-        /// Its id
+        /// Id of the company or unit
         id: String,
     },
 }
 
-/// Giving and taking the company role admin.
+/// Subcommands of `platform org admin`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum AdminCommand {
-    /// Make a subject an administrator
+    /// Make a subject a company administrator
     Add(CompanyAdmin),
-    /// Take the role away
+    /// Revoke the role from a subject
     Remove(CompanyAdmin),
 }
 
-/// Whose role in which company.
+/// A company and a subject.
 #[derive(Args, Clone, Debug)]
 pub struct CompanyAdmin {
     /// The company's id
@@ -169,14 +169,14 @@ pub struct CompanyAdmin {
     pub subject: String,
 }
 
-/// A subject's lifecycle.
+/// Subcommands of `platform identity`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum IdentityCommand {
     /// Refuse every decision about a subject until it is activated
     Suspend(LifecycleRequest),
     /// Let a suspended subject act again
     Activate(LifecycleRequest),
-    /// End a subject for good: the identity provider removes its account, and names and addresses are forgotten
+    /// Close a subject for good: the identity provider removes its account, and names and addresses are erased
     Close(LifecycleRequest),
     /// Print what the database holds about a subject, as JSON without secrets
     Export(SubjectRequest),
@@ -185,27 +185,27 @@ pub enum IdentityCommand {
     User(UserCommand),
 }
 
-/// What to do with the users of the built-in identity provider.
+/// Subcommands of `platform identity user`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum UserCommand {
-    /// Add a user, and print a password that is good for the first login
+    /// Add a user and print a password that is valid for the first login
     Add(NewUser),
-    /// Send a user a letter with a link to choose a password, good for three days
+    /// Send a user an e-mail with a link to choose a password, valid for three days
     Invite(Invitation),
-    /// Print another password that is good for one login; the user's sessions end
+    /// Print a new password that is valid for one login, and end the user's sessions
     Reset(ResetRequest),
-    /// Refuse a user's logins; its sessions and refresh tokens end at once
+    /// Refuse a user's logins, and end the user's sessions and refresh tokens at once
     Disable(UserName),
     /// Let a disabled user sign in again
     Enable(UserName),
 }
 
-/// A user to be added.
+/// Arguments of `platform identity user add`.
 #[derive(Args, Clone, Debug)]
 pub struct NewUser {
     /// Lower-case letters, digits, '.', '_' and '-', at most 64
     pub name: String,
-    /// E-mail address, by which the user may sign in, too
+    /// E-mail address, with which the user may also sign in
     #[arg(long)]
     pub email: Option<String>,
     /// First name
@@ -214,25 +214,25 @@ pub struct NewUser {
     /// Last name
     #[arg(long)]
     pub last_name: Option<String>,
-    /// Send a letter with a link to choose a password, instead of printing one
+    /// Send an e-mail with a link to choose a password instead of printing one
     #[arg(long, requires = "email")]
     pub invite: bool,
-    /// Language of the letter
+    /// Language of the e-mail
     #[arg(long, value_enum, default_value_t = Language::En)]
     pub lang: Language,
 }
 
-/// Who is invited.
+/// Arguments of `platform identity user invite`.
 #[derive(Args, Clone, Debug)]
 pub struct Invitation {
     #[command(flatten)]
     pub user: UserName,
-    /// Language of the letter
+    /// Language of the e-mail
     #[arg(long, value_enum, default_value_t = Language::En)]
     pub lang: Language,
 }
 
-/// Languages of letters.
+/// Languages of e-mails.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Language {
     /// English
@@ -242,7 +242,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// As the provider's routes write it.
+    /// Returns the language tag that the provider's routes take.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -252,36 +252,36 @@ impl Language {
     }
 }
 
-/// Whose password is reset.
+/// Arguments of `platform identity user reset`.
 #[derive(Args, Clone, Debug)]
 pub struct ResetRequest {
     #[command(flatten)]
     pub user: UserName,
-    /// Take the second factor away, too, for a user who has lost it
+    /// Also remove the second factor, for a user who has lost it
     #[arg(long)]
     pub second_factor: bool,
 }
 
-/// Which user.
+/// A user.
 #[derive(Args, Clone, Debug)]
 pub struct UserName {
     /// User name
     pub name: String,
 }
 
-/// Which subject.
+/// A subject.
 #[derive(Args, Clone, Debug)]
 pub struct SubjectRequest {
-    /// `sub` of its tokens
+    /// `sub` of the subject's tokens
     pub subject: String,
 }
 
-/// Which subject, and why.
+/// A subject, and the reason for the change.
 #[derive(Args, Clone, Debug)]
 pub struct LifecycleRequest {
-    /// `sub` of its tokens
+    /// `sub` of the subject's tokens
     pub subject: String,
-    /// For the audit row
+    /// Reason for the audit row
     #[arg(long, default_value = "an operator's command")]
     pub reason: String,
 }
@@ -345,13 +345,13 @@ pub enum TuplesRequest {
     },
 }
 
-/// What to look at: without an option the platform itself.
+/// What to check: without an option, the platform itself.
 #[derive(Args, Clone, Debug)]
 pub struct CheckRequest {
-    /// Look at the folder of a module instead
+    /// Check the folder of a module instead
     #[arg(long, value_name = "DIR", conflicts_with = "app")]
     pub module: Option<PathBuf>,
-    /// Look at the manifest of an app instead
+    /// Check the manifest of an app instead
     #[arg(long, value_name = "FILE")]
     pub app: Option<PathBuf>,
     /// Print the problems as JSON on standard output
@@ -359,7 +359,7 @@ pub struct CheckRequest {
     pub json: bool,
 }
 
-/// Whose token.
+/// The user or client that the token is for.
 #[derive(Args, Clone, Debug)]
 #[group(required = true, multiple = false)]
 pub struct TokenRequest {
@@ -372,13 +372,13 @@ pub struct TokenRequest {
     pub client: Option<String>,
 }
 
-/// The command, or the exit code of what has been said already.
+/// Parses the arguments; on failure, prints the message and returns the exit code.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Command, ExitCode> {
     match Cli::try_parse_from(args) {
         Ok(cli) => Ok(cli.command),
         Err(error) => {
             let code = if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
-            // A closed output cannot be told about.
+            // There is no way to report that the output is closed.
             drop(error.print());
             Err(code)
         }

@@ -1,26 +1,26 @@
-//! What people and scripts read: results on standard output, progress and problems on standard error. A closed output
-//! cannot be told about, so it is passed over.
+//! Console output: results on standard output, progress and problems on standard error. Write errors are ignored,
+//! because there is no other way to report them.
 
 use std::io::Write;
 
-/// A line of progress or a problem, on standard error.
+/// Prints a line of progress or a problem on standard error.
 pub(crate) fn say(text: &str) {
     drop(writeln!(std::io::stderr(), "{text}"));
 }
 
-/// A line of the result, on standard output, at once.
+/// Prints a line of the result on standard output and flushes it.
 pub(crate) fn result(text: &str) {
     let mut out = std::io::stdout().lock();
     drop(writeln!(out, "{text}").and_then(|()| out.flush()));
 }
 
-/// A whole document, on standard output.
+/// Prints a whole document on standard output.
 pub(crate) fn bytes(document: &[u8]) {
     let mut out = std::io::stdout().lock();
     drop(out.write_all(document).and_then(|()| out.flush()));
 }
 
-/// Writes over the present line of a terminal; `last` ends it.
+/// Overwrites the current line of a terminal; `last` ends the line.
 pub(crate) fn rewrite(text: &str, last: bool) {
     let mut err = std::io::stderr().lock();
     let end = if last { "\n" } else { "" };

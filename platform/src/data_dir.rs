@@ -1,4 +1,4 @@
-//! The data directory: made, checked and held for as long as `up` runs.
+//! The data directory: created, checked and locked while `up` runs.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 
 use crate::stop::Stop;
 
-/// Version of the directory's layout. A directory of a newer version is refused.
+/// Version of the directory's layout. A directory with a newer version is refused.
 const FORMAT: u32 = 1;
 
-/// A data directory that is ours alone until this is dropped.
+/// A data directory, locked by this process until dropped.
 #[derive(Debug)]
 pub(crate) struct DataDir {
-    /// Absolute.
+    /// Absolute path.
     pub(crate) path: PathBuf,
-    /// Whether an earlier start has left its secrets here.
+    /// Whether no earlier start has left its secrets here.
     pub(crate) is_new: bool,
     _lock: File,
 }
 
 impl DataDir {
-    /// Makes the directory if it is missing, checks it, and takes it.
+    /// Creates the directory if it is missing, checks it and locks it.
     pub(crate) fn take(path: &Path, min_free: u64) -> Result<Self, Stop> {
         make_private(path)?;
         let path = path.canonicalize().map_err(|error| unfit(path, &error.to_string()))?;
@@ -84,8 +84,8 @@ fn check_format(path: &Path) -> Result<(), Stop> {
         return Ok(());
     }
     let says = format!(
-        "the data directory was written by a newer version of the platform (format {found}, this one knows {FORMAT}): \
-         run that version, or choose another PLATFORM_DATA_DIR"
+        "the data directory was written by a newer version of the platform (format {found}; this version supports \
+        {FORMAT}): run that version, or choose another PLATFORM_DATA_DIR"
     );
     Err(unfit(path, &says))
 }

@@ -1,4 +1,4 @@
-//! What people see while PostgreSQL is fetched: one line that grows on a terminal, a line now and then in a log.
+//! Progress of the PostgreSQL download: one updated line on a terminal, a line every few seconds in a log.
 
 use std::io::IsTerminal;
 use std::sync::{Mutex, PoisonError};
@@ -8,10 +8,10 @@ use postgres::Progress;
 
 use crate::console;
 
-/// How often a log is told how far it is.
+/// Interval of progress lines in a log.
 const LOG_INTERVAL: Duration = Duration::from_secs(5);
 
-/// When the log was told last; a terminal is told every time.
+/// Time of the last progress line in a log; a terminal shows every update.
 #[derive(Debug, Default)]
 pub(crate) struct Fetching(Mutex<Option<Instant>>);
 
@@ -31,9 +31,9 @@ impl Fetching {
             Progress::Arrived { have, all, rate } => self.arrived(have, all, rate),
             Progress::Again { why } => {
                 end_line();
-                console::say(&format!("platform: the download broke off ({why}); again"));
+                console::say(&format!("platform: the download was interrupted ({why}); retrying"));
             }
-            Progress::Unpacking => console::say("platform: the checksum is right; unpacking"),
+            Progress::Unpacking => console::say("platform: the checksum matches; unpacking"),
             Progress::Done { folder } => {
                 console::say(&format!("platform: PostgreSQL is kept in {} from now on", folder.display()));
             }
@@ -59,14 +59,14 @@ impl Fetching {
     }
 }
 
-/// A download that broke off left its line open on a terminal.
+/// Ends the line that an interrupted download left open on a terminal.
 fn end_line() {
     if std::io::stderr().is_terminal() {
         console::say("");
     }
 }
 
-/// With one digit behind the point.
+/// Formats a size with one decimal.
 fn mebibytes(bytes: u64) -> String {
     let tenths = bytes.saturating_mul(10) >> 20;
     format!("{}.{} MiB", tenths / 10, tenths % 10)

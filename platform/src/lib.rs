@@ -1,18 +1,18 @@
-//! The one command. It is the only crate that links everything and the only one that knows the list of modules
-//! (`catalog.rs`); it holds no business rule of its own.
+//! The `platform` command. This is the only crate that links every service and module and that knows the list of
+//! modules (`catalog.rs`); it contains no business rules.
 //!
 //! ```text
 //! run -> cli -> up       data directory, secrets, certificates, database, migrations, ten servers, one shutdown signal
 //!            -> serve    one of those servers, from the environment alone
 //!            -> migrate  roles, schemas, audit tables, migrations
 //!            -> check    everything that can be wrong before a start
-//!            -> new      the folder of a module to begin with
+//!            -> new      the skeleton of a module
 //!            -> config   every variable
 //!            -> authz    cases with known answers, and the operator's look at tuples
 //!            -> token    a real login, for curl and load generators
 //!            -> demo     a small company over the public API
 //!            -> doctor   mismatched issuer, domain, audience, redirect URIs, clock or certificate
-//!            -> org, identity   what operators do that has no route (operator/)
+//!            -> org, identity   operator commands without a public route (operator/)
 //! ```
 
 mod authorization;
@@ -59,7 +59,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, environment: Settings) -> E
     };
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return Stop::Unfit(format!("no threads for the runtime: {error}")).report(),
+        Err(error) => return Stop::Unfit(format!("the runtime cannot start: {error}")).report(),
     };
     match runtime.block_on(dispatch(command, environment)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -75,8 +75,8 @@ pub fn environment() -> Settings {
     Settings::from_pairs(std::env::vars_os().filter_map(readable))
 }
 
-/// The log of a command that serves nothing holds what its own last line does not say. The verifier logs a certificate that
-/// it does not trust; the command says what to do about it.
+/// Limits the log of a command that serves nothing to warnings, without those of the certificate verifier: the command
+/// itself says what to do about an untrusted certificate.
 fn log_settings(command: &Command, environment: &Settings) -> Settings {
     let mut settings = environment.clone();
     if !matches!(command, Command::Up | Command::Serve { .. } | Command::Migrate) {
@@ -86,11 +86,11 @@ fn log_settings(command: &Command, environment: &Settings) -> Settings {
 }
 
 async fn dispatch(command: Command, environment: Settings) -> Result<(), Stop> {
-    // Several TLS libraries in one process share one provider; a second installation changes nothing.
+    // All TLS libraries in this process share one provider; a second installation changes nothing.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
     let (_traces, early) = match telemetry::install(&log_settings(&command, &environment)) {
         Ok(traces) => (Some(traces), Problems(Vec::new())),
-        // Told beside everything else that is wrong.
+        // `check` reports these together with everything else that is wrong.
         Err(problems) if matches!(command, Command::Check(_)) => (None, problems),
         Err(problems) => return Err(problems.into()),
     };
@@ -111,7 +111,8 @@ async fn dispatch(command: Command, environment: Settings) -> Result<(), Stop> {
             Ok(())
         }
         Command::Man => {
-            let page = cli::manual().map_err(|error| Stop::Failed(format!("no manual: {error}")))?;
+            let page = cli::manual()
+                .map_err(|error| Stop::Failed(format!("the manual page cannot be rendered: {error}")))?;
             console::bytes(&page);
             Ok(())
         }

@@ -9,7 +9,7 @@ use mimalloc::MiMalloc;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
-    // Not for the commands that end at once.
+    // Short-lived commands need no tuning.
     if std::env::args_os().nth(1).is_some_and(|command| command == "up" || command == "serve") {
         edge::start_tuned();
     }

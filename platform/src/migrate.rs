@@ -27,7 +27,7 @@ pub(crate) async fn migrate(settings: &Settings) -> Result<(), Stop> {
     Ok(())
 }
 
-/// A role that exists keeps its password; one that is to be made needs its variable.
+/// Returns the logins of all parts. An existing role keeps its password; a missing one needs its variable.
 async fn logins_from(settings: &Settings, owner: &PgConnectOptions) -> Result<Vec<Login>, Stop> {
     let existing = existing_roles(owner).await?;
     let mut logins = Vec::new();
@@ -38,11 +38,11 @@ async fn logins_from(settings: &Settings, owner: &PgConnectOptions) -> Result<Ve
         let known = existing.contains(&format!("platform_{}", part.name));
         let password = match given {
             Some(password) => password,
-            // Never used: the role is there, and its password is not changed.
+            // Never used: the role exists and keeps its password.
             None if known => secrets::random()?,
             None => {
                 missing.push(format!(
-                    "{variable}: is required, because the role platform_{} is to be made",
+                    "{variable}: is required, because the role platform_{} does not exist yet",
                     part.name
                 ));
                 continue;

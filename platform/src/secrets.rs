@@ -1,4 +1,4 @@
-//! Secrets that nobody chose: generated once and kept in the data directory, each in a file that only we may read.
+//! Generated secrets: created once and kept in the data directory, each in a file that only this account may read.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -11,7 +11,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::stop::Stop;
 
-/// 256 bits: nobody guesses it, and it is a key of AES-256 as it stands.
+/// 256 bits: cannot be guessed, and serves as an AES-256 key.
 const SECRET_BYTES: usize = 32;
 
 /// Name of the kept secret that is the operator's credential.
@@ -27,7 +27,7 @@ impl Secrets {
         Self(data_dir.join("secrets"))
     }
 
-    /// The secret `name`, made if it is missing.
+    /// Returns the secret `name`, and creates it if it is missing.
     pub(crate) fn obtain(&self, name: &str) -> Result<String, Stop> {
         match self.find(name)? {
             Some(secret) => Ok(secret),
@@ -35,7 +35,7 @@ impl Secrets {
         }
     }
 
-    /// The secret `name`, if it has been made.
+    /// Returns the secret `name`, if it exists.
     pub(crate) fn find(&self, name: &str) -> Result<Option<String>, Stop> {
         let path = self.0.join(name);
         match fs::read_to_string(&path) {
@@ -46,7 +46,7 @@ impl Secrets {
         }
     }
 
-    /// Written elsewhere first, so that a secret is whole or absent.
+    /// Creates a secret. A temporary file is written first, so that a secret is complete or absent.
     fn make(&self, name: &str) -> Result<String, Stop> {
         let secret = random()?;
         write_private(&self.0.join(name), &secret)?;
@@ -54,15 +54,15 @@ impl Secrets {
     }
 }
 
-/// A fresh secret.
+/// Generates a secret.
 pub(crate) fn random() -> Result<String, Stop> {
     let mut bytes = [0; SECRET_BYTES];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Stop::Unfit("the system's random source does not answer".to_owned()))?;
+    filled.map_err(|_| Stop::Unfit("the system's random source failed".to_owned()))?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// Writes a file that only we may read, whole or not at all.
+/// Writes a file that only this account may read, completely or not at all.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Stop> {
     let unfinished = path.with_extension("new");
     let write = || {

@@ -49,8 +49,8 @@ async fn gateway(settings: &Settings, signals: &Signals) -> Result<Server, Stop>
     }))
 }
 
-/// The settings with the certificate that was given, else with the development one of the data directory, which is then
-/// held like that of `up`.
+/// Returns the settings with the configured certificate, else with the development certificate of the data directory,
+/// which is then locked as under `up`.
 fn certified(settings: &Settings, port: u16) -> Result<(Settings, Option<DataDir>), Stop> {
     let mut reader = settings.reader();
     let (makes, path) = (makes_certificates(&mut reader), reader.text(&DATA_DIR));
@@ -79,5 +79,5 @@ fn find(name: &str) -> Result<Part, Stop> {
     let known = format!("{GATEWAY}, {}", names.join(", "));
     let position = names.iter().position(|known| *known == name);
     let found = position.map(|index| parts.swap_remove(index));
-    found.ok_or_else(|| Stop::Unfit(format!("\"{name}\" is no service or module: choose one of {known}")))
+    found.ok_or_else(|| Stop::Unfit(format!("\"{name}\" is not a service or module: choose one of {known}")))
 }

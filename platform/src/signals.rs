@@ -1,21 +1,21 @@
-//! SIGTERM and SIGINT: the first asks for a drain, the second for an end at once.
+//! SIGTERM and SIGINT: the first signal starts the drain, the second stops at once.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::stop::Stop;
 
-/// The two requests.
+/// The two shutdown requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Signals {
     /// Stop accepting, finish what is in flight, end.
     pub(crate) drain: CancellationToken,
-    /// End now.
+    /// Stop at once.
     pub(crate) at_once: CancellationToken,
 }
 
 impl Signals {
-    /// Takes the signals over from the system.
+    /// Installs the signal handlers.
     pub(crate) fn listen() -> Result<Self, Stop> {
         let take =
             |kind| signal(kind).map_err(|error| Stop::Unfit(format!("signals cannot be handled: {error}")));

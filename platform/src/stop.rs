@@ -1,4 +1,4 @@
-//! Why the program ends other than well, and the exit code of that.
+//! Why the program fails, and its exit code.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use service::migrate::MigrateError;
 
 use crate::console;
 
-/// The end of a run that did not go well.
+/// The reason for a failed run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Stop {
     /// It could not start (exit code 2): usage, configuration, busy port, unfit data directory, no space.
@@ -19,13 +19,13 @@ pub(crate) enum Stop {
     /// It failed while running (exit code 1).
     #[error("{0}")]
     Failed(String),
-    /// It answered a question, and the answer, which has been printed, is no (exit code 1).
+    /// The answer to a question is no and has been printed (exit code 1).
     #[error("the answer is no")]
     No,
 }
 
 impl Stop {
-    /// Says why, and gives the exit code.
+    /// Prints the reason and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         if !matches!(self, Self::No) {
             console::say(&format!("platform: {self}"));

@@ -1,5 +1,4 @@
-//! `platform token`: a real login through the edge, for curl and load generators. Prints the access token and nothing
-//! else.
+//! `platform token`: a real login through the gateway, for curl and load generators. Prints only the access token.
 
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -20,15 +19,15 @@ use crate::secrets::{Secrets, random};
 use crate::stop::Stop;
 use crate::variables::all;
 
-/// The public client of people.
+/// The public client for users' logins.
 const FRONTEND: &str = "platform-frontend";
-/// What to do about a service client that the provider refuses.
+/// Advice for a service client that the provider refuses.
 const UNKNOWN_CLIENT: &str = ". PLATFORM_SERVICE_CLIENTS must have named the client when the platform was started, and \
                               its secret here must be the one that was kept or set there";
 
-/// A provider as the edge shows it.
+/// The identity provider, reached through the gateway.
 pub(crate) struct Provider {
-    /// Without cookies: it is no browser.
+    /// Keeps no cookies, unlike a browser.
     pub(crate) client: Client,
     authorities: Vec<Certificate>,
     /// Public address of the platform.
@@ -69,7 +68,7 @@ impl Provider {
         })
     }
 
-    /// The access token of a user whose password is configured, or typed.
+    /// Fetches an access token for a user whose password is configured or typed.
     pub(crate) async fn log_in(&self, user: &str, settings: &Settings) -> Result<String, Stop> {
         self.user_token(user, &password(user, settings)?).await
     }
@@ -78,7 +77,7 @@ impl Provider {
     pub(crate) async fn user_token(&self, user: &str, password: &str) -> Result<String, Stop> {
         let (verifier, state) = (format!("{}{}", random()?, random()?), random()?);
         let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()));
-        // Each login in a browser of its own: none meets the session of another.
+        // Each login uses its own client, so that logins do not share a session.
         let browser = client(&self.authorities, true)?;
         let form = self.login_form(&browser, &challenge, &state).await?;
         let answer = browser.post(form).form(&[("username", user), ("password", password)]).send().await;
@@ -145,7 +144,7 @@ fn client(authorities: &[Certificate], keeps_cookies: bool) -> Result<Client, St
     client.build().map_err(|error| Stop::Unfit(format!("no HTTP client: {error}")))
 }
 
-/// Without development certificates the system's own roots must do.
+/// Reads the development CA. Without one, returns no certificates, and the system's roots apply.
 pub(crate) fn development_ca(config: &UpConfig) -> Result<Vec<Certificate>, Stop> {
     let path: PathBuf = config.data_dir.join("certs/ca.pem");
     if !path.exists() {
@@ -156,7 +155,7 @@ pub(crate) fn development_ca(config: &UpConfig) -> Result<Vec<Certificate>, Stop
     Certificate::from_pem_bundle(&text).map_err(|error| wrong(&error))
 }
 
-/// Of a development user its configured one, else a line of standard input.
+/// Returns a development user's configured password, else a line of standard input.
 fn password(user: &str, settings: &Settings) -> Result<String, Stop> {
     let variables = all();
     let listed = variables.get("PLATFORM_DEV_USERS").map(|variable| settings.reader().text(variable));
@@ -172,7 +171,7 @@ fn password(user: &str, settings: &Settings) -> Result<String, Stop> {
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Of its variable, else of the data directory.
+/// Returns a service client's secret from its variable, else from the data directory.
 pub(crate) fn secret(client: &str, settings: &Settings, config: &UpConfig) -> Result<String, Stop> {
     let variable = format!("PLATFORM_SERVICE_CLIENT_SECRET_{}", env_name(client));
     if let Some(secret) = settings.raw(&variable) {
@@ -195,7 +194,7 @@ fn form_action(html: &str) -> Option<String> {
     Some(action.replace("&amp;", "&"))
 }
 
-/// The code in the redirect after a login; a page instead is a login that was refused.
+/// Returns the code in the redirect after a login. A page instead of a redirect means that the login was refused.
 fn code_of(answer: &Response, state: &str, user: &str) -> Result<String, Stop> {
     let location = answer.headers().get("location").and_then(|value| value.to_str().ok());
     let Some(location) = location.and_then(|text| Url::parse(text).ok()) else {
@@ -209,14 +208,14 @@ fn code_of(answer: &Response, state: &str, user: &str) -> Result<String, Stop> {
     let parameter =
         |name: &str| location.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned());
     if parameter("state").as_deref() != Some(state) {
-        return Err(refused("the answer to the login belongs to another one"));
+        return Err(refused("the response to the login has another login's state"));
     }
     parameter("code").ok_or_else(|| {
         refused(&format!("the login gave no code: {}", parameter("error").unwrap_or_default()))
     })
 }
 
-/// What to do when there is no answer: start the platform, or trust its certificate.
+/// Builds the error for a missing response, with advice: start the platform, or trust its certificate.
 pub(crate) fn unanswered(error: &reqwest::Error) -> Stop {
     let address =
         error.url().map(|url| format!("{}://{}", url.scheme(), url.authority())).unwrap_or_default();
@@ -236,7 +235,7 @@ pub(crate) fn unanswered(error: &reqwest::Error) -> Stop {
     Stop::Failed(says)
 }
 
-/// The innermost reason: the outer ones only name the address again.
+/// The innermost cause; the outer ones only repeat the address.
 fn cause(error: &reqwest::Error) -> String {
     let mut inner: &dyn std::error::Error = error;
     while let Some(source) = inner.source() {

@@ -1,4 +1,4 @@
-//! Migrations as they are compiled in: their numbers, their checksums, and for a module the fence.
+//! Checks of the compiled-in migrations: numbering, checksums and, for a module, the fence.
 
 use contract::fence::{self, File, Finding};
 use ring::digest::{SHA256, digest};
@@ -9,12 +9,12 @@ use super::{Problem, hex};
 /// SHA-256 and path of every migration that shipped.
 const CHECKSUMS: &str = include_str!("../../../migrations/CHECKSUMS");
 
-/// Every migration is the one that shipped under its name. A new one must be listed before it ships.
+/// Checks that every migration is listed in `migrations/CHECKSUMS` and unchanged since.
 pub(crate) fn checksums(name: &str, migrations: &Migrator) -> Vec<Problem> {
     migrations.iter().filter_map(|migration| changed(name, migration, Listed::Must)).collect()
 }
 
-/// The same before they are applied: one that is listed must be what it was, one that is new may be on its way.
+/// Checks before applying that every listed migration is unchanged. One that is not listed yet passes.
 pub(crate) fn edited(name: &str, migrations: &Migrator) -> Vec<Problem> {
     migrations.iter().filter_map(|migration| changed(name, migration, Listed::May)).collect()
 }
@@ -35,7 +35,7 @@ fn changed(name: &str, migration: &Migration, listed: Listed) -> Option<Problem>
         Some((hash, _)) if hash == sha256(migration.sql.as_str()) => return None,
         Some(_) => "a shipped migration was edited: restore it, and add a new one",
         None if listed == Listed::May => return None,
-        None => "not listed in migrations/CHECKSUMS: CONTRIBUTING.md says how",
+        None => "not listed in migrations/CHECKSUMS: see CONTRIBUTING.md",
     };
     Some(Problem::new(format!("{name}/migrations/{file}"), "checksum", message))
 }
@@ -44,19 +44,19 @@ fn sha256(text: &str) -> String {
     hex(digest(&SHA256, text.as_bytes()).as_ref())
 }
 
-/// Numbered from 1 without a gap, so that no file was lost in a merge.
+/// Checks that the migrations are numbered from 1 without a gap. A gap means that a merge lost a file.
 pub(crate) fn numbers(name: &str, migrations: &Migrator) -> Vec<Problem> {
     let numbered = (1_i64..).zip(migrations.iter());
     let wrong = numbered.filter(|(expected, migration)| *expected != migration.version);
     wrong
         .map(|(expected, found)| {
-            let message = format!("migration {} stands where {expected} should", found.version);
+            let message = format!("migration {} found where {expected} was expected", found.version);
             Problem::new(format!("{name}/migrations"), "numbering", message)
         })
         .collect()
 }
 
-/// Whatever the fence refuses of the module `key`.
+/// Returns what the fence refuses in the migrations of the module `key`.
 pub(crate) fn fence(key: &str, migrations: &Migrator) -> Vec<Finding> {
     let named: Vec<(String, &str)> =
         migrations.iter().map(|migration| (file_name(migration), migration.sql.as_str())).collect();
@@ -64,7 +64,7 @@ pub(crate) fn fence(key: &str, migrations: &Migrator) -> Vec<Finding> {
     fence::check(key, &files)
 }
 
-/// The name of the file it was made of: only its `_` were read as blanks.
+/// Restores the file's name: sqlx replaced each `_` of the description with a space.
 fn file_name(migration: &Migration) -> String {
     format!("{:04}_{}.sql", migration.version, migration.description.replace(' ', "_"))
 }
@@ -122,7 +122,7 @@ mod tests {
         let found = numbers("demo", &migrations);
         assert_eq!(
             found,
-            [Problem::new("demo/migrations", "numbering", "migration 2 stands where 1 should")]
+            [Problem::new("demo/migrations", "numbering", "migration 2 found where 1 was expected")]
         );
     }
 }

@@ -1,5 +1,5 @@
-//! What every part brings along, read and checked: the contract files of modules, migrations, and how a problem in one of
-//! them is told. `check`, `new` and `up` stand on it.
+//! Reads and checks what every part ships: the contract files of modules, and migrations. [`Problem`] reports a defect
+//! in one of them. `check`, `new` and `up` build on this module.
 
 pub(crate) mod migrations;
 mod problem;
@@ -10,7 +10,7 @@ pub(crate) use problem::Problem;
 
 use crate::catalog;
 
-/// The modules whose files are in order; `platform check` names the problems of the others.
+/// Contracts of the modules whose files are valid; `platform check` reports the problems of the others.
 pub(crate) fn contracts() -> Vec<ModuleContract> {
     let bundles = catalog::bundles().into_iter();
     bundles
@@ -18,7 +18,7 @@ pub(crate) fn contracts() -> Vec<ModuleContract> {
         .collect()
 }
 
-/// Two lower-case digits a byte.
+/// Encodes bytes as lower-case hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     digits.filter_map(|digit| char::from_digit(u32::from(digit), 16)).collect()

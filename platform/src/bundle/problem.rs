@@ -1,4 +1,4 @@
-//! One thing that `platform check` found, for people as a line and for programs as JSON.
+//! A problem that `platform check` found: a line for people, JSON for programs.
 
 use std::fmt;
 
@@ -15,9 +15,9 @@ pub(crate) struct Problem {
     pub(crate) file: String,
     /// Where in the file, when that is known.
     pub(crate) path: Option<String>,
-    /// Which rule, a stable machine word.
+    /// The violated rule, a stable machine-readable word.
     pub(crate) rule: String,
-    /// What is wrong, or what would be right.
+    /// What is wrong, or what would be valid.
     pub(crate) message: String,
 }
 
@@ -32,7 +32,7 @@ impl Problem {
         Self { file: file.into(), path, rule: rule.into_owned(), message }
     }
 
-    /// Of a variable, whose name is the path.
+    /// A problem with a variable, whose name is the path.
     pub(crate) fn variable(problem: settings::Problem) -> Self {
         let settings::Problem { name, message } = problem;
         let configuration = "configuration".to_owned();

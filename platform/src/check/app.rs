@@ -1,5 +1,4 @@
-//! `platform check --app FILE`: the manifest that an app will register, judged as the registration will, beside the
-//! modules that ship.
+//! `platform check --app FILE`: checks an app's manifest by the rules of its registration, beside the shipped modules.
 
 use std::path::Path;
 
@@ -7,7 +6,7 @@ use super::module::read;
 use crate::bundle::Problem;
 use crate::catalog;
 
-/// Everything that is wrong with the manifest.
+/// Returns every problem of the manifest.
 pub(super) fn check(file: &Path) -> Vec<Problem> {
     let name = file.display().to_string();
     match read(file) {

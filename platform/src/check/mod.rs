@@ -1,6 +1,5 @@
-//! `platform check`: everything that can be found wrong without starting anything. Prints every problem; the exit code
-//! is 2 when there is one. Without an option it looks at the platform itself, with `--module` or `--app` at what an
-//! author is writing.
+//! `platform check`: finds every problem that shows without starting anything. Prints them all; the exit code is 2 if
+//! there is one. Checks the platform itself or, with `--module` or `--app`, an author's files.
 
 mod app;
 mod module;
@@ -15,7 +14,7 @@ use crate::cli::CheckRequest;
 use crate::console;
 use crate::stop::Stop;
 
-/// Looks at what is asked for, and says what is wrong with it. `early`: the variables of log and traces that are wrong.
+/// Checks what the request names and prints every problem. `early`: problems with the variables of log and traces.
 pub(crate) fn check(settings: &Settings, request: &CheckRequest, early: Problems) -> Result<(), Stop> {
     let problems = match request {
         CheckRequest { module: Some(folder), .. } => module::check(folder),

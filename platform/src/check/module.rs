@@ -1,4 +1,4 @@
-//! `platform check --module DIR`: the folder of a module that somebody is writing, judged beside those that ship.
+//! `platform check --module DIR`: checks the folder of a module under development, beside the shipped modules.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -13,12 +13,12 @@ use serde_json::Value;
 
 use crate::bundle::{self, Problem};
 
-/// Largest file that is read, in bytes; each check has its own, smaller limit.
+/// Exclusive limit of a file's size, in bytes; each check has its own, smaller limit.
 const MAX_READ: u64 = 4 << 20;
-/// Name of the folder, which the manifest fixes.
+/// Name of the migrations folder, which the manifest fixes.
 const MIGRATIONS: &str = "migrations";
 
-/// Everything that is wrong in the folder.
+/// Returns every problem in the folder.
 pub(super) fn check(folder: &Path) -> Vec<Problem> {
     if !folder.is_dir() {
         return vec![Problem::new(folder.display().to_string(), "required", "is not a folder")];
@@ -52,8 +52,8 @@ pub(super) fn check(folder: &Path) -> Vec<Problem> {
     problems
 }
 
-/// The manifest's key even when the manifest has problems, so that the other files are judged by the right one; else the
-/// folder's name.
+/// The manifest's key, even if the manifest has problems, so that the other files are checked against the right key;
+/// else the folder's name.
 fn key_of(folder: &Path, manifest: Option<&str>) -> String {
     let value: Option<Value> = manifest.and_then(|text| serde_json::from_str(text).ok());
     let named = value.as_ref().and_then(|value| value.get("moduleKey")?.as_str()).filter(|key| is_key(key));
@@ -81,7 +81,7 @@ fn check_frontend(folder: &Path, key: &str, fragment: Option<&Fragment>) -> Vec<
             let found = frontend::check(&text, fragment).into_iter();
             found.map(|problem| Problem::field(file.clone(), problem)).collect()
         }
-        (Ok(_), None) => vec![Problem::new(file, "feature", "cannot be judged before the fragment is right")],
+        (Ok(_), None) => vec![Problem::new(file, "feature", "cannot be checked until the fragment is valid")],
         (Err(error), _) => vec![unreadable(file, &error)],
     }
 }
@@ -106,7 +106,7 @@ fn check_migrations(folder: &Path, key: &str) -> Vec<Problem> {
     problems
 }
 
-/// The rules between modules; the one that is written stands last, so that what is claimed twice is its problem.
+/// Checks the rules between modules. The new module comes last, so that a double claim is reported as its problem.
 fn beside_the_shipped(contract: ModuleContract) -> Vec<Problem> {
     let mut modules = bundle::contracts();
     modules.retain(|module| module.manifest.key != contract.manifest.key);
@@ -124,12 +124,12 @@ fn unreadable(file: String, error: &io::Error) -> Problem {
     Problem::new(file, rule, format!("cannot be read: {error}"))
 }
 
-/// A whole text file, up to the limit.
+/// Reads a whole text file smaller than [`MAX_READ`].
 pub(super) fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     let read = File::open(path)?.take(MAX_READ).read_to_string(&mut text)?;
     if u64::try_from(read).is_ok_and(|read| read < MAX_READ) {
         return Ok(text);
     }
-    Err(io::Error::other(format!("it has {MAX_READ} bytes or more")))
+    Err(io::Error::other(format!("the file has {MAX_READ} bytes or more")))
 }

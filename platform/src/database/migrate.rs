@@ -1,4 +1,4 @@
-//! Migrations of every part, checked and applied by the owner of the database.
+//! Checks the migrations of every part and applies them as the owner of the database.
 
 use service::migrate::{Login, MigrationSet, apply, bootstrap};
 use sqlx::postgres::PgConnectOptions;
@@ -8,7 +8,7 @@ use crate::bundle::migrations;
 use crate::catalog;
 use crate::stop::Stop;
 
-/// Roles, schemas, audit tables, then every migration.
+/// Creates roles, schemas and audit tables, then applies every migration.
 pub(crate) async fn apply_shipped(owner: &PgConnectOptions, logins: &[Login]) -> Result<(), Stop> {
     fit_to_be_applied()?;
     bootstrap(owner, logins).await?;
@@ -19,7 +19,7 @@ pub(crate) async fn apply_shipped(owner: &PgConnectOptions, logins: &[Login]) ->
     own_log(owner).await
 }
 
-/// A database that came from a backup has the change log of the one that it was saved from.
+/// Gives a database that was restored from a backup a change log of its own.
 async fn own_log(owner: &PgConnectOptions) -> Result<(), Stop> {
     let failed =
         |error: sqlx::Error| Stop::Failed(format!("the database does not answer its owner: {error}"));
@@ -28,8 +28,8 @@ async fn own_log(owner: &PgConnectOptions) -> Result<(), Stop> {
     connection.close().await.map_err(failed)
 }
 
-/// The owner of every schema runs them, so what ships is looked at before anything is done: numbers and checksums of all,
-/// the fence of each module.
+/// Checks the numbering and checksums of all migrations and the fence of each module before any is applied, because
+/// they run as the owner of every schema.
 fn fit_to_be_applied() -> Result<(), Stop> {
     let mut problems = Vec::new();
     for part in catalog::parts() {

@@ -25,20 +25,20 @@ use crate::variables::DATABASE_URL;
 const ELSEWHERE: &str = "/var/lib/platform";
 /// Name of the embedded database.
 const NAME: &str = "platform";
-/// Largest number of connections of the embedded server: twice what ten services of five and two connections and an
-/// operator need, and room for tools.
+/// Connection limit of the embedded server: twice the need of ten services with five and two connections each and of an
+/// operator, and room for tools.
 const MAX_CONNECTIONS: u32 = 200;
-/// Connections that are not of a service's pool: the feed, the writer of denials, migrations, an operator.
+/// Connections outside the services' pools: the feed, the writer of denials, migrations, an operator.
 const SPARE_CONNECTIONS: u32 = 20;
-/// How long the embedded server may take to end its sessions and write everything.
+/// How long the embedded server may take to end its sessions and write its data.
 const STOP_PATIENCE: Duration = Duration::from_secs(30);
 
-/// A database that answers.
+/// The platform's database.
 #[derive(Debug)]
 pub(crate) struct Database {
     /// The owner's login to the platform's database.
     pub(crate) owner: PgConnectOptions,
-    /// Absent when it is not ours.
+    /// The embedded server; `None` for an external database.
     server: Option<Server>,
 }
 
@@ -49,12 +49,12 @@ impl Database {
         Ok(Self { owner, server: None })
     }
 
-    /// Whether it serves this platform alone.
+    /// Whether the database is embedded.
     pub(crate) const fn is_embedded(&self) -> bool {
         self.server.is_some()
     }
 
-    /// The embedded server on `port`, made, started or adopted.
+    /// Creates, starts or adopts the embedded server on `port`.
     pub(crate) async fn embedded(
         binaries: Binaries,
         data_dir: &DataDir,
@@ -64,7 +64,7 @@ impl Database {
         let place = place(data_dir);
         for folder in place.abandoned() {
             console::say(&format!(
-                "platform: note: no data directory leads to {}: where none was moved, remove that folder and the \
+                "platform: note: no data directory refers to {}: unless you moved one, remove that folder and the \
                  .origin file beside it",
                 folder.display()
             ));
@@ -83,7 +83,7 @@ impl Database {
             match create(owner.clone(), &folder).await {
                 Ok(()) => return Ok(Self { owner: owner.database(NAME), server: Some(server) }),
                 Err(stop) => {
-                    // Killed together with the `up` before this one, and not gone yet when it was looked at?
+                    // A server that was killed together with the previous `up` may still have been exiting: try again.
                     if !server.was_dying().await {
                         server.stop(STOP_PATIENCE).await;
                         return Err(stop);
@@ -93,7 +93,7 @@ impl Database {
         }
     }
 
-    /// Refuses a server that cannot hold every pool.
+    /// Refuses a server that allows fewer connections than the pools need.
     pub(crate) async fn check_connections(&self, pools: u32, pool_size: u32) -> Result<(), Stop> {
         let needed = pools.saturating_mul(pool_size).saturating_add(SPARE_CONNECTIONS);
         let mut connection = self.owner.connect().await.map_err(|error| unreachable(&error))?;
@@ -112,7 +112,7 @@ impl Database {
         )))
     }
 
-    /// Waits until the embedded server has ended by itself; for ever when it is not ours.
+    /// Waits until the embedded server ends by itself; never returns for an external database.
     pub(crate) async fn ended(&mut self) {
         match &mut self.server {
             Some(server) => server.ended().await,
@@ -120,14 +120,14 @@ impl Database {
         }
     }
 
-    /// Stops the embedded server after everything is written.
+    /// Stops the embedded server after it has written its data.
     pub(crate) async fn stop(&mut self) {
         if let Some(server) = self.server.take() {
             server.stop(STOP_PATIENCE).await;
         }
     }
 
-    /// Stops the embedded server now; the next start recovers.
+    /// Stops the embedded server at once; the next start recovers.
     pub(crate) fn stop_at_once(&mut self) {
         if let Some(server) = self.server.take() {
             server.stop_at_once();
@@ -135,19 +135,19 @@ impl Database {
     }
 }
 
-/// Removes a data directory that held nobody's data, and its stopped database wherever that lies.
+/// Removes a scratch data directory and its stopped database, wherever the database is stored.
 pub(crate) fn wipe(data_dir: &Path) -> Result<(), Stop> {
     ClusterDirectory { parent: data_dir.to_owned(), elsewhere: ELSEWHERE.into() }.wipe()?;
     let removed = std::fs::remove_dir_all(data_dir);
-    removed.map_err(|error| Stop::Failed(format!("{} is left over: {error}", data_dir.display())))
+    removed.map_err(|error| Stop::Failed(format!("{} could not be removed: {error}", data_dir.display())))
 }
 
-/// The owner's login, secured as every connection to this database is.
+/// The owner's login, with the TLS settings of every connection to this database.
 pub(crate) fn owner(url: &str, tls: &DatabaseTls) -> Result<PgConnectOptions, Stop> {
     Ok(secured(parse_url(url)?, tls))
 }
 
-/// The owner's login in `PLATFORM_DATABASE_URL`, which must name a database.
+/// Parses the owner's login from `PLATFORM_DATABASE_URL`, which must name a database.
 pub(crate) fn parse_url(url: &str) -> Result<PgConnectOptions, Stop> {
     let right = "postgres://owner:password@host:port/database";
     let bad = |why: &str| Stop::Unfit(format!("{}: the value is not {right}: {why}", DATABASE_URL.name));
@@ -162,19 +162,19 @@ pub(crate) fn parse_url(url: &str) -> Result<PgConnectOptions, Stop> {
     Ok(owner)
 }
 
-/// A cluster without the password of its superuser cannot be used, and its password is nowhere else.
+/// Returns the superuser's password, and creates it for a new cluster. An existing cluster cannot be used without it.
 fn superuser_password(secrets: &Secrets, finished: Option<&Path>) -> Result<String, Stop> {
     match (secrets.find("db-superuser")?, finished) {
         (Some(password), _) => Ok(password),
         (None, None) => secrets.obtain("db-superuser"),
         (None, Some(folder)) => Err(Stop::Unfit(format!(
-            "the database in {} is there, but secrets/db-superuser of its data directory is gone: restore that file",
+            "the database in {} exists, but secrets/db-superuser of its data directory is missing: restore that file",
             folder.display()
         ))),
     }
 }
 
-/// The programs for the embedded server: this machine's, or fetched, which may take a while and may be broken off.
+/// Returns this machine's PostgreSQL programs, or downloads them, which takes a while and may be cancelled.
 pub(crate) async fn programs(settings: &Settings, data_dir: &DataDir) -> Result<Binaries, Stop> {
     let cluster = place(data_dir).finished()?;
     let progress = Fetching::default();
@@ -205,17 +205,17 @@ fn launch(binaries: Binaries, data_dir: &DataDir, port: u16) -> Result<Launch, S
 }
 
 async fn make(place: &ClusterDirectory, launch: &Launch, password: &str) -> Result<std::path::PathBuf, Stop> {
-    console::say("platform: making the database");
+    console::say("platform: creating the database");
     let folder = place.begin(launch.account)?;
     launch.initialise(&folder, password, true).await?;
     Ok(place.finish()?)
 }
 
-/// A server that a killed `up` left is taken over as it is; one on another port is restarted on ours.
+/// Starts the server. One that a killed `up` left running is adopted, or restarted if it listens on another port.
 async fn start_or_adopt(launch: &Launch, folder: &Path) -> Result<Server, Stop> {
     if let Some(status) = Server::status(folder) {
         if status.ready && status.port == launch.port {
-            console::say("platform: taking over the database that is running already");
+            console::say("platform: adopting the running database");
             return Ok(Server::adopt(status));
         }
         Server::adopt(status).stop(STOP_PATIENCE).await;
@@ -242,7 +242,7 @@ fn superuser(port: u16, password: &str) -> PgConnectOptions {
         .ssl_mode(PgSslMode::Disable)
 }
 
-/// The platform's database in the cluster; also the proof that this server is the one whose password we hold.
+/// Creates the platform's database unless it exists. Connecting proves that the server accepts our password.
 async fn create(owner: PgConnectOptions, folder: &Path) -> Result<(), Stop> {
     let refused = |error: sqlx::Error| {
         Stop::Unfit(format!(

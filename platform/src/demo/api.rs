@@ -1,11 +1,11 @@
-//! The public API as one user calls it: every answer is its `data`, every refusal the end of the demo.
+//! The public API as one user calls it: a call returns the response's `data`; a refusal ends the demo.
 
 use reqwest::{Client, Method};
 use serde_json::Value;
 
 use crate::stop::Stop;
 
-/// How many items a page may have, and more than the demo makes of anything.
+/// The largest page size, and more items of a kind than the demo creates.
 const PAGE: &str = "pageSize=100";
 
 /// One user of a running platform.
@@ -21,7 +21,7 @@ impl Api {
         self.send(Method::GET, path, None).await
     }
 
-    /// The items of a list, which the demo never fills past its first page.
+    /// Returns the items of a list's first page, which the demo never fills.
     pub(super) async fn list(&self, path: &str) -> Result<Vec<Value>, Stop> {
         let separator = if path.contains('?') { '&' } else { '?' };
         let page = self.get(&format!("{path}{separator}{PAGE}")).await?;
@@ -56,12 +56,12 @@ impl Api {
     }
 }
 
-/// A text field, empty when it is not there.
+/// A text field; empty if it is missing.
 pub(super) fn text(value: &Value, name: &str) -> String {
     value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// The one of these items that has this text in this field.
+/// Finds the item whose `field` has the text `wanted`.
 pub(super) fn having<'a>(items: &'a [Value], field: &str, wanted: &str) -> Option<&'a Value> {
     items.iter().find(|item| item.get(field).and_then(Value::as_str) == Some(wanted))
 }

@@ -1,4 +1,4 @@
-//! How far the demo is: a bar on a terminal, a line for each stage elsewhere. Counts what was made.
+//! Progress of the demo: a bar on a terminal, a line for each stage elsewhere. Counts what was created.
 
 use std::io::IsTerminal;
 
@@ -12,7 +12,7 @@ const WIDTH: usize = 30;
 pub(super) struct Bar {
     steps: usize,
     done: usize,
-    /// Things that were not there before.
+    /// Number of things created.
     pub(super) made: usize,
     stage: &'static str,
 }
@@ -22,7 +22,7 @@ impl Bar {
         Self { steps, done: 0, made: 0, stage: "" }
     }
 
-    /// What the next steps are about.
+    /// Sets the stage of the next steps.
     pub(super) fn stage(&mut self, stage: &'static str) {
         self.stage = stage;
         if !std::io::stderr().is_terminal() {
@@ -30,7 +30,7 @@ impl Bar {
         }
     }
 
-    /// One step is done; `made` tells whether it changed anything.
+    /// Completes one step; `made` tells whether it changed anything.
     pub(super) fn step(&mut self, made: bool) {
         self.done += 1;
         self.made += usize::from(made);

@@ -1,4 +1,4 @@
-//! Who and what the demo company is made of. Data only; codes are what a second run recognises.
+//! The people and things of the demo company. Data only; a second run recognises them by their codes.
 
 /// Code and name of the company.
 pub(super) const COMPANY: (&str, &str) = ("NORTHWIND", "Northwind Studio");
@@ -38,10 +38,10 @@ const fn user(code: &'static str, name: &'static str, login: &'static str) -> Me
     Member { code, name, login: Some(login) }
 }
 
-/// The four who can log in beside the administrator.
+/// Users who can log in besides the administrator.
 pub(super) const LOGINS: [&str; 4] = ["alice", "bob", "carol", "dave"];
 
-/// All members. The first is the platform's administrator, whatever that login is called: see [`ADMINISTRATOR`].
+/// All members. The first, [`ADMINISTRATOR`], is the platform's administrator, under whatever login.
 pub(super) const MEMBERS: [Member; 14] = [
     member(ADMINISTRATOR, "Robin Administrator"),
     user("N001", "Alice Andersson", "alice"),
@@ -62,7 +62,7 @@ pub(super) const MEMBERS: [Member; 14] = [
 /// Code of the administrator's member.
 pub(super) const ADMINISTRATOR: &str = "N000";
 
-/// A position and who holds it, by member code.
+/// A position and the code of the member who holds it.
 pub(super) struct Position {
     pub(super) code: &'static str,
     pub(super) title: &'static str,
@@ -79,7 +79,7 @@ const fn position(
     Position { code, title, unit, holder: Some(holder) }
 }
 
-/// One of them is vacant.
+/// All positions; one is vacant.
 pub(super) const POSITIONS: [Position; 7] = [
     position("CTO", "Head of engineering", "ENG", "N003"),
     position("WEB-LEAD", "Lead developer, web", "ENG-WEB", "N001"),
@@ -97,7 +97,7 @@ pub(super) struct Group {
     pub(super) members: &'static [&'static str],
 }
 
-/// Code of the group that may look at everybody's weeks.
+/// Code of the group that may read everyone's weeks.
 pub(super) const LEADS: &str = "LEADS";
 
 /// All groups.
@@ -115,7 +115,7 @@ pub(super) const PROJECTS: [(&str, &str, bool); 4] = [
     ("LEGACY", "Old web shop", false),
 ];
 
-/// Whose weeks go to whom, by member code.
+/// Pairs of member and approver, by member code.
 pub(super) const APPROVERS: [(&str, &str); 3] = [("N001", "N003"), ("N002", "N003"), ("N004", "N003")];
 
 /// What happens to last week's submission.
@@ -126,14 +126,14 @@ pub(super) enum Ending {
     Rejected,
 }
 
-/// Last week of one who can log in: hours from Monday to Friday on each project.
+/// A user's last week: hours from Monday to Friday on each project.
 pub(super) struct Week {
     pub(super) login: &'static str,
     pub(super) hours: &'static [(&'static str, [f64; 5])],
     pub(super) ending: Ending,
 }
 
-/// Who decides the weeks.
+/// Login of the approver.
 pub(super) const DECIDER: &str = "carol";
 
 /// The weeks that were submitted.
@@ -195,12 +195,12 @@ pub(super) const DOCUMENTS: [Document; 3] = [
     },
 ];
 
-/// Key and label of the channel that everybody reads.
+/// Key and label of the channel that everyone reads.
 pub(super) const NEWS: (&str, &str) = ("news", "News");
 
 /// Subject and text of the message in it; the subject is what a second run recognises.
 pub(super) const WELCOME: (&str, &str) =
-    ("Welcome to Northwind", "Weeks are submitted on Fridays. Whoever finds something odd tells the office.");
+    ("Welcome to Northwind", "Weeks are submitted on Fridays. If you find something odd, tell the office.");
 
 /// Code of the group that works on tickets.
 pub(super) const AGENTS: &str = "WEB";
@@ -211,9 +211,9 @@ pub(super) struct Ticket {
     pub(super) title: &'static str,
     pub(super) description: &'static str,
     pub(super) priority: &'static str,
-    /// To [`AGENTS`].
+    /// Whether it is assigned to [`AGENTS`].
     pub(super) is_assigned: bool,
-    /// Who says what about it.
+    /// Author's login and text of a comment.
     pub(super) comment: Option<(&'static str, &'static str)>,
     pub(super) status: &'static str,
 }
@@ -249,5 +249,5 @@ pub(super) const TICKETS: [Ticket; 3] = [
     },
 ];
 
-/// Why the rejected one was.
+/// Reason for the rejected week.
 pub(super) const REJECTION: &str = "24 hours on Friday? Please look again.";

@@ -1,5 +1,5 @@
-//! What the company writes down: a folder for everybody on the web team, and a document of each of three people, one of them
-//! in the folder, shared as documents are: with a group, with one member, with the whole company.
+//! Documents of the demo: a folder for the web team and a document by each of three people, one of them in the folder,
+//! shared with a group, with one member and with the whole company.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::stop::Stop;
 /// Steps of [`fill`].
 pub(super) const STEPS: usize = 2 + 2 * DOCUMENTS.len();
 
-/// Makes what is missing.
+/// Creates what is missing.
 pub(super) async fn fill(people: &People, company: &Company, bar: &mut Bar) -> Result<(), Stop> {
     let base = format!("/api/docs/v1/companies/{}", company.id);
     bar.stage("documents");
@@ -36,7 +36,7 @@ pub(super) async fn fill(people: &People, company: &Company, bar: &mut Bar) -> R
     Ok(())
 }
 
-/// The folder and its share.
+/// Creates the folder and its share, and returns the folder's id.
 async fn folder(people: &People, company: &Company, base: &str, bar: &mut Bar) -> Result<String, Stop> {
     let (name, owner, group) = HANDBOOK;
     let api = &people.named(owner)?.api;
@@ -74,7 +74,7 @@ async fn share(api: &Api, at: &str, document: &Document, company: &Company) -> R
     }
 }
 
-/// Gives the share unless it is there; tells whether it was given.
+/// Creates the share unless it exists; returns whether it was created.
 async fn share_with(api: &Api, at: &str, body: Value) -> Result<bool, Stop> {
     let known = api.list(at).await?;
     let is_there = ["memberId", "groupId"].iter().any(|field| {

@@ -1,4 +1,4 @@
-//! What the company's helpdesk has: who administers it, who works on tickets, and a few tickets.
+//! The helpdesk of the demo: its administrator, its agents and a few tickets.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::stop::Stop;
 /// Steps of [`fill`].
 pub(super) const STEPS: usize = 2 + TICKETS.len();
 
-/// Makes what is missing.
+/// Creates what is missing.
 pub(super) async fn fill(people: &People, company: &Company, bar: &mut Bar) -> Result<(), Stop> {
     let admin = &people.administrator.api;
     let base = format!("/api/helpdesk/v1/companies/{}", company.id);
@@ -36,7 +36,7 @@ pub(super) async fn fill(people: &People, company: &Company, bar: &mut Bar) -> R
     Ok(())
 }
 
-/// The ticket as it is to be; tells whether something of it was missing.
+/// Creates or completes the ticket; returns whether anything changed.
 async fn open(people: &People, company: &Company, base: &str, ticket: &Ticket) -> Result<bool, Stop> {
     let (admin, reporter) = (&people.administrator.api, &people.named(ticket.login)?.api);
     let mine = reporter.list(&format!("{base}/tickets")).await?;

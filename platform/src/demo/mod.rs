@@ -1,5 +1,5 @@
-//! `platform demo`: a small company on a running platform, made over the public API as its users would make it. Run
-//! again, it makes what is missing; when nothing is, it changes nothing.
+//! `platform demo`: creates a small company on a running platform through the public API, as its users would. A second
+//! run creates only what is missing.
 //!
 //! ```text
 //! People::log_in -> org::fill (company, members, units, positions, groups) -> timesheet::fill -> notification::fill
@@ -38,8 +38,8 @@ pub(crate) async fn demo(settings: &Settings) -> Result<(), Stop> {
     docs::fill(&people, &company, &mut bar).await?;
     helpdesk::fill(&people, &company, &mut bar).await?;
     match bar.made {
-        0 => console::result(&format!("{} was there already; nothing was changed", COMPANY.1)),
-        made => console::result(&format!("{} is there: {made} things made", COMPANY.1)),
+        0 => console::result(&format!("{} exists already; nothing was changed", COMPANY.1)),
+        made => console::result(&format!("{} is ready: {made} things created", COMPANY.1)),
     }
     tell(&config, &people, &company.id);
     Ok(())
@@ -62,11 +62,11 @@ fn tell(config: &UpConfig, people: &People, company: &str) {
     let things = [
         ("Alice's companies", call("alice", &format!("{base}/api/org/me/companies"))),
         (
-            "the weeks that are Carol's to decide; one of them waits",
+            "weeks for Carol to decide; one is pending",
             call("carol", &format!("'{timesheet}/submissions?view=approvals'")),
         ),
         (
-            "a no: Bob may not make a project",
+            "a refusal: Bob may not create a project",
             call(
                 "bob",
                 &format!(
@@ -75,11 +75,11 @@ fn tell(config: &UpConfig, people: &People, company: &str) {
             ),
         ),
         (
-            "the timesheet off (and on again with /enable); the next call of Alice's is refused",
+            "turn the timesheet off (on again with /enable); Alice's next call is refused",
             call(admin, &format!("-X POST {base}/api/platform/admin/modules/timesheet/disable")),
         ),
         (
-            "what has been decided until now, by reason",
+            "access decisions so far, by reason",
             call(admin, &format!("{base}/api/platform/metrics | grep ^platform_authz_decisions_total")),
         ),
     ];

@@ -1,4 +1,4 @@
-//! What the company is told: an in-app channel and one message in it.
+//! Notifications of the demo: an in-app channel and one message in it.
 
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::stop::Stop;
 /// Steps of [`fill`].
 pub(super) const STEPS: usize = 2;
 
-/// Makes what is missing.
+/// Creates what is missing.
 pub(super) async fn fill(people: &People, company: &Company, bar: &mut Bar) -> Result<(), Stop> {
     let admin = &people.administrator.api;
     let base = format!("/api/notification/v1/companies/{}", company.id);

@@ -1,4 +1,4 @@
-//! The company and who is in it: each thing is looked for by its code, and made when it is not there.
+//! The demo company and its people: each is looked up by its code and created if missing.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::cast::{ADMINISTRATOR, COMPANY, GROUPS, Group, MEMBERS, Member, POSITI
 use super::people::People;
 use crate::stop::Stop;
 
-/// What the later steps need to know of the company.
+/// The ids that later steps need.
 pub(super) struct Company {
     pub(super) id: String,
     /// Member ids by code.
@@ -28,7 +28,7 @@ pub(super) fn steps() -> usize {
     1 + UNITS.len() + MEMBERS.len() + links + POSITIONS.len() + holders + GROUPS.len() + joined
 }
 
-/// Makes what is missing of the company, its units, members, positions and groups.
+/// Creates what is missing of the company, its units, members, positions and groups.
 pub(super) async fn fill(people: &People, bar: &mut Bar) -> Result<Company, Stop> {
     let admin = &people.administrator.api;
     bar.stage("the company");
@@ -48,7 +48,7 @@ pub(super) async fn fill(people: &People, bar: &mut Bar) -> Result<Company, Stop
     Ok(Company { id, members, groups })
 }
 
-/// There is no route that lists companies: it is found as one that somebody of the cast is a member of.
+/// Finds or creates the company. No route lists companies, so it looks among those of the people who logged in.
 async fn company(people: &People, bar: &mut Bar) -> Result<String, Stop> {
     let (code, name) = COMPANY;
     for person in people.all() {
@@ -64,7 +64,7 @@ async fn company(people: &People, bar: &mut Bar) -> Result<String, Stop> {
     Ok(text(&made, "id"))
 }
 
-/// The administrator's comes first and is linked at once, so that the company can be found again from then on.
+/// Creates and links the members. The administrator's comes first, so that a later run can find the company.
 async fn members(
     people: &People,
     company: &str,

@@ -1,4 +1,4 @@
-//! Everybody of the cast who logs in, through the provider's own form, and is known to the platform from then on.
+//! Logs the demo's users in through the provider's form, which makes them known to the platform.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,14 +13,14 @@ use crate::plan::UpConfig;
 use crate::stop::Stop;
 use crate::token::Provider;
 
-/// One who has logged in.
+/// A user who has logged in.
 pub(super) struct Person {
     pub(super) login: String,
     pub(super) subject: String,
     pub(super) api: Api,
 }
 
-/// All who have.
+/// All users who have logged in.
 pub(super) struct People {
     pub(super) administrator: Person,
     others: Vec<Person>,
@@ -30,7 +30,7 @@ pub(super) struct People {
 pub(super) const STEPS: usize = 1 + LOGINS.len();
 
 impl People {
-    /// Logs everybody in.
+    /// Logs every user in.
     pub(super) async fn log_in(settings: &Settings, config: &UpConfig, bar: &mut Bar) -> Result<Self, Stop> {
         bar.stage("logging in");
         let administrator = person(&administrator(settings), settings, config, bar).await?;
@@ -50,7 +50,7 @@ impl People {
         found.ok_or_else(|| Stop::Failed(format!("{login} has not logged in")))
     }
 
-    /// The login that a member is linked to.
+    /// The subject that a member is linked to.
     pub(super) fn subject_of(&self, member: &Member) -> Option<&str> {
         if member.code == ADMINISTRATOR {
             return Some(&self.administrator.subject);
@@ -77,10 +77,10 @@ async fn person(login: &str, settings: &Settings, config: &UpConfig, bar: &mut B
     Ok(Person { login: login.to_owned(), subject, api })
 }
 
-/// Whose token it is. It is not verified here: the platform does that.
+/// Returns the token's subject, unverified: the platform verifies the token.
 fn subject(token: &str) -> Result<String, Stop> {
     let claims = token.split('.').nth(1).and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
     let claims: Value = claims.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
     let subject = text(&claims, "sub");
-    if subject.is_empty() { Err(Stop::Failed("the token names nobody".to_owned())) } else { Ok(subject) }
+    if subject.is_empty() { Err(Stop::Failed("the token has no subject".to_owned())) } else { Ok(subject) }
 }

@@ -1,4 +1,4 @@
-//! What the company does with its timesheet: projects, who decides whose weeks, and last week's hours.
+//! The timesheet of the demo: projects, approvers and last week's hours.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::stop::Stop;
 /// Steps of [`fill`].
 pub(super) const STEPS: usize = PROJECTS.len() + APPROVERS.len() + 1 + WEEKS.len();
 
-/// Makes what is missing. Gives a submission that waits for its decision, for the user to try.
+/// Creates what is missing. One submission stays undecided, for the user to try.
 pub(super) async fn fill(
     people: &People,
     company: &Company,
@@ -72,7 +72,7 @@ async fn approvers(admin: &Api, base: &str, company: &Company, bar: &mut Bar) ->
     Ok(())
 }
 
-/// The leads may look at everybody's weeks: a tier given to a group.
+/// Lets the leads read everyone's weeks: grants a tier to their group.
 async fn grant(people: &People, company: &Company, bar: &mut Bar) -> Result<(), Stop> {
     let object = format!("{}/timesheet", company.id);
     let question = json!({
@@ -94,7 +94,7 @@ async fn grant(people: &People, company: &Company, bar: &mut Bar) -> Result<(), 
     Ok(())
 }
 
-/// Whoever has submitted a week, in whatever week that was, has had theirs.
+/// Submits a user's week and decides it. A user who has submitted any week before gets no other.
 async fn submit(
     people: &People,
     base: &str,

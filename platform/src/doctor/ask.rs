@@ -1,4 +1,4 @@
-//! The questions of the doctor. An answer that did not come is a text that says why.
+//! The doctor's requests. The error of a failed request is a text that says why.
 
 use std::error::Error;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use crate::secrets::Secrets;
 use crate::stop::Stop;
 use crate::token::{Provider, development_ca, secret};
 
-/// One answer.
+/// Longest wait for one response.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A challenge of the right shape; no code is ever asked for with it.
+/// A well-formed PKCE challenge; no code is ever redeemed with it.
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
-/// What a token says of itself. Its signature is the verifier's business.
+/// The claims of a token. Its signature is not verified here.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Token {
     #[serde(rename = "iss")]
@@ -34,7 +34,7 @@ pub(super) struct Token {
     pub(super) expires_at: i64,
 }
 
-/// A client that trusts what browsers of this platform trust.
+/// An HTTP client that trusts the certificates that this platform's browsers trust.
 pub(super) struct Asking {
     client: Client,
     base_url: String,
@@ -44,7 +44,7 @@ impl Asking {
     pub(super) fn of(settings: &Settings, endpoint: &Endpoint) -> Result<Self, Stop> {
         let mut builder =
             Client::builder().timeout(PATIENCE).redirect(redirect::Policy::none()).tls_info(true);
-        // A certificate that was given has to be trusted without the development CA.
+        // A configured certificate must be trusted without the development CA.
         if !settings.is_set("PLATFORM_TLS_CERT") {
             for root in development_ca(&endpoint.up)? {
                 builder = builder.add_root_certificate(root);
@@ -54,7 +54,7 @@ impl Asking {
         Ok(Self { client, base_url: endpoint.base_url.clone() })
     }
 
-    /// The certificate that the edge shows, in DER; it was verified for the public name.
+    /// Returns the gateway's certificate in DER, verified for the public name.
     pub(super) async fn certificate(&self) -> Result<Vec<u8>, String> {
         let answer = self.client.get(format!("{}/healthz", self.base_url)).send().await.map_err(causes)?;
         if !answer.status().is_success() {
@@ -66,25 +66,25 @@ impl Asking {
         }
         let shown = answer.extensions().get::<reqwest::tls::TlsInfo>();
         let leaf = shown.and_then(reqwest::tls::TlsInfo::peer_certificate).map(<[u8]>::to_vec);
-        leaf.ok_or_else(|| format!("{} showed no certificate", self.base_url))
+        leaf.ok_or_else(|| format!("{} presented no certificate", self.base_url))
     }
 
-    /// A realm's discovery document.
+    /// Fetches a realm's discovery document.
     pub(super) async fn discovery(&self, realm: &str) -> Result<Value, String> {
         self.json(&format!("{realm}/.well-known/openid-configuration")).await
     }
 
-    /// A JSON document.
+    /// Fetches a JSON document.
     pub(super) async fn json(&self, address: &str) -> Result<Value, String> {
         let answer = self.client.get(address).send().await.map_err(causes)?;
         let status = answer.status();
         if !status.is_success() {
             return Err(format!("{address} answers {status}"));
         }
-        answer.json().await.map_err(|error| format!("{address} answers no JSON: {}", causes(error)))
+        answer.json().await.map_err(|error| format!("{address} does not answer with JSON: {}", causes(error)))
     }
 
-    /// The status of a login that would return to `redirect`.
+    /// Returns the status of the login page for the redirect URI `redirect`.
     pub(super) async fn login_page(&self, realm: &str, redirect: &str) -> Result<u16, String> {
         let query = [
             ("response_type", "code"),
@@ -99,7 +99,7 @@ impl Asking {
         page.send().await.map(|page| page.status().as_u16()).map_err(causes)
     }
 
-    /// A token of the administration client, from the provider itself.
+    /// Fetches a token for the administration client, at the provider's internal address.
     pub(super) async fn admin_token(
         &self,
         settings: &Settings,
@@ -129,7 +129,7 @@ impl Asking {
         read(token.ok_or_else(|| format!("the provider gives {id} no token: {status} {why}"))?)
     }
 
-    /// A token for the platform: of the first service client, else of a development user.
+    /// Fetches a token for the platform: the first service client's, else a development user's.
     pub(super) async fn platform_token(
         &self,
         settings: &Settings,
@@ -146,7 +146,7 @@ impl Asking {
                 users.first().and_then(|entry| entry.split_once(':')).ok_or("PLATFORM_DEV_USERS is empty")?;
             provider.user_token(user, password).await
         } else {
-            return Err("no token to look at: name a service client in PLATFORM_SERVICE_CLIENTS".to_owned());
+            return Err("no token to check: name a service client in PLATFORM_SERVICE_CLIENTS".to_owned());
         };
         read(&token.map_err(|stop| stop.to_string())?)
     }
@@ -155,7 +155,7 @@ impl Asking {
 fn read(token: &str) -> Result<Token, String> {
     let payload = token.split('.').nth(1).and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
     let claims = payload.and_then(|payload| serde_json::from_slice(&payload).ok());
-    claims.ok_or_else(|| "the provider's token is no JWT with iss, iat and exp".to_owned())
+    claims.ok_or_else(|| "the provider's token is not a JWT with iss, iat and exp".to_owned())
 }
 
 /// An error with all its causes.

@@ -1,4 +1,4 @@
-//! What the settings say of this platform: its public address, its provider, the addresses that a login may return to.
+//! What the settings say about this platform: its public address, its identity provider, its redirect URIs.
 
 use contract::{Settings, ports};
 use service::config::offset_port;
@@ -7,15 +7,15 @@ use service::origins::{self, FrontendAccess};
 use crate::plan::{UpConfig, reached_at};
 use crate::stop::Stop;
 
-/// The settings, as far as they have to fit what is running.
+/// The settings that must match the running platform.
 #[derive(Clone, Debug)]
 pub(super) struct Endpoint {
     pub(super) up: UpConfig,
     pub(super) base_url: String,
     pub(super) realm: String,
-    /// What tokens must say.
+    /// The issuer that tokens must name.
     pub(super) issuer: String,
-    /// `IDP_ISSUER_URL`, where it is set: what separate services accept.
+    /// `IDP_ISSUER_URL`, if it is set: the issuer that separate services accept.
     pub(super) configured_issuer: Option<String>,
     pub(super) audience: String,
     /// The provider's internal address.
@@ -23,9 +23,9 @@ pub(super) struct Endpoint {
     pub(super) jwks_url: String,
     pub(super) is_built_in: bool,
     pub(super) allows_built_in: bool,
-    /// Addresses that a login must be able to return to.
+    /// Redirect URIs that the provider must accept.
     pub(super) registered: Vec<String>,
-    /// Addresses that it must not return to.
+    /// Redirect URIs that the provider must refuse.
     pub(super) strangers: Vec<String>,
 }
 
@@ -68,7 +68,8 @@ impl Endpoint {
     }
 }
 
-/// A stranger's site, a page of the same origin that nobody vetted, and one below a vetted page: what a wildcard lets in.
+/// Redirect URIs that a wildcard would admit: another site, an unregistered page of the same origin, and a page below a
+/// registered one.
 fn strangers(base_url: &str) -> Vec<String> {
     vec![
         "https://platform-doctor.invalid/callback".to_owned(),

@@ -1,4 +1,4 @@
-//! What fits, and in words what does not and what to do about it. Pure.
+//! Judges the responses: what is right, what is wrong and what to do about it. Pure.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::ask::Token;
 use super::endpoint::Endpoint;
 
-/// The leeway of every verifier; clocks further apart refuse good tokens or accept expired ones.
+/// The leeway of every verifier. With clocks further apart, good tokens are refused or expired ones accepted.
 const CLOCK_LEEWAY_SECONDS: i64 = 30;
-/// A certificate that ends sooner has missed its renewal: the usual one comes 30 days before the end.
+/// A certificate that expires sooner has missed its renewal, which usually comes 30 days before expiry.
 const CERTIFICATE_MARGIN: Duration = Duration::days(14);
 /// Lifetime of access tokens (gateway document, "Authentication" 4); decisions rest on it.
 const ACCESS_SECONDS: i64 = 300;
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) fits: bool,
@@ -64,7 +64,7 @@ pub(super) fn domain(endpoint: &Endpoint) -> Finding {
     Finding::good(WHAT, &endpoint.base_url)
 }
 
-/// Whether separate services accept what the public address makes the provider say.
+/// Whether separate services accept the issuer that follows from the public address.
 pub(super) fn configured_issuer(endpoint: &Endpoint) -> Finding {
     const WHAT: &str = "IDP_ISSUER_URL";
     match &endpoint.configured_issuer {
@@ -80,7 +80,7 @@ pub(super) fn configured_issuer(endpoint: &Endpoint) -> Finding {
     }
 }
 
-/// What a discovery document says, fetched at `asked`.
+/// Whether the discovery document at `asked` names the right issuer and sends browsers through the gateway.
 pub(super) fn discovery(
     endpoint: &Endpoint,
     what: &'static str,
@@ -98,8 +98,8 @@ pub(super) fn discovery(
         return Finding::wrong(
             what,
             format!(
-                "the provider calls itself \"{issuer}\", the platform expects {}: set the provider's public address \
-                 (Keycloak: --hostname={}) or PLATFORM_DOMAIN",
+                "the provider calls itself \"{issuer}\", but the platform expects {}: set the provider's public \
+                 address (Keycloak: --hostname={}) or PLATFORM_DOMAIN",
                 endpoint.issuer, endpoint.base_url
             ),
         );
@@ -130,7 +130,7 @@ pub(super) fn signing_keys(address: &str, document: &Result<Value, String>) -> F
     Finding::good(WHAT, format!("{count} at {address}"))
 }
 
-/// What each login page answered: 200 where the address is registered.
+/// Whether exactly the login pages of registered redirect URIs answered 200.
 pub(super) fn redirects(endpoint: &Endpoint, seen: &[(String, Result<u16, String>)]) -> Finding {
     const WHAT: &str = "redirect list";
     let mut wrong = Vec::new();
@@ -141,7 +141,7 @@ pub(super) fn redirects(endpoint: &Endpoint, seen: &[(String, Result<u16, String
             Ok(200) if wanted => {}
             Ok(200) => wrong.push(format!("{address} is accepted and must not be (a wildcard on platform-frontend?)")),
             Ok(status) if wanted => wrong.push(format!(
-                "{address} is refused ({status}): is platform-frontend reconciled with this PLATFORM_DOMAIN and \
+                "{address} is refused ({status}): was platform-frontend reconciled with this PLATFORM_DOMAIN and \
                  PLATFORM_EXTRA_ORIGINS?"
             )),
             Ok(_) => {}
@@ -197,11 +197,11 @@ pub(super) fn audience(endpoint: &Endpoint, token: &Result<Token, String>) -> Fi
     Finding::good(WHAT, format!("tokens are for {} and live {lifetime} s", token.audience))
 }
 
-/// Whether this machine and the provider agree on the time: when a token that was fetched just now was issued.
+/// Whether this machine and the provider agree on the time, by the `iat` of a token fetched just now.
 pub(super) fn clock(issued_at: Option<i64>, now: i64) -> Finding {
     const WHAT: &str = "clock";
     let Some(issued_at) = issued_at else {
-        return Finding::wrong(WHAT, "cannot be compared without a token of the provider");
+        return Finding::wrong(WHAT, "cannot be compared without a token from the provider");
     };
     let ahead = issued_at.saturating_sub(now);
     if ahead.saturating_abs() <= CLOCK_LEEWAY_SECONDS {
@@ -219,11 +219,11 @@ pub(super) fn clock(issued_at: Option<i64>, now: i64) -> Finding {
     )
 }
 
-/// Whether a verified certificate lasts.
+/// Whether a verified certificate stays valid long enough.
 pub(super) fn certificate(endpoint: &Endpoint, leaf: &[u8], now: OffsetDateTime) -> Finding {
     const WHAT: &str = "certificate";
     let Ok((_, leaf)) = X509Certificate::from_der(leaf) else {
-        return Finding::wrong(WHAT, "the edge shows something that is no certificate");
+        return Finding::wrong(WHAT, "the gateway presents something that is not a certificate");
     };
     let end = leaf.validity().not_after.to_datetime();
     let days = (end - now).whole_days();
@@ -236,7 +236,7 @@ pub(super) fn certificate(endpoint: &Endpoint, leaf: &[u8], now: OffsetDateTime)
     Finding::good(WHAT, format!("trusted for {}, ends in {days} days", endpoint.base_url))
 }
 
-/// Why there is no trusted connection to the edge.
+/// Explains why there is no trusted connection to the gateway.
 pub(super) fn tls_problem(endpoint: &Endpoint, problem: &str) -> String {
     let known = [
         (
@@ -245,14 +245,14 @@ pub(super) fn tls_problem(endpoint: &Endpoint, problem: &str) -> String {
         ),
         (
             "BadSignature",
-            "is signed by another CA than certs/ca.pem of the data directory: run this in the folder that the platform was started in, or set PLATFORM_DATA_DIR",
+            "is signed by a CA other than certs/ca.pem of the data directory: run this in the folder that the platform was started in, or set PLATFORM_DATA_DIR",
         ),
         ("NotValidForName", "is not for this name: get one for PLATFORM_DOMAIN"),
         ("not valid for name", "is not for this name: get one for PLATFORM_DOMAIN"),
-        ("Expired", "has ended: renew PLATFORM_TLS_CERT"),
-        ("expired", "has ended: renew PLATFORM_TLS_CERT"),
-        ("NotValidYet", "begins in the future: is this machine's clock right?"),
-        ("not valid yet", "begins in the future: is this machine's clock right?"),
+        ("Expired", "has expired: renew PLATFORM_TLS_CERT"),
+        ("expired", "has expired: renew PLATFORM_TLS_CERT"),
+        ("NotValidYet", "is not valid yet: is this machine's clock right?"),
+        ("not valid yet", "is not valid yet: is this machine's clock right?"),
     ];
     match known.iter().find(|(sign, _)| problem.contains(sign)) {
         Some((_, words)) => format!("that of {} {words} ({problem})", endpoint.base_url),

@@ -1,7 +1,8 @@
-//! `platform doctor`: whether what has to fit together fits. It asks the running platform and its identity provider only
-//! what their users ask (documents, login pages, tokens), compares the answers with the settings, and says of each thing
-//! in words whether it fits. `ask.rs` asks, `judge.rs` compares (pure), this file goes from one to the other. It changes
-//! nothing; with the built-in provider and no service client it logs one development user in.
+//! `platform doctor`: diagnoses mismatched issuer, domain, audience, redirect URIs, clock and certificate. It sends the
+//! running platform and its identity provider only requests that their users send (documents, login pages, tokens),
+//! compares the responses with the settings and prints a verdict on each. `ask.rs` sends the requests, `judge.rs`
+//! compares (pure), and this file connects them. The doctor changes nothing; with the built-in provider and no service
+//! client it logs one development user in.
 
 mod ask;
 mod endpoint;
@@ -15,7 +16,7 @@ use ask::Asking;
 use endpoint::Endpoint;
 use judge::Finding;
 
-/// Looks at everything and prints a line for each. Exit code 1 when something does not fit.
+/// Runs every check and prints a line for each. Exit code 1 if one of them fails.
 pub(crate) async fn examine(settings: &Settings) -> Result<(), Stop> {
     let endpoint = Endpoint::of(settings)?;
     let asking = Asking::of(settings, &endpoint)?;
@@ -31,7 +32,7 @@ pub(crate) async fn examine(settings: &Settings) -> Result<(), Stop> {
     if wrong == 0 {
         return Ok(());
     }
-    Err(Stop::Failed(format!("{wrong} of {} things do not fit", findings.len())))
+    Err(Stop::Failed(format!("{wrong} of {} checks failed", findings.len())))
 }
 
 async fn certificate(asking: &Asking, endpoint: &Endpoint) -> Finding {
@@ -41,7 +42,7 @@ async fn certificate(asking: &Asking, endpoint: &Endpoint) -> Finding {
     }
 }
 
-/// `iss` as the settings have it, as the edge shows it, and as the provider says it at its internal address.
+/// Checks `iss` in the settings, through the gateway and at the provider's internal address.
 async fn issuer(asking: &Asking, endpoint: &Endpoint) -> Vec<Finding> {
     let mut findings = vec![judge::configured_issuer(endpoint)];
     let through_edge = asking.discovery(&endpoint.public_realm()).await;
@@ -52,7 +53,7 @@ async fn issuer(asking: &Asking, endpoint: &Endpoint) -> Vec<Finding> {
     findings
 }
 
-/// Every address that must be registered is, and none that must not be.
+/// Checks that the provider accepts every redirect URI that must be registered, and none of [`Endpoint::strangers`].
 async fn redirects(asking: &Asking, endpoint: &Endpoint) -> Finding {
     let mut seen = Vec::new();
     for address in endpoint.registered.iter().chain(&endpoint.strangers) {

@@ -7,11 +7,11 @@ use ring::digest::{SHA256, digest};
 
 use crate::bundle::hex;
 
-/// What the texts are filled with.
+/// The values of the placeholders.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     pub(super) key: String,
-    /// For people.
+    /// Display name.
     pub(super) name: String,
     pub(super) port: u16,
 }
@@ -45,7 +45,7 @@ const FILES: [(&str, &str); 17] = [
     ("tests/api/notes.rs", include_str!("template/test_notes.rs.in")),
 ];
 
-/// Name in `store.rs`, the query, and its description.
+/// Placeholder in `store.rs`, the query, and its data for `query!`.
 const QUERIES: [(&str, &str, &str); 2] = [
     ("{{query.list}}", include_str!("template/list.sql.in"), include_str!("template/list.json.in")),
     ("{{query.insert}}", include_str!("template/insert.sql.in"), include_str!("template/insert.json.in")),

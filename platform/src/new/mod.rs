@@ -1,6 +1,6 @@
-//! `platform new module KEY`: a folder `modules/KEY` that passes `platform check --module` and its own tests, and the two
-//! lines of the workspace's `Cargo.toml` that make it a member. What makes it part of the platform is the author's to
-//! decide and is printed. Nothing that is there already is ever overwritten.
+//! `platform new module KEY`: creates a folder `modules/KEY` that passes `platform check --module` and its own tests,
+//! and adds the two lines to the workspace's `Cargo.toml` that make it a member. Shipping it with the platform is the
+//! author's decision; the command prints the steps. No other existing file is changed.
 
 mod files;
 mod workspace;
@@ -20,9 +20,9 @@ use crate::stop::Stop;
 use files::{Names, Written};
 use workspace::Workspace;
 
-/// First port that a new module is given; the shipped ones are below.
+/// First port for new modules; shipped modules have lower ones.
 const FIRST_PORT: u16 = 8200;
-/// Between the ports of two modules.
+/// Distance between the ports of two modules.
 const PORT_STEP: usize = 10;
 
 /// Writes the module.
@@ -41,20 +41,22 @@ pub(crate) fn module(request: &NewRequest) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The key, and what follows from it and from the modules that there are.
+/// Checks the key, and derives the module's name and port.
 fn names(key: &str, workspace: &Workspace) -> Result<Names, Stop> {
     let refused = |why: &str| Stop::Unfit(format!("\"{key}\" cannot be the key of a module: {why}"));
     if !manifest::is_key(key) {
-        return Err(refused("it is a lower-case letter, then 1 to 31 letters, digits or _"));
+        return Err(refused(
+            "it must be a lower-case letter followed by 1 to 31 lower-case letters, digits or _",
+        ));
     }
     if manifest::is_reserved_key(key) {
-        return Err(refused("it is a name of the platform's own"));
+        return Err(refused("it is reserved by the platform"));
     }
     if workspace.knows_crate(key) || workspace::is_word_of_rust(key) {
-        return Err(refused("a crate of this name is there already, or Rust has another use for the word"));
+        return Err(refused("a crate has this name already, or Rust reserves the word"));
     }
     if workspace.manifests().iter().any(|manifest| manifest.key == key) {
-        return Err(refused("it is another module's"));
+        return Err(refused("another module has it"));
     }
     Ok(Names { key: key.to_owned(), name: title(key), port: free_port(workspace)? })
 }
@@ -67,7 +69,7 @@ fn title(key: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-/// The first port that no shipped module and none of the workspace has.
+/// Returns the first port that neither a shipped module nor one of the workspace has.
 fn free_port(workspace: &Workspace) -> Result<u16, Stop> {
     let shipped = contracts().into_iter().map(|ModuleContract { manifest, .. }| manifest.service.port);
     let taken: Vec<u16> = shipped
@@ -75,19 +77,19 @@ fn free_port(workspace: &Workspace) -> Result<u16, Stop> {
         .chain(ports::TAKEN.map(|(port, _)| port))
         .collect();
     let free = (FIRST_PORT..u16::MAX).step_by(PORT_STEP).find(|port| !taken.contains(port));
-    free.ok_or_else(|| Stop::Unfit("every port is another module's".to_owned()))
+    free.ok_or_else(|| Stop::Unfit("every port is taken".to_owned()))
 }
 
-/// Writes every file, or none: what was written before a failure is removed again.
+/// Writes every file or none: a failure removes the files that were written before it.
 fn write_new(root: &Path, key: &str, files: &[Written]) -> Result<Vec<PathBuf>, Stop> {
     let folder = folder_of(root, key);
     if folder.exists() {
-        return Err(Stop::Unfit(format!("{} is there already", folder.display())));
+        return Err(Stop::Unfit(format!("{} exists already", folder.display())));
     }
     let mut made = Vec::new();
     for file in files {
         let path = root.join(&file.path);
-        // The data of a query is named by the query: an earlier module of this key left the same.
+        // A query's data is named by the query's hash: an earlier module with this key may have left the same file.
         if fs::read_to_string(&path).is_ok_and(|there| there == file.text) {
             continue;
         }
@@ -125,7 +127,7 @@ fn undo(folder: &Path, made: &[PathBuf]) {
     }
 }
 
-/// Beside it first, so that a full disk never leaves half a file.
+/// Replaces a file by renaming a complete new one, so that a full disk never leaves half a file.
 fn replace(path: &Path, text: &str) -> Result<(), Stop> {
     let beside = path.with_extension("toml.new");
     let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, path));
@@ -135,7 +137,7 @@ fn replace(path: &Path, text: &str) -> Result<(), Stop> {
 fn next_steps(names: &Names) -> Vec<String> {
     let Names { key, port, .. } = names;
     [
-        format!("modules/{key} is written; it listens on {port}"),
+        format!("modules/{key} is written; its port is {port}"),
         String::new(),
         "it passes already:".to_owned(),
         format!("  platform check --module modules/{key}"),

@@ -1,5 +1,5 @@
-//! The workspace that a module is written into: its `Cargo.toml` as text, so that comments and order stay, and the ports
-//! that modules beside the shipped ones have.
+//! The workspace that receives a new module: its `Cargo.toml` as text, to keep comments and order, and the manifests of
+//! its modules.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use crate::stop::Stop;
 
 /// Name of the file.
 pub(super) const FILE: &str = "Cargo.toml";
-/// Begin of a member's line.
+/// Start of a member's line.
 const MEMBER: &str = "    \"modules/";
-/// Begin of the dependency after the modules'.
+/// Start of the dependency after the modules' dependencies.
 const AFTER_MODULES: &str = "platform = { path = ";
 
-/// Words that a crate cannot be named by: keywords of Rust, and crates that are always there.
+/// Names that a crate cannot have: Rust's keywords, and names that are always taken.
 const WORDS: [&str; 62] = [
     "abstract",
     "alloc",
@@ -88,7 +88,7 @@ pub(super) struct Workspace {
 }
 
 impl Workspace {
-    /// The one that `here` is the root of.
+    /// Reads the workspace whose root is `here`.
     pub(super) fn read(here: &Path) -> Result<Self, Stop> {
         let path = here.join(FILE);
         let text = fs::read_to_string(&path).unwrap_or_default();
@@ -111,7 +111,7 @@ impl Workspace {
         self.text.lines().any(|line| begins(line, key) || begins(line, &dashed))
     }
 
-    /// The manifests of all modules that are there, the example too; one that cannot be read claims nothing.
+    /// Returns the manifests of all modules, including the examples; skips those that cannot be read.
     pub(super) fn manifests(&self) -> Vec<Manifest> {
         let entries =
             |parent| fs::read_dir(self.root.join(parent)).into_iter().flatten().filter_map(Result::ok);
@@ -126,7 +126,7 @@ impl Workspace {
             .collect()
     }
 
-    /// The file with the module as a member and as a dependency that others may name.
+    /// Returns the file with the module added as a member and as a workspace dependency.
     pub(super) fn with_member(&self, key: &str) -> Result<String, Stop> {
         let last = self.text.lines().rfind(|line| line.starts_with(MEMBER));
         let before = self.text.lines().find(|line| line.starts_with(AFTER_MODULES));
@@ -139,7 +139,7 @@ impl Workspace {
     }
 }
 
-/// Whether no crate can be named so.
+/// Whether no crate can have this name.
 pub(super) fn is_word_of_rust(key: &str) -> bool {
     WORDS.contains(&key)
 }

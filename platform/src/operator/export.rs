@@ -1,7 +1,7 @@
-//! `platform identity export SUBJECT`: every row of the platform's database that names a subject, as JSON, read at one moment as
-//! the owner of the schemas. The tables are found in the catalog, so that a new one is never left out: a row belongs to the
-//! export when one of its columns holds the subject, one of its member rows or sessions, or one of its e-mail addresses.
-//! Digests and secrets are left out.
+//! `platform identity export SUBJECT`: prints every database row that names a subject, as JSON, read in one snapshot as
+//! the owner of the schemas. PostgreSQL's catalog lists the tables, so that no new one is missed. A row belongs to the
+//! export if one of its columns holds the subject, the id of one of its member rows or sessions, or one of its e-mail
+//! addresses. Digests and secrets are left out.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -14,8 +14,8 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row};
 use crate::authorization::{owner, unreachable};
 use crate::stop::Stop;
 
-/// What else stands for a subject: the values of the first column in rows of the table whose second column names it already.
-/// In this order, so that a later one finds what an earlier one added.
+/// Where a subject's other names are: table, column of the name, and column that holds a name known already. In this
+/// order, because later entries depend on names that earlier ones add.
 const NAMES: [(&str, &str, &str); 7] = [
     ("org.members", "id", "user_id"),
     ("idp.sessions", "id", "user_id"),
@@ -25,12 +25,12 @@ const NAMES: [(&str, &str, &str); 7] = [
     ("idp.users", "email", "id"),
     ("org.members", "email", "user_id"),
 ];
-/// How columns write an id: alone, as the subject of an audit row, as the path of an event.
+/// Prefixes of an id in columns: none, those of audit subjects, that of an event's path.
 const FORMS: [&str; 6] = ["", "user:", "member:", "session:", "browser-session:", "users/"];
 
-/// One row a table: its name, the condition on a row `t` that names the subject (`$1`: every form of its names,
-/// `$3`: a pattern that finds one inside JSON), and the columns that are left out. An address
-/// alone does not make a row of people the subject's: two may have the same.
+/// One row per table: its name, the condition on a row `t` that names the subject (`$1`: every form of its names,
+/// `$3`: a pattern that matches a name inside JSON), and the columns to leave out. The column `email` does not count,
+/// because two people may have the same address.
 const TABLES: &str = r"
 SELECT format('%I.%I', n.nspname, c.relname) AS name,
        string_agg(CASE
@@ -56,7 +56,7 @@ struct Table {
     secrets: Vec<String>,
 }
 
-/// Prints what is held.
+/// Prints the export.
 pub(super) async fn run(subject: &str, settings: &Settings) -> Result<(), Stop> {
     let mut conn = owner(settings)?.connect().await.map_err(unreachable)?;
     let mut tx = conn.begin().await.map_err(unreachable)?;
@@ -83,14 +83,14 @@ async fn tables(conn: &mut PgConnection) -> sqlx::Result<Vec<Table>> {
     let rows = sqlx::query(TABLES).fetch_all(conn).await?;
     let mut tables = Vec::with_capacity(rows.len());
     for row in rows {
-        // A table of numbers and times alone names nobody.
+        // A table with only numbers and times names no subject.
         let Some(condition) = row.try_get("condition")? else { continue };
         tables.push(Table { name: row.try_get("name")?, condition, secrets: row.try_get("secrets")? });
     }
     Ok(tables)
 }
 
-/// The subject and what else stands for it, in lower case. A module that is not installed has no tables.
+/// Returns the subject and its other names, in lower case. Skips tables that do not exist.
 async fn names(conn: &mut PgConnection, tables: &[Table], subject: &str) -> sqlx::Result<BTreeSet<String>> {
     let mut names = BTreeSet::from([subject.to_lowercase()]);
     for (table, name, of) in NAMES {
@@ -108,7 +108,7 @@ async fn names(conn: &mut PgConnection, tables: &[Table], subject: &str) -> sqlx
     Ok(names)
 }
 
-/// What a row is searched for.
+/// What rows are searched for.
 struct Wanted {
     forms: Vec<String>,
     pattern: String,
@@ -118,7 +118,7 @@ fn forms(names: &BTreeSet<String>) -> Vec<String> {
     names.iter().flat_map(|name| FORMS.iter().map(move |form| format!("{form}{name}"))).collect()
 }
 
-/// Finds one of the names as a whole word, as in `document:7#owner@user:ada`.
+/// Returns a regular expression that matches a name as a whole word, as in `document:7#owner@user:ada`.
 fn pattern(names: &BTreeSet<String>) -> String {
     let literal = |name: &String| -> String {
         let escaped = |letter: char| match letter {
@@ -131,7 +131,7 @@ fn pattern(names: &BTreeSet<String>) -> String {
     format!("(^|[^[:alnum:]_.-])({})($|[^[:alnum:]_.-])", names.join("|"))
 }
 
-/// Prints the rows of one table, one a line; false when there are none.
+/// Prints the rows of one table, one per line; returns false if there are none.
 async fn print(
     conn: &mut PgConnection,
     table: &Table,
@@ -140,7 +140,7 @@ async fn print(
     out: &mut impl Write,
 ) -> Result<bool, Stop> {
     let Table { name, condition, secrets } = table;
-    // Names come from the catalog, quoted by it.
+    // The catalog query quotes the names.
     let sql = format!(
         "SELECT (to_jsonb(t) - $2::text[])::text FROM {name} t \
           WHERE ({condition}) AND $1::text[] IS NOT NULL AND $3::text IS NOT NULL"

@@ -1,4 +1,4 @@
-//! `platform identity suspend|activate|close SUBJECT`; what concerns the built-in provider's users is in `users.rs`.
+//! `platform identity suspend|activate|close SUBJECT`. `users.rs` has the commands for the built-in provider's users.
 
 use contract::{Settings, ports};
 use http::{Method, StatusCode};
@@ -10,7 +10,7 @@ use crate::cli::{IdentityCommand, LifecycleRequest, SubjectRequest};
 use crate::console;
 use crate::stop::Stop;
 
-/// Moves the subject and says where it stands.
+/// Changes the subject's lifecycle state and prints the result.
 pub(crate) async fn run(command: &IdentityCommand, settings: &Settings) -> Result<(), Stop> {
     let (state, LifecycleRequest { subject, reason }) = match command {
         IdentityCommand::Suspend(request) => ("suspended", request),
@@ -28,19 +28,19 @@ pub(crate) async fn run(command: &IdentityCommand, settings: &Settings) -> Resul
     match said("accountRemoval") {
         "done" => console::result("the identity provider has removed the account"),
         "due" => console::result(
-            "the identity provider has not removed the account yet; identity asks for it every minute until it has",
+            "the identity provider has not removed the account yet; identity retries every minute until it succeeds",
         ),
         _ => {}
     }
     if let Some(name) = name {
         console::result(&format!(
-            "PLATFORM_DEV_USERS still names {name}: take it out, or the next start makes a new account of that name"
+            "PLATFORM_DEV_USERS still names {name}: remove it, or the next start creates a new account with that name"
         ));
     }
     Ok(())
 }
 
-/// The subject's user name, where the built-in provider would make an account of that name at its next start.
+/// The subject's user name, if the built-in provider would create an account with that name at its next start.
 async fn configured_name(subject: &str, settings: &Settings) -> Result<Option<String>, Stop> {
     if !users::are_built_in(settings) {
         return Ok(None);
@@ -48,7 +48,7 @@ async fn configured_name(subject: &str, settings: &Settings) -> Result<Option<St
     let path = format!("/internal/identity/users/{}", encode_segment(subject));
     let (status, body) = call(settings, "identity", ports::IDENTITY, Call::new(Method::GET, path)).await?;
     if status == StatusCode::NOT_FOUND {
-        // It has sent no request yet; closing finds out what the provider has.
+        // The subject has sent no request yet; closing asks the provider.
         return Ok(None);
     }
     let user = data(status, &body)?;

@@ -1,6 +1,6 @@
-//! What operators do that has no public route: company administrators, deactivation, a subject's lifecycle. Each is one
-//! call of the service that owns the rows, at its internal address, with the operator's credential; its audit row names the
-//! operator's account.
+//! Operator commands without a public route: company administrators, deactivation, a subject's lifecycle. Each makes
+//! one call to the service that owns the rows, at its internal address, with the operator's credential. The audit row
+//! names the operator's account.
 
 mod export;
 pub(crate) mod identity;
@@ -24,13 +24,13 @@ use crate::secrets::{OPERATOR, Secrets};
 use crate::stop::Stop;
 use crate::variables::DATA_DIR;
 
-/// One call; a lifecycle change may wait for the guard of the platform role.
+/// Time limit of one call; a lifecycle change may wait for the guard of the platform role.
 const BUDGET: Duration = Duration::from_secs(10);
-/// What to do about a credential that the service does not know.
+/// Advice for a credential that the service refuses.
 const OTHER_CREDENTIAL: &str = ". The operator's credential is not the one of the platform that runs: run this in the folder \
                                 that it was started in, or set PLATFORM_DATA_DIR or PLATFORM_OPERATOR_TOKEN as it has them";
 
-/// Calls one service and gives the `data` of its answer.
+/// Calls one service and returns the `data` of its response.
 async fn put(
     settings: &Settings,
     service: &'static str,
@@ -42,7 +42,7 @@ async fn put(
     data(status, &body)
 }
 
-/// The `data` of an answer.
+/// Returns the `data` of a response.
 fn data(status: StatusCode, body: &Value) -> Result<Value, Stop> {
     if status.is_success() {
         return Ok(body.get("data").cloned().unwrap_or_default());
@@ -56,7 +56,7 @@ fn error_member<'a>(body: &'a Value, name: &str) -> &'a str {
     body.pointer(&format!("/error/{name}")).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Calls one service, at `PLATFORM_<NAME>_BASE_URL` or at its port of this machine; an answer without a body is `null`.
+/// Calls one service, at `PLATFORM_<NAME>_BASE_URL` or at its port on this machine. An empty body becomes `null`.
 async fn call(
     settings: &Settings,
     service: &'static str,
@@ -87,7 +87,7 @@ fn refused(status: StatusCode, said: &str) -> Stop {
     Stop::Failed(format!("refused: {said}{hint}"))
 }
 
-/// Of its variable, else of the data directory of the `up` that runs.
+/// Returns the operator's credential from its variable, else from the data directory.
 fn credential(settings: &Settings) -> Result<String, Stop> {
     let mut reader = settings.reader();
     let read = (operator::read(&mut reader, &TOKEN), reader.text(&DATA_DIR));
@@ -105,12 +105,13 @@ fn credential(settings: &Settings) -> Result<String, Stop> {
     })
 }
 
-/// The account that runs this command; under sudo, the one that called it.
+/// The account that runs this command; under sudo, the account that called sudo.
 fn account_name(settings: &Settings) -> Result<String, Stop> {
     if let Some(caller) = settings.raw("SUDO_USER").filter(|_| rustix::process::getuid().is_root()) {
         return Ok(caller.to_owned());
     }
-    let unknown = || Stop::Unfit("the name of the account that runs this command is not known".to_owned());
+    let unknown =
+        || Stop::Unfit("the name of the account that runs this command cannot be determined".to_owned());
     let told = Command::new("id").arg("-un").output().map_err(|_| unknown())?;
     let name = String::from_utf8(told.stdout).map_err(|_| unknown())?;
     if told.status.success() && !name.trim().is_empty() { Ok(name.trim().to_owned()) } else { Err(unknown()) }

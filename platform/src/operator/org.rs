@@ -9,7 +9,7 @@ use crate::cli::{AdminCommand, OrgCommand};
 use crate::console;
 use crate::stop::Stop;
 
-/// Does what is asked and says what is now so.
+/// Runs the command and prints the result.
 pub(crate) async fn run(command: &OrgCommand, settings: &Settings) -> Result<(), Stop> {
     match command {
         OrgCommand::Admin(AdminCommand::Add(who)) => admin(settings, &who.company, &who.subject, true).await,

@@ -1,5 +1,5 @@
-//! `platform identity user add|invite|reset|disable|enable`: the users of the built-in provider, by its administration routes.
-//! A password is made here, sent once and printed once; it is good for one login.
+//! `platform identity user add|invite|reset|disable|enable`: manages the built-in provider's users through its
+//! administration routes. A password is generated here, sent once and printed once; it is valid for one login.
 
 use contract::{Settings, ports};
 use http::{Method, StatusCode};
@@ -12,12 +12,12 @@ use crate::cli::{Invitation, Language, NewUser, ResetRequest, UserCommand, UserN
 use crate::console;
 use crate::stop::Stop;
 
-/// Without letters and digits that look alike. 32 of them, so that a byte chooses each with the same chance.
+/// Letters and digits without look-alikes. There are 32, so that a random byte selects each with the same probability.
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 /// 100 random bits.
 const PASSWORD_LETTERS: usize = 20;
 
-/// Does what is asked and says what is now so.
+/// Runs the command and prints the result.
 pub(super) async fn run(command: &UserCommand, settings: &Settings) -> Result<(), Stop> {
     let provider = Provider::of(settings)?;
     match command {
@@ -40,7 +40,7 @@ async fn add(provider: &Provider<'_>, user: &NewUser) -> Result<(), Stop> {
     });
     provider.ask(Method::POST, "", Some(&body)).await?;
     if user.invite {
-        // The password that the account begins with is told nobody.
+        // The account's initial password is not disclosed.
         console::result(&format!("user {} is added", user.name));
         return invite(provider, &user.name, user.lang).await;
     }
@@ -53,7 +53,7 @@ async fn invite(provider: &Provider<'_>, name: &str, lang: Language) -> Result<(
     let path = format!("/{id}/execute-actions-email?lang={}", lang.as_str());
     provider.ask(Method::PUT, &path, Some(&json!(["UPDATE_PASSWORD"]))).await?;
     console::result(&format!(
-        "a letter with a link for {name} is on its way; the link is good for three days"
+        "an e-mail with a link for {name} is on its way; the link is valid for three days"
     ));
     Ok(())
 }
@@ -78,7 +78,7 @@ async fn enable(provider: &Provider<'_>, user: &UserName, enabled: bool) -> Resu
     Ok(())
 }
 
-/// Whether users are the built-in provider's.
+/// Whether the platform uses the built-in provider.
 pub(super) fn are_built_in(settings: &Settings) -> bool {
     settings.raw("PLATFORM_IDP_URL").is_none()
 }
@@ -91,7 +91,7 @@ fn temporary_password() -> Result<String, Stop> {
     let mut bytes = [0; PASSWORD_LETTERS];
     SystemRandom::new()
         .fill(&mut bytes)
-        .map_err(|_| Stop::Failed("no randomness could be had".to_owned()))?;
+        .map_err(|_| Stop::Failed("the system's random source failed".to_owned()))?;
     let letters: Vec<char> = bytes.iter().map(|byte| letter(*byte)).collect();
     Ok(letters.chunks(5).map(|chunk| chunk.iter().collect()).collect::<Vec<String>>().join("-"))
 }
@@ -110,7 +110,7 @@ struct Provider<'a> {
 impl<'a> Provider<'a> {
     fn of(settings: &'a Settings) -> Result<Self, Stop> {
         if !are_built_in(settings) {
-            let message = "PLATFORM_IDP_URL is set: users are made in that provider, not by this command";
+            let message = "PLATFORM_IDP_URL is set: users are created in that provider, not by this command";
             return Err(Stop::Unfit(message.to_owned()));
         }
         let realm = settings.reader().text(&idp::config::REALM);
@@ -131,7 +131,7 @@ impl<'a> Provider<'a> {
         found.ok_or_else(|| Stop::Failed("refused: there is no such user (404)".to_owned()))
     }
 
-    /// The same; `None` when there is no such user.
+    /// Calls a route below `users`; returns `None` if there is no such user.
     async fn try_ask(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Option<Value>, Stop> {
         let mark = if path.contains('?') { '&' } else { '?' };
         let path = format!(
@@ -155,7 +155,7 @@ impl<'a> Provider<'a> {
     }
 }
 
-/// What the provider says of a refusal.
+/// The provider's reason for a refusal.
 fn reason(status: StatusCode, body: &Value) -> &str {
     let said = ["errorMessage", "error"].iter().find_map(|name| body.get(name)?.as_str());
     said.or_else(|| status.canonical_reason()).unwrap_or_default()

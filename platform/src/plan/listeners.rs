@@ -1,4 +1,5 @@
-//! Every listening socket, bound before anything is served: a busy port stops the start, and names its variable.
+//! Binds every listening socket before anything is served. A busy port fails the start with an error that names its
+//! variable.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
@@ -23,7 +24,7 @@ const ADVICE: [(ErrorKind, &str); 3] = [
     (ErrorKind::AddrNotAvailable, "is not an address of this machine: set another value"),
 ];
 
-/// The edge's sockets.
+/// The gateway's sockets.
 pub(crate) struct EdgeListeners {
     pub(crate) tls: TcpListener,
     pub(crate) plain: Option<TcpListener>,
@@ -49,18 +50,18 @@ impl Listeners {
 }
 
 impl EdgeListeners {
-    /// Takes those that were handed over, and binds the rest of both, or of the one that is on.
+    /// Takes the sockets that were handed over and binds the others; without a plain address, only the TLS socket.
     pub(crate) async fn bind(addresses: &ListenAddresses) -> Result<Self, Stop> {
         let handed = edge::handed_over().map_err(|error| {
             Stop::Unfit(format!("LISTEN_FDS: the sockets handed over cannot be used: {error}"))
         })?;
         let tls = match handed.tls {
             Some(socket) => socket,
-            None => bind(addresses.tls, EDGE_ADDR.name, "the edge").await?,
+            None => bind(addresses.tls, EDGE_ADDR.name, "the gateway").await?,
         };
         let plain = match addresses.plain {
             Some(_) if handed.plain.is_some() => handed.plain,
-            Some(address) => Some(bind(address, EDGE_PLAIN_ADDR.name, "the edge without TLS").await?),
+            Some(address) => Some(bind(address, EDGE_PLAIN_ADDR.name, "the gateway without TLS").await?),
             None => None,
         };
         Ok(Self { tls, plain })
@@ -77,7 +78,7 @@ pub(crate) async fn bind_service(host: &IpAddr, port: u16, name: &str) -> Result
     Ok(listener)
 }
 
-/// What to say of an internal listener that not only this machine reaches.
+/// The warning for an internal listener that other machines may reach.
 fn exposed(host: &IpAddr, port: u16, name: &str) -> Option<String> {
     (!host.is_loopback()).then(|| {
         format!(
@@ -95,7 +96,7 @@ pub(crate) fn listen_host(settings: &Settings) -> Result<IpAddr, Stop> {
     reader.finish(host).map_err(Stop::from)
 }
 
-/// The same, with the default of a value that is wrong.
+/// Reads the host of internal listeners; the default if the value is invalid.
 pub(super) fn read_listen_host(reader: &mut Reader<'_>) -> IpAddr {
     let loopback = IpAddr::from([127, 0, 0, 1]);
     let variable = all().get("PLATFORM_LISTEN_ADDR").copied();

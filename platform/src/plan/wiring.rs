@@ -1,5 +1,5 @@
-//! The plan of a run: which servers, each with settings of its own, the logins of their roles, and the addresses that
-//! people use. Pure but for the secrets, which the caller supplies.
+//! The plan of a run: the servers with their settings, the logins of their roles, and the addresses. Pure except for
+//! the secrets, which the caller supplies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -21,16 +21,16 @@ use crate::secrets::OPERATOR;
 use crate::stop::Stop;
 use crate::variables::all;
 
-/// Reads account state at the built-in provider.
+/// The client that reads account state at the built-in provider.
 const ADMIN_CLIENT: &str = "platform-admin";
 
-/// The file of the keys that seal secrets in the database; with a new key before the old ones in it, they are rotated.
+/// Name of the kept keys that seal secrets in the database. Adding a new key before the old ones rotates them.
 const SEALING_KEYS: &str = "sealing-keys";
 
-/// Networks that webhooks may lead to although they are not public.
+/// Variable with the non-public networks that webhooks may reach.
 const WEBHOOK_NETWORKS: &str = "PLATFORM_NOTIFICATION_WEBHOOK_ALLOW_CIDRS";
 
-/// Everything that a run needs beside listeners and the database.
+/// Everything that a run needs besides listeners and the database.
 pub(crate) struct Plan {
     /// The settings that all servers share.
     pub(crate) settings: Settings,
@@ -39,7 +39,7 @@ pub(crate) struct Plan {
     pub(crate) edge_addresses: ListenAddresses,
     pub(crate) listen: IpAddr,
     pub(crate) logins: Vec<Login>,
-    /// Whether the edge takes this machine for a balancer, whose connections begin with a PROXY header.
+    /// Whether the gateway expects connections from this machine to begin with a PROXY header, as a load balancer's do.
     pub(crate) is_behind_proxy: bool,
     pub(crate) pool_size: u32,
     pub(crate) urls: Urls,
@@ -55,20 +55,20 @@ pub(crate) struct Planned {
 /// The addresses of a running platform.
 #[derive(Clone, Debug)]
 pub(crate) struct Urls {
-    /// Public.
+    /// Public address.
     pub(crate) base: String,
     /// Issuer of tokens.
     pub(crate) issuer: String,
     /// Name and address of each internal listener.
     pub(crate) internal: Vec<(&'static str, String)>,
-    /// The edge itself, as this machine reaches it.
+    /// The gateway itself, as this machine reaches it.
     pub(crate) edge: ListenAddresses,
-    /// What clients trust, when the certificate is a development one.
+    /// The CA that clients must trust, if the certificate is a development one.
     pub(crate) ca: Option<PathBuf>,
 }
 
 impl Plan {
-    /// Makes the plan; `secret` gives a kept secret by name. Every problem of every server is reported together.
+    /// Makes the plan; `secret` returns a kept secret by name. Reports every problem of every server together.
     pub(crate) fn make(
         settings: &Settings,
         config: &UpConfig,
@@ -99,14 +99,14 @@ impl Plan {
         }
     }
 
-    /// How many pools there are.
+    /// Number of connection pools.
     pub(crate) fn pools(&self) -> u32 {
         u32::try_from(self.servers.len()).unwrap_or(u32::MAX)
     }
 }
 
 impl Urls {
-    /// A table for people.
+    /// Prints the addresses as a table.
     pub(crate) fn print(&self) {
         console::say(&format!("  {:<13} {}", "platform", self.base));
         console::say(&format!("  {:<13} {}", "issuer", self.issuer));
@@ -135,7 +135,7 @@ fn urls(settings: &Settings, config: &UpConfig) -> Urls {
     Urls { issuer: format!("{base}/realms/{}", config.realm), base, internal, edge: config.edge, ca }
 }
 
-/// A listener on every address is reached on loopback.
+/// The host under which this machine reaches a listener; loopback for a listener on every address.
 pub(crate) fn reached_at(listen: IpAddr) -> String {
     match listen {
         any if any.is_unspecified() => "127.0.0.1".to_owned(),
@@ -144,7 +144,7 @@ pub(crate) fn reached_at(listen: IpAddr) -> String {
     }
 }
 
-/// Modules that are installed, the built-in provider when there is no other, and all services.
+/// Whether the part runs: all services do, and the installed modules, and the built-in provider if there is no other.
 fn runs(part: &Part, config: &UpConfig) -> bool {
     let is_module = catalog::bundles().iter().any(|bundle| bundle.key == part.name);
     match part.name {
@@ -153,7 +153,7 @@ fn runs(part: &Part, config: &UpConfig) -> bool {
     }
 }
 
-/// A password that the operator chose, else a kept one.
+/// The logins of all parts, each with the password that the operator chose, else a kept one.
 fn logins(settings: &Settings, secret: &impl Fn(&str) -> Result<String, Stop>) -> Result<Vec<Login>, Stop> {
     let login = |part: Part| {
         let chosen = settings.raw(&format!("PLATFORM_{}_DB_PASSWORD", env_name(part.name)));
@@ -192,13 +192,13 @@ fn shared(
     default_secret(&mut shared, operator::TOKEN.name, OPERATOR, secret)?;
     default_secret(&mut shared, sealed::KEYS.name, SEALING_KEYS, secret)?;
     if config.domain.split(':').next() == Some("localhost") {
-        // On a developer's machine webhooks may lead to it; the platform's own ports stay closed there, too.
+        // On a developer's machine webhooks may reach the machine itself, except for the platform's own ports.
         shared.default_to(WEBHOOK_NETWORKS, "127.0.0.0/8,::1/128");
     }
     provider(shared, config, urls, secret)
 }
 
-/// Where tokens come from, and the secrets of those who ask for them.
+/// Adds the identity provider's addresses and the secrets of its clients.
 fn provider(
     shared: Settings,
     config: &UpConfig,
@@ -220,7 +220,7 @@ fn provider(
     }
     for client in contract::settings::split_list(shared.raw("PLATFORM_SERVICE_CLIENTS").unwrap_or_default()) {
         let variable = format!("PLATFORM_SERVICE_CLIENT_SECRET_{}", env_name(&client));
-        // An id that is no file name is refused by the provider's own check.
+        // The provider's own check refuses an id that is not a file name.
         if is_file_name(&client) {
             default_secret(&mut shared, &variable, &format!("client-{client}"), secret)?;
         }
@@ -228,8 +228,8 @@ fn provider(
     Ok(shared)
 }
 
-/// A kept secret where the operator chose none. One that nobody uses is not made: whoever restores it would take it for the
-/// one in use.
+/// Sets a kept secret unless the operator chose one. An unused secret is never created: after a restore it could be
+/// mistaken for the one in use.
 fn default_secret(
     shared: &mut Settings,
     variable: &str,
@@ -269,8 +269,8 @@ fn configure(shared: &Settings, config: &UpConfig) -> (Vec<Planned>, Vec<Problem
     (servers, problems)
 }
 
-/// A first start on the built-in provider has the accounts that its settings name, and no others: where none of them is to
-/// administer the platform, nobody could, and the start would wait for ever.
+/// Refuses a first start on the built-in provider if no account in the settings is a superadmin. No other accounts
+/// exist yet, so the start would wait forever.
 fn nobody_to_administer(shared: &Settings, config: &UpConfig) -> Option<Problem> {
     let is_first = config.database_url.is_none() && config.data_dir.join("pg").symlink_metadata().is_err();
     if config.idp_url.is_some() || !is_first {
@@ -297,7 +297,7 @@ fn nobody_to_administer(shared: &Settings, config: &UpConfig) -> Option<Problem>
     Some(Problem { name: "PLATFORM_SUPERADMINS".to_owned(), message })
 }
 
-/// The connections of one service: its requests' and its workers'.
+/// The number of connections of one service, for its requests and its workers.
 fn pool_size(shared: &Settings) -> u32 {
     let mut reader = shared.reader();
     let mut size = |name| {
@@ -307,7 +307,7 @@ fn pool_size(shared: &Settings) -> u32 {
     size("PLATFORM_DB_POOL_MAX").saturating_add(size("PLATFORM_DB_WORKER_POOL_MAX"))
 }
 
-/// Ten servers that read the same variable have the same problem with it.
+/// Removes duplicates: all servers that read the same variable report the same problem.
 fn unique(problems: Vec<Problem>) -> Vec<Problem> {
     let by_text = problems.into_iter().map(|problem| (problem.to_string(), problem));
     by_text.collect::<BTreeMap<_, _>>().into_values().collect()

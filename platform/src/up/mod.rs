@@ -1,6 +1,6 @@
-//! `platform up`: the whole platform as one process. Everything that can be wrong is looked at before anything is
-//! served; then the database, the migrations and all servers; then the ready line; and at a signal the way back: edge,
-//! services, database.
+//! `platform up`: runs the whole platform as one process. It checks everything that can be wrong before it serves
+//! anything, then starts the database, applies the migrations, starts all servers and prints the ready line. A signal
+//! stops them in reverse: gateway, services, database.
 
 mod ready;
 mod running;
@@ -55,7 +55,7 @@ fn say_what_there_is(config: &UpConfig, data_dir: &DataDir) {
     ));
 }
 
-/// Secrets, certificates and the settings of every server, all of them checked.
+/// Prepares and checks the secrets, the certificates and the settings of every server.
 fn prepare(settings: Settings, config: &UpConfig, data_dir: &DataDir) -> Result<Plan, Stop> {
     let settings = if config.makes_certificates {
         with_certificates(settings, data_dir, &config.domain)?
@@ -66,7 +66,7 @@ fn prepare(settings: Settings, config: &UpConfig, data_dir: &DataDir) -> Result<
     Plan::make(&settings, config, |name| secrets.obtain(name))
 }
 
-/// `None`: a signal came while the database's programs were being fetched.
+/// Starts or connects to the database; `None` if a signal came while PostgreSQL was being downloaded.
 async fn start_database(
     plan: &Plan,
     config: &UpConfig,

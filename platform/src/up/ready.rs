@@ -1,4 +1,4 @@
-//! Waits until every `/ready` and the edge's `/readyz` answer 200, and says meanwhile what it waits for.
+//! Waits until every `/ready` and the gateway's `/readyz` answer 200, and prints what it is waiting for.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -17,16 +17,16 @@ use crate::console;
 use crate::plan::Urls;
 use crate::stop::Stop;
 
-/// How often each is asked.
+/// Interval of the requests to each server.
 const ASK_INTERVAL: Duration = Duration::from_millis(15);
-/// Longest wait for one answer.
+/// Longest wait for one response.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
-/// How often people are told what is waited for.
+/// Interval of the progress lines.
 const TELL_INTERVAL: Duration = Duration::from_secs(1);
-/// After this long something is broken, and its log says what.
+/// Limit of the whole wait. Past it something is broken, and the log says what.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Waits for all of them; a server that ends is a start that failed.
+/// Waits for all servers; a server that ends fails the start.
 pub(crate) async fn wait(running: &mut Running, urls: &Urls, is_behind_proxy: bool) -> Result<(), Stop> {
     let mut waiting: BTreeSet<&'static str> = urls.internal.iter().map(|(name, _)| *name).collect();
     waiting.insert(GATEWAY);
@@ -55,8 +55,8 @@ pub(crate) async fn wait(running: &mut Running, urls: &Urls, is_behind_proxy: bo
 type Outcome = Result<&'static str, String>;
 
 fn ask_all(urls: &Urls, is_behind_proxy: bool) -> Result<JoinSet<Outcome>, Stop> {
-    // Only this process's own listeners are asked, so the edge's certificate, which may be for a public name, proves
-    // nothing here and is not looked at.
+    // All requests go to this process's own listeners, so the gateway's certificate, which may be for a public name,
+    // proves nothing here and is not verified.
     let client =
         Client::builder().timeout(ANSWER_PATIENCE).no_proxy().danger_accept_invalid_certs(true).build();
     let client = client.map_err(|error| Stop::Unfit(format!("no HTTP client: {error}")))?;
@@ -66,8 +66,8 @@ fn ask_all(urls: &Urls, is_behind_proxy: bool) -> Result<JoinSet<Outcome>, Stop>
     }
     match (urls.edge.plain, is_behind_proxy) {
         (Some(plain), true) => drop(asking.spawn(ask_with_proxy_header(plain))),
-        // Only a client with TLS and the header could ask. Its listener has been open since the start, and all that it needs
-        // is asked itself.
+        // This client cannot send the header before the TLS handshake. The gateway's listener is already open, and
+        // everything that the gateway depends on is asked directly.
         (None, true) => drop(asking.spawn(async { Ok(GATEWAY) })),
         (Some(plain), false) => drop(asking.spawn(ask(client, GATEWAY, format!("http://{plain}/readyz")))),
         (None, false) => {
@@ -77,7 +77,7 @@ fn ask_all(urls: &Urls, is_behind_proxy: bool) -> Result<JoinSet<Outcome>, Stop>
     Ok(asking)
 }
 
-/// Asks the edge as a balancer does that asks for itself: a PROXY header of version 2 with the command LOCAL.
+/// Asks the gateway as a load balancer's health check does: with a PROXY v2 header whose command is LOCAL.
 async fn ask_with_proxy_header(edge: SocketAddr) -> Outcome {
     const LOCAL: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
     const REQUEST: &[u8] = b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
@@ -99,7 +99,7 @@ async fn ask_with_proxy_header(edge: SocketAddr) -> Outcome {
     }
 }
 
-/// Asks until the answer is 200, or says what waiting does not change.
+/// Asks until the response is 200; fails with a problem that waiting does not solve.
 async fn ask(client: Client, name: &'static str, url: String) -> Outcome {
     let mut again = interval(ASK_INTERVAL);
     again.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -115,7 +115,7 @@ async fn ask(client: Client, name: &'static str, url: String) -> Outcome {
     }
 }
 
-/// What a service that is not ready says cannot be waited for.
+/// The problem that keeps a service from ever becoming ready, if its response names one.
 fn stuck(answer: &Value) -> Option<&str> {
     answer.pointer("/error/details/stuck/0").and_then(Value::as_str)
 }

@@ -38,7 +38,7 @@ impl Running {
         Self { edge, edge_stop, services, services_stop }
     }
 
-    /// Waits for the first server that ends although nobody asked it to.
+    /// Waits for the first server that ends without being asked to.
     pub(crate) async fn ended(&mut self) -> Stop {
         let ended = tokio::select! {
             ended = &mut self.edge => Some(ended),
@@ -47,12 +47,12 @@ impl Running {
         Stop::Failed(match ended {
             Some(Ok((name, Ok(())))) => format!("{name} ended without being asked to"),
             Some(Ok((name, Err(error)))) => format!("{name}: {error}"),
-            Some(Err(error)) => format!("a server died: {error}"),
+            Some(Err(error)) => format!("a server's task failed: {error}"),
             None => "there is no server".to_owned(),
         })
     }
 
-    /// Drains the edge, then the services. A second signal ends it.
+    /// Drains the gateway, then the services. A second signal ends it.
     pub(crate) async fn drain(mut self, signals: &Signals) -> Result<(), Stop> {
         console::say("platform: draining");
         tokio::select! {
@@ -81,7 +81,7 @@ impl Running {
 fn judge(ended: Result<Ended, JoinError>) -> Result<(), Stop> {
     match ended {
         Ok((_, Ok(()))) => Ok(()),
-        Ok((name, Err(error))) => Err(Stop::Failed(format!("{name} did not end well: {error}"))),
-        Err(error) => Err(Stop::Failed(format!("a server died: {error}"))),
+        Ok((name, Err(error))) => Err(Stop::Failed(format!("{name} exited abnormally: {error}"))),
+        Err(error) => Err(Stop::Failed(format!("a server's task failed: {error}"))),
     }
 }

@@ -1,4 +1,4 @@
-//! `platform check --module` and `--app`: what an author is told before anything runs.
+//! `platform check --module` and `--app`: what an author learns before anything runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::fixture::{Platform, Run};
 
-/// A folder with a copy of a shipped module, to be changed.
+/// A folder with a copy of a shipped module, for a test to change.
 struct Module {
     folder: PathBuf,
 }
@@ -39,7 +39,7 @@ impl Module {
         self
     }
 
-    /// With one value of a JSON file changed.
+    /// Changes one value of a JSON file.
     fn changed(self, name: &str, pointer: &str, value: Value) -> Self {
         let text = fs::read_to_string(self.folder.join(name)).expect(name);
         let mut file: Value = serde_json::from_str(&text).expect("JSON");

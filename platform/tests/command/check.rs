@@ -43,7 +43,7 @@ fn every_problem_is_printed() {
     run.refused(&["PLATFORM_DRAIN_TIMEOUT", "IDP_JWKS_REFRESH_INTERVAL"]);
 }
 
-/// Whatever reads them, and whatever else is wrong.
+/// Regardless of which part reads the variable, and of other problems.
 #[test]
 fn each_wrong_variable_is_a_problem_of_its_own() {
     for (name, value) in [
@@ -75,7 +75,7 @@ fn each_wrong_variable_is_a_problem_of_its_own() {
     }
 }
 
-/// What `up` would refuse only after it has started the database, or could not do at all.
+/// Covers problems that `up` would notice only after it has started the database, or could not check at all.
 #[test]
 fn files_and_folders_that_a_start_cannot_use_are_found_before() {
     let [first, second] = [(); 2]
@@ -90,7 +90,7 @@ fn files_and_folders_that_a_start_cannot_use_are_found_before() {
         platform.beside().with("PLATFORM_TLS_CERT", &path(chain)).with("PLATFORM_TLS_KEY", &path(key))
     };
     with("a.pem", "a.key").run(&["check"]).succeeded();
-    with("a.pem", "b.key").run(&["check"]).refused(&["PLATFORM_TLS_KEY", "b.key is no key for", "a.pem"]);
+    with("a.pem", "b.key").run(&["check"]).refused(&["PLATFORM_TLS_KEY", "b.key is not the key of", "a.pem"]);
     let pairs = |pair: String| with("a.pem", "a.key").with("PLATFORM_TLS_PAIRS", &pair).run(&["check"]);
     pairs(format!("{}:{}", path("b.pem"), path("b.key"))).succeeded();
     for pair in ["/nowhere:/nowhere".to_owned(), format!("{}:{}", path("b.pem"), path("a.key"))] {
@@ -131,7 +131,7 @@ fn shipped_migrations_have_not_changed() {
     );
 }
 
-/// Hash of every migration by its path.
+/// Returns the hash of every migration, by path.
 fn shipped(root: &Path) -> BTreeMap<String, String> {
     let folders = |parent: &str| -> Vec<PathBuf> {
         let entries = fs::read_dir(root.join(parent)).expect(parent);

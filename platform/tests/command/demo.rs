@@ -1,4 +1,4 @@
-//! `platform demo` on a running platform: a company the first time, nothing the second time.
+//! `platform demo` on a running platform: the first run creates a company, the second changes nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,11 +17,11 @@ async fn the_demo_makes_a_company_once() {
 
     let first = platform.run(&["demo"]);
     first.succeeded();
-    assert!(first.out.starts_with("Northwind Studio is there: "), "{}", first.out);
+    assert!(first.out.starts_with("Northwind Studio is ready: "), "{}", first.out);
     for part in ["1. ", "5. ", "platform token --user carol", "--cacert ", "/submissions?view=approvals"] {
         assert!(first.out.contains(part), "no \"{part}\" in: {}", first.out);
     }
-    assert!(first.err.contains("demo: members ("), "a log is told each stage: {}", first.err);
+    assert!(first.err.contains("demo: members ("), "a log has a line for each stage: {}", first.err);
     let rows = everything(&pool).await;
     for (table, count) in [
         ("org.units", 8),
@@ -45,15 +45,11 @@ async fn the_demo_makes_a_company_once() {
 
     let second = platform.run(&["demo"]);
     second.succeeded();
-    assert!(
-        second.out.starts_with("Northwind Studio was there already; nothing was changed"),
-        "{}",
-        second.out
-    );
+    assert!(second.out.starts_with("Northwind Studio exists already; nothing was changed"), "{}", second.out);
     assert!(second.out.contains("Five things to try"), "{}", second.out);
     assert_eq!(everything(&pool).await, rows, "no row of company or timesheet, and no audit row of theirs");
 
-    // What is missing is made again, and only that.
+    // A further run creates only what is missing.
     sqlx::query(
         "DELETE FROM org.group_members WHERE member_id = (SELECT id FROM org.members WHERE code = 'N009')",
     )
@@ -61,7 +57,12 @@ async fn the_demo_makes_a_company_once() {
     .await
     .expect("the owner may");
     let third = platform.run(&["demo"]);
-    assert!(third.out.starts_with("Northwind Studio is there: 1 things made"), "{}{}", third.out, third.err);
+    assert!(
+        third.out.starts_with("Northwind Studio is ready: 1 things created"),
+        "{}{}",
+        third.out,
+        third.err
+    );
     pool.close().await;
     assert_eq!(started.end(Signal::TERM), Some(0));
 }
@@ -77,7 +78,7 @@ fn database(platform: &Platform) -> PgPool {
     PgPoolOptions::new().max_connections(1).connect_lazy_with(options)
 }
 
-/// Count and content of every table of org and timesheet, of the tuples, and of their audit trails.
+/// Count and content of every table of org and timesheet, of the tuples and of their audit trails.
 async fn everything(pool: &PgPool) -> BTreeMap<String, (i64, String)> {
     let tables: Vec<String> = sqlx::query_scalar(
         "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname IN ('org', 'timesheet', 'notification') \

@@ -1,4 +1,4 @@
-//! A data directory of one's own and the program run on it.
+//! A data directory for one test, and the program run on it.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -11,28 +11,28 @@ use std::sync::{Mutex, PoisonError};
 use rustix::process::{Pid, Signal, kill_process};
 use uuid::Uuid;
 
-/// The ports of the platform without an offset.
+/// The platform's ports without an offset.
 const PORTS: [u16; 12] = [8090, 8110, 8120, 8130, 8140, 8150, 8160, 8170, 8180, 8190, 8191, 8443];
 
-/// Where fetched database programs are kept, on a machine that has none of its own.
+/// Variables that locate downloaded database programs, for a machine without PostgreSQL.
 const KEPT: [&str; 2] = ["HOME", "XDG_CACHE_HOME"];
 
-/// Runs the program with nothing in its environment but what a test sets, and where the account keeps things.
+/// Runs the program on a data directory, with only the variables that a test sets and [`KEPT`].
 pub(crate) struct Platform {
     pub(crate) data_dir: PathBuf,
     variables: Vec<(String, String)>,
 }
 
-/// The program on a data directory that somebody else tidies up.
+/// The program on a data directory that another fixture removes.
 pub(crate) struct Beside {
     pub(crate) data_dir: PathBuf,
     variables: Vec<(String, String)>,
 }
 
-/// A platform that has said that it is ready.
+/// A platform that has printed its ready line.
 pub(crate) struct Started {
     child: Child,
-    /// Its progress until then.
+    /// Its output until then.
     pub(crate) said: String,
 }
 
@@ -41,14 +41,14 @@ impl Started {
         self.child.id()
     }
 
-    /// Sends a signal and waits for the end; gives the exit code, which a killed process does not have.
+    /// Sends a signal, waits for the exit and returns the exit code; a killed process has none.
     pub(crate) fn end(mut self, signal: Signal) -> Option<i32> {
         kill_process(Pid::from_child(&self.child), signal).expect("it runs");
         self.child.wait().expect("it ends").code()
     }
 }
 
-/// What a run said.
+/// The output of a run.
 pub(crate) struct Run {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
@@ -67,7 +67,7 @@ impl Platform {
         self
     }
 
-    /// Puts a file into the data directory.
+    /// Writes a file in the data directory.
     pub(crate) fn with_file(self, name: &str, text: &str) -> Self {
         let path = self.data_dir.join(name);
         fs::create_dir_all(path.parent().expect("below the data directory")).expect("a folder");
@@ -75,7 +75,7 @@ impl Platform {
         self
     }
 
-    /// Ports of its own, all of them free a moment ago and no other test's of this process.
+    /// Moves it to free ports that no other test of this process uses.
     pub(crate) fn with_free_ports(self) -> Self {
         static CLAIMED: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
         let mut claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,13 +89,13 @@ impl Platform {
         self.with("PLATFORM_PORT_OFFSET", offset.to_string())
     }
 
-    /// How far its ports are moved.
+    /// The offset of its ports.
     pub(crate) fn offset(&self) -> u16 {
         let set = self.variables.iter().find(|(name, _)| name == "PLATFORM_PORT_OFFSET");
         set.and_then(|(_, offset)| offset.parse().ok()).unwrap_or_default()
     }
 
-    /// The same platform as another shell on the same folder sees it; only the first one tidies up.
+    /// The same platform as seen by another shell in the same folder; only the first fixture cleans up.
     pub(crate) fn beside(&self) -> Beside {
         Beside { data_dir: self.data_dir.clone(), variables: self.variables.clone() }
     }
@@ -104,12 +104,12 @@ impl Platform {
         self.beside().run(arguments)
     }
 
-    /// The same with another current folder.
+    /// The same platform with another current folder.
     pub(crate) fn run_in(&self, folder: &Path, arguments: &[&str]) -> Run {
         finish(self.command(arguments).current_dir(folder))
     }
 
-    /// Starts the platform and waits until it says that it is ready.
+    /// Starts the platform and waits for its ready line.
     pub(crate) fn start(&self) -> Started {
         let errors = self.data_dir.with_extension("err");
         let mut command = self.command(&["up"]);
@@ -156,7 +156,7 @@ fn finish(command: &mut Command) -> Run {
 
 impl Drop for Platform {
     fn drop(&mut self) {
-        // As root the database's files are elsewhere; nothing else knows of them when the link is gone.
+        // As root, the database's files are elsewhere, and only the link in the data directory refers to them.
         if let Ok(elsewhere) = fs::read_link(self.data_dir.join("pg")).and_then(fs::canonicalize) {
             fs::remove_dir_all(&elsewhere).expect("the database's folder can be removed");
             fs::remove_file(elsewhere.with_extension("origin")).expect("its note can be removed");
@@ -168,7 +168,7 @@ impl Drop for Platform {
 }
 
 impl Run {
-    /// The start was refused before anything was served, with these words.
+    /// Asserts that the start was refused before anything was served, with these words.
     #[track_caller]
     pub(crate) fn refused(&self, words: &[&str]) {
         assert_eq!(self.code, Some(2), "{}{}", self.out, self.err);

@@ -1,4 +1,4 @@
-//! The program as operators and scripts see it: exit codes, messages, and what a failed start leaves behind.
+//! Tests of the program as operators and scripts see it: exit codes, messages, and what a failed start leaves behind.
 
 #![expect(clippy::expect_used, reason = "a test that cannot be set up has failed, and the text says why")]
 

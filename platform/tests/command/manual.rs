@@ -1,4 +1,4 @@
-//! What the program tells about itself: help, manual, completions, and the table of CONFIGURATION.md.
+//! The program's own documentation: help, manual, completions, and the table of CONFIGURATION.md.
 
 use std::path::Path;
 

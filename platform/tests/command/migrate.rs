@@ -15,7 +15,7 @@ async fn an_empty_database_is_brought_up_to_date_and_stays_so() {
     let tables =
         "SELECT count(*) FROM pg_tables WHERE tablename = 'schema_version' AND tableowner = 'platform_owner'";
     let versions: i64 = sqlx::query_scalar(tables).fetch_one(&database.owner_pool()).await.expect("tables");
-    assert_eq!(versions, 9, "one version table a schema");
+    assert_eq!(versions, 9, "one version table per schema");
 }
 
 #[tokio::test]

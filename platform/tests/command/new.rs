@@ -1,4 +1,4 @@
-//! `platform new module`: what it writes passes every check, and it never overwrites anything.
+//! `platform new module`: its output passes every check, and it never overwrites anything.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::fixture::{Platform, Run};
 
-/// A workspace as far as the command looks at it.
+/// The parts of a workspace that the command reads.
 struct Workspace {
     folder: PathBuf,
 }
@@ -29,7 +29,7 @@ impl Workspace {
         fs::read_to_string(self.folder.join(path)).expect(path)
     }
 
-    /// Every file below, by its path.
+    /// Every file below a folder, by path.
     fn files(&self) -> Vec<PathBuf> {
         fn below(folder: &Path, found: &mut Vec<PathBuf>) {
             for entry in fs::read_dir(folder).expect("a folder") {
@@ -55,7 +55,7 @@ fn what_it_writes_passes_every_check_and_is_a_member() {
     let workspace = Workspace::new();
     let run = workspace.run(&["new", "module", "demo"]);
     run.succeeded();
-    for word in ["modules/demo is written; it listens on 8200", "cargo test -p demo", "part!(demo, 8200)"] {
+    for word in ["modules/demo is written; its port is 8200", "cargo test -p demo", "part!(demo, 8200)"] {
         assert!(run.out.contains(word), "no \"{word}\" in {}", run.out);
     }
     let check = workspace.run(&["check", "--module", "modules/demo"]);
@@ -100,13 +100,13 @@ fn what_is_there_is_never_overwritten_and_a_bad_key_writes_nothing() {
     workspace.run(&["new", "module", "demo"]).succeeded();
     let (files, manifest) = (workspace.files(), workspace.text("Cargo.toml"));
     for (key, why) in [
-        ("demo", "a crate of this name is there already"),
-        ("docs", "a crate of this name is there already"),
+        ("demo", "a crate has this name already"),
+        ("docs", "a crate has this name already"),
         ("Demo", "a lower-case letter"),
         ("../demo", "a lower-case letter"),
-        ("owner", "a name of the platform's own"),
-        ("match", "Rust has another use"),
-        ("serde", "a crate of this name is there already"),
+        ("owner", "reserved by the platform"),
+        ("match", "Rust reserves the word"),
+        ("serde", "a crate has this name already"),
     ] {
         workspace.run(&["new", "module", key]).refused(&[key, why]);
     }
@@ -115,10 +115,10 @@ fn what_is_there_is_never_overwritten_and_a_bad_key_writes_nothing() {
     let manifest_of_example =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/module/module.manifest.json");
     fs::copy(manifest_of_example, example.join("module.manifest.json")).expect("the example's manifest");
-    workspace.run(&["new", "module", "tasks"]).refused(&["tasks", "it is another module's"]);
+    workspace.run(&["new", "module", "tasks"]).refused(&["tasks", "another module has it"]);
     fs::remove_dir_all(workspace.folder.join("examples")).expect("it can be removed");
     fs::create_dir(workspace.folder.join("modules/taken")).expect("a folder");
-    workspace.run(&["new", "module", "taken"]).refused(&["modules/taken is there already"]);
+    workspace.run(&["new", "module", "taken"]).refused(&["modules/taken exists already"]);
     assert_eq!((workspace.files(), workspace.text("Cargo.toml")), (files, manifest));
 }
 

@@ -1,4 +1,4 @@
-//! Starts that must not happen: exit code 2, nothing served, and a sentence that says what to do.
+//! Starts that must fail: exit code 2, nothing served, and a message that says what to do.
 
 use std::fs::{self, File, Permissions};
 use std::net::TcpListener;
@@ -77,7 +77,7 @@ fn operators_commands_refuse_a_credential_that_no_service_would_take() {
         ] {
             let run = operator.run(command);
             run.refused(&["PLATFORM_OPERATOR_TOKEN: must be 24 to 512 visible"]);
-            assert!(!run.err.contains(bad), "the secret is not told: {}", run.err);
+            assert!(!run.err.contains(bad), "the secret is not printed: {}", run.err);
         }
     }
 }
@@ -88,7 +88,7 @@ fn users_are_made_in_the_built_in_provider_only() {
     let elsewhere = operator.with("PLATFORM_IDP_URL", "http://127.0.0.1:1");
     for command in ["add", "reset", "disable", "enable"] {
         let run = elsewhere.run(&["identity", "user", command, "ada"]);
-        run.refused(&["PLATFORM_IDP_URL is set: users are made in that provider"]);
+        run.refused(&["PLATFORM_IDP_URL is set: users are created in that provider"]);
     }
 }
 
@@ -234,12 +234,12 @@ fn secrets_and_certificates_are_made_once() {
 fn a_platform_starts_is_killed_starts_again_on_its_data_and_drains() {
     let platform = Platform::new().with_free_ports();
     let first = platform.start();
-    assert!(first.said.contains("making the database"), "{}", first.said);
+    assert!(first.said.contains("creating the database"), "{}", first.said);
     platform.run(&["up"]).refused(&[&format!("in use by process {}", first.pid())]);
     assert_eq!(first.end(Signal::KILL), None);
 
     let second = platform.start();
-    assert!(second.said.contains("taking over the database"), "{}", second.said);
+    assert!(second.said.contains("adopting the running database"), "{}", second.said);
     let token = platform.run(&["token", "--user", "alice"]);
     token.succeeded();
     assert_eq!(token.out.trim().split('.').count(), 3, "a signed token and nothing else: {}", token.out);

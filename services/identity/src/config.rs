@@ -1,4 +1,4 @@
-//! What identity reads from the environment beside the variables of every service.
+//! The variables that identity reads besides those of every service.
 
 use contract::settings::{Kind, Problems};
 use contract::{Reader, Settings, Variable, ports};
@@ -39,7 +39,7 @@ const FULL_LOOK_INTERVAL: Variable = Variable::new(
     "How often the provider is asked for all accounts",
 );
 
-/// The variables that identity reads and that are not every service's.
+/// The variables that identity reads besides those of every service.
 pub const VARIABLES: &[Variable] = &{
     let [reconcile, domain, extra_origins, service_clients, client_secret] = reconcile::VARIABLES;
     [
@@ -60,13 +60,13 @@ pub const VARIABLES: &[Variable] = &{
 /// The configuration of one identity process.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What every service reads.
+    /// The configuration that every service reads.
     pub service: ServiceConfig,
-    /// How the provider is asked.
+    /// Access to the identity provider.
     pub provider: ProviderConfig,
-    /// How often it is looked at.
+    /// How often the provider's accounts are checked.
     pub intervals: Intervals,
-    /// What a real provider should hold.
+    /// The target state of an external provider; `None` if there is nothing to reconcile.
     pub reconcile: Option<Reconcile>,
 }
 
@@ -74,7 +74,7 @@ impl Config {
     /// Reads the settings.
     ///
     /// # Errors
-    /// Every bad value.
+    /// Lists every invalid value.
     pub fn read(settings: &Settings) -> Result<Self, Problems> {
         let mut reader = settings.reader();
         let (realm, client_id) = (reader.text(&REALM), reader.required(&CLIENT_ID));

@@ -1,15 +1,16 @@
-//! identity: one record per subject of the identity provider, its account's state there and its lifecycle here. A
-//! request's way: `routes.rs` → `<resource>/http.rs` → `rules.rs` (pure) → `store.rs` (SQL), as `service` describes it.
+//! The service identity: keeps one record per subject of the identity provider, with its account's state there and its
+//! lifecycle here. A request goes through `routes.rs` → `<resource>/http.rs` → `rules.rs` (pure) → `store.rs` (SQL), as
+//! `service` describes.
 //!
-//! Beside its routes it looks at the provider (`look/`): which accounts are disabled or gone. A look counts only when it
-//! is complete; its time is stored with what it found, and authz refuses to decide when the last one is too old. So no
-//! decision ever asks the provider, and none rests on a state that is older than a token may live.
+//! Workers poll the provider (`look/`) for disabled and removed accounts. A look counts only if it is complete. Its
+//! time is stored with its findings, and authz refuses to decide if the last look is too old. So no decision ever asks
+//! the provider, and none relies on a state older than the lifetime of a token.
 //!
-//! Beside a real Keycloak it also makes the realm and the platform's clients there be as configured, once at every start
-//! (`reconcile/`).
+//! With an external Keycloak, identity also reconciles the realm and the platform's clients with the configuration,
+//! once at every start (`reconcile/`).
 //!
-//! E-mail and names are display data: never keys, never authority. Closing a subject forgets them and has the provider remove
-//! the account (`removal/`).
+//! E-mail addresses and names are display data: never keys, never authority. Closing a subject erases them and has the
+//! provider remove the account (`removal/`).
 
 pub mod config;
 mod lifecycle;

@@ -1,4 +1,4 @@
-//! The whole route table of identity. All of it is internal: no public path leads here.
+//! The route table of identity. All routes are internal: no public path leads here.
 
 use axum::Router;
 use axum::routing::{get, post, put};

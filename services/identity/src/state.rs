@@ -1,4 +1,4 @@
-//! What every handler of identity holds.
+//! The state that all handlers of identity share.
 
 use axum::extract::FromRef;
 use service::Core;
@@ -14,14 +14,14 @@ pub struct App {
 }
 
 impl App {
-    /// Of one process.
+    /// Creates the state of one process.
     #[must_use]
     pub fn new(core: Core, config: &Config) -> Self {
         let provider = Provider::new(config.provider.clone(), core.clock.clone());
         Self { core, provider }
     }
 
-    /// The same on the workers' connections.
+    /// The same state on the workers' connection pool.
     pub(crate) fn for_workers(&self) -> Self {
         Self { core: self.core.for_workers(), ..self.clone() }
     }

@@ -1,9 +1,9 @@
-//! Lists of texts in a body, each item held to its own rule and named by its index.
+//! Lists of texts in a body. Each item is checked separately; problems name its index.
 
 use contract::Fields;
 use serde_json::Value;
 
-/// A list that must be there, of at most `max` items that `parse` takes.
+/// Reads a required list of at most `max` items that `parse` accepts.
 pub(crate) fn texts<T>(
     fields: &mut Fields<'_>,
     name: &str,

@@ -1,5 +1,5 @@
-//! The provider's configuration, read once; every bad value is reported. It refuses to stand in for a real provider on
-//! a public domain unless an operator says so, and never runs there with the well-known development passwords.
+//! The provider's configuration, read once; every invalid value is reported. The provider refuses to run on a public
+//! domain unless an operator allows it, and never runs there with the well-known development passwords.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -30,7 +30,7 @@ const BUILTIN: Variable = Variable::new(
     None,
     "allow: run the built-in identity provider on a public PLATFORM_DOMAIN",
 );
-/// Users that are made when they are missing.
+/// Users that are created if missing.
 pub const DEV_USERS: Variable = Variable::new(
     "PLATFORM_DEV_USERS",
     Kind::Secret,
@@ -68,7 +68,7 @@ const KEY_MAX_AGE: Variable = Variable::new(
     "Age at which the built-in provider replaces its signing key; at least 1h",
 );
 
-/// The variables of the provider, those of every service aside.
+/// The variables that the provider reads besides those of every service.
 pub const VARIABLES: &[Variable] = &[
     REALM,
     DOMAIN,
@@ -85,10 +85,10 @@ pub const VARIABLES: &[Variable] = &[
     MAIL_FROM,
 ];
 
-/// The public client of every front end.
+/// The public client of all front ends.
 pub const FRONTEND_CLIENT: &str = "platform-frontend";
 
-/// The built-in provider is for small installations; they list no more.
+/// Limits of the lists; the built-in provider is for small installations.
 const MAX_DEV_USERS: usize = 1_000;
 const MAX_SERVICE_CLIENTS: usize = 200;
 /// A client secret shorter than this can be guessed over the token route.
@@ -96,12 +96,12 @@ const SECRET_CHARACTERS: std::ops::RangeInclusive<usize> = 8..=512;
 /// Longest password that is hashed.
 pub(crate) const MAX_PASSWORD_BYTES: usize = 256;
 
-/// A text that is wiped from memory and never printed.
+/// A text that is wiped from memory on drop and never printed.
 #[derive(Clone, Default)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Takes the text over.
+    /// Copies the text.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(Zeroizing::new(text.to_owned()))
@@ -118,12 +118,12 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// One user to be created when missing.
+/// A user to create if missing.
 #[derive(Clone, Debug)]
 pub struct DevUser {
     /// Lower case.
     pub username: String,
-    /// As it is typed at the login.
+    /// The password typed at the login.
     pub password: Secret,
 }
 
@@ -136,10 +136,10 @@ pub struct ConfidentialClient {
     pub secret: Secret,
 }
 
-/// What the provider needs to know.
+/// The configuration of the provider.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What every service reads.
+    /// The configuration that every service reads.
     pub service: ServiceConfig,
     /// Realm name.
     pub realm: String,
@@ -147,19 +147,19 @@ pub struct Config {
     pub base_url: String,
     /// Audience of tokens for the platform.
     pub audience: String,
-    /// Users to be created when missing.
+    /// Users to create if missing.
     pub users: Vec<DevUser>,
-    /// Whether the platform's domain is a public name, where nobody may have a well-known password.
+    /// Whether the platform's domain is public, where no user may have a well-known password.
     pub is_public: bool,
-    /// What `platform-frontend` may use.
+    /// Redirect URIs and origins of `platform-frontend`.
     pub frontend: FrontendAccess,
     /// Backends of apps.
     pub service_clients: Vec<ConfidentialClient>,
-    /// Reads account state.
+    /// The client that reads account state.
     pub admin_client: ConfidentialClient,
-    /// Signing keys this old are replaced.
+    /// Age at which signing keys are replaced.
     pub key_max_age: time::Duration,
-    /// The mail server; without one no letters are sent.
+    /// The mail server; without one, no e-mails are sent.
     pub mail: Option<MailSettings>,
 }
 
@@ -167,7 +167,7 @@ impl Config {
     /// Reads the variables.
     ///
     /// # Errors
-    /// Every bad value.
+    /// Lists every invalid value.
     pub fn read(settings: &Settings) -> Result<Self, Problems> {
         let settings = with_own_keys(settings);
         let mut reader = settings.reader();
@@ -204,7 +204,7 @@ fn issuer(base_url: &str, realm: &str) -> String {
     format!("{base_url}/realms/{realm}")
 }
 
-/// The chassis verifies bearers with the provider's own keys, whatever the other services are told to use.
+/// Points the service framework's bearer verification to the provider's own keys, whatever the other services use.
 fn with_own_keys(settings: &Settings) -> Settings {
     let mut reader = settings.reader();
     let (base_url, realm) = (origins::base_url(&mut reader), reader.text(&REALM));
@@ -250,7 +250,7 @@ fn refuse_public_domain(reader: &mut Reader<'_>, base_url: &str) {
     }
 }
 
-/// Names of the users that the provider makes where none are configured.
+/// Names of the users that the provider creates if none are configured.
 pub(crate) fn default_users() -> impl Iterator<Item = String> {
     let entries = split_list(DEV_USERS.default.unwrap_or_default());
     entries.into_iter().filter_map(|entry| entry.split_once(':').map(|(name, _)| name.to_owned()))
@@ -266,7 +266,7 @@ fn read_users(reader: &mut Reader<'_>) -> Vec<DevUser> {
             Ok(user) => {
                 reader.refuse(DEV_USERS.name, format!("\"{}\" is named twice", user.username));
             }
-            // The entry may be a password, so it is named by its place.
+            // The entry may be a password, so the message gives its position instead.
             Err(problem) => reader.refuse(DEV_USERS.name, format!("entry {}: {problem}", index + 1)),
         }
     }
@@ -315,7 +315,7 @@ fn read_admin_client(reader: &mut Reader<'_>) -> ConfidentialClient {
     ConfidentialClient { client_id, secret: read_secret(reader, ADMIN_CLIENT_SECRET.name) }
 }
 
-/// Every key is kept for hours after it was replaced, so a shorter age would pile them up.
+/// Reads the age; replaced keys are kept for hours, so a shorter age would accumulate them.
 fn read_key_max_age(reader: &mut Reader<'_>) -> time::Duration {
     let age = reader.duration(&KEY_MAX_AGE);
     if age < std::time::Duration::from_hours(1) {
@@ -334,7 +334,7 @@ fn read_secret(reader: &mut Reader<'_>, variable: &str) -> Secret {
     secret
 }
 
-/// As an app's manifest writes `serviceClientId` (gateway document, "Limits").
+/// The form of `serviceClientId` in an app's manifest (gateway document, "Limits").
 fn is_service_client(text: &str) -> bool {
     text.len() >= 2 && text.starts_with(|first: char| first.is_ascii_lowercase()) && is_key(text, 64)
 }

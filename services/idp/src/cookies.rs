@@ -1,15 +1,15 @@
-//! Cookies of the provider's pages: each is a random secret, kept from scripts and from other sites' requests, and sent
-//! over TLS only (the edge ends TLS before this provider).
+//! Cookies of the provider's pages: each is a random secret or a sealed token, inaccessible to scripts, not sent with
+//! other sites' requests, and sent over TLS only (the gateway terminates TLS).
 
 use http::HeaderMap;
 use http::header::COOKIE;
 
 /// Characters of [`random_text`](crate::keys::rules::random_text).
 const LENGTH: usize = 43;
-/// Characters of a sealed token in a cookie, at most.
+/// Longest sealed token in a cookie, in characters.
 const SEALED_MAX: usize = 1_024;
 
-/// The secret in the cookie `name`, when the browser sent a well-formed one.
+/// The secret in the cookie `name`, if the browser sent a well-formed one.
 pub(crate) fn secret(headers: &HeaderMap, name: &str) -> Option<String> {
     let value = value(headers, name)?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
@@ -32,13 +32,13 @@ fn value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 pub(crate) enum Keep<'a> {
     /// Until the browser is closed.
     Session(&'a str),
-    /// For so many seconds.
+    /// For this many seconds.
     For(&'a str, i64),
     /// Delete it.
     Remove,
 }
 
-/// `Set-Cookie` for the paths below a realm as the provider names them, and as the edge serves them, too.
+/// `Set-Cookie` values for the paths below a realm, as the provider names them and as the gateway serves them.
 pub(crate) fn set(realm: &str, name: &str, keep: Keep<'_>) -> [String; 2] {
     let (value, age) = match keep {
         Keep::Session(value) => (value, String::new()),

@@ -1,5 +1,4 @@
-//! Parameters as a client sends them, from a query or a form body: limited, decoded, and looked up by name. What a
-//! parameter means is decided elsewhere.
+//! Parameters of a query or a form body: limited, decoded, and looked up by name. Their meaning is decided elsewhere.
 
 use axum::extract::Request;
 use bytes::Bytes;
@@ -8,7 +7,7 @@ use http_body_util::{BodyExt, Limited};
 
 /// Largest form body; a login or a token request is under 2 KiB.
 pub(crate) const MAX_FORM_BYTES: usize = 32 << 10;
-/// Longest query; the edge takes 16 KiB of URI.
+/// Longest query; the gateway accepts URIs of 16 KiB.
 const MAX_QUERY_BYTES: usize = 16 << 10;
 /// More parameters than any request of the protocol has.
 const MAX_PARAMETERS: usize = 64;
@@ -20,7 +19,7 @@ pub(crate) enum FormProblem {
     ContentType,
     #[error("the parameters are larger than the limit")]
     TooLarge,
-    #[error("the body did not arrive whole")]
+    #[error("the body did not arrive completely")]
     Broken,
     #[error("the parameters are not UTF-8 form data")]
     Malformed,
@@ -58,7 +57,7 @@ impl Params {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether one of `names` is there twice.
+    /// Whether one of `names` appears more than once.
     pub(crate) fn repeats_any(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.all(name).count() > 1)
     }
@@ -74,8 +73,8 @@ impl Params {
         if pairs.len() > MAX_PARAMETERS {
             return Err(FormProblem::TooMany);
         }
-        // PostgreSQL cannot store U+0000, and no parameter of the protocol may hold it; bytes that are no UTF-8 decode
-        // to the replacement character.
+        // PostgreSQL cannot store U+0000, and no parameter of the protocol may contain it; bytes that are not UTF-8
+        // decode to the replacement character.
         let unusable = |text: &String| text.contains(['\0', char::REPLACEMENT_CHARACTER]);
         if pairs.iter().any(|(name, value)| unusable(name) || unusable(value)) {
             return Err(FormProblem::Malformed);

@@ -1,20 +1,19 @@
-//! The built-in OpenID Connect provider: Keycloak's routes, login markup, token claims and error bodies, so that a
-//! client, a test or the reconcile code cannot tell which of the two it talks to. It is for development and small
-//! installations on one machine.
+//! The built-in OpenID Connect provider, with Keycloak's routes, login markup, token claims and error bodies, so that
+//! clients, tests and services work with either. It is for development and small installations on one machine.
 //!
 //! ```text
 //! routes.rs -> realm/   the realm's documents: discovery, signing keys
-//!           -> login/   a person's way: request -> form -> password -> second factor -> code
+//!           -> login/   authorization request -> form -> password -> second factor -> code
 //!           -> account/ the signed-in user's own pages: password, second factor, sessions
-//!           -> letters/ a forgotten password, an invitation: letter by e-mail -> link -> new password
+//!           -> letters/ a forgotten password, an invitation: e-mail -> link -> new password
 //!           -> tokens/  code, refresh token or client secret -> tokens
-//!           -> userinfo/, logout/   who a token speaks for; the end of its session
-//!           -> admin/   account state, for the administration client only (never through the edge)
-//! reconcile.rs: keys, clients and users at every start      sweep.rs: removes what has run out
-//! keys/, clients/, users/, browser_sessions/, second_factors/: what they share      pages/: what a person sees
+//!           -> userinfo/, logout/   the user behind a token; the end of its session
+//!           -> admin/   accounts and keys, for the administration client and operators (never through the gateway)
+//! reconcile.rs: keys, clients and users at every start      sweep.rs: removes expired rows
+//! keys/, clients/, users/, browser_sessions/, second_factors/: shared parts         pages/: HTML pages
 //! ```
 //!
-//! Nothing here knows companies, members or modules, and no token says anything about rights.
+//! Nothing here knows companies, members or modules, and no token carries permissions.
 
 mod account;
 mod admin;
@@ -53,16 +52,16 @@ pub use routes::router;
 pub use state::App;
 pub use sweep::step as sweep_once;
 
-/// The provider's tables.
+/// The migrations of the schema `idp`.
 pub static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/idp");
 /// The routes as OpenAPI 3.1.
 pub const OPENAPI: &str = include_str!("../openapi.json");
 
-/// Prepares keys, clients and users, then serves until `shutdown`. Connections made meanwhile wait in the listener's
-/// queue, so an answer of `/ready` means that logins work.
+/// Prepares keys, clients and users, then serves until `shutdown`. Connections wait in the listener's queue until then,
+/// so a response of `/ready` means that logins work.
 ///
 /// # Errors
-/// The data cannot be prepared for another reason than an outage.
+/// The data cannot be prepared, for a reason other than an outage.
 pub async fn serve(
     config: Config,
     listener: TcpListener,
@@ -71,7 +70,7 @@ pub async fn serve(
     serve_at(config, Clock::system(), listener, shutdown).await
 }
 
-/// The same at the time of `clock`, for tests.
+/// Like [`serve`], at the time of `clock`, for tests.
 ///
 /// # Errors
 /// As [`serve`].

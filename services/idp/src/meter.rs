@@ -1,4 +1,4 @@
-//! The provider's own metric family, beside those of every service.
+//! The provider's own metric family, besides those of every service.
 
 use prometheus::{IntCounterVec, Opts};
 use telemetry::Metrics;
@@ -7,10 +7,10 @@ use telemetry::Metrics;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
     Succeeded,
-    /// Without a form, from the browser's session.
+    /// From the browser's session, without a form.
     Resumed,
     Failed,
-    /// Not tried, after too many failures.
+    /// Not checked, after too many failures.
     Delayed,
 }
 

@@ -1,8 +1,8 @@
-//! At every start: keys are there, clients are what the configuration declares, missing users are created. Several
-//! starts at once take turns (an advisory lock). Users are only added: a changed password or a disabled account stays. A
-//! password that is the user's own name is well known, so it gives way to one that the configuration names, and on a
-//! public domain no default user may have one.
-//! Clients that are no longer declared are disabled, never removed.
+//! Reconciles the provider's data at every start: creates missing keys and users, and makes the clients what the
+//! configuration declares. An advisory lock serialises concurrent starts. Existing users stay unchanged, with one
+//! exception: a password that equals the user's name is well known, so another one in the configuration replaces it,
+//! and on a public domain no default user may have one. Clients that are no longer declared are disabled, never
+//! removed.
 
 use std::time::Duration;
 
@@ -23,11 +23,11 @@ use crate::{clients, keys, users};
 
 /// Actor of the audit rows.
 const ACTOR: &str = "system:reconcile";
-/// Pause after a database that does not answer; doubled each time.
+/// First pause when the database does not answer, doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Reconciles, again and again while the database does not answer. `None`: told to stop meanwhile.
+/// Reconciles, and retries while the database does not answer. Returns `None` if it was told to stop meanwhile.
 pub(crate) async fn until_done(
     core: &Core,
     passwords: &Passwords,
@@ -44,7 +44,7 @@ pub(crate) async fn until_done(
             Ok((_, known)) if !known.is_empty() => return Err(ServeError::Unfit(well_known(&known))),
             Ok((keys, _)) => return Ok(Some(keys)),
             Err(ApiError::Unavailable { dependency, .. }) => {
-                tracing::warn!(%dependency, "the identity provider waits for what it needs at its start");
+                tracing::warn!(%dependency, "the identity provider's start waits for a dependency");
             }
             Err(error) => return Err(unfit(&error)),
         }
@@ -55,7 +55,7 @@ pub(crate) async fn until_done(
     }
 }
 
-/// The keys, and the users that may not be served as they are.
+/// Reconciles once. Returns the keys, and the default users with a well-known password on a public domain.
 async fn once(
     core: &Core,
     passwords: &Passwords,
@@ -104,7 +104,7 @@ fn unfit(error: &ApiError) -> ServeError {
     ServeError::Unfit(format!("the identity provider cannot prepare its data: {cause}"))
 }
 
-/// A transaction that no other start runs beside.
+/// Begins a transaction that excludes other starts.
 async fn begin_alone(core: &Core) -> Result<AuditedTx, ApiError> {
     let mut tx = core.begin_as(ACTOR, None).await?;
     keys::store::take_turn(tx.conn()).await?;
@@ -172,7 +172,8 @@ async fn ensure_service_account(
     Ok(added.then(|| event("user.created", format!("user:{id}"), payload)))
 }
 
-/// The hashes are made before the transaction: hashing takes longer than a lock should be held.
+/// Creates missing users and replaces well-known passwords. Hashes before the transaction, because hashing takes longer
+/// than a lock should be held.
 async fn reconcile_users(
     core: &Core,
     passwords: &Passwords,
@@ -254,7 +255,7 @@ fn confidential(keys: &KeyRing, client: &ConfidentialClient, kind: ClientKind) -
     }
 }
 
-/// Names of the fields that differ; a new client differs in its being there.
+/// Names of the fields that differ; `created` for a new client.
 fn changes(before: Option<&Client>, after: &Client) -> Vec<&'static str> {
     let Some(before) = before else { return vec!["created"] };
     let differs = [
@@ -267,7 +268,7 @@ fn changes(before: Option<&Client>, after: &Client) -> Vec<&'static str> {
     differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
 }
 
-/// No change, no transaction; else every change with its row.
+/// Commits the changes with their audit rows; without changes, rolls back.
 async fn commit(mut tx: AuditedTx, events: &[AuditEvent]) -> Result<(), ApiError> {
     if events.is_empty() {
         return tx.unchanged().await;

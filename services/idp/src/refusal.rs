@@ -1,5 +1,5 @@
-//! Every way the provider says no, and the only place that renders it. Three wires, three shapes, as Keycloak's: the
-//! token route answers OAuth errors, pages a person sees are HTML, administration answers one `error` member.
+//! All refusals of the provider and their rendering, in Keycloak's three formats: OAuth errors on the token route, HTML
+//! for pages, and one `error` member for administration.
 
 use std::borrow::Cow;
 
@@ -44,13 +44,13 @@ impl OauthError {
         Self::new(StatusCode::BAD_REQUEST, "invalid_grant", description)
     }
 
-    /// The same, told to a client that used `Authorization: Basic` in this realm.
+    /// Adds the challenge for a client that used `Authorization: Basic`.
     pub(crate) fn challenged(mut self, realm: &str) -> Self {
         self.challenge = Some(format!("Basic realm=\"{realm}\""));
         self
     }
 
-    /// The same, told to who sent a token or none; an outage or a bad form is no matter of the token.
+    /// Adds the challenge for a missing or refused bearer token, to 401 and 403 only.
     pub(crate) fn bearer_challenged(mut self, realm: &str) -> Self {
         if matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             let (error, description) = (self.error, &self.description);
@@ -81,7 +81,7 @@ impl From<ApiError> for OauthError {
             let description = "the provider cannot answer now";
             return Self::new(StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable", description);
         }
-        tracing::error!(cause = %cause_of(&error), "a token request failed inside");
+        tracing::error!(cause = %cause_of(&error), "a token request failed with an internal error");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "unknown_error", "an internal error")
     }
 }
@@ -98,24 +98,24 @@ impl From<FormProblem> for OauthError {
     }
 }
 
-/// A page that says why a login cannot go on. It never redirects.
+/// An error page that says why a login cannot continue. It never redirects.
 #[derive(Debug)]
 pub(crate) struct PageError {
     status: StatusCode,
     message: PageMessage,
 }
 
-/// What an error page says; [`errors`](crate::pages::errors) writes it in the language of the request.
+/// The message of an error page; [`errors`](crate::pages::errors) writes it in the language of the request.
 #[derive(Clone, Debug)]
 pub(crate) enum PageMessage {
     /// One of the pages' own texts.
     Known(fn(&Texts) -> &'static str),
-    /// A fault of the client's request, in Keycloak's words.
+    /// A fault in the client's request, in Keycloak's words.
     Technical(Cow<'static, str>),
 }
 
 impl PageMessage {
-    /// In a language.
+    /// The message in a language.
     pub(crate) fn text(&self, texts: &Texts) -> Cow<'static, str> {
         match self {
             Self::Known(text) => Cow::Borrowed(text(texts)),
@@ -163,7 +163,7 @@ impl From<ApiError> for PageError {
         if is_outage(&error) {
             return Self::known(StatusCode::SERVICE_UNAVAILABLE, |texts| texts.outage);
         }
-        tracing::error!(cause = %cause_of(&error), "a login failed inside");
+        tracing::error!(cause = %cause_of(&error), "a login failed with an internal error");
         Self::known(StatusCode::INTERNAL_SERVER_ERROR, |texts| texts.internal)
     }
 }
@@ -198,7 +198,7 @@ impl From<FormProblem> for PageError {
 pub(crate) struct AdminError {
     status: StatusCode,
     error: Cow<'static, str>,
-    /// The member of the body that is wrong; errors about one have Keycloak's other shape, `errorMessage`.
+    /// The wrong member of the body; such errors have Keycloak's other format, `errorMessage`.
     field: Option<&'static str>,
 }
 
@@ -212,7 +212,7 @@ impl AdminError {
         Self::new(StatusCode::BAD_REQUEST, error)
     }
 
-    /// A member of the body that is refused.
+    /// An error about a member of the body.
     pub(crate) fn of_field(
         status: StatusCode,
         field: &'static str,
@@ -221,7 +221,7 @@ impl AdminError {
         Self { status, error: error.into(), field: Some(field) }
     }
 
-    /// 401: no token of this provider.
+    /// 401: no valid token of this provider.
     pub(crate) fn unauthorized() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "HTTP 401 Unauthorized")
     }
@@ -266,7 +266,7 @@ impl From<ApiError> for AdminError {
         if is_outage(&error) {
             return Self::new(StatusCode::SERVICE_UNAVAILABLE, "temporarily_unavailable");
         }
-        tracing::error!(cause = %cause_of(&error), "an administration request failed inside");
+        tracing::error!(cause = %cause_of(&error), "an administration request failed with an internal error");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "unknown_error")
     }
 }
@@ -292,7 +292,7 @@ impl From<FormProblem> for AdminError {
     }
 }
 
-/// Tokens and token errors stay out of every cache (RFC 6749, section 5.1).
+/// Keeps tokens and token errors out of caches (RFC 6749, section 5.1).
 pub(crate) fn never_stored(response: &mut Response) {
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response.headers_mut().insert(PRAGMA, HeaderValue::from_static("no-cache"));

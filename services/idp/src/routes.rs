@@ -1,4 +1,4 @@
-//! The whole route table.
+//! The route table.
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -7,7 +7,7 @@ use axum::routing::{get, post, put};
 use crate::state::App;
 use crate::{account, admin, letters, login, logout, pages, realm, tokens, userinfo};
 
-/// Every route of the provider; the chassis adds the probes.
+/// Builds the routes of the provider; `service` adds the probes.
 pub fn router(app: App) -> Router {
     let in_realm = Router::new()
         .route("/realms/{realm}", get(realm::http::description))

@@ -1,4 +1,4 @@
-//! What every handler holds.
+//! The state that all handlers share.
 
 use std::sync::Arc;
 
@@ -18,18 +18,18 @@ use crate::meter::Meter;
 use crate::reconcile;
 use crate::users::passwords::Passwords;
 
-/// The provider. Cheap to clone.
+/// The provider's state. Cheap to clone.
 #[derive(Clone)]
 pub struct App {
     pub(crate) core: Core,
     pub(crate) realm: Arc<Realm>,
     pub(crate) keys: Arc<KeyRing>,
-    /// Signing keys this old are replaced.
+    /// Age at which signing keys are replaced.
     pub(crate) key_max_age: time::Duration,
     pub(crate) turns: Arc<Turns>,
     pub(crate) passwords: Passwords,
     pub(crate) guard: Guard,
-    /// Sends letters, where a mail server is configured.
+    /// Sends e-mails, if a mail server is configured.
     pub(crate) mailer: Option<Mailer>,
     pub(crate) letters_limits: Limits,
     pub(crate) letters_wake: Arc<Notify>,
@@ -42,7 +42,7 @@ impl FromRef<App> for Core {
     }
 }
 
-/// The one realm.
+/// The only realm.
 #[derive(Debug)]
 pub(crate) struct Realm {
     pub(crate) name: String,
@@ -55,8 +55,8 @@ pub(crate) struct Realm {
 }
 
 impl App {
-    /// Connects, and makes keys, clients and users be what the configuration says. It waits for a database that does
-    /// not answer yet; `None` when it was told to stop meanwhile.
+    /// Connects and reconciles keys, clients and users with the configuration. Waits for a database that does not
+    /// answer yet; `None` if it was told to stop meanwhile.
     ///
     /// # Errors
     /// Something other than an outage: the schema is missing, a stored key does not parse.
@@ -94,12 +94,12 @@ impl App {
         }))
     }
 
-    /// The same on the workers' connections.
+    /// The same state on the workers' connection pool.
     pub(crate) fn for_workers(&self) -> Self {
         Self { core: self.core.for_workers(), ..self.clone() }
     }
 
-    /// What every service holds.
+    /// The state that every service has.
     #[must_use]
     pub const fn core(&self) -> &Core {
         &self.core

@@ -1,5 +1,5 @@
-//! Removes what has run out: sessions nobody may use any more (their codes go with them), links of letters and
-//! old administration events; beside it the signing keys are looked after. Step functions; tests call them.
+//! Removes expired sessions (their codes go with them), expired links and old administration events, and rotates the
+//! signing keys. The workers are step functions, which tests call.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::{admin, browser_sessions, letters, tokens};
 const EVERY: Duration = Duration::from_mins(1);
 /// Most rows of one kind that a step removes, so that it never holds locks for long.
 const BATCH: i64 = 1_000;
-/// How long administration events are kept; the account look reads them every few seconds.
+/// How long administration events are kept; identity's account look reads them every few seconds.
 const EVENTS_KEPT: time::Duration = time::Duration::days(30);
 
-/// Sweeps and looks after the keys until the service stops.
+/// Starts the workers that sweep and rotate the keys.
 pub(crate) fn start(app: &App) {
     let (workers, pace) = (&app.core.workers, Pace::every(EVERY).after(EVERY));
     let aside = app.for_workers();
@@ -33,10 +33,10 @@ pub(crate) fn start(app: &App) {
     });
 }
 
-/// Removes one batch; gives how many sessions it removed.
+/// Removes one batch; returns how many client sessions it removed.
 ///
 /// # Errors
-/// The database could not be asked.
+/// The database cannot answer.
 pub async fn step(app: &App) -> Result<u64, ApiError> {
     let now = app.core.clock.now();
     let mut tx = app.core.begin_as("system:sweep", None).await?;

@@ -1,4 +1,4 @@
-//! `PUT /internal/identity/users/{kcSub}/lifecycle`, for the operator's credential.
+//! `PUT /internal/identity/users/{kcSub}/lifecycle`, with the operator's credential.
 
 use axum::extract::State;
 use contract::{CorrelationId, Subject};
@@ -12,9 +12,9 @@ use crate::provision::provision_unseen;
 use crate::removal;
 use crate::users::rules::User;
 
-/// Moves a subject to another state. An account that has sent no request yet has no record; it gets one here, so that it may
-/// be suspended or closed before it does. The provider is asked to remove the account of one that is closed; where it does not
-/// answer, it is asked again until it does.
+/// Moves a subject to another state. Creates the record of an account that has sent no request yet, so that it can be
+/// suspended or closed beforehand. Closing asks the provider to remove the account; a worker retries until that
+/// succeeds.
 pub(crate) async fn change(
     State(app): State<App>,
     _operator: Operator,
@@ -56,7 +56,7 @@ async fn apply(
     tx.commit(&event(subject, from, change)).await
 }
 
-/// Closing once more completes what is left of it: the removal of the account.
+/// Closes a closed subject again, which requests a removal of the account that was never requested.
 async fn close_again(mut tx: AuditedTx, subject: &Subject) -> Result<(), ApiError> {
     if store::request_removal(tx.conn(), subject).await? {
         return tx.commit(&removal::event(subject, "user.account_removal_requested")).await;

@@ -1,4 +1,4 @@
-//! A subject's lifecycle on this platform, whatever the provider says of its account.
+//! A subject's lifecycle on this platform, independent of its account's state at the provider.
 
 pub(crate) mod http;
 pub(crate) mod rules;

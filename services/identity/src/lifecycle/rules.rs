@@ -1,18 +1,18 @@
-//! Which moves there are: `active ⇄ suspended`, `active | suspended → closed`. Pure.
+//! The lifecycle's transitions: `active ⇄ suspended`, `active | suspended → closed`. Pure.
 
 use contract::fields::{Fields, FromBody, Text};
 use serde::Serialize;
 use serde_json::json;
 use service::ApiError;
 
-/// 409: no such move.
+/// 409: the transition is not allowed.
 const TRANSITION_INVALID: &str = "LIFECYCLE_TRANSITION_INVALID";
-/// Longest reason.
+/// Longest reason, in characters.
 const MAX_REASON: usize = 500;
-/// Longest name of an operator's account.
+/// Longest name of an operator's account, in characters.
 const MAX_OPERATOR: usize = 200;
 
-/// Where a subject stands.
+/// A subject's lifecycle state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Lifecycle {
@@ -33,15 +33,15 @@ impl Lifecycle {
         }
     }
 
-    /// The state that a row holds; its check constraint has the same three words.
+    /// Parses the state in a row; the column's check constraint allows the same three words.
     pub(crate) fn parse(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(known, _)| *known == word).map(|(_, state)| *state)
     }
 
-    /// Whether a subject may go from here to `to`.
+    /// Checks that a subject may move from this state to `to`.
     ///
     /// # Errors
-    /// 409 for any other move, staying included.
+    /// 409 for any other transition, including to the same state.
     pub(crate) fn move_to(self, to: Self) -> Result<(), ApiError> {
         match (self, to) {
             (Self::Active, Self::Suspended | Self::Closed)

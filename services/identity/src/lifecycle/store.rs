@@ -1,13 +1,13 @@
-//! The lifecycle columns of `identity.users`, and the question about the last superadmin.
+//! The lifecycle columns of `identity.users`, and the check for the last superadmin.
 
 use contract::Subject;
 use sqlx::PgConnection;
 
 use super::rules::Lifecycle;
 
-/// Whether the platform would be without a superadmin who can act if this subject could not. Holds the guard row until
-/// the transaction ends, as the revoking of the role does: asked before any row of this schema is held. Two statements,
-/// so that the second sees what was committed while the first waited.
+/// Whether this subject is the last superadmin who can act. Locks the guard row until the transaction ends, as revoking
+/// the role does; call it before locking any row of this schema. Uses two statements, so that the second sees what was
+/// committed while the first waited.
 pub(super) async fn is_last_superadmin(conn: &mut PgConnection, subject: &Subject) -> sqlx::Result<bool> {
     let holders =
         sqlx::query_scalar!(r#"SELECT holder AS "holder!" FROM authz.superadmin_guard() AS holder"#)
@@ -27,15 +27,15 @@ pub(super) async fn is_last_superadmin(conn: &mut PgConnection, subject: &Subjec
     Ok(!another)
 }
 
-/// Where the subject stands, its row held until the transaction ends.
+/// Reads the subject's state and locks its row until the transaction ends.
 pub(super) async fn lock(conn: &mut PgConnection, subject: &Subject) -> sqlx::Result<Option<String>> {
     sqlx::query_scalar!("SELECT lifecycle FROM identity.users WHERE kc_sub = $1 FOR UPDATE", subject.as_str())
         .fetch_optional(conn)
         .await
 }
 
-/// Asks for the removal of a closed account that was closed before the provider was asked for it; false where it was, and
-/// for services' own accounts, which go with their clients.
+/// Marks the account of a closed subject for removal if that has not been requested before. Returns false if it has,
+/// and for service accounts, which are removed with their clients.
 pub(super) async fn request_removal(conn: &mut PgConnection, subject: &Subject) -> sqlx::Result<bool> {
     let asked = sqlx::query!(
         "UPDATE identity.users SET account_removal = 'due'
@@ -47,8 +47,8 @@ pub(super) async fn request_removal(conn: &mut PgConnection, subject: &Subject) 
     Ok(asked.rows_affected() == 1)
 }
 
-/// Stores the new state. Closing forgets the display data and the salt of the names in audit rows, and asks for the removal of
-/// a person's account at the provider.
+/// Stores the new state. Closing erases the display data and the salt of the names in audit rows, and marks a person's
+/// account for removal at the provider.
 pub(super) async fn update(
     conn: &mut PgConnection,
     subject: &Subject,

@@ -1,5 +1,5 @@
-//! Asking the provider for what is new. The lists leave service accounts out; so whatever a list cannot settle is asked about
-//! by its id.
+//! The requests of a quick look. The provider's lists omit service accounts, so an account that a list cannot settle is
+//! requested by its id.
 
 use service::ApiError;
 use time::OffsetDateTime;
@@ -9,8 +9,8 @@ use super::store;
 use crate::App;
 use crate::provision::rules::AccountState;
 
-/// The disabled accounts and the deletions; then, by id, the service accounts and those that were disabled and are not
-/// listed any more.
+/// Requests the disabled accounts and the deletions, then by id the service accounts and those that were disabled but
+/// are no longer listed.
 pub(super) async fn ask_disabled(app: &App, since: OffsetDateTime) -> Result<Findings, ApiError> {
     let watched = store::watched(&app.core.pool).await?;
     let mut findings = Findings::default();
@@ -25,7 +25,7 @@ pub(super) async fn ask_disabled(app: &App, since: OffsetDateTime) -> Result<Fin
     Ok(findings)
 }
 
-/// Each of the subjects by its id.
+/// Requests each of the subjects by its id.
 pub(super) async fn ask_each(
     app: &App,
     subjects: Vec<String>,

@@ -1,10 +1,10 @@
-//! What a look found, and what of it is news. Pure.
+//! The account states that a look found, and the changes among them. Pure.
 
 use std::collections::BTreeMap;
 
 use crate::provision::rules::AccountState;
 
-/// A subject as its record has it.
+/// A subject as recorded here.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub(super) subject: String,
@@ -17,17 +17,17 @@ pub(super) struct Known {
 pub(super) struct Findings(BTreeMap<String, AccountState>);
 
 impl Findings {
-    /// Notes a state; a later note of the same subject counts.
+    /// Notes a state; a later note replaces an earlier one of the same subject.
     pub(super) fn note(&mut self, subject: impl Into<String>, state: AccountState) {
         self.0.insert(subject.into(), state);
     }
 
-    /// Whether the look has a state of this subject.
+    /// Whether the look found a state of this subject.
     pub(super) fn has(&self, subject: &str) -> bool {
         self.0.contains_key(subject)
     }
 
-    /// Subjects, whether enabled, whether gone: three columns for SQL.
+    /// Returns three columns for SQL: subjects, whether enabled, whether gone.
     pub(super) fn columns(&self) -> (Vec<String>, Vec<bool>, Vec<bool>) {
         let subjects = self.0.keys().cloned().collect();
         let enabled = self.0.values().map(|state| state.is_enabled()).collect();

@@ -1,7 +1,7 @@
-//! The look at all accounts, in portions: first the provider's list, page by page, each page compared and stored at once; then
-//! the subjects that are known here and stood in no page, in their order, each of them asked about by its id. It takes minutes
-//! beside a million accounts, and the quick looks go on meanwhile. What it keeps is where it is and a number for each account
-//! that it saw.
+//! The full look at all accounts, in portions. It first reads the provider's list page by page, and compares and stores
+//! each page at once; then it requests by id each subject that is known here but was on no page, in order. With a
+//! million accounts it takes minutes, while the quick looks continue. It keeps only its position and a number for each
+//! account seen.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -17,10 +17,10 @@ use crate::App;
 use crate::provider::PAGE;
 use crate::provision::rules::AccountState;
 
-/// Known subjects that are settled at a time.
+/// Number of known subjects settled per step.
 const PORTION: i64 = 1_000;
 
-/// Looks at all accounts again and again.
+/// The worker that runs full looks.
 pub(super) struct FullLooks {
     pub(super) app: App,
     pub(super) interval: Duration,
@@ -30,7 +30,7 @@ pub(super) struct FullLooks {
 impl Step for FullLooks {
     type Error = ApiError;
 
-    /// One portion; one that failed is asked for again.
+    /// Runs one portion; a failed portion is repeated.
     async fn step(&mut self) -> Result<Next, ApiError> {
         let look = self.under_way.get_or_insert_with(FullLook::begin);
         if !look.advance(&self.app).await? {
@@ -47,14 +47,14 @@ impl Step for FullLooks {
     }
 }
 
-/// One look at all accounts, and how far it is.
+/// One full look and its progress.
 pub(super) struct FullLook {
     begun: Instant,
-    /// How many accounts the pages so far had.
+    /// Number of accounts on the pages so far.
     listed: usize,
     is_listed: bool,
     seen: Seen,
-    /// The subject up to which all are settled.
+    /// All subjects up to this one are settled.
     settled: String,
     pub(super) changed: usize,
 }
@@ -71,7 +71,7 @@ impl FullLook {
         }
     }
 
-    /// One portion; true when it was the last, with which the time of the look is stored.
+    /// Runs one portion. Returns true after the last, which also stores the time of the look.
     pub(super) async fn advance(&mut self, app: &App) -> Result<bool, ApiError> {
         if self.is_listed {
             self.settle_portion(app).await
@@ -95,8 +95,8 @@ impl FullLook {
         Ok(())
     }
 
-    /// Who stood in no page is asked about, unless long gone: a page can shift under an account while the list is read, and no
-    /// list has the service accounts.
+    /// Requests by id the next subjects that were on no page, except accounts known to be gone: accounts can move
+    /// between pages while the list is read, and the list omits service accounts.
     async fn settle_portion(&mut self, app: &App) -> Result<bool, ApiError> {
         let asked = Instant::now();
         let known = store::known_after(&app.core.pool, &self.settled, PORTION).await?;
@@ -114,7 +114,7 @@ impl FullLook {
     }
 }
 
-/// Who was seen, as numbers of 128 bits: a million take some 40 MB less than their names.
+/// The subjects seen, as 128-bit hashes: a million take some 40 MB less than their names.
 #[derive(Default)]
 struct Seen {
     numbers: HashSet<[u64; 2]>,

@@ -1,7 +1,7 @@
-//! The look at the provider: which of the subjects that are known here are disabled or gone there. A quick look asks for the
-//! disabled accounts and for those deleted since the last look (`ask.rs`, no transaction open), then stores what it found
-//! together with its time (`store.rs`, one transaction); one that could not ask everything changes nothing. Beside it all
-//! accounts are looked at in portions (`full.rs`). [`start`] looks again and again.
+//! Looks at the provider: which of the subjects known here are disabled or gone there. A quick look requests the
+//! disabled accounts and those deleted since the last look (`ask.rs`, with no transaction open), then stores its
+//! findings together with its time (`store.rs`, one transaction). If a request fails, it changes nothing. A full look
+//! covers all accounts in portions (`full.rs`). [`start`] runs both periodically.
 
 mod ask;
 mod findings;
@@ -24,17 +24,18 @@ use full::{FullLook, FullLooks};
 
 /// Actor of the audit rows.
 const ACTOR: &str = "system:idp-look";
-/// After a look that failed: first this, doubled up to a second, so that decisions go on within a second of the
+/// First pause after a failed look, doubled up to [`LAST_RETRY`], so that decisions resume within a second of the
 /// provider's return.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 const LAST_RETRY: Duration = Duration::from_secs(1);
-/// Deletions are asked for from so long before the last look: the provider's clock is not ours.
+/// Deletions are requested from this long before the last look, because the provider's clock may differ.
 const CLOCK_DIFFERENCE: Duration = Duration::from_mins(5);
 
-/// For so long the provider is taken to tell of deletions; after a longer time without a look all accounts are asked for first.
+/// How long the provider is assumed to keep deletion events. After a longer time without a look, a full look comes
+/// first.
 const EVENTS_KEPT: Duration = Duration::from_hours(24);
 
-/// How often the provider is looked at.
+/// The intervals between looks.
 #[derive(Clone, Copy, Debug)]
 pub struct Intervals {
     /// Disabled and deleted accounts.
@@ -43,7 +44,7 @@ pub struct Intervals {
     pub full: Duration,
 }
 
-/// What one look asks for.
+/// The accounts that one look covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Every account.
@@ -57,7 +58,7 @@ pub enum Scope {
 
 /// Looks at the provider until the service stops.
 pub(crate) fn start(app: &App, intervals: Intervals) {
-    // A look waits for the provider, and one that was cut off changes nothing.
+    // A look spends its time waiting for the provider, and an interrupted one changes nothing.
     let pace = |interval| Pace::every(interval).retrying(FIRST_RETRY, LAST_RETRY).dropped_at_stop();
     let all_again = Arc::new(Notify::new());
     let looks = Looks { app: app.for_workers(), stored: None, all_again: Arc::clone(&all_again) };
@@ -66,11 +67,11 @@ pub(crate) fn start(app: &App, intervals: Intervals) {
     app.core.workers.every("idp_full_look", pace(intervals.full).woken_by(all_again), full);
 }
 
-/// One complete look; gives the number of subjects whose state changed.
+/// Runs one complete look and returns the number of subjects whose state changed.
 ///
 /// # Errors
-/// The provider or the database did not answer. A quick look has changed nothing then, and the time of the last look is what it
-/// was.
+/// The provider or the database did not answer. A quick look has then changed nothing, and the time of the last look is
+/// unchanged.
 pub async fn once(app: &App, scope: Scope) -> Result<usize, ApiError> {
     match scope {
         Scope::Quick { since } => {
@@ -86,7 +87,7 @@ pub async fn once(app: &App, scope: Scope) -> Result<usize, ApiError> {
     }
 }
 
-/// Stores what was found, `asked` ago or since, and how long ago a look began that is complete with it.
+/// Stores findings that were requested at most `asked` ago and, if they complete a look, that it began `look` ago.
 async fn settle(
     app: &App,
     findings: &Findings,
@@ -109,26 +110,24 @@ async fn settle(
     Ok(changes.len())
 }
 
-/// Quick look after quick look, and what is remembered between two.
+/// The worker that runs quick looks.
 struct Looks {
     app: App,
-    /// The time that the database had of the last one.
+    /// The time of the last look as the database stored it.
     stored: Option<OffsetDateTime>,
-    /// Wakes the look at all accounts.
+    /// Wakes the worker of full looks.
     all_again: Arc<Notify>,
 }
 
 impl Step for Looks {
     type Error = ApiError;
 
-    /// Decisions stop when looks fail for too long.
+    /// Runs one quick look. If looks fail for too long, decisions stop.
     async fn step(&mut self) -> Result<Next, ApiError> {
         let pool = &self.app.core.pool;
         let last = store::last(pool).await?;
         if last < self.stored {
-            tracing::warn!(
-                "the database was put back to an earlier state; every account is asked about again"
-            );
+            tracing::warn!("the database was restored to an earlier state; a full look follows");
             self.all_again.notify_one();
         }
         let scope = match self.since(last).await? {
@@ -145,7 +144,7 @@ impl Step for Looks {
 }
 
 impl Looks {
-    /// From when on deletions are asked for; `None`: nobody can tell, and only all accounts do.
+    /// The time from which deletions are requested; `None` if only a full look can tell.
     async fn since(&self, last: Option<OffsetDateTime>) -> Result<Option<OffsetDateTime>, ApiError> {
         let now = self.app.core.clock.now();
         match last {

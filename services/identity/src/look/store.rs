@@ -1,4 +1,4 @@
-//! What a look reads and writes.
+//! The rows that a look reads and writes.
 
 use sqlx::{PgConnection, PgPool};
 use time::OffsetDateTime;
@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use super::findings::{Change, Findings, Known};
 use crate::provision::rules::AccountState;
 
-/// The time of the last complete look, as it is stored.
+/// The stored time of the last complete look.
 pub(super) async fn last(pool: &PgPool) -> sqlx::Result<Option<OffsetDateTime>> {
     sqlx::query_scalar!("SELECT at FROM identity.provider_look").fetch_optional(pool).await
 }
@@ -16,7 +16,7 @@ pub(super) async fn any(pool: &PgPool) -> sqlx::Result<bool> {
     sqlx::query_scalar!(r#"SELECT EXISTS(SELECT FROM identity.users) AS "any!""#).fetch_one(pool).await
 }
 
-/// The subjects after one of them in their order, as their records have them.
+/// At most `limit` subjects after `subject`, in order.
 pub(super) async fn known_after(pool: &PgPool, subject: &str, limit: i64) -> sqlx::Result<Vec<Known>> {
     let rows = sqlx::query!(
         r#"SELECT kc_sub, kind = 'service' AS "is_service!", idp_enabled, idp_gone_at IS NOT NULL AS "gone!"
@@ -36,7 +36,7 @@ pub(super) async fn known_after(pool: &PgPool, subject: &str, limit: i64) -> sql
         .collect())
 }
 
-/// The subjects that the list of disabled accounts cannot settle: those that are disabled here, and service accounts.
+/// The subjects that the list of disabled accounts cannot settle: those recorded as disabled, and service accounts.
 pub(super) async fn watched(pool: &PgPool) -> sqlx::Result<Vec<String>> {
     sqlx::query_scalar!(
         r#"SELECT kc_sub AS "kc_sub!" FROM identity.users WHERE NOT idp_enabled AND idp_gone_at IS NULL
@@ -46,8 +46,8 @@ pub(super) async fn watched(pool: &PgPool) -> sqlx::Result<Vec<String>> {
     .await
 }
 
-/// Stores what differs; gives what changed. A record that another call checked after this look began is not enabled by
-/// it: the look may have seen the account before it was disabled.
+/// Stores the findings that differ and returns the changes. Does not enable a record that another call checked after
+/// this look began: the look may have seen the account before it was disabled.
 pub(super) async fn apply(
     conn: &mut PgConnection,
     findings: &Findings,
@@ -84,8 +84,8 @@ pub(super) async fn apply(
         .collect())
 }
 
-/// Stores the time of a complete look: when it began, for what it saw first is as old as that. A time that has not come yet
-/// (the database's clock went back) is replaced: it says nothing, and would say so until it comes.
+/// Stores the time of a complete look: its start, because its first findings are that old. Replaces a stored time in
+/// the future, which the database's clock left behind when it went back.
 pub(super) async fn stamp(conn: &mut PgConnection, age_seconds: f64) -> sqlx::Result<()> {
     sqlx::query!(
         "INSERT INTO identity.provider_look(at) VALUES (now() - make_interval(secs => $1))

@@ -1,11 +1,11 @@
-//! An account and a deletion, as the provider writes them.
+//! An account and a deletion, as the provider represents them.
 
 use serde::Deserialize;
 
-/// How the provider names the users that stand for service clients.
+/// Prefix of the login names of service accounts.
 pub(crate) const SERVICE_PREFIX: &str = "service-account-";
 
-/// One account of the provider. An answer without `id` or `enabled` is no answer.
+/// An account of the provider. A response without `id` or `enabled` is an error.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Account {
@@ -22,15 +22,15 @@ pub struct Account {
     pub first_name: Option<String>,
     /// Display data.
     pub last_name: Option<String>,
-    /// When it was made, in milliseconds since 1970 by the provider's clock.
+    /// When it was created, in milliseconds since 1970 by the provider's clock.
     pub created_timestamp: Option<i64>,
-    /// Only the built-in provider says so: nobody registers there.
+    /// Whether an operator created it. Only the built-in provider says so: it has no self-registration.
     #[serde(default)]
     pub made_by_operator: bool,
 }
 
 impl Account {
-    /// First and last name in one line, when there is any.
+    /// First and last name in one line, if there is any.
     #[must_use]
     pub fn display_name(&self) -> Option<String> {
         let names = [self.first_name.as_deref(), self.last_name.as_deref()];
@@ -39,13 +39,13 @@ impl Account {
         (!names.is_empty()).then(|| names.join(" "))
     }
 
-    /// Whether it was there at `unix_millis`, or nobody but an operator can have made it.
+    /// Whether the account existed at `unix_millis`, or only an operator can have created it.
     #[must_use]
     pub fn existed_at(&self, unix_millis: i64) -> bool {
         self.made_by_operator || self.created_timestamp.is_some_and(|made| made <= unix_millis)
     }
 
-    /// Whether it is a service client's.
+    /// Whether it is a service account.
     #[must_use]
     pub fn is_service(&self) -> bool {
         self.username.starts_with(SERVICE_PREFIX)

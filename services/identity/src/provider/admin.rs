@@ -1,4 +1,4 @@
-//! The questions: one account, accounts by name, all or the disabled ones, those deleted since.
+//! Queries: one account, accounts by name, all or the disabled accounts, and deletions.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use service::client::{Answer, Call, Client, Unavailable, encode_segment};
 use super::account::{Account, Deletion};
 use super::token::AdminToken;
 
-/// One exchange with the provider; under the budget of the request that waits for it.
+/// Time limit of one exchange with the provider; shorter than the budget of the request that waits for it.
 const EXCHANGE_BUDGET: Duration = Duration::from_secs(2);
-/// Rows a page: some 200 KB, so that a page is far from the largest answer that is read.
+/// Rows per page: some 200 KB, far below the limit of a response's size.
 pub(crate) const PAGE: usize = 500;
-/// Most pages of one list, ten million rows: more is taken for a list that does not end.
+/// Most pages of one list: ten million rows. A longer list is taken for one that does not end.
 const MAX_PAGES: usize = 20_000;
 
-/// How the provider is asked.
+/// Access to the provider.
 #[derive(Clone, Debug)]
 pub struct ProviderConfig {
     /// Its internal address.
@@ -31,7 +31,7 @@ pub struct ProviderConfig {
     pub client_secret: String,
 }
 
-/// Asks the provider. Cheap to clone; clones share the connection pool and the token.
+/// A client of the provider's admin routes. Cheap to clone; clones share the connection pool and the token.
 #[derive(Clone)]
 pub struct Provider {
     client: Client,
@@ -40,7 +40,7 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// A client of one provider.
+    /// Creates a client of one provider.
     #[must_use]
     pub fn new(config: ProviderConfig, clock: Clock) -> Self {
         let client = Client::new("idp", &config.base_url, EXCHANGE_BUDGET);
@@ -50,10 +50,10 @@ impl Provider {
         Self { client, admin: format!("/admin/realms/{realm}"), token }
     }
 
-    /// The account of this id; `None` when there is none.
+    /// The account with this id; `None` if there is none.
     ///
     /// # Errors
-    /// Anything but a yes or a no.
+    /// The provider answered with anything but the account or 404.
     pub async fn account(&self, id: &str) -> Result<Option<Account>, Unavailable> {
         let answer = self.ask(&format!("/users/{}", encode_segment(id))).await?;
         if answer.status == StatusCode::NOT_FOUND {
@@ -72,10 +72,10 @@ impl Provider {
         Ok(found.into_iter().find(|account| account.username.to_lowercase() == name.to_lowercase()))
     }
 
-    /// A page of all accounts, service accounts left out, after so many of them; one that is not full is the last.
+    /// A page of all accounts except service accounts, after the first `first`. A page that is not full is the last.
     ///
     /// # Errors
-    /// It did not come, or the list does not end.
+    /// The provider did not answer, or the list does not end.
     pub async fn accounts_after(&self, first: usize) -> Result<Vec<Account>, Unavailable> {
         const PATH: &str = "/users?briefRepresentation=true";
         if first >= MAX_PAGES * PAGE {
@@ -84,16 +84,16 @@ impl Provider {
         self.read(&self.ask(&format!("{PATH}&first={first}&max={PAGE}")).await?)
     }
 
-    /// The disabled accounts, service accounts left out.
+    /// The disabled accounts, except service accounts.
     ///
     /// # Errors
-    /// A page did not come, so the list is not complete.
+    /// The provider did not answer for a page, so the list is incomplete.
     pub async fn disabled_accounts(&self) -> Result<Vec<Account>, Unavailable> {
         let listed: Vec<Account> = self.pages("/users?enabled=false&briefRepresentation=true").await?;
         if listed.iter().any(|account| account.enabled) {
             return Err(self
                 .client
-                .unavailable("the list of disabled accounts holds an enabled one".to_owned()));
+                .unavailable("the list of disabled accounts contains an enabled one".to_owned()));
         }
         Ok(listed)
     }
@@ -122,12 +122,13 @@ impl Provider {
         Err(self.client.unavailable(format!("more than {MAX_PAGES} pages of {path}")))
     }
 
-    /// Asks an admin route.
+    /// Gets an admin route.
     pub(super) async fn ask(&self, path: &str) -> Result<Answer, Unavailable> {
         self.exchange(&Method::GET, path, None).await
     }
 
-    /// Calls an admin route; a token that is refused is fetched anew once (the provider's keys or sessions changed).
+    /// Calls an admin route. Retries once with a new token if the provider refuses it, because its keys or sessions
+    /// changed.
     pub(super) async fn exchange(
         &self,
         method: &Method,
@@ -159,7 +160,7 @@ impl Provider {
         self.client.send(call).await
     }
 
-    /// A failure of the provider, in words.
+    /// Builds the error for a failure of the provider.
     pub(crate) fn failed(&self, reason: String) -> Unavailable {
         self.client.unavailable(reason)
     }

@@ -1,5 +1,5 @@
-//! Which account is a client's own. The provider is asked by the client, never by the account's name: a name can be
-//! anybody's, on a provider where people register themselves.
+//! A client's service account. It is looked up by the client, never by the account's name: with self-registration,
+//! anyone can take a name.
 
 use http::StatusCode;
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use service::client::{Unavailable, encode_segment};
 
 use super::{Account, Provider};
 
-/// A client of the realm. An answer without `id` or `clientId` is no answer.
+/// A client of the realm. A response without `id` or `clientId` is an error.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Client {
@@ -19,7 +19,7 @@ struct Client {
 }
 
 impl Provider {
-    /// The service account of the client `client_id`; `None` when there is no such client, or it has no account of its own.
+    /// The service account of the client `client_id`; `None` if there is no such client or it has no service account.
     ///
     /// # Errors
     /// The provider did not answer.

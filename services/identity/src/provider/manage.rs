@@ -1,4 +1,4 @@
-//! Changing the provider: its own settings, for the reconcile, and the removal of an account.
+//! Changes at the provider: its settings, for `reconcile`, and the removal of an account.
 
 use http::{Method, StatusCode};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use service::client::{Answer, Unavailable, encode_segment};
 use super::Provider;
 
 impl Provider {
-    /// The realm's settings; `None` when there is no such realm.
+    /// The realm's settings; `None` if there is no such realm.
     pub(crate) async fn realm(&self) -> Result<Option<Value>, Unavailable> {
         let answer = self.ask("").await?;
         if answer.status == StatusCode::NOT_FOUND {
@@ -21,19 +21,19 @@ impl Provider {
         self.pages("/clients?viewableOnly=false").await
     }
 
-    /// Changes something that is there.
+    /// Replaces a resource.
     pub(crate) async fn put(&self, path: &str, body: &Value) -> Result<(), Unavailable> {
         let answer = self.exchange(&Method::PUT, path, Some(body)).await?;
         self.accepted(&Method::PUT, path, &answer)
     }
 
-    /// Adds something.
+    /// Creates a resource.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<(), Unavailable> {
         let answer = self.exchange(&Method::POST, path, Some(body)).await?;
         self.accepted(&Method::POST, path, &answer)
     }
 
-    /// Removes an account with everything that the provider holds about it; one that is gone already is removed.
+    /// Removes an account and everything that the provider holds about it. Succeeds if the account is gone already.
     pub(crate) async fn remove_account(&self, id: &str) -> Result<(), Unavailable> {
         let path = format!("/users/{}", encode_segment(id));
         let answer = self.exchange(&Method::DELETE, &path, None).await?;
@@ -43,7 +43,7 @@ impl Provider {
         self.accepted(&Method::DELETE, &path, &answer)
     }
 
-    /// A refusal is told with the provider's own words; they name no secret.
+    /// Turns a refusal into an error that quotes the provider's response, which contains no secret.
     fn accepted(&self, method: &Method, path: &str, answer: &Answer) -> Result<(), Unavailable> {
         if answer.status.is_success() {
             return Ok(());

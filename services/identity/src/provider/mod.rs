@@ -1,5 +1,5 @@
-//! The identity provider's admin routes, as far as identity needs them (Keycloak's and the built-in provider's are the
-//! same). `manage.rs` removes the account of a closed subject and changes the realm's and the clients' settings.
+//! The identity provider's admin routes that identity needs; Keycloak and the built-in provider have the same.
+//! `manage.rs` removes the account of a closed subject and changes the settings of the realm and the clients.
 
 mod account;
 mod admin;

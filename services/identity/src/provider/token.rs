@@ -1,4 +1,4 @@
-//! The access token of the admin client, kept until shortly before it expires. One request fetches it at a time.
+//! The access token of the admin client, cached until shortly before it expires. Only one request fetches it at a time.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use serde::Deserialize;
 use service::client::{Call, Client, Unavailable};
 use tokio::sync::Mutex;
 
-/// A token is not used in its last seconds: it must still be valid when it arrives.
+/// A token is not used in its last seconds, because it must still be valid when it arrives.
 const MARGIN_SECONDS: i64 = 10;
 
-/// The token as it is, fetched when needed. Cheap to clone; clones share it.
+/// The cached token, fetched when needed. Cheap to clone; clones share the token.
 #[derive(Clone)]
 pub(super) struct AdminToken {
     client: Client,
@@ -44,7 +44,7 @@ impl AdminToken {
         Self { client, path, client_id, client_secret, clock, held: Arc::default() }
     }
 
-    /// A token that is valid for some seconds yet.
+    /// Returns a token that is valid for at least [`MARGIN_SECONDS`].
     pub(super) async fn current(&self) -> Result<String, Unavailable> {
         let mut held = self.held.lock().await;
         let now = self.clock.unix_seconds();
@@ -58,7 +58,7 @@ impl AdminToken {
         Ok(token)
     }
 
-    /// Drops a token that the provider refused; one that was fetched since stays.
+    /// Drops a token that the provider refused, but keeps one that was fetched since.
     pub(super) async fn forget(&self, refused: &str) {
         let mut held = self.held.lock().await;
         if held.as_ref().is_some_and(|held| held.token == refused) {

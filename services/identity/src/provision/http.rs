@@ -1,5 +1,5 @@
-//! `POST /internal/identity/provision`, which the edge calls before a subject's first request goes on, with that request's
-//! bearer.
+//! `POST /internal/identity/provision`, which the gateway calls before it forwards a subject's first request, with that
+//! request's bearer token.
 
 use axum::extract::State;
 use contract::Subject;
@@ -11,7 +11,7 @@ use service::{ApiError, Caller, Correlation, Data, RawBody};
 use super::rules::NewUser;
 use crate::App;
 
-/// Whether the record is new.
+/// The response: the subject, and whether the record is new.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Provisioned {
@@ -19,8 +19,7 @@ pub(crate) struct Provisioned {
     created: bool,
 }
 
-/// Makes the record of the bearer's subject or brings it up to date. The subject itself is the actor: it is its own first
-/// request.
+/// Creates or updates the record of the bearer's subject. The actor is the subject itself.
 pub(crate) async fn provision(
     State(app): State<App>,
     caller: Caller,
@@ -38,7 +37,7 @@ pub(crate) async fn provision(
 fn not_its_own() -> ApiError {
     ApiError::Forbidden {
         code: code::FORBIDDEN,
-        message: "a subject's record is made with that subject's bearer".into(),
+        message: "a subject's record can only be created with that subject's bearer".into(),
         details: Value::Null,
     }
 }

@@ -1,4 +1,4 @@
-//! The record of a subject: made at its first request, its display data kept up to date at later ones.
+//! The record of a subject, created at its first request; later requests keep its display data up to date.
 
 pub(crate) mod http;
 pub(crate) mod rules;
@@ -11,11 +11,11 @@ use service::{ApiError, AuditEvent, changes, pseudonymise};
 use crate::App;
 use rules::{AccountState, NAMES, NewUser, Profile};
 
-/// Makes the record unless there is one, in which case its display data is brought up to date. Whoever of many parallel
-/// calls makes it writes the one audit row. `true`: this call made it.
+/// Creates the record or, if it exists, updates its display data. Of parallel calls, the one that creates the record
+/// writes the audit row and returns true.
 ///
 /// # Errors
-/// 503 when the database or, for a new record, the provider cannot answer.
+/// 503 if the database or, for a new record, the provider cannot answer.
 pub(crate) async fn provision(
     app: &App,
     actor: &str,
@@ -30,10 +30,10 @@ pub(crate) async fn provision(
     provision_known(app, actor, correlation, user, state).await
 }
 
-/// The same with an account state that was read just now.
+/// Creates the record unless it exists, with an account state that was read just now.
 ///
 /// # Errors
-/// 503 when the database cannot answer.
+/// 503 if the database cannot answer.
 pub(crate) async fn provision_known(
     app: &App,
     actor: &str,
@@ -53,11 +53,11 @@ pub(crate) async fn provision_known(
     Ok(true)
 }
 
-/// Makes the record of an account of which no request has come, when the provider has it; without the names where these are to
-/// be forgotten.
+/// Creates the record of an account that has sent no request yet, if the provider has the account. `with_names`: false
+/// leaves the display data out.
 ///
 /// # Errors
-/// 503 when the database or, for a subject without a record, the provider cannot answer.
+/// 503 if the database or, for a subject without a record, the provider cannot answer.
 pub(crate) async fn provision_unseen(
     app: &App,
     actor: &str,
@@ -78,7 +78,8 @@ pub(crate) async fn provision_unseen(
     provision_known(app, actor, correlation, &user, AccountState::of(Some(&account))).await.map(drop)
 }
 
-/// A record is written at most once in some minutes unless its display data changed: it must not become a hot row.
+/// Updates a record, but at most once in five minutes unless its display data changed, so that it does not become a hot
+/// row.
 async fn refresh(
     app: &App,
     actor: &str,

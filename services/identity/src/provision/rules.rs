@@ -1,4 +1,4 @@
-//! What a record is made of. Pure.
+//! The data of a record. Pure.
 
 use contract::Subject;
 use contract::fields::{Fields, FromBody, Text};
@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::provider::Account;
 
-/// Longest display value: a first and a last name of 255 characters each fit, with room.
+/// Longest display value, in characters: room for a first and a last name of 255 each.
 const MAX_DISPLAY: usize = 1_000;
 
-/// Members of a profile that audit rows hold as digests.
+/// Members of a profile that audit rows contain only as digests.
 pub(crate) const NAMES: [&str; 3] = ["email", "displayName", "preferredUsername"];
 
 /// A person's account or a service client's.
@@ -29,7 +29,7 @@ impl Kind {
     }
 }
 
-/// Display data; what a token leaves out stays as it was.
+/// Display data. A token that omits a value leaves it unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Profile {
@@ -39,7 +39,7 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// This profile with what `newer` says.
+    /// This profile with the values of `newer`.
     pub(crate) fn updated_by(self, newer: &Self) -> Self {
         Self {
             email: newer.email.clone().or(self.email),
@@ -49,7 +49,7 @@ impl Profile {
     }
 }
 
-/// A subject as its first request shows it.
+/// A subject with the data of its first request.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct NewUser {
@@ -61,7 +61,7 @@ pub(crate) struct NewUser {
 }
 
 impl NewUser {
-    /// The subject of an account that the provider showed; `None` when its id cannot be a subject.
+    /// Converts an account of the provider; `None` if its id is not a valid subject.
     pub(crate) fn of_account(account: &Account) -> Option<Self> {
         let profile = Profile {
             email: fitting(account.email.clone()),
@@ -73,7 +73,7 @@ impl NewUser {
     }
 }
 
-/// Display data that would be refused from a token is left out.
+/// Drops display data that would be refused from a token.
 fn fitting(text: Option<String>) -> Option<String> {
     not_empty(text).filter(|text| text.chars().count() <= MAX_DISPLAY && !text.contains('\0'))
 }
@@ -82,7 +82,7 @@ impl FromBody for NewUser {
     fn from_body(fields: &mut Fields<'_>) -> Option<Self> {
         let subject = fields.subject("kcSub");
         let kind = fields.word("kind", &[("user", Kind::User), ("service", Kind::Service)]);
-        // Display data is stored as the token has it.
+        // Display data is stored as the token contains it.
         let display = Text::prose(0, MAX_DISPLAY);
         let email = fields.optional_text("email", display);
         let display_name = fields.optional_text("displayName", display);
@@ -110,7 +110,7 @@ pub(crate) enum AccountState {
 }
 
 impl AccountState {
-    /// Of what the provider shows under an id.
+    /// The state of the account that the provider returned for an id.
     pub(crate) fn of(account: Option<&Account>) -> Self {
         match account {
             Some(account) if account.enabled => Self::Enabled,
@@ -119,7 +119,7 @@ impl AccountState {
         }
     }
 
-    /// As a record's two columns say it.
+    /// The state in a record's two columns.
     pub(crate) const fn stored(is_enabled: bool, is_gone: bool) -> Self {
         match (is_enabled, is_gone) {
             (true, _) => Self::Enabled,

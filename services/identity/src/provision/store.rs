@@ -1,4 +1,4 @@
-//! Making and touching rows of `identity.users`.
+//! Inserts and updates of `identity.users`.
 
 use contract::Subject;
 use sqlx::{PgConnection, PgPool};
@@ -15,7 +15,7 @@ pub(super) async fn exists(pool: &PgPool, subject: &Subject) -> sqlx::Result<boo
     .await
 }
 
-/// Adds the record; the salt of the names in its audit rows, or `None` when another call added it first.
+/// Adds the record. Returns the salt of the names in its audit rows, or `None` if another call added it first.
 pub(super) async fn insert(
     conn: &mut PgConnection,
     user: &NewUser,
@@ -39,7 +39,7 @@ pub(super) async fn insert(
     Ok(added.flatten())
 }
 
-/// Whether the record was last seen some minutes ago or shows other display data. A closed record is left alone.
+/// Whether the subject was last seen over five minutes ago or has other display data. Never true for a closed record.
 pub(super) async fn needs_refresh(pool: &PgPool, user: &NewUser) -> sqlx::Result<bool> {
     let found = sqlx::query_scalar!(
         r#"SELECT (last_seen_at < now() - interval '5 minutes'
@@ -57,7 +57,7 @@ pub(super) async fn needs_refresh(pool: &PgPool, user: &NewUser) -> sqlx::Result
     Ok(found.unwrap_or(false))
 }
 
-/// The display data of a record that is not closed and the salt of its names, its row held until the transaction ends.
+/// Reads the display data and the salt of a record that is not closed, and locks its row until the transaction ends.
 pub(super) async fn lock_profile(
     conn: &mut PgConnection,
     subject: &Subject,
@@ -75,7 +75,7 @@ pub(super) async fn lock_profile(
     }))
 }
 
-/// Stores display data and that the subject was seen.
+/// Stores the display data and the time at which the subject was seen.
 pub(super) async fn touch(conn: &mut PgConnection, subject: &Subject, profile: &Profile) -> sqlx::Result<()> {
     sqlx::query!(
         "UPDATE identity.users SET email = $2, display_name = $3, preferred_username = $4, last_seen_at = now()

@@ -1,4 +1,4 @@
-//! What the reconcile is told: the same variables that the built-in provider reads.
+//! The configuration of `reconcile`: the same variables that the built-in provider reads.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -29,15 +29,15 @@ const SERVICE_CLIENT_SECRET: Variable = Variable::new(
     "Secret of one service client (crm-backend: CRM_BACKEND)",
 );
 
-/// The variables of the reconcile.
+/// The variables of `reconcile`.
 pub(crate) const VARIABLES: [Variable; 5] =
     [RECONCILE, DOMAIN, EXTRA_ORIGINS, SERVICE_CLIENTS, SERVICE_CLIENT_SECRET];
 
-/// As the built-in provider's limits.
+/// The limits of the built-in provider.
 const MAX_SERVICE_CLIENTS: usize = 200;
 const SECRET_CHARACTERS: std::ops::RangeInclusive<usize> = 8..=512;
 
-/// What the provider should hold.
+/// The target state of the provider.
 #[derive(Clone, Debug)]
 pub struct Reconcile {
     pub(super) realm: String,
@@ -59,7 +59,7 @@ impl fmt::Debug for ServiceClient {
     }
 }
 
-/// Reads the variables; `None` when the provider is the built-in one or is not to be touched.
+/// Reads the variables; `None` if the provider is the built-in one or reconciling is off.
 pub(crate) fn read(reader: &mut Reader<'_>, realm: &str, admin_client: &str) -> Option<Reconcile> {
     let switch = |text: &str| match text {
         "on" => Some(true),
@@ -109,7 +109,7 @@ fn secret(reader: &mut Reader<'_>, client_id: &str) -> Option<String> {
     Some(secret)
 }
 
-/// As an app's manifest writes `serviceClientId` (gateway document, "Limits").
+/// The form of `serviceClientId` in an app's manifest (gateway document, "Limits").
 fn is_service_client(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte);
     (2..=64).contains(&text.len())

@@ -1,4 +1,4 @@
-//! How far something at the provider is from what is wanted, member by member. Pure.
+//! Compares a resource at the provider with its target, member by member. Pure.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 /// Members whose values are never shown.
 const SECRET: &str = "secret";
 
-/// One thing that was changed, in words.
+/// A change, described in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     what: String,
@@ -15,7 +15,7 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// Something that was not there.
+    /// The creation of a missing resource.
     pub(super) fn made(what: String) -> Self {
         Self { what, how: "made".to_owned() }
     }
@@ -33,7 +33,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// Every wanted member that `found` has otherwise. Members of `found` that nobody wants are no difference.
+/// Returns a change for every member of `wanted` that differs in `found`. Ignores further members of `found`.
 pub(super) fn changes(what: &str, found: &Value, wanted: &Value) -> Vec<Change> {
     let mut changes = Vec::new();
     collect(what, "", found, wanted, &mut changes);
@@ -53,7 +53,7 @@ fn collect(what: &str, path: &str, found: &Value, wanted: &Value, changes: &mut 
     }
 }
 
-/// Lists are sets to the provider.
+/// Compares values; lists are sets, as for the provider.
 fn same(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
         (Value::Array(found), Value::Array(wanted)) => {
@@ -63,7 +63,7 @@ fn same(found: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// `found` with what is wanted in its place.
+/// Returns `found` with the members of `wanted` replaced.
 pub(super) fn overlay(found: &Value, wanted: &Value) -> Value {
     let Value::Object(members) = wanted else { return wanted.clone() };
     let mut result = found.as_object().cloned().unwrap_or_else(Map::new);

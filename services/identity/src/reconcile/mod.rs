@@ -1,12 +1,12 @@
-//! At every start beside a real Keycloak: its realm and the platform's clients become what the configuration says. It
-//! reads first and changes only what differs, so a second run changes nothing. Members, clients and mappers that it does
-//! not know are left as they are, and nothing is ever deleted: a service client that it made and that is no longer
-//! declared is disabled.
+//! Reconciles an external Keycloak at every start: its realm and the platform's clients become what the configuration
+//! says. A run reads first and changes only what differs, so a second run changes nothing. It leaves unknown members,
+//! clients and mappers as they are and never deletes anything: it disables a service client that it created and that is
+//! no longer declared.
 //!
-//! `wanted.rs` says what should be (pure), `difference.rs` compares (pure), this file goes from one to the other. It
-//! runs beside the service: a provider that is not up yet is asked again, later and later, while everything else works.
+//! `wanted.rs` defines the target (pure), `difference.rs` compares (pure), and this file applies the changes. It runs
+//! in the background: while the provider is not up yet, it retries with growing pauses, and everything else works.
 
-#![expect(clippy::indexing_slicing, reason = "only JSON is indexed, where what is not there is null")]
+#![expect(clippy::indexing_slicing, reason = "only JSON is indexed, where a missing member is null")]
 
 mod config;
 mod difference;
@@ -26,7 +26,7 @@ use difference::{Change, changes, overlay};
 
 /// Actor of the audit row.
 const ACTOR: &str = "system:reconcile";
-/// Pause after a failure; doubled each time.
+/// First pause after a failure, doubled each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -34,7 +34,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 pub(crate) fn start(app: &App, target: Reconcile) {
     let target = Arc::new(target);
     let aside = app.for_workers();
-    // A stop waits for a run: what it has changed at the provider is still to be audited.
+    // A shutdown waits for a run, because its changes at the provider must still be audited.
     let pace = Pace::until_done(FIRST_PAUSE, LONGEST_PAUSE);
     app.core.workers.every("idp_reconcile", pace, move || {
         let (app, target) = (aside.clone(), Arc::clone(&target));
@@ -46,7 +46,7 @@ pub(crate) fn start(app: &App, target: Reconcile) {
     });
 }
 
-/// One run; gives how many settings it changed. What was changed before a failure is told and kept as well.
+/// Runs once and returns the number of settings changed. Changes before a failure are logged and audited as well.
 ///
 /// # Errors
 /// The provider did not answer or refused, or the audit row could not be written.
@@ -78,7 +78,7 @@ async fn realm(app: &App, target: &Reconcile, done: &mut Vec<Change>) -> Result<
     let found = app.provider.realm().await?;
     let found = found.ok_or_else(|| {
         app.provider.failed(format!(
-            "there is no realm {}; make it, and the administration client in it",
+            "there is no realm {}; create it, and the administration client in it",
             target.realm
         ))
     })?;
@@ -92,7 +92,7 @@ async fn realm(app: &App, target: &Reconcile, done: &mut Vec<Change>) -> Result<
     Ok(())
 }
 
-/// One client and its audience mapper.
+/// Reconciles one client and its audience mapper.
 async fn client(
     app: &App,
     clients: &[Value],
@@ -121,7 +121,7 @@ async fn client(
     Ok(())
 }
 
-/// Sends what was found with what is wanted laid over it, if that differs.
+/// Sends `found` overlaid with `wanted`, if that differs.
 async fn settings(
     app: &App,
     path: &str,

@@ -1,6 +1,6 @@
-//! What the realm, the clients and their mappers should be, in Keycloak's words. Pure.
+//! The target state of the realm, the clients and their mappers, in Keycloak's representation. Pure.
 
-#![expect(clippy::indexing_slicing, reason = "only JSON is indexed, where what is not there is null")]
+#![expect(clippy::indexing_slicing, reason = "only JSON is indexed, where a missing member is null")]
 
 use serde_json::{Value, json};
 
@@ -9,14 +9,14 @@ use super::config::{Reconcile, ServiceClient};
 /// Lifetimes (gateway document, "Authentication" 4).
 const ACCESS_SECONDS: u32 = 300;
 const REFRESH_IDLE_SECONDS: u32 = 30 * 60;
-/// The public client of every front end.
+/// The public client of all front ends.
 pub(super) const FRONTEND_CLIENT: &str = "platform-frontend";
-/// Attribute of the clients that this code made.
+/// Attribute of the clients that this code created.
 const MADE: &str = "platform.made";
 /// The mapper that puts the platform's audience into access tokens.
 const AUDIENCE_MAPPER: &str = "platform-audience";
 
-/// Lifetimes, refresh tokens good once, and the events from which the account look learns of deletions.
+/// Token lifetimes, single-use refresh tokens, and the admin events that tell a quick look about deletions.
 pub(super) fn realm() -> Value {
     json!({
         "accessTokenLifespan": ACCESS_SECONDS,
@@ -27,7 +27,7 @@ pub(super) fn realm() -> Value {
     })
 }
 
-/// Logins with PKCE, and back to exact addresses only.
+/// The front-end client: logins with PKCE, and exact redirect URIs only.
 pub(super) fn frontend(target: &Reconcile) -> Value {
     json!({
         "clientId": FRONTEND_CLIENT,
@@ -40,12 +40,12 @@ pub(super) fn frontend(target: &Reconcile) -> Value {
         "serviceAccountsEnabled": false,
         "redirectUris": target.frontend.redirect_uris,
         "webOrigins": target.frontend.web_origins,
-        // A plus stands for the redirect addresses.
+        // A plus stands for the redirect URIs.
         "attributes": { "pkce.code.challenge.method": "S256", "post.logout.redirect.uris": "+" },
     })
 }
 
-/// A secret and a service account, and no login.
+/// A service client: a secret and a service account, no logins.
 pub(super) fn service(client: &ServiceClient) -> Value {
     let mut wanted = json!({
         "clientId": client.client_id,
@@ -58,14 +58,14 @@ pub(super) fn service(client: &ServiceClient) -> Value {
         "directAccessGrantsEnabled": false,
         "serviceAccountsEnabled": true,
     });
-    // Without one the provider makes its own, and keeps it.
+    // Without a secret here, the provider generates one and keeps it.
     if let Some(secret) = &client.secret {
         wanted["secret"] = json!(secret);
     }
     wanted
 }
 
-/// A client that is not there yet, whole.
+/// The complete representation of a client to create.
 pub(super) fn new_client(wanted: &Value, mapper: &Value) -> Value {
     let mut client = wanted.clone();
     client["protocolMappers"] = json!([mapper]);
@@ -86,7 +86,7 @@ pub(super) fn audience_mapper(audience: &str) -> Value {
     })
 }
 
-/// Whether this code made the client and nobody declares it any more, and it can still be used.
+/// Whether this code created the client, it is no longer declared, and it is still enabled.
 pub(super) fn is_orphan(found: &Value, target: &Reconcile) -> bool {
     let client_id = found["clientId"].as_str().unwrap_or_default();
     let declared = client_id == FRONTEND_CLIENT

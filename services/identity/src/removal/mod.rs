@@ -1,5 +1,6 @@
-//! The removal of closed subjects' accounts at the provider. Closing commits that it is due; the provider is asked then and,
-//! until it has answered, again and again. A removal that a crash forgot is done anew: the provider has no such account then.
+//! Removes the accounts of closed subjects at the provider. Closing commits that the removal is due; the provider is
+//! asked at once and then periodically until it succeeds. A removal whose result a crash lost is repeated: the provider
+//! then answers that there is no such account.
 
 mod store;
 
@@ -15,12 +16,12 @@ use crate::App;
 
 /// Actor of the audit rows.
 const ACTOR: &str = "system:account-removal";
-/// How often the provider is asked for what is due.
+/// Interval of the attempts.
 const INTERVAL: Duration = Duration::from_mins(1);
-/// Accounts that are asked for in one step.
+/// Number of accounts per step.
 const PORTION: i64 = 100;
 
-/// Asks the provider for what is due until the service stops.
+/// Starts the worker that asks the provider for all due removals.
 pub(crate) fn start(app: &App) {
     let pace = Pace::every(INTERVAL).dropped_at_stop();
     app.core.workers.every(
@@ -30,18 +31,18 @@ pub(crate) fn start(app: &App) {
     );
 }
 
-/// Asks the provider for everything that is due.
+/// Asks the provider for all due removals, once.
 ///
 /// # Errors
-/// The provider or the database did not answer for one of them; the others are settled.
+/// The provider or the database did not answer for one account; the others are settled.
 pub async fn once(app: &App) -> Result<(), ApiError> {
     let mut removals = Removals { app: app.clone(), after: String::new() };
     while removals.portion().await? {}
     Ok(())
 }
 
-/// Portions of the subjects whose removal is due, in their order, again and again: one that the provider refuses for long does
-/// not keep the others waiting.
+/// The worker that goes through the due subjects in portions, in order and cyclically, so that one that the provider
+/// keeps refusing does not block the others.
 struct Removals {
     app: App,
     after: String,
@@ -56,7 +57,7 @@ impl Step for Removals {
 }
 
 impl Removals {
-    /// The next portion; false at the end, after which the first one comes again.
+    /// Runs the next portion. Returns false at the end, after which the first portion follows.
     async fn portion(&mut self) -> Result<bool, ApiError> {
         let due = store::due_after(&self.app.core.pool, &self.after, PORTION).await?;
         self.after = due.last().cloned().unwrap_or_default();
@@ -71,7 +72,7 @@ impl Removals {
     }
 }
 
-/// Asks the provider once; a failure is logged, and what is due is done later.
+/// Asks the provider once. A failure is logged, and the worker retries.
 ///
 /// # Errors
 /// The database cannot answer.
@@ -80,7 +81,7 @@ pub(crate) async fn try_now(app: &App, subject: &Subject) -> Result<(), ApiError
         return Ok(());
     }
     if let Err(error) = remove(app, subject.as_str()).await {
-        tracing::warn!(%subject, %error, "the account of a closed subject is not removed yet; it is tried again");
+        tracing::warn!(%subject, %error, "removing the account of a closed subject failed; it will be retried");
     }
     Ok(())
 }
@@ -96,7 +97,7 @@ async fn remove(app: &App, subject: &str) -> Result<(), ApiError> {
     if store::settle(tx.conn(), subject).await? {
         tx.commit(&event(subject, "user.account_removed")).await
     } else {
-        // Another process was first.
+        // Another process stored the removal first.
         tx.unchanged().await
     }
 }

@@ -1,8 +1,8 @@
-//! Which removals are due.
+//! Queries and updates of due removals.
 
 use sqlx::{PgConnection, PgExecutor, PgPool};
 
-/// Subjects after one of them whose account is to be removed, in order.
+/// At most `limit` subjects after `after` whose account is to be removed, in order.
 pub(super) async fn due_after(pool: &PgPool, after: &str, limit: i64) -> sqlx::Result<Vec<String>> {
     sqlx::query_scalar!(
         "SELECT kc_sub FROM identity.users WHERE account_removal = 'due' AND kc_sub > $1 ORDER BY kc_sub LIMIT $2",
@@ -23,7 +23,7 @@ pub(super) async fn is_due(db: impl PgExecutor<'_>, subject: &str) -> sqlx::Resu
     .await
 }
 
-/// Stores that the account is gone; false when that was stored before.
+/// Stores that the account is gone; returns false if that was stored before.
 pub(super) async fn settle(conn: &mut PgConnection, subject: &str) -> sqlx::Result<bool> {
     let done = sqlx::query!(
         "UPDATE identity.users SET account_removal = 'done', idp_enabled = false,

@@ -7,7 +7,7 @@ use super::rules::{DisplayEntry, LookupRequest, MAX_LOOK_AGE_SECONDS, SubjectSta
 use super::store;
 use crate::App;
 
-/// One record, for its own subject's bearer or an insider.
+/// One record, for the subject's own bearer or an internal caller.
 pub(crate) async fn one(
     State(app): State<App>,
     reader: Reader,
@@ -19,8 +19,8 @@ pub(crate) async fn one(
     store::find(&app.core.pool, &subject).await?.map(Data).ok_or_else(unknown)
 }
 
-/// A subject's state, for the operator's credential. authz reads the facts view instead, by the same rule: without a recent look at the
-/// provider there is no answer.
+/// A subject's state, for the operator's credential. authz reads the facts view instead, under the same rule: without a
+/// recent look at the provider there is no answer.
 pub(crate) async fn state(
     State(app): State<App>,
     _operator: Operator,
@@ -31,7 +31,7 @@ pub(crate) async fn state(
     state.map(Data).ok_or_else(|| ApiError::unavailable("idp"))
 }
 
-/// Display data of many subjects; unknown ones are left out.
+/// Display data of many subjects; unknown ones are omitted.
 pub(crate) async fn lookup(
     State(app): State<App>,
     _insider: Insider,

@@ -1,4 +1,4 @@
-//! Reading records: one, its state, display data of many; subjects by name, and of a client's own account.
+//! Reads: one record, its state, display data of many; subjects by name, and the subject of a service account.
 
 pub(crate) mod http;
 pub(crate) mod resolve;

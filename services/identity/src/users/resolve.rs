@@ -1,7 +1,7 @@
-//! `POST /internal/identity/users/resolve`: names that an operator wrote down become subjects with a record, so that a
-//! role can be given to somebody who has not logged in yet. A user name counts for an account that was there at the moment
-//! that the caller names: where people register themselves, a name that nobody had then is anybody's now. A subject counts
-//! whenever it is found: nobody chooses one.
+//! `POST /internal/identity/users/resolve`: turns names that an operator configured into subjects with records, so that
+//! a role can be granted to a user who has not logged in yet. A user name only matches an account that existed at the
+//! time that the caller gives: with self-registration, anyone can take a free name later. A subject always matches,
+//! because nobody can choose one.
 
 use axum::extract::State;
 use contract::{CorrelationId, Subject};
@@ -13,10 +13,10 @@ use crate::provider::{Account, SERVICE_PREFIX};
 use crate::provision::provision_known;
 use crate::provision::rules::{AccountState, NewUser};
 
-/// Actor of the audit rows: no bearer stands behind these records.
+/// Actor of the audit rows, because these records are created without a bearer.
 const ACTOR: &str = "system:resolve";
 
-/// Finds each name at the provider and makes its record.
+/// Looks each name up at the provider and creates its record.
 pub(crate) async fn resolve(
     State(app): State<App>,
     _insider: Insider,
@@ -44,8 +44,8 @@ async fn resolve_one(
     Ok(Some(user.subject))
 }
 
-/// The subject comes first: a user can choose a login name, nobody can choose a subject. The account of a service client is
-/// found by its client, which an operator declared, and not by a name that only looks like it.
+/// Looks up the account. Subjects take precedence: a user can choose a login name but not a subject. A service account
+/// is looked up by its client, which an operator declared, not by a name that only looks like one.
 async fn account(app: &App, name: &str, existed_at: Option<i64>) -> Result<Option<Account>, ApiError> {
     if let Some(account) = app.provider.account(name).await? {
         return Ok(Some(account));

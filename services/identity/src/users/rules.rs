@@ -1,4 +1,4 @@
-//! Shapes of what is read, and the bodies that ask for it. Pure.
+//! Response and request bodies of the reads. Pure.
 
 use contract::Subject;
 use contract::fields::{Fields, FromBody};
@@ -9,11 +9,11 @@ use crate::texts::texts;
 
 /// Most subjects of one lookup.
 pub(crate) const MAX_LOOKUP: usize = 200;
-/// Most names of one resolve: each may cost two questions to the provider.
+/// Most names of one resolve: each may cost several requests to the provider.
 pub(crate) const MAX_RESOLVE: usize = 100;
-/// The last millisecond of the year 9999, past which no clock of a provider goes.
+/// The last millisecond of the year 9999.
 const LAST_MOMENT: i64 = 253_402_300_799_999;
-/// A look at the provider older than this says nothing any more: as long as an access token lives.
+/// Age at which a look at the provider is too old: the lifetime of an access token.
 pub(crate) const MAX_LOOK_AGE_SECONDS: f64 = 300.0;
 
 /// A record.
@@ -27,13 +27,13 @@ pub(crate) struct User {
     pub(crate) preferred_username: Option<String>,
     pub(crate) idp_enabled: bool,
     pub(crate) lifecycle: String,
-    /// Of a closed one: `due` until the provider has removed the account, then `done`.
+    /// For a closed subject: `due` until the provider has removed the account, then `done`.
     pub(crate) account_removal: Option<String>,
     pub(crate) first_seen_at: Timestamp,
     pub(crate) last_seen_at: Timestamp,
 }
 
-/// A subject's state; for an unknown subject nothing is enabled.
+/// A subject's state; an unknown subject is not enabled.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SubjectState {
@@ -65,9 +65,9 @@ impl FromBody for LookupRequest {
 /// Body of resolve.
 #[derive(Debug)]
 pub(crate) struct ResolveRequest {
-    /// Login names or subjects, which have the same limit.
+    /// Login names or subjects; both have the same length limit.
     pub(crate) names: Vec<Subject>,
-    /// Milliseconds since 1970; a login name counts for an account that was there then, and without it for none.
+    /// Milliseconds since 1970. A login name only matches an account that existed then; without this, none.
     pub(crate) existed_at: Option<i64>,
 }
 
@@ -79,7 +79,7 @@ impl FromBody for ResolveRequest {
     }
 }
 
-/// What one name turned out to be.
+/// A name and its subject, if there is one.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Resolved {

@@ -7,10 +7,10 @@ use service::{ApiError, Data, Insider, PathParams};
 
 use crate::App;
 
-/// Longest client id that a provider has.
+/// Longest client id of a provider.
 const MAX_CLIENT_ID_BYTES: usize = 255;
 
-/// A client and its account; no client, or none with an account, is `null`.
+/// A client and the subject of its account; `null` if there is no such client or it has no account.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ServiceAccount {
@@ -18,7 +18,7 @@ pub(crate) struct ServiceAccount {
     kc_sub: Option<Subject>,
 }
 
-/// Asks the provider. No record is made: the account's first request does that.
+/// Asks the provider. Creates no record: the account's first request does that.
 pub(crate) async fn one(
     State(app): State<App>,
     _insider: Insider,
@@ -26,7 +26,9 @@ pub(crate) async fn one(
 ) -> Result<Data<ServiceAccount>, ApiError> {
     let client_id = path.text("clientId").to_owned();
     if client_id.len() > MAX_CLIENT_ID_BYTES {
-        return Err(ApiError::BadRequest(format!("clientId has at most {MAX_CLIENT_ID_BYTES} bytes").into()));
+        return Err(ApiError::BadRequest(
+            format!("clientId must have at most {MAX_CLIENT_ID_BYTES} bytes").into(),
+        ));
     }
     let account = app.provider.service_account(&client_id).await?;
     let kc_sub = account.and_then(|account| Subject::parse(&account.id));

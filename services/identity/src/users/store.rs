@@ -29,7 +29,7 @@ pub(crate) async fn find(db: impl PgExecutor<'_>, subject: &Subject) -> sqlx::Re
     }))
 }
 
-/// The state of a subject, with the time of the last look at the provider; `None` when there was no look in the last
+/// The state of a subject, with the time of the last look at the provider; `None` if there was no look in the last
 /// `max_age_seconds`, by the database's clock.
 pub(crate) async fn state(
     pool: &PgPool,
@@ -53,7 +53,7 @@ pub(crate) async fn state(
     }))
 }
 
-/// Display data of those subjects that have a record, in order of subject.
+/// Display data of the subjects that have a record, ordered by subject.
 pub(crate) async fn display(pool: &PgPool, subjects: &[Subject]) -> sqlx::Result<Vec<DisplayEntry>> {
     let subjects: Vec<String> = subjects.iter().map(ToString::to_string).collect();
     sqlx::query_as!(

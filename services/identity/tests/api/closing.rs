@@ -1,4 +1,4 @@
-//! Closing: the provider removes the account, and no name is left here.
+//! Closing: the provider removes the account, and no name remains here.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ async fn close(identity: &Identity, subject: &str) -> Reply {
     identity.send(Method::PUT, &path, Some(body)).await
 }
 
-/// A subject whose names were told twice.
+/// A subject whose names arrived twice.
 async fn known(identity: &Identity, subject: &str, kind: &str) {
     identity.provider.account(subject, subject, true);
     for name in ["R. F.", NAME] {
@@ -49,16 +49,13 @@ async fn the_account_is_removed_and_no_name_is_left() {
         .await
         .expect("rows");
     assert!(audited.contains("user.profile_changed") && audited.contains("displayNameDigest"));
-    assert!(
-        !audited.contains(NAME) && !audited.contains(EMAIL),
-        "audit rows hold digests from the beginning"
-    );
+    assert!(!audited.contains(NAME) && !audited.contains(EMAIL), "audit rows contain digests from the start");
 
     assert_eq!(close(&identity, "s1").await.data()["accountRemoval"], "done");
     assert!(!identity.provider.has("s1"));
     let after = everything(&identity).await;
     for name in [NAME, EMAIL, "rosie"] {
-        assert!(!after.contains(name), "{name} is left");
+        assert!(!after.contains(name), "{name} remains");
     }
     assert_eq!(
         identity.audit().await.split_off(2),
@@ -69,7 +66,7 @@ async fn the_account_is_removed_and_no_name_is_left() {
     );
     assert_eq!(close(&identity, "s1").await.code(), "LIFECYCLE_TRANSITION_INVALID");
     let late = json!({ "kcSub": "s1", "kind": "user", "displayName": NAME, "email": EMAIL });
-    assert_eq!(identity.provision(late).await.status, 200, "a token that still lives");
+    assert_eq!(identity.provision(late).await.status, 200, "a token that is still valid");
     assert!(!everything(&identity).await.contains(NAME));
 }
 
@@ -81,7 +78,7 @@ async fn a_provider_that_refuses_is_asked_again() {
     identity.provider.keep_accounts(true);
     assert_eq!(close(&identity, "s1").await.data()["accountRemoval"], "due");
     assert_eq!(removal(&identity, "s1").await, "due");
-    assert_eq!(close(&identity, "s1").await.data()["accountRemoval"], "due", "asked for once more");
+    assert_eq!(close(&identity, "s1").await.data()["accountRemoval"], "due", "requested once more");
     assert!(identity.remove_due().await.is_err());
     identity.provider.keep_accounts(false);
     identity.remove_due().await.expect("the provider answers");
@@ -103,7 +100,7 @@ async fn services_own_accounts_stay_and_old_closings_are_completed_when_they_are
         display_name = NULL, preferred_username = NULL WHERE kc_sub = 'old'";
     identity.run(sqlx::query(before_it_was_asked)).await;
     identity.remove_due().await.expect("nothing is due");
-    assert!(identity.provider.has("old"), "nobody asked for it");
+    assert!(identity.provider.has("old"), "it was never requested");
     assert_eq!(close(&identity, "old").await.data()["accountRemoval"], "done");
     assert!(!identity.provider.has("old"));
     assert_eq!(close(&identity, "service").await.code(), "LIFECYCLE_TRANSITION_INVALID");

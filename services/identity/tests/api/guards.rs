@@ -1,4 +1,4 @@
-//! What every route does with a body before its own work, and what it answers without its database.
+//! How every route checks a body before its own work, and how it responds without its database.
 
 use http::Method;
 use serde_json::json;
@@ -65,7 +65,7 @@ async fn operators_routes_open_to_the_operators_credential_and_to_nothing_else()
             let reply = identity.checked(method.as_str(), &path, call().bearer(wrong)).await;
             assert_eq!((reply.status, reply.code()), (401, "AUTH_TOKEN_INVALID"), "{path} {wrong}");
         }
-        assert_eq!(identity.audit().await, rows, "what is refused changes nothing");
+        assert_eq!(identity.audit().await, rows, "a refused request changes nothing");
         let reply = identity.checked(method.as_str(), &path, call().bearer(OPERATOR)).await;
         assert_eq!(reply.status, 200, "{path}");
     }

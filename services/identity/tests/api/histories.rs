@@ -1,4 +1,4 @@
-//! What holds after any history of first requests, several at once: one record and one audit row for each subject.
+//! Invariant of any history of concurrent first requests: one record and one audit row for each subject.
 
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::{Identity, together};
 
-/// Subjects of a history.
+/// The subjects of a history.
 const SUBJECTS: usize = 12;
 
 #[tokio::test]
@@ -16,7 +16,7 @@ async fn property_1_after_any_history_of_parallel_first_requests_each_subject_ha
     for number in 0..SUBJECTS {
         identity.provider.account(&format!("s{number}"), &format!("s{number}"), true);
     }
-    // Each entry is one moment: requests of these subjects, with these names, at once.
+    // Each entry is one moment: concurrent requests of these subjects, with these names.
     let moment = proptest::collection::vec((0..SUBJECTS, 0..3_usize), 2..12);
     let history = proptest::collection::vec(moment, 20..21);
     let mut runner = TestRunner::deterministic();

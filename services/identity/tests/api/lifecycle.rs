@@ -23,7 +23,7 @@ async fn subjects_are_suspended_activated_and_closed_for_good() {
         assert_eq!(to(&identity, "alice", state).await.data()["lifecycle"], state);
     }
     let record = identity.get("/internal/identity/users/alice").await;
-    assert_eq!(record.data()["displayName"], Value::Null, "a closed record holds no personal data");
+    assert_eq!(record.data()["displayName"], Value::Null, "a closed record contains no personal data");
     for state in ["active", "suspended", "closed"] {
         let reply = to(&identity, "alice", state).await;
         assert_eq!((reply.status, reply.code()), (409, "LIFECYCLE_TRANSITION_INVALID"));
@@ -60,7 +60,7 @@ async fn a_change_names_a_known_subject_a_state_and_a_reason() {
     assert_eq!(put(&identity, "alice", longest).await.status, 200);
 }
 
-/// An account that an operator made, and that has sent no request yet, has no record.
+/// An account that an operator created and that has sent no request yet has no record.
 #[tokio::test]
 async fn an_account_without_a_record_is_suspended_and_closed_too() {
     let identity = Identity::start().await;
@@ -79,7 +79,7 @@ async fn an_account_without_a_record_is_suspended_and_closed_too() {
         .fetch_one(&identity.owner)
         .await
         .expect("the audit table");
-    assert!(!audited.contains("leaver-by-name"), "a name that is to be forgotten is not learnt");
+    assert!(!audited.contains("leaver-by-name"), "a name that would be erased is never stored");
     let again =
         identity.provision(json!({ "kcSub": "leaver", "kind": "user", "displayName": "Leaver" })).await;
     assert_eq!(again.data()["created"], false);
@@ -123,7 +123,7 @@ async fn the_last_superadmin_who_can_act_stays_active() {
     identity.quick_look().await.expect("a look");
     assert_eq!(to(&identity, "alice", "suspended").await.status, 200);
     assert_eq!(to(&identity, "bob", "suspended").await.code(), "CONFLICT");
-    assert_eq!(to(&identity, "alice", "closed").await.status, 200, "she could not act any more");
+    assert_eq!(to(&identity, "alice", "closed").await.status, 200, "she can no longer act");
 }
 
 #[tokio::test]

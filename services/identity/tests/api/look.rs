@@ -1,4 +1,4 @@
-//! The look at the provider.
+//! Looks at the provider.
 
 use identity::look::Scope;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ async fn a_deleted_account_is_disabled_by_its_event_or_by_a_full_look() {
         .split_off(asked)
         .iter()
         .any(|request| request.path.ends_with("/alice"));
-    assert!(!about_the_gone, "who is gone is not asked about for ever");
+    assert!(!about_the_gone, "a removed account is not requested forever");
     // Restored at the provider under the same id, as an import does.
     identity.provider.account("bob", "bob", true);
     assert_eq!(identity.look(Scope::Full).await.expect("a look"), 1);
@@ -79,7 +79,7 @@ async fn an_incomplete_look_changes_nothing_and_counts_for_nothing() {
     identity.provider.account("alice", "alice", false);
     identity.provider.account("bob", "bob", true);
     identity.age_look(100.0).await;
-    // The list comes, then the events or the question about bob do not.
+    // The list arrives, but then the events, or the answer about bob, do not.
     for path in ["/users", "/users/*", "/admin-events"] {
         for status in [500, 401, 403, 204] {
             identity.provider.answer();
@@ -164,7 +164,7 @@ async fn a_look_in_the_future_is_none_and_the_next_one_replaces_it() {
     identity.age_look(-3_600.0).await;
     assert_eq!(identity.get("/internal/identity/users/alice/state").await.status, 503);
     identity.quick_look().await.expect("a look");
-    assert!((0.0..60.0).contains(&identity.look_age().await), "not an hour from now");
+    assert!((0.0..60.0).contains(&identity.look_age().await), "not in an hour");
     assert_eq!(identity.get("/internal/identity/users/alice/state").await.status, 200);
     // A look that began before the last one does not make it older.
     let age = identity.look_age().await;
@@ -172,7 +172,7 @@ async fn a_look_in_the_future_is_none_and_the_next_one_replaces_it() {
     assert!(identity.look_age().await <= age + 60.0);
 }
 
-/// The record that is put back says enabled, and the event that said otherwise was read before.
+/// The restored record says enabled, although the event that disabled the account was read before.
 #[tokio::test]
 async fn after_a_restore_every_account_is_asked_about_again() {
     let identity = Identity::start_with("50ms").await;
@@ -194,8 +194,8 @@ async fn after_a_restore_every_account_is_asked_about_again() {
     }
 }
 
-/// A look at very many accounts takes long, and one page may not come for long: neither keeps the quick looks from going on,
-/// and the look goes on where it was.
+/// A full look at many accounts takes long, and a page may be missing for long: neither stops the quick looks, and the
+/// full look resumes where it was.
 #[tokio::test]
 async fn quick_looks_go_on_beside_a_look_at_all_accounts() {
     let provider = Provider::start().await;
@@ -212,7 +212,7 @@ async fn quick_looks_go_on_beside_a_look_at_all_accounts() {
     assert!(identity.look_age().await < 10.0);
     identity.provider.delete("bob");
     identity.provider.forget_deletions();
-    assert!(identity.is_enabled("bob").await, "no list and no event tells of it yet");
+    assert!(identity.is_enabled("bob").await, "no list and no event shows it yet");
     let asked = identity.provider.stub.requests().len();
     identity.provider.end_list_at(None);
     until("bob is gone", || async { !identity.is_enabled("bob").await }).await;
@@ -221,6 +221,6 @@ async fn quick_looks_go_on_beside_a_look_at_all_accounts() {
         !since.iter().any(|request| request.query.contains("&first=0&max=500")
             && !request.query.contains("enabled")
             && request.path.ends_with("/users")),
-        "the pages that came are not asked for again"
+        "pages that arrived are not requested again"
     );
 }

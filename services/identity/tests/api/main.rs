@@ -1,5 +1,5 @@
-//! The API tests of identity: the service as it runs, as its own database role, against a fresh database; the provider's
-//! admin routes are scripted. Every answer is checked against `openapi.json`.
+//! API tests of identity: the service runs with its own database role on a fresh database; the provider's admin routes
+//! are scripted. Every response is checked against `openapi.json`.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -1,4 +1,4 @@
-//! A scripted provider: accounts, deletions and a token, answered as Keycloak's admin routes do.
+//! A scripted provider that serves accounts, deletions and a token like Keycloak's admin routes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -9,7 +9,7 @@ use testkit::{Recorded, Stub};
 const ADMIN: &str = "/admin/realms/platform";
 const TOKEN: &str = "/realms/platform/protocol/openid-connect/token";
 
-/// The provider as a test sees it. Clones are the same provider.
+/// A test's handle to the provider. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Provider {
     pub(crate) stub: Stub,
@@ -19,12 +19,12 @@ pub(crate) struct Provider {
 #[derive(Default)]
 struct State {
     accounts: BTreeMap<String, Value>,
-    /// Clients by their id in the realm: `clientId`, and the account of those that have one.
+    /// Clients by their id in the realm: `clientId`, and the service account, if there is one.
     clients: BTreeMap<String, (String, Option<String>)>,
     deleted: Vec<String>,
-    /// Pages of all accounts from here on do not come.
+    /// Pages of all accounts fail from this offset on.
     list_ends_at: Option<usize>,
-    /// Removals are refused.
+    /// Whether removals are refused.
     keeps_accounts: bool,
     token: u32,
 }
@@ -36,7 +36,7 @@ impl Provider {
         provider
     }
 
-    /// Answers everything, as at the start.
+    /// Answers everything again, as at the start.
     pub(crate) fn answer(&self) {
         let token = self.clone();
         self.stub.answer_with("POST", TOKEN, move |_| {
@@ -113,24 +113,24 @@ impl Provider {
         self.state().accounts.insert(id.to_owned(), account);
     }
 
-    /// Sets when an account was made; `None`: it does not say.
+    /// Sets when an account was created; `None` if the provider does not say.
     pub(crate) fn made_at(&self, id: &str, unix_millis: Option<i64>) {
         let mut state = self.state();
         let account = state.accounts.get_mut(id).expect("it is there");
         account["createdTimestamp"] = json!(unix_millis);
     }
 
-    /// Says that nobody but an operator makes accounts here, as the built-in provider does.
+    /// Marks accounts as created by an operator, as the built-in provider does.
     pub(crate) fn made_by_operator(&self, id: &str) {
         self.state().accounts.get_mut(id).expect("it is there")["madeByOperator"] = json!(true);
     }
 
-    /// Adds or replaces a client, with an account of its own or without.
+    /// Adds or replaces a client, with or without a service account.
     pub(crate) fn client(&self, id: &str, client_id: &str, account: Option<&str>) {
         self.state().clients.insert(id.to_owned(), (client_id.to_owned(), account.map(ToOwned::to_owned)));
     }
 
-    /// Refuses to remove accounts, or no longer.
+    /// Sets whether removals are refused.
     pub(crate) fn keep_accounts(&self, keep: bool) {
         self.state().keeps_accounts = keep;
     }
@@ -146,17 +146,17 @@ impl Provider {
         state.deleted.push(id.to_owned());
     }
 
-    /// Pages of all accounts after so many do not come; `None`: all do.
+    /// Makes pages of all accounts fail from an offset on; `None`: none fail.
     pub(crate) fn end_list_at(&self, first: Option<usize>) {
         self.state().list_ends_at = first;
     }
 
-    /// Its events of deletions are older than anybody asks for.
+    /// Drops its deletion events, as if they were older than any request covers.
     pub(crate) fn forget_deletions(&self) {
         self.state().deleted.clear();
     }
 
-    /// Tokens issued so far are refused from now on.
+    /// Refuses all tokens issued so far.
     pub(crate) fn rotate(&self) {
         self.state().token += 1;
     }
@@ -179,7 +179,7 @@ impl Provider {
 }
 
 impl State {
-    /// Lists leave service accounts out, as Keycloak's do.
+    /// Lists omit service accounts, like Keycloak's.
     fn list(&self, query: &str) -> Value {
         let value = |name: &str| parameter(query, name);
         let fits = |account: &&Value| {

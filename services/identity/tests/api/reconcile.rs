@@ -1,5 +1,5 @@
-//! The reconcile with a Keycloak, whose administration routes are scripted: a realm and clients that can be read,
-//! added and changed.
+//! Reconciling a Keycloak whose administration routes are scripted: a realm and clients that can be read, added and
+//! changed.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -96,7 +96,7 @@ impl Keycloak {
         found.cloned().unwrap_or_default()
     }
 
-    /// How many requests changed something, or tried to.
+    /// Number of requests that changed something or tried to.
     fn writes(&self) -> usize {
         let requests = self.stub.requests();
         requests.iter().filter(|request| request.path.starts_with(ADMIN) && request.method != "GET").count()
@@ -115,7 +115,7 @@ impl State {
         if client["secret"].is_null() && client["publicClient"] == json!(false) {
             client["secret"] = json!("made by the provider");
         }
-        // The provider lists addresses in an order of its own.
+        // The provider lists addresses in its own order.
         if let Some(uris) = client["redirectUris"].as_array_mut() {
             uris.reverse();
         }
@@ -129,7 +129,7 @@ impl State {
     }
 }
 
-/// A client's path, and the mapper that the whole path goes on to name.
+/// Splits a path into the client's path and the mapper.
 fn mapper_of(path: &str) -> (&str, Option<&str>) {
     match path.split_once("/protocol-mappers/models") {
         Some((client, mapper)) => (client, Some(mapper)),
@@ -143,7 +143,7 @@ fn merge(into: &mut Value, from: &Value) {
     }
 }
 
-/// What one start of identity works on.
+/// Fixture of one start of identity.
 struct Start {
     app: App,
     target: Option<reconcile::Reconcile>,
@@ -282,7 +282,7 @@ async fn an_undeclared_client_is_disabled_if_the_reconcile_made_it() {
     let fewer = Start::beside(&keycloak, |settings| settings.with("PLATFORM_SERVICE_CLIENTS", "")).await;
     assert_eq!(fewer.run().await, Ok(1));
     assert_eq!(fewer.told().await, ["client crm-backend: enabled: true -> false"]);
-    assert_eq!(keycloak.client("erp")["enabled"], true, "somebody else made it");
+    assert_eq!(keycloak.client("erp")["enabled"], true, "someone else created it");
     assert_eq!(fewer.run().await, Ok(0));
     let again = Start::beside(&keycloak, |settings| settings).await;
     assert_eq!(again.run().await, Ok(1), "declared again, it is enabled again");

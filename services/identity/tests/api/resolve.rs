@@ -1,4 +1,4 @@
-//! Names that an operator wrote down.
+//! Resolving names that an operator configured.
 
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ async fn names_are_limited_and_need_the_provider() {
     assert_eq!(identity.post(RESOLVE, json!({ "names": ["n"], "existedAt": 1 })).await.status, 503);
 }
 
-/// What a name is resolved to.
+/// Resolves one name.
 async fn resolved(identity: &Identity, name: &str, existed_at: Option<i64>) -> Value {
     let body = existed_at.map_or_else(
         || json!({ "names": [name] }),
@@ -83,7 +83,7 @@ async fn a_name_counts_for_an_account_that_was_there_and_a_subject_always() {
     }
     identity.provider.made_at("id-1", Some(5_001));
     identity.provider.made_by_operator("id-1");
-    assert_eq!(resolved(&identity, "admin", Some(5_000)).await, "id-1", "nobody registers there");
+    assert_eq!(resolved(&identity, "admin", Some(5_000)).await, "id-1", "there is no self-registration");
     assert_eq!(
         fields(&identity.post(RESOLVE, json!({ "names": [], "existedAt": -1 })).await),
         ["existedAt range"]

@@ -1,4 +1,4 @@
-//! Which account is a client's own.
+//! The service account of a client.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ async fn account_of(identity: &Identity, client: &str) -> Value {
 async fn a_clients_account_is_found_by_the_client_and_never_by_a_name() {
     let identity = Identity::start().await;
     assert_eq!(account_of(&identity, "crm-backend").await, Value::Null, "no such client");
-    // Somebody has registered under the name that the account will have.
+    // Someone has registered under the name of the future service account.
     identity.provider.account("a-user", "service-account-crm-backend", true);
     assert_eq!(account_of(&identity, "crm-backend").await, Value::Null);
     identity.provider.account("an-account", "service-account-crm", true);
@@ -38,5 +38,5 @@ async fn without_the_provider_there_is_no_answer_and_a_client_id_has_a_limit() {
     identity.provider.answer();
     identity.provider.fail_at("/clients/*", 500);
     assert_eq!(identity.get("/internal/identity/service-accounts/crm-backend").await.status, 503);
-    assert_eq!(identity.audit().await, [""; 0], "a look makes no record");
+    assert_eq!(identity.audit().await, [""; 0], "a lookup creates no record");
 }

@@ -1,4 +1,4 @@
-//! One running identity with everything around it.
+//! A running identity with its dependencies.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::provider::Provider;
 
-/// Longest wait for something that another task does.
+/// Longest wait for another task.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What opens the routes of operators.
+/// The operator's credential.
 pub(crate) const OPERATOR: &str = "the-credential-of-an-operator";
 
 /// A running identity.
@@ -33,12 +33,12 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// One that looks at the provider once, at its start, and then only when a test says so.
+    /// Starts one that looks at the provider once at its start, and then only when a test asks for it.
     pub(crate) async fn start() -> Self {
         Self::start_with("10m").await
     }
 
-    /// One that looks at the provider that often; its first look is over.
+    /// Starts one that looks at the provider at this interval, and waits for its first look.
     pub(crate) async fn start_with(interval: &str) -> Self {
         let provider = Provider::start().await;
         let identity = Self::spawn(provider, interval).await;
@@ -47,7 +47,7 @@ impl Identity {
         identity
     }
 
-    /// One beside a provider that a test has prepared.
+    /// Starts one with a provider that a test has prepared.
     pub(crate) async fn spawn(provider: Provider, interval: &str) -> Self {
         let (database, issuer) = (testkit::database().await, TokenIssuer::start().await);
         let settings =
@@ -66,7 +66,7 @@ impl Identity {
         identity
     }
 
-    /// The listener is open at once; the keys that verify bearers come a moment later.
+    /// Waits until bearers are verified: the listener opens at once, but the keys arrive a moment later.
     async fn until_it_has_its_keys(&self) {
         let token = self.issuer.issue("nobody");
         until("identity verifies bearers", || async {
@@ -76,22 +76,22 @@ impl Identity {
         .await;
     }
 
-    /// One look now.
+    /// Runs one look.
     pub(crate) async fn look(&self, scope: Scope) -> Result<usize, ApiError> {
         look::once(&self.app, scope).await
     }
 
-    /// Asks the provider for every removal that is due.
+    /// Asks the provider for every due removal.
     pub(crate) async fn remove_due(&self) -> Result<(), ApiError> {
         identity::removal::once(&self.app).await
     }
 
-    /// A look for disabled and deleted accounts now.
+    /// Runs a quick look.
     pub(crate) async fn quick_look(&self) -> Result<usize, ApiError> {
         self.look(Scope::Quick { since: time::OffsetDateTime::UNIX_EPOCH }).await
     }
 
-    /// Sends with the operator's credential, which most routes do not look at, and checks the answer against the document.
+    /// Sends with the operator's credential, which most routes ignore, and checks the response against the document.
     pub(crate) async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Reply {
         let call = self.api.call(method.clone(), path).bearer(OPERATOR);
         let call = match body {
@@ -101,7 +101,7 @@ impl Identity {
         self.checked(method.as_str(), path, call).await
     }
 
-    /// Sends a call as it is and checks the answer against the document.
+    /// Sends a call unchanged and checks the response against the document.
     pub(crate) async fn checked(&self, method: &str, path: &str, call: testkit::Call) -> Reply {
         let reply = call.send().await;
         self.document.check(method, path, &reply);
@@ -116,14 +116,14 @@ impl Identity {
         self.send(Method::POST, path, Some(body)).await
     }
 
-    /// Provisions a subject that the provider knows and that is enabled.
+    /// Provisions a subject whose account is enabled at the provider.
     pub(crate) async fn known(&self, subject: &str) {
         self.provider.account(subject, subject, true);
         let reply = self.provision(json!({ "kcSub": subject, "kind": "user", "displayName": subject })).await;
         assert_eq!(reply.status, 200, "{}", reply.text);
     }
 
-    /// With the bearer of the subject that is to be provisioned, as the edge asks.
+    /// Provisions with the subject's own bearer, as the gateway does.
     pub(crate) async fn provision(&self, body: Value) -> Reply {
         const PATH: &str = "/internal/identity/provision";
         let subject = body["kcSub"].as_str().filter(|subject| subject.len() <= 255).unwrap_or("nobody");
@@ -154,7 +154,7 @@ impl Identity {
             .expect("a count")
     }
 
-    /// Whether the service's own look at all accounts is over: a page, then the known subjects.
+    /// Whether the service's own full look is over: a page, then the known subjects.
     async fn has_looked_at_all(&self) -> bool {
         let is_over = |line: &str| {
             line.contains("worker=\"idp_full_look\"")
@@ -174,7 +174,7 @@ impl Identity {
         .expect("a look")
     }
 
-    /// Makes the last complete look that old.
+    /// Sets the age of the last complete look.
     pub(crate) async fn age_look(&self, seconds: f64) {
         self.run(
             sqlx::query("UPDATE identity.provider_look SET at = now() - make_interval(secs => $1)")
@@ -183,7 +183,7 @@ impl Identity {
         .await;
     }
 
-    /// Gives the platform role, as authz would.
+    /// Grants the platform role, as authz would.
     pub(crate) async fn superadmin(&self, subject: &str) {
         let sql =
             "INSERT INTO authz.tuple(object_type, object_id, relation, subject_type, subject_id, source)
@@ -191,7 +191,7 @@ impl Identity {
         self.run(sqlx::query(sql).bind(subject.to_owned())).await;
     }
 
-    /// Changes the database as nobody but a test may.
+    /// Changes the database as the superuser.
     pub(crate) async fn run(
         &self,
         query: sqlx::query::Query<'_, sqlx::Postgres, sqlx::postgres::PgArguments>,
@@ -216,7 +216,7 @@ pub(crate) fn fields(reply: &Reply) -> Vec<String> {
     fields.iter().map(|field| format!("{} {}", text(field, "path"), text(field, "rule"))).collect()
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) async fn until<F: Future<Output = bool>>(what: &str, is_so: impl Fn() -> F) {
     let waiting = async {
         while !is_so().await {
@@ -226,7 +226,7 @@ pub(crate) async fn until<F: Future<Output = bool>>(what: &str, is_so: impl Fn()
     tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("not in time: {what}"));
 }
 
-/// Runs calls at once.
+/// Runs calls concurrently.
 pub(crate) async fn together<F: Future>(calls: Vec<F>) -> Vec<F::Output> {
     futures_util::future::join_all(calls).await
 }

@@ -21,7 +21,7 @@ use crate::users::policy::Unfit;
 /// One of the pages' texts.
 type Text = fn(&Texts) -> &'static str;
 
-/// What the account page says after a change, by the word in its address.
+/// Texts that the account page shows after a change, by the word in its address.
 const DONE: [(&str, Text); 3] = [
     ("password", |texts| texts.saved_password),
     ("session", |texts| texts.ended_sessions),
@@ -73,7 +73,7 @@ pub(crate) async fn change_password(
     }
 }
 
-/// The account page as it is now.
+/// Shows the account page in its current state.
 pub(super) async fn show(
     app: &App,
     visitor: &Visitor,

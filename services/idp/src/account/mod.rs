@@ -1,5 +1,5 @@
-//! The signed-in user's own pages. A request's way: `visitor.rs` finds whose browser it is, or shows the login;
-//! `proof.rs` refuses forms that did not come from these pages; the rest is one file a section of the page.
+//! The signed-in user's own pages. `visitor.rs` identifies the browser's user or shows the login form; `proof.rs`
+//! refuses forms that did not come from these pages; each section of the page has its own file.
 
 pub(crate) mod http;
 mod proof;
@@ -10,7 +10,7 @@ mod visitor;
 use crate::login::ticket::AccountPage;
 use crate::state::App;
 
-/// Address of a page of the account, in the language that the request chose.
+/// Address of an account page, in the language that the request chose.
 pub(crate) fn address(app: &App, page: AccountPage, ui_locales: Option<&str>) -> String {
     let path = match page {
         AccountPage::Account => "",
@@ -19,7 +19,7 @@ pub(crate) fn address(app: &App, page: AccountPage, ui_locales: Option<&str>) ->
     format!("{}/account{path}{}", app.realm.issuer, query(&[("ui_locales", ui_locales)]))
 }
 
-/// A query with its mark, of those that are there.
+/// Encodes the pairs that have a value as a query with its `?`; empty if there are none.
 fn query(pairs: &[(&str, Option<&str>)]) -> String {
     let there: Vec<_> = pairs.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();
     let encoded = serde_urlencoded::to_string(&there).unwrap_or_default();

@@ -1,5 +1,6 @@
-//! Which posted forms are the account's own: the browser says that the form came from this origin, and the form holds a
-//! sealed value that was made for this browser's session not long ago. One of the two would do; both are asked.
+//! Checks that a posted form comes from the account's own pages: the browser says that the form came from this origin,
+//! and the form contains a sealed value that was created recently for this browser's session. Either would suffice;
+//! both are required.
 
 use http::HeaderMap;
 use http::header::ORIGIN;
@@ -8,7 +9,7 @@ use uuid::Uuid;
 
 use crate::keys::rules::{KeyError, KeyRing, Purpose};
 
-/// How long a page of the account may be open before its forms are refused.
+/// How long an account page may stay open before its forms are refused.
 const OPEN_SECONDS: i64 = 30 * 60;
 
 #[derive(Serialize, Deserialize)]
@@ -17,19 +18,19 @@ struct Proof {
     issued_at: i64,
 }
 
-/// The value for the forms of a page that is shown now.
+/// Creates the value for the forms of a page that is shown now.
 pub(super) fn seal(keys: &KeyRing, session: Uuid, now: i64) -> Result<String, KeyError> {
     keys.seal(Purpose::AccountForm, &serde_json::to_value(Proof { session, issued_at: now })?)
 }
 
-/// Whether the value was made for this session and is not too old.
+/// Whether the value was created for this session and is not too old.
 pub(super) fn is_own(keys: &KeyRing, value: &str, session: Uuid, now: i64) -> bool {
     let proof: Option<Proof> = keys.open(Purpose::AccountForm, value);
     proof.is_some_and(|proof| proof.session == session && now.saturating_sub(proof.issued_at) < OPEN_SECONDS)
 }
 
-/// Whether the browser says that the form came from a page of `origin`. What says nothing is refused: every browser of today
-/// sends one of the two headers.
+/// Whether the browser says that the form came from a page of `origin`. A request with neither header is refused: every
+/// current browser sends one of them.
 pub(super) fn is_same_origin(headers: &HeaderMap, origin: &str) -> bool {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     match (text("sec-fetch-site"), text(ORIGIN.as_str())) {

@@ -1,5 +1,5 @@
-//! Setting up and removing the second factor, and its recovery codes. The secret of a set-up is stored only once the user
-//! has shown that the app has it; until then the form holds it, sealed.
+//! Setting up and removing the second factor and its recovery codes. A new secret is stored only after the user has
+//! proved that the app has it; until then the form carries it, sealed.
 
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -24,7 +24,7 @@ use crate::second_factors::{self, event, rules};
 use crate::state::App;
 use crate::users;
 
-/// A secret that waits for its first code.
+/// A secret that awaits its first code.
 #[derive(Serialize, Deserialize)]
 struct Waiting {
     session: Uuid,
@@ -81,7 +81,7 @@ async fn add(
     let (user, now) = (visitor.user.id, app.core.clock.now());
     let codes = rules::new_recovery_codes()?;
     let mut tx = app.core.begin_as(&user.to_string(), Some(correlation.as_str())).await?;
-    // The login that it follows must not have ended by another password, or by the account's end.
+    // The session must not have been ended meanwhile by a new password or the account's removal.
     users::store::lock_password(tx.conn(), user).await?;
     if !browser_sessions::store::keep(tx.conn(), visitor.session.id, now).await? {
         tx.unchanged().await?;
@@ -136,11 +136,11 @@ pub(crate) async fn remove(
     Ok(redirect(&visitor.done("second-factor-removed")))
 }
 
-/// Whether a form came with the right password.
+/// The outcome of a form that requires the password.
 enum Checked {
-    /// In a transaction that holds the user's row, so that it still is.
+    /// The password is right, in a transaction that locks the user's row, so that it stays right.
     Right(Box<Visitor>, AuditedTx),
-    /// The answer for anybody else.
+    /// The response in all other cases.
     Other(Response),
 }
 

@@ -1,4 +1,4 @@
-//! Ending one's own sessions: one, or all.
+//! Ends one or all of the user's own sessions.
 
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -34,7 +34,7 @@ pub(crate) async fn end(
     if browser_sessions::store::end_of_user(tx.conn(), session, user).await? {
         tx.commit(&ended(format!("browser-session:{session}"))).await?;
     } else {
-        // Ended meanwhile, which is what was wanted; or another user's, which is not told apart.
+        // It ended meanwhile, as requested, or belongs to another user, which the response does not reveal.
         tx.unchanged().await?;
     }
     if session == visitor.session.id {

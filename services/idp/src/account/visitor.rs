@@ -1,5 +1,5 @@
-//! Whose browser a request comes from. A browser that is not signed in, or whose login is too old for what it asks, gets the
-//! login form, which leads back.
+//! Identifies the user of the browser that sent a request. A browser that is not signed in, or whose login is too old
+//! for the request, gets the login form, which leads back.
 
 use axum::extract::Request;
 use axum::response::Response;
@@ -20,10 +20,10 @@ use crate::state::App;
 use crate::users;
 use crate::users::rules::User;
 
-/// How old a login may be for a change of what signs the user in.
+/// How old a login may be for a change of the user's credentials.
 const RECENT: Duration = Duration::minutes(5);
 
-/// A user at a page of the account.
+/// A signed-in user on an account page.
 pub(super) struct Visitor {
     pub(super) user: User,
     pub(super) session: BrowserSession,
@@ -35,23 +35,23 @@ pub(super) struct Visitor {
     base: String,
 }
 
-/// Who asks, or the answer for somebody who must sign in first.
+/// The visitor, or the response that asks for a login first.
 pub(super) enum Entry {
     Visitor(Box<Visitor>),
     SignIn(Response),
 }
 
-/// Who posted a form of the account, with the form; or the answer for somebody who must sign in first.
+/// The visitor and the posted form, or the response that asks for a login first.
 pub(super) enum Posted {
     Form(Box<Visitor>, Params),
     SignIn(Response),
 }
 
-/// What a page needs of a login.
+/// The login that a page requires.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Login {
     Any,
-    /// Not older than [`RECENT`].
+    /// A login at most [`RECENT`] ago.
     Recent,
 }
 
@@ -60,7 +60,7 @@ impl Visitor {
         Frame { lang: self.lang, base: &self.base, query: &self.query, proof: &self.proof }
     }
 
-    /// The login form, when the session has ended meanwhile.
+    /// Shows the login form because the session has ended meanwhile.
     pub(super) fn sign_in(
         &self,
         app: &App,
@@ -71,14 +71,14 @@ impl Visitor {
         login::http::begin(app, destination, &self.headers, correlation)
     }
 
-    /// Address of the account page that says what was done.
+    /// Address of the account page with a message about what was done.
     pub(super) fn done(&self, what: &str) -> String {
         let pairs = [("done", Some(what)), ("ui_locales", self.ui_locales.as_deref())];
         format!("{}{}", self.base, super::query(&pairs))
     }
 }
 
-/// What a request says of its browser, without its body.
+/// Headers and query of a request.
 pub(super) struct Asked {
     headers: HeaderMap,
     pub(super) query: Params,
@@ -90,7 +90,7 @@ impl Asked {
     }
 }
 
-/// The user behind a request for `page`.
+/// Identifies the user behind a request for `page`.
 pub(super) async fn of(
     app: &App,
     asked: &Asked,
@@ -126,7 +126,7 @@ pub(super) async fn of(
     })))
 }
 
-/// The user who posted a form to `page`, and the form.
+/// Identifies the user who posted a form to `page`, and reads the form.
 pub(super) async fn posted(
     app: &App,
     request: Request,
@@ -144,7 +144,7 @@ pub(super) async fn posted(
     }
 }
 
-/// The form that the visitor posted, when it came from a page of the account.
+/// Reads the form that the visitor posted; refuses one that did not come from an account page.
 async fn form(app: &App, visitor: &Visitor, request: Request) -> Result<Params, PageError> {
     let origin = app.realm.issuer.split("/realms/").next().unwrap_or_default();
     if !proof::is_same_origin(&visitor.headers, origin) {

@@ -1,5 +1,5 @@
-//! What operators do with accounts: add one, give it another password, take its second factor away. Routes and bodies are
-//! Keycloak's; a password is always temporary, so that nobody but its user knows the one that stays.
+//! Operators' changes to accounts: add one, reset its password, remove its second factor. Routes and bodies are
+//! Keycloak's. A password set here is always temporary, so that only the user knows the permanent one.
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
@@ -58,7 +58,7 @@ pub(crate) async fn add(
     Ok((StatusCode::CREATED, [(LOCATION, location)]).into_response())
 }
 
-/// Which of the two is taken.
+/// Finds out whether the user name or the e-mail address is taken.
 async fn taken(app: &App, user: &NewUser) -> Result<AdminError, AdminError> {
     let same_name = users::store::find_login(&app.core.pool, &user.username).await?.is_some();
     let (field, message) = if same_name {
@@ -69,7 +69,7 @@ async fn taken(app: &App, user: &NewUser) -> Result<AdminError, AdminError> {
     Ok(AdminError::of_field(StatusCode::CONFLICT, field, message))
 }
 
-/// `PUT /admin/realms/{realm}/users/{id}/reset-password`: the sessions that the old password opened end.
+/// `PUT /admin/realms/{realm}/users/{id}/reset-password`: sets a temporary password and ends the user's sessions.
 pub(crate) async fn reset_password(
     State(app): State<App>,
     asker: Asker,
@@ -104,7 +104,7 @@ pub(crate) async fn disable_credentials(
     let user = users::store::find(&app.core.pool, id).await?;
     user.ok_or_else(AdminError::user_not_found)?;
     let mut tx = app.core.begin_as(asker.actor(), Some(correlation.as_str())).await?;
-    // A login that is under way waits, or is over.
+    // A concurrent login waits for this lock, or has finished.
     users::store::lock_password(tx.conn(), id).await?;
     if !second_factors::store::remove(tx.conn(), id).await? {
         tx.unchanged().await?;
@@ -115,7 +115,7 @@ pub(crate) async fn disable_credentials(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `PUT /admin/realms/{realm}/users/{id}/execute-actions-email`: a letter with a link to choose a password.
+/// `PUT /admin/realms/{realm}/users/{id}/execute-actions-email`: sends an e-mail with a link to choose a password.
 pub(crate) async fn execute_actions_email(
     State(app): State<App>,
     asker: Asker,

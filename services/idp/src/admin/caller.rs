@@ -1,6 +1,5 @@
-//! Who asks an administration route: the bearer must be a token that this provider signed for the administration
-//! client, or, for accounts, the operator's credential. The provider checks tokens with the keys it holds; there is nobody to
-//! fetch them from.
+//! The caller of an administration route: the bearer must be a token that this provider signed for the administration
+//! client or, for accounts, the operator's credential. The provider verifies tokens with its own keys in memory.
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
@@ -46,17 +45,17 @@ impl FromRequestParts<App> for Administrator {
     }
 }
 
-/// Longest name of an operator's account.
+/// Longest name of an operator's account, in characters.
 const MAX_OPERATOR: usize = 200;
 
-/// Who looks at accounts or changes them.
+/// A caller that reads or changes accounts.
 #[derive(Clone, Debug)]
 pub(crate) enum Asker {
     Administrator(Administrator),
     Operator(OperatorName),
 }
 
-/// An operator, by the account name that the query's `operator` gives.
+/// The actor of an operator, with the account name in the query parameter `operator`.
 #[derive(Clone, Debug)]
 pub(crate) struct OperatorName(String);
 
@@ -77,7 +76,7 @@ impl Asker {
         }
     }
 
-    /// Only an operator; the administration client reads accounts and enables or removes them, no more.
+    /// Requires an operator: the administration client may only read, enable, disable and remove accounts.
     pub(crate) fn operator(self) -> Result<Self, AdminError> {
         match self {
             Self::Operator(_) => Ok(self),

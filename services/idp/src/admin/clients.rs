@@ -1,5 +1,5 @@
-//! `GET /admin/realms/{realm}/clients` and `…/clients/{id}/service-account-user`: which account is a client's own. A
-//! client's id within the realm is its `client_id` here; Keycloak makes one up.
+//! `GET /admin/realms/{realm}/clients` and `…/clients/{id}/service-account-user`: the service account of a client. Here
+//! a client's id within the realm is its `client_id`; Keycloak generates one.
 
 use axum::Json;
 use axum::extract::{RawQuery, State};
@@ -16,7 +16,7 @@ use crate::refusal::AdminError;
 use crate::state::App;
 use crate::users;
 
-/// The client with exactly this `clientId`, as a list of one or none.
+/// Lists the client with exactly this `clientId`, if there is one.
 pub(crate) async fn list(
     State(app): State<App>,
     _administrator: Administrator,
@@ -31,7 +31,7 @@ pub(crate) async fn list(
     Ok(Json(found.iter().map(shown).collect()))
 }
 
-/// The account whose subject the client's own tokens have.
+/// Returns the account that is the subject of the client's own tokens.
 pub(crate) async fn service_account(
     State(app): State<App>,
     _administrator: Administrator,

@@ -18,9 +18,9 @@ use crate::state::App;
 use crate::users;
 use crate::users::store::Filter;
 
-/// Longest user name that is searched for.
+/// Longest user name in a search.
 const MAX_SEARCH_BYTES: usize = 255;
-/// More words than any filter has.
+/// Most values of one filter; more than any filter has.
 const MAX_WORDS: usize = 16;
 
 /// `GET /admin/realms/{realm}/users`.
@@ -56,7 +56,7 @@ pub(crate) async fn user(
     found.map(|user| Json(rules::user(&user))).ok_or_else(AdminError::user_not_found)
 }
 
-/// `PUT /admin/realms/{realm}/users/{id}`: enables, or disables and ends every session.
+/// `PUT /admin/realms/{realm}/users/{id}`: enables a user, or disables it and ends its sessions.
 pub(crate) async fn put_user(
     State(app): State<App>,
     asker: Asker,
@@ -101,8 +101,8 @@ pub(crate) async fn keys(State(app): State<App>, _administrator: Administrator) 
     Json(app.keys.description())
 }
 
-/// `POST /admin/realms/{realm}/keys/rotate`: a new signing key now, whatever the age of the active one. Keycloak adds a
-/// key provider instead (`POST …/components`); that much of it is not rebuilt here.
+/// `POST /admin/realms/{realm}/keys/rotate`: creates a new signing key now, whatever the age of the active one. In
+/// Keycloak one adds a key provider (`POST …/components`), which is not implemented here.
 pub(crate) async fn rotate_keys(
     State(app): State<App>,
     administrator: Administrator,
@@ -130,7 +130,7 @@ pub(crate) async fn admin_events(
     Ok(Json(found.iter().map(|event| shown(&app, event)).collect()))
 }
 
-/// The change, its event and its audit row commit together.
+/// Commits the change together with its administration event and its audit row.
 pub(super) async fn record(
     app: &App,
     mut tx: AuditedTx,
@@ -170,7 +170,7 @@ pub(super) fn user_event(action: &'static str, user: Uuid, payload: Value) -> Au
     AuditEvent { company: None, action, subject: format!("user:{user}"), payload }
 }
 
-/// An id that is no UUID is nobody's.
+/// Parses the user id; a text that is not a UUID is an unknown user.
 pub(super) fn user_id(path: &PathParams) -> Result<Uuid, AdminError> {
     parse_uuid(path.text("id")).ok_or_else(AdminError::user_not_found)
 }

@@ -1,6 +1,7 @@
-//! The part of Keycloak's administration that the platform uses: account state, what happened to accounts, which account
-//! is a client's own, and the signing keys. The administration client's own token opens it; the
-//! operator's credential opens accounts, and alone makes them and gives them passwords. The edge never forwards to it.
+//! The part of Keycloak's administration that the platform uses: account state, events of accounts, the service
+//! accounts of clients, and the signing keys. The administration client's token opens all of it except adding accounts
+//! and setting their credentials, which requires the operator's credential; that credential opens accounts only. The
+//! gateway never forwards to these routes.
 
 pub(crate) mod accounts;
 mod caller;

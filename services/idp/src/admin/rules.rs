@@ -1,4 +1,4 @@
-//! What administration requests may say, and the shapes they are answered with. Pure.
+//! Request and response bodies of administration. Pure.
 
 use std::fmt;
 
@@ -13,14 +13,14 @@ use crate::login::ticket::UPDATE_PASSWORD;
 use crate::pages::Lang;
 use crate::users::rules::{User, is_username};
 
-/// Rows of one page when the request does not say.
+/// Default number of rows per page.
 const DEFAULT_MAX: i64 = 100;
-/// Most rows of one page.
+/// Most rows per page.
 const LARGEST_MAX: i64 = 1_000;
-/// Farthest row a page may begin at.
+/// Largest offset of a page.
 const LARGEST_FIRST: i64 = 10_000_000;
 
-/// Shortest temporary password: nobody has to remember it.
+/// Shortest temporary password, in bytes; it can be long because nobody has to remember it.
 const TEMPORARY_MIN: usize = 12;
 
 /// `first` and `max`.
@@ -38,7 +38,7 @@ impl Window {
     }
 }
 
-/// `true` or `false`.
+/// Parses `true` or `false`.
 pub(crate) fn flag(params: &Params, name: &str) -> Result<Option<bool>, String> {
     match params.get(name) {
         None => Ok(None),
@@ -48,7 +48,7 @@ pub(crate) fn flag(params: &Params, name: &str) -> Result<Option<bool>, String> 
     }
 }
 
-/// A day (`2026-11-03`, its first moment in UTC) or milliseconds since 1970.
+/// Parses a day (`2026-11-03`, its first moment in UTC) or milliseconds since 1970.
 pub(crate) fn moment(params: &Params, name: &str) -> Result<Option<OffsetDateTime>, String> {
     let Some(text) = params.get(name) else { return Ok(None) };
     let of_millis = |millis: i64| {
@@ -73,7 +73,7 @@ pub(crate) fn user(user: &User) -> Value {
         "disableableCredentialTypes": if user.has_second_factor { &["otp"][..] } else { &[] },
         "requiredActions": if user.must_change_password { &[UPDATE_PASSWORD][..] } else { &[] },
         "notBefore": 0,
-        // Not of Keycloak: nobody registers here: operators make accounts, by configuration or command.
+        // Not in Keycloak: there is no self-registration here; operators create accounts, by configuration or command.
         "madeByOperator": true,
     });
     let texts = [
@@ -92,22 +92,22 @@ pub(crate) fn user(user: &User) -> Value {
     shown
 }
 
-/// `enabled` of a user that is sent back changed. The other members are shown as they are and cannot be changed here.
+/// Reads `enabled` of a user representation. The other members cannot be changed here and are ignored.
 pub(crate) fn enabled_of(body: &[u8]) -> Result<bool, String> {
     let body: Value = serde_json::from_slice(body).map_err(|_| "Cannot parse the JSON".to_owned())?;
     match body.get("enabled") {
         Some(Value::Bool(enabled)) => Ok(*enabled),
         Some(_) => Err("enabled must be true or false".to_owned()),
-        None => Err("enabled is required; it is the one member that can be changed".to_owned()),
+        None => Err("enabled is required; it is the only member that can be changed".to_owned()),
     }
 }
 
 /// Longest e-mail address (RFC 5321, section 4.5.3.1).
 const MAX_EMAIL_BYTES: usize = 254;
-/// Longest first or last name.
+/// Longest first or last name, in characters.
 const MAX_NAME: usize = 100;
 
-/// A member of a body that is refused, and why.
+/// The refused member of a body, and why.
 pub(crate) type Refused = (&'static str, String);
 
 /// A user that an operator adds.
@@ -120,7 +120,7 @@ pub(crate) struct NewUser {
     pub(crate) password: Temporary,
 }
 
-/// A password that an operator gives; its user changes it at the first login.
+/// A password that an operator sets; its user changes it at the first login.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Temporary(pub(crate) Zeroizing<String>);
 
@@ -160,14 +160,14 @@ pub(crate) fn temporary_password(body: &[u8]) -> Result<Temporary, Refused> {
     temporary("value", &object(body)?)
 }
 
-/// The credential types to be removed: `["otp"]`.
+/// Checks the credential types to remove: only `["otp"]`.
 pub(crate) fn credential_types(body: &[u8]) -> Result<(), Refused> {
     let types: Value =
         serde_json::from_slice(body).map_err(|_| ("body", "cannot be parsed as JSON".to_owned()))?;
     if types == json!(["otp"]) { Ok(()) } else { Err(("body", "must be [\"otp\"]".to_owned())) }
 }
 
-/// The actions that a letter asks for: `["UPDATE_PASSWORD"]`.
+/// Checks the actions that an e-mail asks for: only `["UPDATE_PASSWORD"]`.
 pub(crate) fn actions(body: &[u8]) -> Result<(), Refused> {
     let actions: Value =
         serde_json::from_slice(body).map_err(|_| ("body", "cannot be parsed as JSON".to_owned()))?;
@@ -175,7 +175,7 @@ pub(crate) fn actions(body: &[u8]) -> Result<(), Refused> {
     if actions == right { Ok(()) } else { Err(("body", format!("must be {right}"))) }
 }
 
-/// The language of a letter: `lang` of the query, English without it.
+/// The language of an e-mail: the query parameter `lang`, English by default.
 pub(crate) fn lang(params: &Params) -> Result<Lang, Refused> {
     match params.get("lang") {
         None | Some("en") => Ok(Lang::En),
@@ -218,7 +218,7 @@ fn name(body: &Value, field: &'static str) -> Result<Option<String>, Refused> {
     Err((field, format!("must have at most {MAX_NAME} characters and no control characters")))
 }
 
-/// What is written in front of the one `@`, and behind it, is for the mail servers to judge.
+/// Checks the length, the characters and the single `@`; the rest is up to the mail servers.
 fn email(body: &Value) -> Result<Option<String>, Refused> {
     let email = text(body, "email")?.filter(|email| !email.is_empty());
     let fits = |email: &String| {

@@ -1,4 +1,4 @@
-//! SQL of administration events: from them the platform's account look learns of deletions.
+//! SQL of administration events, from which identity's account look learns of deletions.
 
 use sqlx::{PgConnection, PgExecutor};
 use time::OffsetDateTime;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::admin::rules::Window;
 
-/// One event.
+/// An administration event.
 #[derive(Debug)]
 pub(crate) struct AdminEvent {
     pub(crate) id: Uuid,
@@ -35,7 +35,7 @@ pub(crate) async fn add(conn: &mut PgConnection, event: &AdminEvent) -> sqlx::Re
     Ok(())
 }
 
-/// What a list is narrowed to; an empty list of words takes all.
+/// Filter of a list; an empty list of words matches all events.
 #[derive(Debug)]
 pub(crate) struct Filter {
     pub(crate) operations: Vec<String>,
@@ -43,7 +43,7 @@ pub(crate) struct Filter {
     pub(crate) from: Option<OffsetDateTime>,
 }
 
-/// One page, the newest first.
+/// One page, newest first.
 pub(crate) async fn list(
     db: impl PgExecutor<'_>,
     filter: &Filter,
@@ -67,7 +67,7 @@ pub(crate) async fn list(
     .await
 }
 
-/// Removes at most `batch` events from before `limit`; gives how many.
+/// Removes at most `batch` events from before `limit`; returns how many.
 pub(crate) async fn remove_before(
     conn: &mut PgConnection,
     limit: OffsetDateTime,

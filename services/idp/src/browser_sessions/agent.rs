@@ -1,6 +1,6 @@
-//! A browser and its system in words, of `User-Agent`. It is for people, so what is not known is left out. Pure.
+//! Names the browser and the operating system in `User-Agent`, for people; unknown ones are omitted. Pure.
 
-/// The first that fits is the browser: the later ones are named by the earlier ones, too.
+/// Marks and names of browsers. The first match counts, because earlier ones also send the marks of later ones.
 const BROWSERS: [(&str, &str); 6] = [
     ("Edg", "Edge"),
     ("OPR/", "Opera"),
@@ -19,7 +19,7 @@ const SYSTEMS: [(&str, &str); 7] = [
     ("Linux", "Linux"),
 ];
 
-/// `Firefox, Linux`; `None` when neither is known.
+/// `Firefox, Linux`; `None` if neither is known.
 pub(super) fn name(line: &str) -> Option<String> {
     let find = |known: &[(&str, &'static str)]| {
         known.iter().find(|(mark, _)| line.contains(mark)).map(|(_, name)| *name)

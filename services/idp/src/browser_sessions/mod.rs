@@ -1,6 +1,6 @@
-//! The session of a browser, opened by a login and kept in a cookie until the browser is closed: authorization requests
-//! that it makes meanwhile need no form. It lasts as long as one of its clients refreshes, at most ten hours, and ends with
-//! a logout of any of them (Keycloak's user session).
+//! The session of a browser, opened by a login and kept in a cookie until the browser is closed: further authorization
+//! requests need no form. It lasts while one of its clients refreshes, at most ten hours, and ends when any of them
+//! logs out (Keycloak's user session).
 
 pub(crate) mod agent;
 pub(crate) mod store;
@@ -18,7 +18,7 @@ use crate::state::App;
 /// Name of the cookie.
 pub(crate) const COOKIE: &str = "PLATFORM_SESSION";
 
-/// A session that is live, of a user who is enabled.
+/// A live session of an enabled user.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BrowserSession {
     pub(crate) id: Uuid,
@@ -27,7 +27,7 @@ pub(crate) struct BrowserSession {
     pub(crate) ends_at: OffsetDateTime,
 }
 
-/// The session of the browser that sent these headers.
+/// Finds the session of the browser that sent these headers.
 pub(crate) async fn of(app: &App, headers: &HeaderMap) -> sqlx::Result<Option<BrowserSession>> {
     match cookie_hash(headers) {
         Some(hash) => store::find(&app.core.pool, &hash, app.core.clock.now()).await,
@@ -35,7 +35,7 @@ pub(crate) async fn of(app: &App, headers: &HeaderMap) -> sqlx::Result<Option<Br
     }
 }
 
-/// What a user is shown of the browser behind a session.
+/// What a user sees of the browser behind a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) address: Option<String>,
@@ -43,7 +43,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Of a request's headers.
+    /// Reads a request's headers.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let agent = headers.get(USER_AGENT).and_then(|line| line.to_str().ok()).and_then(agent::name);
         Self { address: client_address(headers).map(|address| address.to_string()), agent }

@@ -1,4 +1,4 @@
-//! SQL of browser sessions. Whoever changes one locks it before the client sessions below it.
+//! SQL of browser sessions. A transaction that changes one locks it before the client sessions below it.
 
 use sqlx::{PgConnection, PgExecutor};
 use time::{Duration, OffsetDateTime};
@@ -6,15 +6,15 @@ use uuid::Uuid;
 
 use super::{BrowserSession, Seen};
 
-/// How long a session lasts at most.
+/// Longest lifetime of a session.
 const LIFETIME: Duration = Duration::hours(10);
-/// How long it lasts without an authorization request, when none of its client sessions is live.
+/// Lifetime without an authorization request if none of its client sessions is live.
 const IDLE: Duration = Duration::minutes(30);
 
-/// More sessions than a person looks through; all of them can be ended at once.
+/// Most sessions listed; more than a person looks through, and all can be ended at once.
 const MAX_LISTED: i64 = 100;
 
-/// The session of a cookie, while it or one of its client sessions is live.
+/// Finds the session of a cookie, if it or one of its client sessions is live.
 pub(super) async fn find(
     db: impl PgExecutor<'_>,
     cookie_hash: &[u8],
@@ -33,7 +33,7 @@ pub(super) async fn find(
     .await
 }
 
-/// Keeps a session that [`find`] returned live; false when it has ended meanwhile.
+/// Extends a session that [`find`] returned; false if it has ended meanwhile.
 pub(crate) async fn keep(conn: &mut PgConnection, id: Uuid, now: OffsetDateTime) -> sqlx::Result<bool> {
     let kept = sqlx::query!(
         "UPDATE idp.browser_sessions SET idle_until = LEAST(ends_at, GREATEST(idle_until, $2)) WHERE id = $1",
@@ -45,7 +45,7 @@ pub(crate) async fn keep(conn: &mut PgConnection, id: Uuid, now: OffsetDateTime)
     Ok(kept.rows_affected() == 1)
 }
 
-/// Opens the session of a login; `None` when the user was disabled or removed meanwhile.
+/// Opens the session of a login; `None` if the user was disabled or removed meanwhile.
 pub(crate) async fn open(
     conn: &mut PgConnection,
     cookie_hash: &[u8],
@@ -71,8 +71,8 @@ pub(crate) async fn open(
     .await
 }
 
-/// Ends the session that the browser had before `new`. What the same user has open goes on below the new one; what
-/// another user had open ends.
+/// Ends the session that the browser had before `new`. Client sessions of the same user move below the new one; those
+/// of another user end.
 pub(crate) async fn replace(
     conn: &mut PgConnection,
     old_cookie_hash: &[u8],
@@ -111,7 +111,7 @@ pub(crate) async fn end_of_user(conn: &mut PgConnection, id: Uuid, user: Uuid) -
     Ok(ended.rows_affected() == 1)
 }
 
-/// A session as its user sees it.
+/// A session as shown to its user.
 pub(crate) struct Listed {
     pub(crate) id: Uuid,
     pub(crate) address: Option<String>,
@@ -120,7 +120,7 @@ pub(crate) struct Listed {
     pub(crate) clients: Vec<String>,
 }
 
-/// A user's live sessions, the newest first, at most [`MAX_LISTED`].
+/// A user's live sessions, newest first, at most [`MAX_LISTED`].
 pub(crate) async fn of_user(
     db: impl PgExecutor<'_>,
     user: Uuid,
@@ -142,7 +142,7 @@ pub(crate) async fn of_user(
     .await
 }
 
-/// The session above a client session.
+/// The browser session above a client session.
 pub(crate) async fn above(db: impl PgExecutor<'_>, session: Uuid) -> sqlx::Result<Option<Uuid>> {
     let found = sqlx::query_scalar!("SELECT browser_session_id FROM idp.sessions WHERE id = $1", session)
         .fetch_optional(db)

@@ -1,4 +1,5 @@
-//! Clients: who may ask for logins and tokens. They are made by the start's reconcile and read by everything else.
+//! The clients that may request logins and tokens. `reconcile.rs` creates them at the start; everything else reads
+//! them.
 
 pub(crate) mod rules;
 pub(crate) mod store;

@@ -1,14 +1,14 @@
-//! What a client is and may do. Pure.
+//! Clients and what they may do. Pure.
 
 /// Longest `client_id`.
 pub(crate) const MAX_CLIENT_ID_BYTES: usize = 255;
 /// Longest `redirect_uri`.
 pub(crate) const MAX_REDIRECT_URI_BYTES: usize = 2_048;
 
-/// What a client is for; decides the grants it may use and what its tokens hold.
+/// The purpose of a client; decides its grants and its tokens' claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClientKind {
-    /// Public, with logins and PKCE.
+    /// A public client, with logins and PKCE.
     Frontend,
     /// An app's backend: a secret and a service account, tokens for the platform.
     Service,
@@ -25,7 +25,7 @@ impl ClientKind {
         }
     }
 
-    /// From its stored name; the table's check allows no other.
+    /// Parses the stored name; the table's check constraint allows no other.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         [Self::Frontend, Self::Service, Self::Administration].into_iter().find(|kind| kind.name() == name)
     }
@@ -37,7 +37,7 @@ pub(crate) struct Client {
     /// `client_id` of the protocol.
     pub(crate) id: String,
     pub(crate) kind: ClientKind,
-    /// Keyed digest of its secret; a public client has none.
+    /// Keyed digest of its secret; `None` for a public client.
     pub(crate) secret_tag: Option<Vec<u8>>,
     pub(crate) redirect_uris: Vec<String>,
     pub(crate) web_origins: Vec<String>,
@@ -45,8 +45,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Whether a login may return to `uri`: the whole string is compared, byte by byte. Nothing is decoded, normalised
-    /// or cut off first, because whatever one reader normalises another reads differently.
+    /// Whether a login may redirect to `uri`. Compares the whole string byte by byte, without decoding or normalising,
+    /// because parsers normalise differently.
     pub(crate) fn allows_redirect(&self, uri: &str) -> bool {
         uri.len() <= MAX_REDIRECT_URI_BYTES && self.redirect_uris.iter().any(|registered| registered == uri)
     }
@@ -62,7 +62,7 @@ pub(crate) fn service_account_of(client_id: &str) -> String {
     format!("service-account-{client_id}")
 }
 
-/// What is digested as a client's secret: bound to the client, so that equal secrets have unequal digests.
+/// The input of a client secret's digest, bound to the client so that equal secrets have different digests.
 pub(crate) fn secret_material(client_id: &str, secret: &str) -> Vec<u8> {
     [client_id.as_bytes(), b"\0", secret.as_bytes()].concat()
 }

@@ -28,7 +28,7 @@ pub(crate) async fn find(db: impl PgExecutor<'_>, client_id: &str) -> sqlx::Resu
     }))
 }
 
-/// Makes the client as given, or changes the one there is.
+/// Creates or replaces the client.
 pub(crate) async fn put(conn: &mut PgConnection, client: &Client, now: OffsetDateTime) -> sqlx::Result<()> {
     sqlx::query!(
         "INSERT INTO idp.clients(client_id, kind, secret_tag, redirect_uris, web_origins, enabled, created_at, \
@@ -49,7 +49,7 @@ pub(crate) async fn put(conn: &mut PgConnection, client: &Client, now: OffsetDat
     Ok(())
 }
 
-/// Disables every enabled client that is not in `declared`; gives their ids.
+/// Disables every enabled client that is not in `declared`; returns their ids.
 pub(crate) async fn disable_others(
     conn: &mut PgConnection,
     declared: &[String],

@@ -1,5 +1,5 @@
-//! The keys that the provider signs with: kept in the database, held in memory while serving, replaced from time to
-//! time (`rotation.rs`).
+//! The keys that the provider signs with: stored in the database, cached in memory while serving, and rotated
+//! (`rotation.rs`).
 
 pub(crate) mod rotation;
 pub(crate) mod rules;

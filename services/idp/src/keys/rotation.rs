@@ -1,6 +1,6 @@
-//! A new signing key while serving: by age, or when an administrator asks. The new key signs at once; the old one stays
-//! published until the tokens it signed have run out. Rotations of this process take turns here, those of several
-//! processes in the database; each process takes up the others' keys with its next [`step`].
+//! Rotates the signing key while serving: by age, or at an administrator's request. The new key signs at once; the old
+//! one stays published until the tokens it signed have expired. A mutex serialises rotations in this process, a
+//! database lock those of several processes; each process loads the others' keys with its next [`step`].
 
 use serde_json::json;
 use service::{ApiError, AuditEvent, Core};
@@ -14,7 +14,7 @@ use crate::state::App;
 /// Actor of the audit rows.
 const ACTOR: &str = "system:rotation";
 
-/// Who wants a new key, and why.
+/// A request for a new key.
 pub(crate) struct Wish<'a> {
     pub(crate) actor: &'a str,
     pub(crate) correlation: Option<&'a str>,
@@ -22,14 +22,14 @@ pub(crate) struct Wish<'a> {
     pub(crate) age: Option<Duration>,
 }
 
-/// Makes rotations and reloads of this process take turns, so that none puts back what another has replaced.
+/// Serialises rotations and reloads in this process, so that none restores keys that another has replaced.
 #[derive(Default)]
 pub(crate) struct Turns(Mutex<()>);
 
-/// Replaces a key that is too old, removes what nothing can refer to any more, and takes up what is stored.
+/// Replaces a key that is too old, removes keys that nothing can refer to any more, and loads the stored ones.
 ///
 /// # Errors
-/// The database could not be asked, or a stored key does not parse.
+/// The database cannot answer, or a stored key does not parse.
 pub async fn step(app: &App) -> Result<(), ApiError> {
     let age = Some(app.key_max_age);
     rotate(app, &Wish { actor: ACTOR, correlation: None, age }).await?;
@@ -40,7 +40,7 @@ pub async fn step(app: &App) -> Result<(), ApiError> {
     take_up(&app.keys, &stored, app.core.clock.now())
 }
 
-/// Makes a new key the active one; gives its id, or `None` when the active one is young enough.
+/// Creates and activates a new key; returns its id, or `None` if the active one is young enough.
 pub(crate) async fn rotate(app: &App, wish: &Wish<'_>) -> Result<Option<String>, ApiError> {
     let _turn = app.turns.0.lock().await;
     let now = app.core.clock.now();
@@ -52,7 +52,7 @@ pub(crate) async fn rotate(app: &App, wish: &Wish<'_>) -> Result<Option<String>,
     let key = tokio::task::spawn_blocking(make_signing_key).await.map_err(ApiError::internal)??;
     let mut tx = app.core.begin_as(wish.actor, wish.correlation).await?;
     store::take_turn(tx.conn()).await?;
-    // Another process may have been quicker.
+    // Another process may have rotated first.
     if is_young(&store::signing_keys(tx.conn()).await?, wish.age, now) {
         tx.unchanged().await?;
         return Ok(None);

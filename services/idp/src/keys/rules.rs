@@ -1,5 +1,5 @@
-//! Making keys and signing with them: RS256 for what others verify, keyed digests for what only the provider reads
-//! again (session codes, refresh tokens, client secrets). No I/O.
+//! Creates keys and signs with them: RS256 for tokens that others verify, keyed digests for values that only the
+//! provider reads again (session codes, refresh tokens, client secrets). No I/O.
 
 use std::sync::Arc;
 
@@ -21,15 +21,15 @@ use time::{Duration, OffsetDateTime};
 
 /// Bytes of every random secret: codes, cookies, digest keys.
 const SECRET_BYTES: usize = 32;
-/// A session code holds a whole authorization request, at most some 9 KiB.
+/// Longest token: a session code contains a whole authorization request, at most some 9 KiB.
 const MAX_TOKEN_BYTES: usize = 12 << 10;
 
-/// Why a key cannot be made or used.
+/// Why a key cannot be created or used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeyError {
-    #[error("no randomness could be had")]
+    #[error("the system's random source failed")]
     Randomness,
-    #[error("an RSA key could not be made")]
+    #[error("an RSA key could not be generated")]
     Generation,
     #[error("the stored signing key does not parse: {0}")]
     Stored(ring::error::KeyRejected),
@@ -47,12 +47,12 @@ impl From<KeyError> for service::ApiError {
     }
 }
 
-/// How long a replaced key stays published: what it signed last lives 300 s, and whoever checks it may grant 30 s more.
+/// How long a replaced key stays published: its last tokens live 300 s, and verifiers may allow 30 s more.
 const PUBLISHED: Duration = Duration::minutes(6);
-/// How long a replaced key is kept: an ID token of a session that it opened may be shown at the session's logout.
+/// How long a replaced key is kept: its ID tokens may still be presented at a logout.
 pub(crate) const KEPT: Duration = Duration::hours(10);
 
-/// An RSA key that was made just now.
+/// A new RSA key.
 pub(crate) struct NewKey {
     pub(crate) kid: String,
     pub(crate) private: Vec<u8>,
@@ -66,11 +66,11 @@ pub(crate) struct StoredKey {
     pub(crate) private: Vec<u8>,
     pub(crate) public: Vec<u8>,
     pub(crate) created_at: OffsetDateTime,
-    /// The active key has none.
+    /// `None` for the active key.
     pub(crate) replaced_at: Option<OffsetDateTime>,
 }
 
-/// Makes an RSA-2048 key. Takes a tenth of a second: not on a runtime worker.
+/// Generates an RSA-2048 key. Takes a tenth of a second, so call it off the runtime's workers.
 pub(crate) fn make_signing_key() -> Result<NewKey, KeyError> {
     let pair = NewRsaKeyPair::generate(KeySize::Rsa2048).map_err(|_| KeyError::Generation)?;
     let private: Pkcs8V1Der<'_> = pair.as_der().map_err(|_| KeyError::Generation)?;
@@ -96,7 +96,7 @@ pub(crate) fn sha256(bytes: &[u8]) -> Vec<u8> {
     digest::digest(&digest::SHA256, bytes).as_ref().to_vec()
 }
 
-/// What a key digest is for; a digest made for one purpose is never good for another.
+/// The purpose of a keyed digest; a digest for one purpose is never valid for another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
     SessionCode,
@@ -124,7 +124,7 @@ impl Purpose {
     }
 }
 
-/// The provider's keys in memory. The signing keys change while serving, the digests' key never does.
+/// The provider's keys in memory. The signing keys change while serving; the digest key never does.
 pub(crate) struct KeyRing {
     signing: ArcSwap<SigningKeys>,
     digests: hmac::Key,
@@ -132,9 +132,9 @@ pub(crate) struct KeyRing {
 
 struct SigningKeys {
     current: SigningKey,
-    /// The current one first; a token signed before a rotation stays good.
+    /// The current one first; tokens signed before a rotation stay valid.
     published: Vec<PublicKey>,
-    /// Good for nothing but reading an old ID token at a logout.
+    /// Only for reading old ID tokens at a logout.
     retired: Vec<PublicKey>,
 }
 
@@ -150,19 +150,19 @@ struct PublicKey {
 }
 
 impl KeyRing {
-    /// Takes stored keys, the active one first.
+    /// Creates the key ring from stored keys, the active one first.
     pub(crate) fn new(stored: &[StoredKey], secret: &[u8], now: OffsetDateTime) -> Result<Self, KeyError> {
         let signing = ArcSwap::from_pointee(SigningKeys::of(stored, now)?);
         Ok(Self { signing, digests: hmac::Key::new(hmac::HMAC_SHA512, secret) })
     }
 
-    /// Signs and verifies with these from now on.
+    /// Replaces the signing keys.
     pub(crate) fn take_up(&self, stored: &[StoredKey], now: OffsetDateTime) -> Result<(), KeyError> {
         self.signing.store(Arc::new(SigningKeys::of(stored, now)?));
         Ok(())
     }
 
-    /// A signed JWT of these claims.
+    /// Signs the claims as a JWT.
     pub(crate) fn sign(&self, claims: &Value) -> Result<String, KeyError> {
         let SigningKey { kid, pair } = &self.signing.load().current;
         let header = json!({ "alg": "RS256", "typ": "JWT", "kid": kid });
@@ -173,19 +173,19 @@ impl KeyRing {
         Ok(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 
-    /// The claims of a JWT that this provider signed with a key that is published; `None` for anything else. Times are
-    /// for the caller to check.
+    /// The claims of a JWT signed with one of this provider's published keys; `None` for anything else. The caller
+    /// checks the times.
     pub(crate) fn verify<T: DeserializeOwned>(&self, token: &str) -> Option<T> {
         verify_with(self.signing.load().published.iter(), token)
     }
 
-    /// The same for a token that may have run out long ago, and its key with it.
+    /// Like [`Self::verify`], but also accepts retired keys, for a token that may have expired long ago.
     pub(crate) fn verify_old<T: DeserializeOwned>(&self, token: &str) -> Option<T> {
         let signing = self.signing.load();
         verify_with(signing.published.iter().chain(&signing.retired), token)
     }
 
-    /// A token that only the provider reads again (HS512, as Keycloak's refresh tokens).
+    /// Creates a token that only the provider reads again (HS512, like Keycloak's refresh tokens).
     pub(crate) fn seal(&self, purpose: Purpose, claims: &Value) -> Result<String, KeyError> {
         let header = json!({ "alg": "HS512", "typ": "JWT" });
         let message = format!("{}.{}", encode_json(&header)?, encode_json(claims)?);
@@ -193,7 +193,7 @@ impl KeyRing {
         Ok(format!("{message}.{}", URL_SAFE_NO_PAD.encode(tag)))
     }
 
-    /// The claims of a token made by [`Self::seal`] for this purpose.
+    /// The claims of a token that [`Self::seal`] created for this purpose.
     pub(crate) fn open<T: DeserializeOwned>(&self, purpose: Purpose, token: &str) -> Option<T> {
         let (header, message, payload, tag) = split_token(token)?;
         (header.get("alg")? == "HS512").then_some(())?;
@@ -201,7 +201,7 @@ impl KeyRing {
         serde_json::from_slice(&payload).ok()
     }
 
-    /// A keyed digest of `bytes`, good for one purpose.
+    /// A keyed digest of `bytes`, valid for one purpose.
     pub(crate) fn tag(&self, purpose: Purpose, bytes: &[u8]) -> Vec<u8> {
         let mut context = hmac::Context::with_key(&self.digests);
         context.update(purpose.name().as_bytes());
@@ -210,7 +210,7 @@ impl KeyRing {
         context.sign().as_ref().to_vec()
     }
 
-    /// Compares in constant time.
+    /// Compares a digest in constant time.
     pub(crate) fn matches(&self, purpose: Purpose, bytes: &[u8], tag: &[u8]) -> bool {
         let message = [purpose.name().as_bytes(), b"\0", bytes].concat();
         hmac::verify(&self.digests, &message, tag).is_ok()
@@ -227,7 +227,7 @@ impl KeyRing {
         self.signing.load().published.first().map(PublicKey::spki).unwrap_or_default()
     }
 
-    /// The published keys as administration lists them.
+    /// The published keys in the representation of administration.
     pub(crate) fn description(&self) -> Value {
         let signing = self.signing.load();
         let shown = |key: &PublicKey| {
@@ -274,7 +274,7 @@ impl PublicKey {
         Ok(Self { kid: stored.kid.clone(), components, spki: stored.public.clone() })
     }
 
-    /// In Base64.
+    /// The public key in Base64.
     fn spki(&self) -> String {
         STANDARD.encode(&self.spki)
     }

@@ -1,4 +1,4 @@
-//! SQL of the keys. The role may not change one, only say that it was replaced.
+//! SQL of the keys. The database role may not change a key, only mark it as replaced.
 
 use sqlx::PgConnection;
 use time::OffsetDateTime;
@@ -33,7 +33,7 @@ pub(crate) async fn add_signing_key(
     Ok(())
 }
 
-/// Says that the active key was replaced now; gives its id.
+/// Marks the active key as replaced now; returns its id.
 pub(crate) async fn replace_active(
     conn: &mut PgConnection,
     now: OffsetDateTime,
@@ -46,7 +46,7 @@ pub(crate) async fn replace_active(
     .await
 }
 
-/// Removes the keys that were replaced before `limit`; gives their ids.
+/// Removes the keys that were replaced before `limit`; returns their ids.
 pub(crate) async fn remove_replaced(
     conn: &mut PgConnection,
     limit: OffsetDateTime,
@@ -56,7 +56,7 @@ pub(crate) async fn remove_replaced(
         .await
 }
 
-/// The key of the provider's digests.
+/// The key of the provider's keyed digests.
 pub(crate) async fn digest_secret(conn: &mut PgConnection) -> sqlx::Result<Option<Vec<u8>>> {
     sqlx::query_scalar!("SELECT value FROM idp.secrets WHERE name = 'digests'").fetch_optional(conn).await
 }
@@ -72,7 +72,7 @@ pub(crate) async fn add_digest_secret(
     Ok(())
 }
 
-/// Makes starts take turns until the transaction ends.
+/// Takes the lock that serialises starts and rotations, until the transaction ends.
 pub(crate) async fn take_turn(conn: &mut PgConnection) -> sqlx::Result<()> {
     sqlx::query!("SELECT pg_advisory_xact_lock(hashtextextended('idp.reconcile', 0))").execute(conn).await?;
     Ok(())

@@ -1,5 +1,5 @@
-//! `…/login-actions/reset-credentials`: a letter is asked for by user name or e-mail address. The answer is the same whether
-//! there is such an account, and so is the work done for it: the account is looked up by the worker.
+//! `…/login-actions/reset-credentials`: requests an e-mail by user name or e-mail address. Response and work are the
+//! same whether or not there is such an account, because the worker looks the account up.
 
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -14,7 +14,7 @@ use crate::pages::{self, Lang};
 use crate::refusal::PageError;
 use crate::state::App;
 
-/// Longest name that is looked up, as at the login.
+/// Longest name that is looked up, as at a login.
 const MAX_NAME_BYTES: usize = 255;
 
 /// Address of the form.
@@ -22,7 +22,7 @@ pub(crate) fn address(issuer: &str) -> String {
     format!("{issuer}/login-actions/reset-credentials")
 }
 
-/// The form.
+/// Shows the form.
 pub(crate) async fn form(State(app): State<App>, request: Request) -> Result<Response, PageError> {
     let lang = lang(&request)?;
     must_send(&app)?;
@@ -66,7 +66,7 @@ fn must_send(app: &App) -> Result<(), PageError> {
     if app.mailer.is_some() { Ok(()) } else { Err(PageError::unfit(|texts| texts.no_mail)) }
 }
 
-/// Puts the letter of an invitation in the queue; the worker is woken after the commit.
+/// Queues the e-mail of an invitation. The caller wakes the worker after the commit.
 pub(crate) async fn invite(
     tx: &mut service::AuditedTx,
     app: &App,

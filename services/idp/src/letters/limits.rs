@@ -1,18 +1,18 @@
-//! How often one address may ask for letters. Kept in memory and bounded, as the failures of the login are. It counts requests
-//! whatever name they hold, so that what it refuses tells nothing about accounts.
+//! Limits how often one address may request e-mails. Kept in memory and bounded, like the failures of logins. Counts
+//! requests whatever name they contain, so that a refusal reveals nothing about accounts.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::login::guard::Source;
 
-/// Letters that one address may ask for within [`WINDOW_SECONDS`].
+/// E-mails that one address may request within [`WINDOW_SECONDS`].
 pub(crate) const PER_ADDRESS: u32 = 10;
 const WINDOW_SECONDS: i64 = 60 * 60;
-/// Addresses that are remembered.
+/// Most addresses remembered.
 const MAX_ENTRIES: usize = 20_000;
 
-/// The counts of every address. Clones are the same one.
+/// The counts of all addresses. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Limits(Arc<Mutex<HashMap<Source, Count>>>);
 
@@ -23,13 +23,13 @@ struct Count {
 }
 
 impl Limits {
-    /// Whether this address may ask now; it is counted.
+    /// Counts a request and returns whether this address may make it now.
     pub(crate) fn admits(&self, source: Source, now: i64) -> bool {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_over = |count: &Count| now.saturating_sub(count.since) >= WINDOW_SECONDS;
         if counts.len() >= MAX_ENTRIES && !counts.contains_key(&source) {
             counts.retain(|_, count| !is_over(count));
-            // Full of others that asked within the hour: a flood from many addresses, which gains nothing by one more.
+            // The map is full of addresses from the last hour: a flood, to which one more must add nothing.
             if counts.len() >= MAX_ENTRIES {
                 return false;
             }

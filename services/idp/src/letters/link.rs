@@ -1,5 +1,5 @@
-//! `…/login-actions/action-token`: the page behind the link of a letter. Opening it uses nothing up, since mail programs open
-//! links on their own; saving the password does. The second factor, where there is one, is still asked for at the login.
+//! `…/login-actions/action-token`: the page behind the link in an e-mail. Opening it does not use the link up, because
+//! mail programs open links on their own; saving the password does. A second factor is still required at the login.
 
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -28,7 +28,7 @@ fn action(app: &App) -> String {
     format!("{}/login-actions/action-token", app.realm.issuer)
 }
 
-/// A good link, and whose it is.
+/// A valid link and its user.
 struct Link {
     key: String,
     hash: Vec<u8>,
@@ -36,7 +36,7 @@ struct Link {
     user: User,
 }
 
-/// The form for the new password.
+/// Shows the form for the new password.
 pub(crate) async fn open(State(app): State<App>, request: Request) -> Result<Response, PageError> {
     let query = Params::of_query(request.uri().query())?;
     let lang = Lang::of(None, request.headers());
@@ -74,7 +74,7 @@ async fn find(app: &App, key: Option<&str>) -> Result<Link, PageError> {
     Ok(Link { key: key.to_owned(), hash, kind, user: user.ok_or_else(dead)? })
 }
 
-/// The link is used up with the password that it brings; every session ends.
+/// Uses the link up, stores the password and ends every session, in one transaction.
 async fn store_password(
     app: &App,
     link: &Link,

@@ -1,12 +1,12 @@
-//! Letters by e-mail with a link to choose a password: for who has forgotten it, and for who is invited.
+//! E-mails with a link to choose a password, for users who have forgotten theirs and for invited users.
 //!
 //! ```text
-//! http.rs   asked for by name -> letters      the same answer and the same work whether there is such an account
+//! http.rs   requested by name -> letters      same response and same work whether or not there is such an account
 //! worker.rs letters -> account -> links -> mail server
 //! link.rs   a link's page -> password, once
 //! ```
 //!
-//! limits.rs: how often an address may ask     text.rs: what a letter says
+//! limits.rs: requests of one address          text.rs: the texts of the e-mails
 
 pub(crate) mod http;
 pub(crate) mod limits;
@@ -27,15 +27,15 @@ use uuid::Uuid;
 
 use text::Letter;
 
-/// Connections to the mail server.
+/// Most connections to the mail server.
 const MAX_CONNECTIONS: u32 = 2;
 
-/// What a letter is for.
+/// The purpose of an e-mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The password is forgotten.
+    /// A forgotten password.
     Reset,
-    /// The account is new.
+    /// A new account.
     Invitation,
 }
 
@@ -51,7 +51,7 @@ impl Kind {
         [Self::Reset, Self::Invitation].into_iter().find(|kind| kind.as_str() == word)
     }
 
-    /// How long a link is good: who asks for one is waiting for it; who is invited reads it some day.
+    /// How long a link is valid: short for a user who is waiting for it, longer for an invitation.
     pub(crate) const fn lifetime(self) -> Duration {
         match self {
             Self::Reset => Duration::minutes(30),
@@ -60,7 +60,7 @@ impl Kind {
     }
 }
 
-/// Sends letters. Cheap to clone.
+/// Sends e-mails. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Mailer(Arc<Sender>);
 
@@ -70,14 +70,14 @@ struct Sender {
     domain: String,
 }
 
-/// Why a letter was not sent.
+/// Why an e-mail was not sent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SendError {
-    /// The address or the text is no mail.
-    #[error("the letter cannot be written: {0}")]
+    /// The address or the message is invalid.
+    #[error("the e-mail cannot be written: {0}")]
     Malformed(String),
-    /// Without the server's words, which may name the receiver.
-    #[error("the mail server did not take the letter: {}", told(.0))]
+    /// Does not quote the server's response, which may name the receiver.
+    #[error("the mail server did not accept the e-mail: {}", told(.0))]
     Server(#[from] smtp::Error),
 }
 
@@ -85,7 +85,7 @@ fn told(error: &smtp::Error) -> String {
     match error.status() {
         Some(code) => format!("status {code}"),
         None if error.is_timeout() => "timeout".to_owned(),
-        None => "no connection, or one that broke off".to_owned(),
+        None => "no connection, or an interrupted one".to_owned(),
     }
 }
 
@@ -94,7 +94,7 @@ impl SendError {
     pub(crate) fn is_passing(&self) -> bool {
         match self {
             Self::Malformed(_) => false,
-            // A login that is refused is the platform's own fault, not the receiver's.
+            // A refused SMTP login is the platform's fault, not the receiver's.
             Self::Server(error) => {
                 let code = error.status().map(u16::from);
                 !matches!(code, Some(500..)) || matches!(code, Some(530 | 534 | 535 | 538))
@@ -105,19 +105,19 @@ impl SendError {
 
 impl Mailer {
     /// # Errors
-    /// A certificate of the operator's that is none.
+    /// The operator's CA certificate is invalid.
     pub(crate) fn new(settings: &MailSettings) -> Result<Self, smtp::Error> {
         let transport = mail::transport(settings, MAX_CONNECTIONS)?;
         let (from, domain) = (settings.from.clone(), settings.domain.clone());
         Ok(Self(Arc::new(Sender { transport, from, domain })))
     }
 
-    /// Sends one. Each attempt bears the same `Message-Id`.
+    /// Sends one e-mail. Every attempt has the same `Message-Id`.
     async fn send(&self, id: Uuid, to: &str, letter: &Letter) -> Result<(), SendError> {
         let Sender { transport, from, domain } = &*self.0;
         let malformed = |error: &dyn std::fmt::Display| SendError::Malformed(error.to_string());
         if !mail::is_address(to) {
-            return Err(malformed(&"the address is none that mail can be sent to"));
+            return Err(malformed(&"no mail can be sent to the address"));
         }
         let to = to.parse().map_err(|error: lettre::address::AddressError| malformed(&error))?;
         let generated =

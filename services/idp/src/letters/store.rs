@@ -1,4 +1,4 @@
-//! SQL of letters and links.
+//! SQL of queued e-mails (letters) and links.
 
 use sqlx::{PgConnection, PgExecutor};
 use time::OffsetDateTime;
@@ -7,17 +7,17 @@ use uuid::Uuid;
 use super::Kind;
 use crate::pages::Lang;
 
-/// Letters that wait at most; past it the mail server has been away for long, or somebody floods it.
+/// Most waiting e-mails; with more, the mail server has been down for long, or somebody floods the queue.
 const MAX_WAITING: i64 = 1_000;
 
-/// For whom a letter is.
+/// The receiver of an e-mail.
 pub(crate) enum Receiver<'a> {
-    /// A user name or an e-mail address that somebody typed.
+    /// A user name or an e-mail address, as typed.
     Named(&'a str),
     User(Uuid),
 }
 
-/// Puts a letter in the queue; false when the queue is full.
+/// Queues an e-mail; false if the queue is full.
 pub(crate) async fn add(
     db: impl PgExecutor<'_>,
     kind: Kind,
@@ -45,18 +45,18 @@ pub(crate) async fn add(
     Ok(added.rows_affected() == 1)
 }
 
-/// A letter that is to be sent now.
+/// An e-mail to send now.
 pub(super) struct Waiting {
     pub(super) id: Uuid,
     pub(super) kind: String,
     pub(super) name: Option<String>,
     pub(super) user_id: Option<Uuid>,
     pub(super) lang: String,
-    /// This attempt counted.
+    /// Includes this attempt.
     pub(super) attempts: i32,
 }
 
-/// Takes the letter that has waited for longest. Whoever takes it has until `again` before another one does.
+/// Claims the e-mail that has waited longest. The lease ends at `again`.
 pub(super) async fn claim(
     db: impl PgExecutor<'_>,
     now: OffsetDateTime,
@@ -74,19 +74,19 @@ pub(super) async fn claim(
     .await
 }
 
-/// Tries a letter again at `at`.
+/// Postpones an e-mail until `at`.
 pub(super) async fn postpone(db: impl PgExecutor<'_>, id: Uuid, at: OffsetDateTime) -> sqlx::Result<()> {
     sqlx::query!("UPDATE idp.letters SET due_at = $2 WHERE id = $1", id, at).execute(db).await?;
     Ok(())
 }
 
-/// Removes a letter that is sent or given up.
+/// Removes an e-mail that was sent or abandoned.
 pub(super) async fn remove(db: impl PgExecutor<'_>, id: Uuid) -> sqlx::Result<()> {
     sqlx::query!("DELETE FROM idp.letters WHERE id = $1", id).execute(db).await?;
     Ok(())
 }
 
-/// A link to be made.
+/// A link to create.
 pub(super) struct NewLink<'a> {
     pub(super) hash: &'a [u8],
     pub(super) letter: Uuid,
@@ -95,8 +95,8 @@ pub(super) struct NewLink<'a> {
     pub(super) now: OffsetDateTime,
 }
 
-/// Stores the link of a letter in place of the one of an earlier attempt; false when the account has `most` good ones of its
-/// kind already. The account's row keeps two from counting at once.
+/// Stores the link of an e-mail and removes that of an earlier attempt; false if the account already has `most` valid
+/// links of this kind. A lock on the account's row serialises the counting.
 pub(super) async fn add_link(conn: &mut PgConnection, link: &NewLink<'_>, most: i64) -> sqlx::Result<bool> {
     let NewLink { hash, letter, user, kind, now } = *link;
     sqlx::query!("SELECT FROM idp.users WHERE id = $1 FOR NO KEY UPDATE", user).execute(&mut *conn).await?;
@@ -118,7 +118,7 @@ pub(super) async fn add_link(conn: &mut PgConnection, link: &NewLink<'_>, most: 
     Ok(added.rows_affected() == 1)
 }
 
-/// Whose link this is, and of what kind, while it is good.
+/// The user and the kind of a valid link.
 pub(super) async fn find_link(
     db: impl PgExecutor<'_>,
     hash: &[u8],
@@ -134,7 +134,7 @@ pub(super) async fn find_link(
     Ok(row.map(|row| (row.user_id, row.kind)))
 }
 
-/// Uses a link up; false when it was used, ended or has run out.
+/// Uses a link up; false if it was used or removed, or has expired.
 pub(super) async fn take_link(
     conn: &mut PgConnection,
     hash: &[u8],
@@ -146,7 +146,7 @@ pub(super) async fn take_link(
     Ok(taken.rows_affected() == 1)
 }
 
-/// Removes at most `batch` links that have run out; gives how many.
+/// Removes at most `batch` expired links; returns how many.
 pub(crate) async fn remove_expired(
     conn: &mut PgConnection,
     now: OffsetDateTime,

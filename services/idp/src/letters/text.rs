@@ -1,15 +1,15 @@
-//! What letters say. Pure.
+//! The texts of the e-mails. Pure.
 
 use super::Kind;
 use crate::pages::Lang;
 
-/// Subject and text of a mail.
+/// Subject and body of an e-mail.
 pub(super) struct Letter {
     pub(super) subject: &'static str,
     pub(super) body: String,
 }
 
-/// The letter with this link to the owner of an account.
+/// Writes the e-mail with this link to the owner of an account.
 pub(super) fn letter(kind: Kind, lang: Lang, username: &str, link: &str) -> Letter {
     let (subject, body) = match (kind, lang) {
         (Kind::Reset, Lang::En) => (

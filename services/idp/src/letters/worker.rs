@@ -1,5 +1,5 @@
-//! Sends what waits: finds the account, makes its link, and gives the letter to the mail server. A letter whose sending failed
-//! is tried again; one that a crash left half sent may come twice, and its last link is the good one.
+//! Sends queued e-mails: finds the account, creates its link, and hands the e-mail to the mail server. A failed attempt
+//! is retried. After a crash an e-mail may arrive twice; only its last link is valid.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,19 +18,19 @@ use crate::users::rules::User;
 
 /// Actor of the audit rows.
 const ACTOR: &str = "system:letters";
-/// How often the queue is looked at when nobody wakes the worker.
+/// Interval of polling the queue when nothing wakes the worker.
 const EVERY: Duration = Duration::from_secs(10);
-/// How long one attempt may take; the letter is another worker's after that.
+/// Time limit of one attempt; shorter than the lease, after which another worker may claim the e-mail.
 const TOTAL: Duration = Duration::from_secs(30);
 const LEASE: time::Duration = time::Duration::minutes(2);
-/// Before the second attempt; before each later one as much longer.
+/// Pause before the second attempt; each later pause is longer by as much.
 const AGAIN: time::Duration = time::Duration::minutes(1);
-/// Attempts before a letter is given up: the link that is asked for would come too late.
+/// Attempts before an e-mail is abandoned, because a requested link would arrive too late.
 const MAX_ATTEMPTS: i32 = 5;
-/// Good links that an account has at most, of each kind: so many letters within a link's life.
+/// Most valid links of each kind per account, and so most e-mails within a link's lifetime.
 pub(crate) const MAX_LINKS: i64 = 3;
 
-/// Sends letters until the service stops.
+/// Sends e-mails until the service stops.
 pub(crate) fn start(app: &App) {
     let Some(mailer) = app.mailer.clone() else { return };
     let (aside, wake) = (app.for_workers(), Arc::clone(&app.letters_wake));
@@ -40,7 +40,7 @@ pub(crate) fn start(app: &App) {
     });
 }
 
-/// Sends one letter.
+/// Sends one e-mail.
 async fn step(app: &App, mailer: &Mailer) -> Result<Next, ApiError> {
     let now = app.core.clock.now();
     let Some(waiting) = store::claim(&app.core.pool, now, now.saturating_add(LEASE)).await? else {
@@ -54,7 +54,8 @@ async fn step(app: &App, mailer: &Mailer) -> Result<Next, ApiError> {
     Ok(Next::In(Duration::ZERO))
 }
 
-/// The receiver, what the letter is for, and a new link; `None` where there is no such account, it cannot have mail, or has had enough.
+/// Returns the receiver, the kind and a new link; `None` if there is no such account, it cannot receive mail, or it has
+/// too many links.
 async fn link(app: &App, waiting: &Waiting) -> Result<Option<(User, Kind, String)>, ApiError> {
     let (Some(user), Some(kind)) = (receiver(app, waiting).await?, Kind::parse(&waiting.kind)) else {
         return Ok(None);
@@ -104,15 +105,15 @@ async fn send(
     Ok(())
 }
 
-/// The log names the letter, never its receiver.
+/// Postpones or abandons an e-mail. The log names its id, never its receiver.
 async fn failed(app: &App, waiting: &Waiting, error: &str, is_passing: bool) -> Result<(), ApiError> {
     let (id, kind, attempts) = (waiting.id, waiting.kind.as_str(), waiting.attempts);
     if is_passing && attempts < MAX_ATTEMPTS {
-        tracing::warn!(%id, kind, attempts, error, "a letter is not sent yet; it is tried again");
+        tracing::warn!(%id, kind, attempts, error, "sending an e-mail failed; it will be retried");
         let delay = AGAIN.checked_mul(attempts).unwrap_or(AGAIN);
         store::postpone(&app.core.pool, id, app.core.clock.now().saturating_add(delay)).await?;
     } else {
-        tracing::error!(%id, kind, attempts, error, "a letter is given up");
+        tracing::error!(%id, kind, attempts, error, "an e-mail was abandoned after failed attempts");
         store::remove(&app.core.pool, id).await?;
     }
     Ok(())

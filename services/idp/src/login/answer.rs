@@ -1,5 +1,5 @@
-//! The answer to an authorization request that a login stands behind: a client session, a code that redeems it, and the
-//! redirect that takes the code to the client.
+//! The response to an authorization request after a login: a client session, a code that redeems it, and the redirect
+//! that takes the code to the client.
 
 use axum::response::Response;
 use contract::CorrelationId;
@@ -23,7 +23,8 @@ use crate::refusal::PageError;
 use crate::state::App;
 use crate::users;
 
-/// After every factor: opens the browser's session anew; `None` when what was proved is no longer what signs the user in.
+/// Completes a login after all factors and opens a new browser session; `None` if the proved credentials are no longer
+/// valid.
 pub(super) async fn to_login(
     app: &App,
     destination: &Destination,
@@ -60,7 +61,7 @@ pub(super) async fn to_login(
     Ok(Some(response))
 }
 
-/// Without a form, from the browser's session; `None` when that has ended meanwhile.
+/// Responds from the browser's session, without a form; `None` if the session has ended meanwhile.
 pub(super) async fn to_session(
     app: &App,
     request: &LoginRequest,
@@ -78,7 +79,7 @@ pub(super) async fn to_session(
     Ok(Some(response))
 }
 
-/// The account needs no client session: its pages are the provider's own.
+/// Redirects to an account page, which needs no client session because it is the provider's own.
 async fn to_account(
     app: &App,
     tx: AuditedTx,

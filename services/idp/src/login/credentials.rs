@@ -1,5 +1,4 @@
-//! Checks a user name and a password, and the password of an account that is known already. Failures are counted
-//! (`failures.rs`).
+//! Checks a user name and a password, or the password of a signed-in user. Failures are counted (`failures.rs`).
 
 use http::HeaderMap;
 use uuid::Uuid;
@@ -18,7 +17,7 @@ use crate::users::rules::User;
 /// Longest user name that is looked up.
 const MAX_USERNAME_BYTES: usize = 255;
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 pub(super) enum Credentials {
     Good { user: Box<User>, password: CredentialDigest, source: Source },
     Bad { user: Option<Uuid>, failure: Failure },
@@ -28,7 +27,7 @@ pub(super) enum Credentials {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Failure {
     Wrong,
-    /// Too soon after wrong ones from the same device or address; the password was not looked at.
+    /// Too soon after failures from the same device or address; the password was not checked.
     Delayed,
     Disabled,
     /// The password was right, the second factor was not.
@@ -37,7 +36,8 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Told alike for an unknown name, a wrong password and an attempt that came too soon, so that names cannot be tried out.
+    /// The page's message: the same for an unknown name, a wrong password and an attempt that came too soon, so that
+    /// names cannot be probed.
     pub(super) const fn message(self, texts: &Texts) -> &'static str {
         match self {
             Self::Wrong | Self::Delayed => texts.invalid_credentials,
@@ -46,7 +46,7 @@ impl Failure {
         }
     }
 
-    /// Of the audit row.
+    /// The reason in the audit row.
     const fn reason(self) -> &'static str {
         match self {
             Self::Wrong => "credentials",
@@ -65,8 +65,8 @@ impl Failure {
     }
 }
 
-/// The same work is done for every name, known or not; that an account is disabled is told only to who knows its
-/// password. A right password stays counted as an attempt until the caller says what it was good for.
+/// Checks a name and a password with the same work for every name, known or not; only the right password reveals that
+/// an account is disabled. A right password stays counted as a failure until the caller reports success.
 pub(super) async fn check(
     app: &App,
     headers: &HeaderMap,
@@ -108,13 +108,14 @@ fn good(app: &App, user: User, password: CredentialDigest, source: Source) -> Cr
     Credentials::Bad { user: Some(user.id), failure: Failure::Disabled }
 }
 
-/// A device that signed in to this account before, else the address.
+/// The source of an attempt: a device that has signed in to this account before, else the address.
 pub(super) fn source(app: &App, headers: &HeaderMap, account: Uuid, now: i64) -> Source {
     let device = Device::of(&app.keys, headers, account, now);
     device.map_or_else(|| Source::address(headers), Source::Device)
 }
 
-/// Checks the password of a user who is signed in; wrong ones count as those of the login do. The digest of the right one.
+/// Checks the password of a signed-in user and returns its digest if it is right. Wrong ones count like those of a
+/// login.
 pub(crate) async fn check_again(
     app: &App,
     headers: &HeaderMap,
@@ -137,7 +138,7 @@ pub(crate) async fn check_again(
     Ok(None)
 }
 
-/// Counts a failure, for the metrics and for the audit row of its minute.
+/// Counts a failure in the metrics and for the audit row of its minute.
 pub(super) async fn record_failure(
     app: &App,
     headers: &HeaderMap,

@@ -1,6 +1,6 @@
-//! The cookie of a device that has signed in before. It opens nothing: it only keeps the failures of strangers from
-//! delaying the owner's logins on this device ([`guard`](super::guard)). It is signed, names one account, and outlives
-//! logouts and restarts.
+//! The cookie of a device that has signed in before. It grants nothing: it only keeps strangers' failures from delaying
+//! the owner's logins on this device ([`guard`](super::guard)). It is signed, names one account, and outlives logouts
+//! and restarts.
 
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
@@ -11,10 +11,10 @@ use crate::keys::rules::{KeyError, KeyRing, Purpose};
 
 /// Name of the cookie.
 pub(crate) const COOKIE: &str = "PLATFORM_DEVICE";
-/// A device is forgotten this long after its last login.
+/// How long a device is remembered after its last login.
 pub(crate) const KNOWN_SECONDS: i64 = 180 * 24 * 60 * 60;
 
-/// A device that its account has signed in on.
+/// A device on which an account has signed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Device {
     id: Uuid,
@@ -23,14 +23,14 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    /// The device's id, when its cookie is from an earlier login to this account.
+    /// The device's id, if its cookie is from an earlier login to this account.
     pub(crate) fn of(keys: &KeyRing, headers: &HeaderMap, account: Uuid, now: i64) -> Option<Uuid> {
         let device: Self = keys.open(Purpose::Device, cookies::sealed(headers, COOKIE)?)?;
         let known = device.account == account && now.saturating_sub(device.login_at) < KNOWN_SECONDS;
         known.then_some(device.id)
     }
 
-    /// The cookie's value after a login: of the same device when it was known, else of a new one.
+    /// The cookie's value after a login, with the id of a known device or a new one.
     pub(crate) fn cookie(
         keys: &KeyRing,
         headers: &HeaderMap,

@@ -1,5 +1,5 @@
-//! Failed logins in the audit table: one row for each account, address and minute, with a count, so that guessing does not
-//! fill it. They are counted in a table first, where a crash does not lose them.
+//! Audits failed logins: one row for each account, address and minute, with a count, so that guessing does not fill the
+//! audit table. They are counted in a table of their own first, so that a crash does not lose them.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::state::App;
 
 /// Pause between steps.
 const EVERY: Duration = Duration::from_secs(20);
-/// A minute is over only this long after its end, so that what was counted just before it is in.
+/// A minute is written only this long after its end, so that late counts are included.
 const SETTLED: time::Duration = time::Duration::seconds(10);
 /// Most rows that a step writes, so that it never holds locks for long.
 const BATCH: i64 = 1_000;
-/// Who fails under a name that no account has.
+/// Subject of failures with a name that no account has.
 const UNKNOWN: &str = "user:unknown";
 
-/// One failed login.
+/// A failed login.
 pub(crate) struct FailedLogin<'a> {
     pub(crate) user: Option<Uuid>,
     /// Empty for a caller on the provider's own port.
@@ -31,7 +31,7 @@ pub(crate) struct FailedLogin<'a> {
     pub(crate) reason: &'static str,
 }
 
-/// Counts one.
+/// Counts a failed login.
 pub(crate) async fn count(
     db: impl PgExecutor<'_>,
     failed: &FailedLogin<'_>,
@@ -63,10 +63,10 @@ pub(crate) fn start(app: &App) {
     });
 }
 
-/// Writes the rows of the minutes that are over; gives how many.
+/// Writes the audit rows of past minutes; returns how many.
 ///
 /// # Errors
-/// The database could not be asked.
+/// The database cannot answer.
 pub async fn step(app: &App) -> Result<usize, ApiError> {
     let mut tx = app.core.begin_as("system:login", None).await?;
     let over = take_over(tx.conn(), app.core.clock.now().saturating_sub(SETTLED)).await?;
@@ -98,7 +98,7 @@ struct Counted {
     attempts: i32,
 }
 
-/// Removes counts of minutes that are over, at most [`BATCH`].
+/// Removes and returns at most [`BATCH`] counts of past minutes.
 async fn take_over(conn: &mut PgConnection, now: OffsetDateTime) -> sqlx::Result<Vec<Counted>> {
     sqlx::query_as!(
         Counted,

@@ -1,9 +1,8 @@
-//! Slows the guessing of passwords without closing an account for its owner. Failures count by account and by where the
-//! attempt comes from: a device that has signed in to the account before, or an address. After a few failures the same
-//! source waits before its next attempt, twice as long each time; other sources do not wait. While an account fails from
-//! many sources, an address has one attempt before it waits instead of [`FREE`], so that a guesser with many addresses
-//! gains little by each. Kept in memory and bounded. A delayed attempt gets the answer to a wrong password, so names
-//! cannot be tried out.
+//! Slows password guessing without locking the owner out. Failures count by account and by source: a device that has
+//! signed in to the account before, or an address. After a few failures the source must wait before its next attempt,
+//! twice as long each time; other sources do not wait. While an account has failures from many sources, an address has
+//! one attempt before it waits instead of [`FREE`], so that a guesser gains little from each of many addresses. Kept in
+//! memory and bounded. A delayed attempt gets the same response as a wrong password, so that names cannot be probed.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -17,38 +16,39 @@ use crate::users::queue::Line;
 
 /// Attempts of one source before it waits.
 const FREE: u32 = 5;
-/// Failures of one account, from addresses, from which each address has one attempt before it waits.
+/// Failures of one account, counting only those from addresses, at which each address has one attempt before it waits.
 const MANY: u32 = 30;
 /// Wait after the last free attempt; it doubles with each further failure.
 const FIRST_WAIT_SECONDS: i64 = 2;
 const LONGEST_WAIT_SECONDS: i64 = 15 * 60;
-/// Failures are forgotten when the last is this old.
+/// Failures are forgotten when the last one is this old.
 const MEMORY_SECONDS: i64 = 12 * 60 * 60;
-/// Entries of each map. Only accounts that exist are kept, so a stranger cannot fill them with invented names.
+/// Most entries of each map. Only existing accounts are counted, so a stranger cannot fill the maps with invented
+/// names.
 const MAX_ENTRIES: usize = 20_000;
 /// Bits of an IPv6 address that count: one site commonly has a /48.
 const IPV6_SITE_BITS: u32 = 48;
 
-/// Where an attempt comes from.
+/// The source of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Source {
     /// A device that has signed in to the account before.
     Device(Uuid),
-    /// An address, of IPv6 its site; `None` for a caller on the provider's own port.
+    /// An address, for IPv6 its site; `None` for a caller on the provider's own port.
     Address(Option<IpAddr>),
-    /// Any stranger at the second factor: who comes so far knows the password, so addresses are not told apart.
+    /// Any unknown device at the second factor. Its user knows the password, so addresses are not distinguished.
     SecondFactor,
 }
 
 impl Source {
-    /// The client's address, of IPv6 its site.
+    /// The client's address, for IPv6 its site.
     pub(crate) fn address(headers: &HeaderMap) -> Self {
         Self::Address(client_address(headers).map(site))
     }
 }
 
-/// The address that the edge names in `X-Forwarded-For`. The edge replaces what a client says and appends to what a
-/// trusted proxy says, whose own address is then the last and its client's the last but one.
+/// The client's address in the gateway's `X-Forwarded-For`. The gateway replaces a client's header and appends to a
+/// trusted proxy's, so that the proxy's own address is last and its client's is last but one.
 pub(crate) fn client_address(headers: &HeaderMap) -> Option<IpAddr> {
     let lines = headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok());
     let mut nearest_last: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
@@ -67,16 +67,16 @@ fn site(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The failures of every account. Clones are the same one.
+/// The failures of all accounts. Clones share them.
 #[derive(Clone, Default)]
 pub(crate) struct Guard(Arc<Mutex<Counts>>);
 
 #[derive(Default)]
 struct Counts {
     sources: HashMap<(Uuid, Source), Failures>,
-    /// By account, those from addresses.
+    /// Failures from addresses, by account.
     accounts: HashMap<Uuid, Failures>,
-    /// By address, for whatever name.
+    /// Failures by address, whatever the name.
     addresses: HashMap<Option<IpAddr>, Failures>,
 }
 
@@ -88,8 +88,8 @@ struct Failures {
 }
 
 impl Guard {
-    /// Whether a password may be tried now. The attempt counts as failed until [`Self::succeeded`] says otherwise, so
-    /// that attempts at the same moment, and those given up half way, are counted too.
+    /// Whether a password may be tried now. The attempt counts as a failure until [`Self::succeeded`] is called, so
+    /// that concurrent and cancelled attempts are counted too.
     pub(crate) fn admits(&self, account: Uuid, source: Source, now: i64) -> bool {
         let mut counts = self.lock();
         let mut failures = remembered(&counts.sources, &(account, source), now);
@@ -112,8 +112,8 @@ impl Guard {
         true
     }
 
-    /// The attempt's password was right: the source's failures are forgotten. Those of other sources are not, or the
-    /// owner's own logins would give a guesser new attempts.
+    /// Reports that the attempt succeeded and forgets the source's failures. Those of other sources stay, or the
+    /// owner's logins would give a guesser new attempts.
     pub(crate) fn succeeded(&self, account: Uuid, source: Source) {
         let mut counts = self.lock();
         counts.sources.remove(&(account, source));
@@ -123,7 +123,7 @@ impl Guard {
         counts.forgive(account, source);
     }
 
-    /// Remembers that a login from this source failed, for whatever name.
+    /// Remembers a failed login from this source, whatever the name.
     pub(crate) fn failed(&self, source: Source, now: i64) {
         let Source::Address(address) = source else { return };
         let mut counts = self.lock();
@@ -132,7 +132,7 @@ impl Guard {
         keep(&mut counts.addresses, address, failures, now);
     }
 
-    /// The line that an attempt waits in for its password to be hashed. An address that signed somebody in begins anew.
+    /// The queue line in which an attempt waits for its password to be hashed. A success clears an address's failures.
     pub(crate) fn line(&self, account: Option<Uuid>, source: Source, now: i64) -> Line {
         let address = match (source, account) {
             (Source::Device(_), Some(account)) => return Line::Device(account),
@@ -143,8 +143,8 @@ impl Guard {
         Line::Address { address, has_failed: failures.count > 0 }
     }
 
-    /// The attempt was right, but the login is not done yet: it alone is no failure. Failures before it stay, or who knows the
-    /// password could use it to go on guessing codes.
+    /// Reports that the attempt was right but the login is not complete. Only this attempt stops counting as a failure;
+    /// earlier failures stay, or someone who knows the password could use it to keep guessing codes.
     pub(crate) fn passed(&self, account: Uuid, source: Source) {
         let mut counts = self.lock();
         if let Some(failures) = counts.sources.get_mut(&(account, source)) {
@@ -161,7 +161,7 @@ impl Guard {
 }
 
 impl Counts {
-    /// Takes an attempt back that was counted as one of the account's.
+    /// Takes back one counted attempt of the account.
     fn forgive(&mut self, account: Uuid, source: Source) {
         if matches!(source, Source::Address(_))
             && let Some(failures) = self.accounts.get_mut(&account)
@@ -192,8 +192,8 @@ fn wait(more: u32) -> i64 {
     FIRST_WAIT_SECONDS.saturating_mul(doubled).min(LONGEST_WAIT_SECONDS)
 }
 
-/// Makes room in a full map by removing expired entries, or else the one with the fewest failures, so that a source with a
-/// long wait keeps it.
+/// Inserts an entry. Makes room in a full map by removing expired entries, or else the one with the fewest failures, so
+/// that a source with a long wait keeps it.
 fn keep<K: Hash + Eq + Copy>(map: &mut HashMap<K, Failures>, key: K, failures: Failures, now: i64) {
     if map.len() >= MAX_ENTRIES && !map.contains_key(&key) {
         map.retain(|_, failures| !failures.is_forgotten(now));

@@ -1,5 +1,5 @@
 //! Handlers of `…/protocol/openid-connect/auth` (shows the form or refuses) and `…/login-actions/authenticate` (takes
-//! the form). They decide nothing that `rules.rs` can decide.
+//! the form). Decisions are in `rules.rs` where possible.
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
@@ -51,7 +51,7 @@ pub(crate) async fn authorize(
     }
 }
 
-/// Answers from the browser's session where that is fresh enough, else by the form.
+/// Responds from the browser's session if it is fresh enough, else with the form.
 async fn admit_or_ask(
     app: &App,
     request: LoginRequest,
@@ -84,7 +84,7 @@ pub(crate) fn begin(
     Login { app, headers, correlation, destination, browser }.ask_password(&username, None)
 }
 
-/// `POST /realms/{realm}/login-actions/authenticate` and `…/required-action`: a form of a login.
+/// `POST /realms/{realm}/login-actions/authenticate` and `…/required-action`: takes a form of a login.
 pub(crate) async fn authenticate(
     State(app): State<App>,
     Correlation(correlation): Correlation,
@@ -119,7 +119,7 @@ async fn take_password(login: Login<'_>, username: &str, password: &str) -> Resu
     }
 }
 
-/// `GET` of the same: the address of a form that was shown again, opened anew.
+/// `GET` of the same address: shows the first form again.
 pub(crate) async fn reopen(
     State(app): State<App>,
     Correlation(correlation): Correlation,
@@ -138,7 +138,7 @@ pub(crate) async fn style() -> Response {
     (headers, pages::STYLE).into_response()
 }
 
-/// The ticket behind a posted form, when it was shown to this browser and its client may still ask.
+/// Opens the ticket of a posted form, if it was shown to this browser and its client may still request logins.
 async fn admit(app: &App, query: &Params, browser: Option<Browser>) -> Result<(Ticket, Browser), PageError> {
     let session_code = query.get("session_code").unwrap_or_default();
     let ticket =
@@ -159,7 +159,7 @@ async fn admit(app: &App, query: &Params, browser: Option<Browser>) -> Result<(T
     Ok((ticket, browser))
 }
 
-/// A client may have been changed while its form was open.
+/// Checks the client again, because it may have been changed while its form was open.
 fn check_still_allowed(client: Option<&Client>, request: &LoginRequest) -> Result<(), Misaddressed> {
     let client = client.ok_or(Misaddressed::UnknownClient)?;
     if !client.enabled {
@@ -173,7 +173,7 @@ fn refuse(app: &App, target: &Target, refused: &Refused) -> Response {
     redirect(&target.answer(&app.realm.issuer, &outcome))
 }
 
-/// Sends the browser on.
+/// Redirects the browser.
 pub(crate) fn redirect(location: &str) -> Response {
     let mut response = StatusCode::FOUND.into_response();
     pages::protect(&mut response);
@@ -191,7 +191,8 @@ pub(crate) fn set_cookie(app: &App, response: &mut Response, name: &str, keep: K
     }
 }
 
-/// Sets a header whose text is encoded already; a text that is no header value is a bug and leaves no half answer.
+/// Sets a header from encoded text. A text that is not a header value is a bug and turns the response into an error
+/// page.
 fn set_header(response: &mut Response, name: HeaderName, value: &str) {
     match HeaderValue::try_from(value) {
         Ok(value) => drop(response.headers_mut().insert(name, value)),

@@ -1,7 +1,8 @@
-//! The login a person sees. A request's way: `rules.rs` checks the parameters, `ticket.rs` binds the accepted request
-//! to the browser, `steps.rs` shows the form of each step and decides which is next, `credentials.rs` checks the password and
-//! `second_factor.rs` the code; `new_password.rs` replaces a password that an operator gave. `guard.rs` slows guessing (but not
-//! on a device that `device.rs` knows), and `failures.rs` counts it. The last step becomes a session and a code (`answer.rs`, `store.rs`).
+//! The interactive login. `rules.rs` checks the parameters, `ticket.rs` binds the accepted request to the browser,
+//! `steps.rs` shows the form of each step and decides the next, `credentials.rs` checks the password and
+//! `second_factor.rs` the code, and `new_password.rs` replaces a password that an operator set. `guard.rs` slows
+//! guessing (but not on a device that `device.rs` knows), and `failures.rs` counts it. The last step creates a session
+//! and a code (`answer.rs`, `store.rs`).
 
 mod answer;
 pub(crate) mod credentials;

@@ -1,4 +1,4 @@
-//! The last step of a login with a password that an operator gave: the user chooses another one.
+//! The last step of a login with a password that an operator set: the user chooses another one.
 
 use axum::response::Response;
 

@@ -1,5 +1,5 @@
-//! Which authorization requests are accepted, and how an answer goes back. Pure. A request whose client or redirect
-//! URI is in doubt never redirects ([`Misaddressed`]); once both are sure, every refusal does ([`Refused`]).
+//! Validates authorization requests and builds the address of the response. Pure. A request with an invalid client or
+//! redirect URI is never redirected ([`Misaddressed`]); once both are valid, every refusal is ([`Refused`]).
 
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +9,9 @@ use crate::pages::lang::MAX_LOCALES_BYTES;
 use crate::tokens::scope::Scope;
 use time::{Duration, OffsetDateTime};
 
-/// Parameters that name who asks and where the answer goes.
+/// Parameters that name the client and the redirect URI.
 const ADDRESS: [&str; 2] = ["client_id", "redirect_uri"];
-/// The other parameters that are read, and their longest values in bytes.
+/// The other parameters read here, and the limits of their values in bytes.
 const LIMITS: [(&str, usize); 13] = [
     ("response_type", 64),
     ("response_mode", 32),
@@ -30,7 +30,7 @@ const LIMITS: [(&str, usize); 13] = [
 /// RFC 7636, section 4.1 and 4.2.
 const PKCE_LENGTH: std::ops::RangeInclusive<usize> = 43..=128;
 
-/// A request that may not be answered by a redirect, in words for the page.
+/// Why a request may not be answered by a redirect; the text is for the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Misaddressed {
     #[error("Missing parameters: client_id")]
@@ -45,7 +45,7 @@ pub(crate) enum Misaddressed {
     Repeated(&'static str),
 }
 
-/// Who asks.
+/// The client that sent the request.
 pub(crate) fn client_id(params: &Params) -> Result<&str, Misaddressed> {
     if let Some(name) = ADDRESS.into_iter().find(|name| params.repeats_any(&[name])) {
         return Err(Misaddressed::Repeated(name));
@@ -56,7 +56,7 @@ pub(crate) fn client_id(params: &Params) -> Result<&str, Misaddressed> {
     params.get("client_id").ok_or(Misaddressed::NoClient)
 }
 
-/// Where the answer goes.
+/// Where the response goes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Target {
     pub(crate) redirect_uri: String,
@@ -64,7 +64,7 @@ pub(crate) struct Target {
     state: Option<String>,
 }
 
-/// In which part of the redirect URI the answer stands.
+/// The part of the redirect URI that carries the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum ResponseMode {
@@ -73,7 +73,7 @@ enum ResponseMode {
 }
 
 impl Target {
-    /// The redirect URI must be one that the client has registered, and the client must be in use.
+    /// Requires an enabled client and one of its registered redirect URIs.
     pub(crate) fn of(params: &Params, client: Option<&Client>) -> Result<Self, Misaddressed> {
         let client = client.ok_or(Misaddressed::UnknownClient)?;
         if !client.enabled {
@@ -86,12 +86,12 @@ impl Target {
             Some("fragment") => ResponseMode::Fragment,
             _ => ResponseMode::Query,
         };
-        // A state that is refused below is not sent back.
+        // A state that `check_limits` refuses is not sent back.
         let state = params.get("state").filter(|state| is_state(state)).map(ToOwned::to_owned);
         Ok(Self { redirect_uri: uri.to_owned(), mode, state })
     }
 
-    /// The address that tells the client the outcome.
+    /// Builds the address that tells the client the outcome.
     pub(crate) fn answer(&self, issuer: &str, outcome: &[(&str, &str)]) -> String {
         let state = self.state.as_deref().map(|state| ("state", state));
         let pairs: Vec<_> = outcome.iter().copied().chain(state).chain([("iss", issuer)]).collect();
@@ -105,7 +105,7 @@ impl Target {
     }
 }
 
-/// A refusal that the client is told by redirect.
+/// A refusal that goes to the client by redirect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) error: &'static str,
@@ -117,7 +117,7 @@ impl Refused {
         Self { error, description: description.into() }
     }
 
-    /// No form may be shown, and the browser has no session that is fresh enough.
+    /// A form may not be shown, and the browser has no session that is fresh enough.
     pub(super) fn login_required() -> Self {
         Self::new("login_required", "User not logged in")
     }
@@ -127,7 +127,7 @@ impl Refused {
     }
 }
 
-/// An accepted request: what the login needs to remember until the code is redeemed.
+/// An accepted request: the data that the login needs until the code is redeemed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LoginRequest {
     pub(crate) client_id: String,
@@ -140,7 +140,7 @@ pub(crate) struct LoginRequest {
 }
 
 impl LoginRequest {
-    /// Checks everything but the address, in Keycloak's order.
+    /// Checks everything but client and redirect URI, in Keycloak's order.
     pub(crate) fn accept(params: &Params, client: &Client, target: Target) -> Result<Self, Refused> {
         check_limits(params)?;
         check_response_type(params)?;
@@ -198,7 +198,7 @@ fn scope_problem(params: &Params) -> String {
     format!("Invalid scopes: {}", params.get("scope").unwrap_or_default())
 }
 
-/// Every login needs PKCE with S256 (RFC 7636): a code that leaks is worth nothing without its verifier.
+/// Requires PKCE with S256 (RFC 7636): a leaked code is useless without its verifier.
 fn code_challenge(params: &Params) -> Result<String, Refused> {
     match params.get("code_challenge_method") {
         None => return Err(Refused::invalid("Missing parameter: code_challenge_method")),
@@ -217,7 +217,7 @@ fn code_challenge(params: &Params) -> Result<String, Refused> {
     }
 }
 
-/// What a verifier and a challenge may look like.
+/// Whether the text is a well-formed verifier or challenge.
 pub(crate) fn is_pkce_text(text: &str) -> bool {
     let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     PKCE_LENGTH.contains(&text.len()) && text.bytes().all(unreserved)
@@ -228,8 +228,8 @@ fn is_state(state: &str) -> bool {
     state.len() <= 2_048 && state.bytes().all(|byte| (0x20..=0x7e).contains(&byte))
 }
 
-/// How fresh the login behind an answer must be, and whether a form may be shown for it: `prompt` and `max_age` of
-/// OpenID Connect Core, section 3.1.2.1.
+/// How recent the login must be, and whether a form may be shown: `prompt` and `max_age` of OpenID Connect Core,
+/// section 3.1.2.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Freshness {
     prompt: Prompt,
@@ -238,11 +238,12 @@ pub(super) struct Freshness {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Prompt {
-    /// A form where one is needed.
+    /// Show a form if needed.
     IfNeeded,
-    /// No form: `none`.
+    /// Show no form: `none`.
     Never,
-    /// A form in any case: `login` or `select_account`. There is nothing to consent to.
+    /// Always show a form: `login` or `select_account`. `consent` has no effect, because there is nothing to consent
+    /// to.
     Always,
 }
 
@@ -262,13 +263,13 @@ impl Freshness {
         Ok(Self { prompt, max_age: max_age.transpose()? })
     }
 
-    /// Whether a login at that time is fresh enough.
+    /// Whether a login at `authenticated_at` is recent enough.
     pub(super) fn admits(self, authenticated_at: OffsetDateTime, now: OffsetDateTime) -> bool {
         let young = |max: Duration| max.is_positive() && now - authenticated_at <= max;
         self.prompt != Prompt::Always && self.max_age.is_none_or(young)
     }
 
-    /// Whether the answer is a refusal where no login is fresh enough.
+    /// Whether to refuse instead of showing a form if no login is recent enough.
     pub(super) fn forbids_a_form(self) -> bool {
         self.prompt == Prompt::Never
     }

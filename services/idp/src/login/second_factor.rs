@@ -1,5 +1,5 @@
-//! The second step of a login: a one-time code or a recovery code, each good once. Wrong ones count as failures of the
-//! account at this step, whatever address they come from.
+//! The second step of a login: a one-time code or a recovery code, each valid once. Wrong codes count as failures of
+//! the account at this step, whatever address they come from.
 
 use axum::response::Response;
 

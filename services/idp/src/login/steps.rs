@@ -1,4 +1,4 @@
-//! The steps of a login: which one is next, and the form that it shows. Each form holds what has been proved so far.
+//! The steps of a login: decides the next one and shows its form. Each form carries what has been proved so far.
 
 use axum::response::Response;
 use contract::CorrelationId;
@@ -19,7 +19,7 @@ use crate::second_factors;
 use crate::state::App;
 use crate::users::rules::User;
 
-/// One login of one browser.
+/// A login in progress in one browser.
 pub(crate) struct Login<'a> {
     pub(crate) app: &'a App,
     pub(crate) headers: &'a HeaderMap,
@@ -37,7 +37,7 @@ impl Login<'_> {
         Lang::of(self.destination.ui_locales(), self.headers)
     }
 
-    /// After the right password: the second factor where there is one.
+    /// Continues after the right password: asks for the second factor if there is one.
     pub(super) async fn after_password(
         self,
         user: &User,
@@ -53,7 +53,7 @@ impl Login<'_> {
         self.after_factors(user, proved).await
     }
 
-    /// After every factor: a password of the user's own where an operator gave the present one.
+    /// Continues after all factors: asks for a new password if an operator set the current one.
     pub(super) async fn after_factors(self, user: &User, proved: Proved) -> Result<Response, PageError> {
         if user.must_change_password {
             return self.ask_new_password(proved, &user.username, None);
@@ -61,7 +61,7 @@ impl Login<'_> {
         self.finish(user, proved).await
     }
 
-    /// Answers the request of a user who has proved to be who it is.
+    /// Answers the request of an authenticated user.
     pub(super) async fn finish(self, user: &User, proved: Proved) -> Result<Response, PageError> {
         let app = self.app;
         let answered =
@@ -72,7 +72,7 @@ impl Login<'_> {
         self.fail(Some(user.id), Failure::Wrong, &user.username).await
     }
 
-    /// Writes the failure down and shows the first form again.
+    /// Records the failure and shows the first form again.
     pub(super) async fn fail(
         self,
         user: Option<uuid::Uuid>,
@@ -84,14 +84,14 @@ impl Login<'_> {
         self.ask_password(username, Some(message))
     }
 
-    /// The first form.
+    /// Shows the first form.
     pub(crate) fn ask_password(self, username: &str, problem: Option<&str>) -> Result<Response, PageError> {
         let recovery = self.recovery();
         let write = |form: &Form<'_>| page::login(form, username, recovery.as_deref());
         self.show(Stage::Password, "authenticate", write, problem)
     }
 
-    /// Where a letter for a forgotten password is asked for, when letters can be sent.
+    /// Address of the form for a forgotten password, if e-mails can be sent.
     fn recovery(&self) -> Option<String> {
         self.app.mailer.as_ref()?;
         let address = letters::http::address(&self.app.realm.issuer);

@@ -1,4 +1,4 @@
-//! SQL of a succeeded login: one session and the code that redeems it.
+//! SQL of a successful login: a client session and the code that redeems it.
 
 use sqlx::PgConnection;
 use time::{Duration, OffsetDateTime};
@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::browser_sessions::BrowserSession;
 use crate::login::rules::LoginRequest;
 
-/// How long a code may be redeemed; a session that nobody redeemed ends with it.
+/// Lifetime of a code; a session whose code is not redeemed ends with it.
 pub(crate) const CODE_LIFETIME: Duration = Duration::seconds(60);
 
 /// Opens a client session below the browser's.
@@ -34,7 +34,7 @@ pub(super) async fn open_session(
     Ok(())
 }
 
-/// Keeps the digest of a session's code with what the exchange must match.
+/// Stores the digest of a session's code and the values that the exchange must match.
 pub(super) async fn add_code(
     conn: &mut PgConnection,
     session: Uuid,

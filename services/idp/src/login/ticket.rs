@@ -1,6 +1,6 @@
-//! The `session_code` of a login form: the accepted request itself, sealed and bound to one browser. Nothing is stored
-//! for a form that was only shown, so that showing forms fills no table, and a form outlives a restart. The binding is
-//! a cookie: a form made for one browser cannot be posted by another (forged logins).
+//! The `session_code` of a login form: the accepted request itself, sealed and bound to one browser. Showing a form
+//! stores nothing, so it cannot fill a table, and a form survives a restart. A cookie binds the form: a form for one
+//! browser cannot be posted by another (login CSRF).
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,24 +15,24 @@ use crate::users::passwords::CredentialDigest;
 
 /// Cookie that binds forms to a browser.
 pub(crate) const BROWSER_COOKIE: &str = "AUTH_SESSION_ID";
-/// How long a form may stay open before it is shown anew.
+/// How long a form may stay open before it must be shown again.
 pub(crate) const FORM_SECONDS: i64 = 30 * 60;
-/// The step that asks for a password or a second factor, as Keycloak names steps.
+/// Keycloak's `execution` id of the step that asks for a password or a second factor.
 pub(crate) const EXECUTION: &str = "5f0a1f0e-6f0d-4c57-9d3c-0c8a7f1f4b11";
-/// The step that asks for a new password, as Keycloak names it.
+/// Keycloak's name of the step that asks for a new password.
 pub(crate) const UPDATE_PASSWORD: &str = "UPDATE_PASSWORD";
 
-/// A secret that one browser keeps.
+/// A secret that binds forms to one browser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Browser(String);
 
 impl Browser {
-    /// The browser's cookie, when it sent a well-formed one.
+    /// The secret in the browser's cookie, if it is well-formed.
     pub(crate) fn of(headers: &HeaderMap) -> Option<Self> {
         cookies::secret(headers, BROWSER_COOKIE).map(Self)
     }
 
-    /// A new one.
+    /// Generates a secret.
     pub(crate) fn new() -> Result<Self, KeyError> {
         random_text().map(Self)
     }
@@ -50,13 +50,13 @@ impl Browser {
 /// Where a login leads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Destination {
-    /// To the client that asked.
+    /// To the requesting client.
     Client(LoginRequest),
-    /// To a page of the account.
+    /// To an account page.
     Account { page: AccountPage, ui_locales: Option<String> },
 }
 
-/// The pages of the account that a login may lead to.
+/// The account pages that a login may lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum AccountPage {
     Account,
@@ -64,7 +64,7 @@ pub(crate) enum AccountPage {
 }
 
 impl Destination {
-    /// Keycloak's account pages are those of a client `account`.
+    /// The client's id; in Keycloak the account pages belong to a client `account`.
     pub(crate) fn client_id(&self) -> &str {
         match self {
             Self::Client(request) => &request.client_id,
@@ -81,7 +81,7 @@ impl Destination {
         }
     }
 
-    /// User name that the form begins with.
+    /// User name that the form is prefilled with.
     pub(crate) fn login_hint(&self) -> &str {
         match self {
             Self::Client(request) => request.login_hint.as_deref().unwrap_or_default(),
@@ -90,7 +90,7 @@ impl Destination {
     }
 }
 
-/// What a form asks for.
+/// The step of a form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Stage {
     Password,
@@ -98,29 +98,29 @@ pub(crate) enum Stage {
     NewPassword(Proved),
 }
 
-/// Who has given the right password, and the right code where there is a second factor. Another one meanwhile makes it worth
-/// nothing.
+/// The user and the credentials proved so far: the password, and the second factor once its code was given. A change of
+/// either makes this invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Proved {
     pub(crate) user: Uuid,
     pub(crate) password: CredentialDigest,
-    /// The one whose code was given.
+    /// The second factor whose code was given.
     pub(crate) second_factor: Option<CredentialDigest>,
 }
 
-/// What a form holds.
+/// The content of a `session_code`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ticket {
     pub(crate) destination: Destination,
     pub(crate) stage: Stage,
-    /// Tells forms of one browser apart.
+    /// Distinguishes the forms of one browser.
     pub(crate) tab_id: String,
     browser: String,
     issued_at: i64,
 }
 
 impl Ticket {
-    /// A ticket for a form that is shown now.
+    /// Creates the ticket of a form that is shown now.
     pub(crate) fn new(
         destination: Destination,
         stage: Stage,
@@ -132,12 +132,12 @@ impl Ticket {
         Ok(Self { destination, stage, tab_id, browser: browser.digest(), issued_at: now })
     }
 
-    /// The `session_code`.
+    /// Seals the ticket as a `session_code`.
     pub(crate) fn seal(&self, keys: &KeyRing) -> Result<String, KeyError> {
         keys.seal(Purpose::SessionCode, &serde_json::to_value(self)?)
     }
 
-    /// Reads a `session_code`; `None` when this provider did not make it.
+    /// Opens a `session_code`; `None` if this provider did not create it.
     pub(crate) fn open(keys: &KeyRing, session_code: &str) -> Option<Self> {
         keys.open(Purpose::SessionCode, session_code)
     }
@@ -155,7 +155,7 @@ impl Ticket {
         self.browser == browser.digest()
     }
 
-    /// Whether the form was open for too long.
+    /// Whether the form was open too long.
     pub(crate) const fn is_stale(&self, now: i64) -> bool {
         now.saturating_sub(self.issued_at) >= FORM_SECONDS
     }

@@ -1,5 +1,5 @@
-//! Handlers of `…/protocol/openid-connect/logout`: by redirect with an ID token, by a form with a refresh token, or, when a
-//! browser that is signed in brings neither, after its user has confirmed.
+//! Handlers of `…/protocol/openid-connect/logout`: by redirect with an ID token, by form with a refresh token or, for a
+//! signed-in browser that sends neither, after its user has confirmed.
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
@@ -24,10 +24,10 @@ use crate::state::App;
 use crate::tokens;
 use crate::tokens::claims::RefreshClaims;
 
-/// Field by which a user confirms a logout.
+/// Form field with which a user confirms a logout.
 const CONFIRMATION: &str = "session_code";
 
-/// What the field holds, sealed: which session the page was shown for.
+/// The sealed content of the field: the session that the page was shown for.
 #[derive(Serialize, Deserialize)]
 struct Confirmation {
     browser_session: Uuid,
@@ -49,7 +49,7 @@ pub(crate) async fn by_link(
     by_browser(&app, request.headers(), &params, &correlation).await
 }
 
-/// `POST` of the same: the same parameters as a form, or a client that gives its refresh token back (204).
+/// `POST` of the same address: the same parameters as a form, or a client that returns its refresh token (204).
 pub(crate) async fn by_form(
     State(app): State<App>,
     Correlation(correlation): Correlation,
@@ -66,7 +66,7 @@ pub(crate) async fn by_form(
     }
 }
 
-/// Everything is checked before anything ends: a refused request changes nothing.
+/// Logs a browser out. Checks everything before ending anything, so that a refused request changes nothing.
 async fn by_browser(
     app: &App,
     headers: &HeaderMap,
@@ -99,7 +99,7 @@ async fn by_browser(
     Ok(response)
 }
 
-/// A link from anywhere must not sign a user out, so a link without an ID token only asks.
+/// Shows the confirmation page. A link from anywhere must not log a user out, so a link without an ID token only asks.
 fn ask(app: &App, params: &Params, browser: &BrowserSession, lang: Lang) -> Result<Response, PageError> {
     let code = Confirmation { browser_session: browser.id };
     let claims = serde_json::to_value(code).map_err(ApiError::internal)?;
@@ -132,7 +132,7 @@ async fn asking_client(app: &App, client_id: Option<&str>) -> Result<Option<Clie
     Ok(Some(client.filter(|client| client.enabled).ok_or(Unfit::UnknownClient)?))
 }
 
-/// Whoever holds a refresh token of a session, even one that was replaced or has run out, may end it.
+/// Ends the session of a refresh token, even of one that was replaced or has expired.
 async fn by_refresh_token(
     app: &App,
     headers: &HeaderMap,
@@ -148,7 +148,7 @@ async fn by_refresh_token(
     Ok(())
 }
 
-/// Ends the session of a client, and with it what else its browser has open. Logging out twice is no mistake.
+/// Ends the session of a client and all other sessions of its browser. Logging out twice is not an error.
 async fn end_login(
     app: &App,
     session: Uuid,
@@ -166,7 +166,7 @@ async fn end_login(
     tx.commit(&ended(format!("session:{session}"), payload)).await
 }
 
-/// Ends the session of a browser whose client session is gone already.
+/// Ends a browser's session.
 async fn end_browser(
     app: &App,
     browser: &BrowserSession,

@@ -1,5 +1,5 @@
-//! A person's way out: the session of an ID token or of a refresh token ends. The provider keeps no login in the
-//! browser, so there is nothing else to end, and a request that names no session ends none.
+//! Logout: ends the session of an ID token or a refresh token together with its browser session, or the session of the
+//! browser that sent the request.
 
 pub(crate) mod http;
 mod rules;

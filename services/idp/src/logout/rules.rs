@@ -1,4 +1,4 @@
-//! What a logout request may ask for (OpenID Connect RP-Initiated Logout 1.0). Pure.
+//! Validates logout requests (OpenID Connect RP-Initiated Logout 1.0). Pure.
 
 use serde::Deserialize;
 use uuid::Uuid;
@@ -6,9 +6,9 @@ use uuid::Uuid;
 use crate::clients::rules::Client;
 use crate::form::Params;
 
-/// Parameters that are read.
+/// Parameters that are read here.
 const READ: [&str; 5] = ["id_token_hint", "client_id", "post_logout_redirect_uri", "state", "session_code"];
-/// As long as the authorization route's.
+/// Longest `state`, as on the authorization route.
 const MAX_STATE_BYTES: usize = 2_048;
 
 /// Why a logout is refused, in Keycloak's words.
@@ -26,18 +26,18 @@ pub(super) enum Unfit {
     RedirectUri,
 }
 
-/// What is read of an ID token. That it has run out does not matter: it proves which session is meant.
+/// The claims of an ID token. It may have expired, because it only identifies the session.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Hint {
     pub(super) iss: String,
     pub(super) typ: String,
     pub(super) sub: Uuid,
     pub(super) azp: String,
-    /// A service account's token has none.
+    /// `None` in a service account's token.
     pub(super) sid: Option<Uuid>,
 }
 
-/// Every parameter once, and a state that can go back.
+/// Checks that every parameter appears once and that the state can be sent back.
 pub(super) fn check(params: &Params) -> Result<(), Unfit> {
     if let Some(name) = READ.into_iter().find(|name| params.repeats_any(&[name])) {
         return Err(Unfit::Repeated(name));
@@ -50,7 +50,7 @@ pub(super) fn check(params: &Params) -> Result<(), Unfit> {
     Ok(())
 }
 
-/// The client that asks: the one of the ID token, which a `client_id` must not contradict.
+/// The requesting client: that of the ID token, which a `client_id` must not contradict.
 pub(super) fn client_id<'a>(params: &'a Params, hint: Option<&'a Hint>) -> Result<Option<&'a str>, Unfit> {
     match (params.get("client_id"), hint.map(|hint| hint.azp.as_str())) {
         (Some(asked), Some(hinted)) if asked != hinted => Err(Unfit::Invalid("client_id")),
@@ -58,7 +58,7 @@ pub(super) fn client_id<'a>(params: &'a Params, hint: Option<&'a Hint>) -> Resul
     }
 }
 
-/// Where the browser goes afterwards: nowhere, or to an address that the client has registered, byte by byte.
+/// Where the browser goes afterwards: nowhere, or to an address that the client has registered, compared byte by byte.
 pub(super) fn target(params: &Params, client: Option<&Client>) -> Result<Option<String>, Unfit> {
     let Some(uri) = params.get("post_logout_redirect_uri") else { return Ok(None) };
     let client = client.ok_or(Unfit::NoHint)?;

@@ -7,33 +7,33 @@ use uuid::Uuid;
 use super::login::new_password_fields;
 use super::{Lang, Width, alert, escape, hidden, invalid, page, qr};
 
-/// Name of the field that proves that a form came from the account's own page.
+/// Name of the field that proves that a form came from an account page.
 pub(crate) const PROOF_FIELD: &str = "stateChecker";
 
-/// What the account page shows.
+/// The content of the account page.
 pub(crate) struct Account<'a> {
     pub(crate) frame: Frame<'a>,
     pub(crate) username: &'a str,
     pub(crate) second_factor: Option<SecondFactor>,
     pub(crate) sessions: &'a [Session],
-    /// What was done just now.
+    /// Message about the last change.
     pub(crate) done: Option<&'static str>,
     pub(crate) problem: Option<Problem>,
 }
 
-/// What every page of the account needs.
+/// What every account page needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame<'a> {
     pub(crate) lang: Lang,
     /// Address of the account page.
     pub(crate) base: &'a str,
-    /// Query of every address, with its mark: the language, where the request chose one.
+    /// Query of every address, with its `?`: the language, if the request chose one.
     pub(crate) query: &'a str,
     /// Value of [`PROOF_FIELD`].
     pub(crate) proof: &'a str,
 }
 
-/// The second factor, when there is one.
+/// The user's second factor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SecondFactor {
     pub(crate) codes_left: i64,
@@ -47,11 +47,11 @@ pub(crate) struct Session {
     pub(crate) agent: Option<String>,
     pub(crate) address: Option<String>,
     pub(crate) authenticated_at: OffsetDateTime,
-    /// Clients that it is signed in to.
+    /// Clients that the browser is signed in to.
     pub(crate) clients: Vec<String>,
 }
 
-/// A form that was refused, and why.
+/// The form that was refused, and why.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Problem {
     pub(crate) form: FormName,
@@ -145,7 +145,7 @@ fn second_factor(account: &Account<'_>) -> String {
     )
 }
 
-/// A form that asks for the password again.
+/// Writes a form that asks for the password again.
 fn with_password(account: &Account<'_>, form: FormName, path: &str, label: &str) -> String {
     let (texts, problem) = (account.frame.lang.texts(), account.problem(form));
     let (id, wrong) = (path.replace('/', "-"), invalid(problem.is_some()));
@@ -200,14 +200,14 @@ fn row(frame: &Frame<'_>, session: &Session) -> String {
     )
 }
 
-/// For machines and for people, in UTC.
+/// Formats a time in UTC, for machines and for people.
 fn moment(at: OffsetDateTime) -> (String, String) {
     let machine = format_description!("[year]-[month]-[day]T[hour]:[minute]Z");
     let shown = format_description!("[year]-[month]-[day] [hour]:[minute] UTC");
     (at.format(machine).unwrap_or_default(), at.format(shown).unwrap_or_default())
 }
 
-/// What the set-up page of the second factor shows.
+/// The content of the set-up page of the second factor.
 pub(crate) struct SetUp<'a> {
     pub(crate) frame: Frame<'a>,
     /// `otpauth:` address of the secret.

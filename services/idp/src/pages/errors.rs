@@ -1,5 +1,5 @@
-//! The layer that writes error pages: a refusal says only what happened, and becomes a page here, in the language of the
-//! request and with its correlation id.
+//! The middleware that writes error pages. Refusals carry only a message; this layer turns them into pages in the
+//! request's language, with its correlation id.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -12,7 +12,7 @@ use super::{Lang, answer, login};
 use crate::form::Params;
 use crate::refusal::PageMessage;
 
-/// Writes the page of a refused request.
+/// Replaces the response of a refused request with an error page.
 pub(crate) async fn write(Correlation(correlation): Correlation, request: Request, next: Next) -> Response {
     let query = Params::of_query(request.uri().query()).unwrap_or_default();
     let lang = Lang::of(query.get("ui_locales"), request.headers());

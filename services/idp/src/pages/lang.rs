@@ -1,15 +1,15 @@
-//! The language of a page: `ui_locales` of the request (OpenID Connect Core, section 3.1.2.1), else what the browser asks
-//! for, else English. Pure.
+//! The language of a page: `ui_locales` of the request (OpenID Connect Core, section 3.1.2.1), else the browser's
+//! preference, else English. Pure.
 
 use http::HeaderMap;
 use http::header::ACCEPT_LANGUAGE;
 
 use super::texts::{DE, EN, Texts};
 
-/// Longest `ui_locales`.
+/// Longest `ui_locales`, in bytes.
 pub(crate) const MAX_LOCALES_BYTES: usize = 64;
 
-/// A language that the pages are written in.
+/// A language of the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lang {
     En,
@@ -17,13 +17,13 @@ pub(crate) enum Lang {
 }
 
 impl Lang {
-    /// The first known one of `ui_locales`, else the most wanted one of `Accept-Language`.
+    /// The first known language of `ui_locales`, else the most preferred one of `Accept-Language`.
     pub(crate) fn of(ui_locales: Option<&str>, headers: &HeaderMap) -> Self {
         let asked = ui_locales.unwrap_or_default().split_ascii_whitespace().find_map(Self::parse);
         asked.or_else(|| Self::accepted(headers)).unwrap_or(Self::En)
     }
 
-    /// What a page says in this language.
+    /// The texts in this language.
     pub(crate) const fn texts(self) -> &'static Texts {
         match self {
             Self::En => &EN,

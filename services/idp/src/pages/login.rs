@@ -1,16 +1,16 @@
-//! The pages of a login and a logout, with the ids and field names that clients of Keycloak's pages look for.
+//! The pages of login and logout, with the ids and field names that clients of Keycloak's pages expect.
 
 use super::{Lang, Width, alert, escape, hidden, invalid, page};
 
-/// What a form of the login shows.
+/// The content of a login form.
 pub(crate) struct Form<'a> {
     pub(crate) lang: Lang,
     pub(crate) action: &'a str,
-    /// Why it is shown again.
+    /// Why the form is shown again.
     pub(crate) problem: Option<&'a str>,
 }
 
-/// User name and password; `recovery` is where who has forgotten the password goes.
+/// The form for user name and password; `recovery` is the address for a forgotten password.
 pub(crate) fn login(form: &Form<'_>, username: &str, recovery: Option<&str>) -> String {
     let texts = form.lang.texts();
     let wrong = invalid(form.problem.is_some());
@@ -40,7 +40,7 @@ pub(crate) fn login(form: &Form<'_>, username: &str, recovery: Option<&str>) -> 
     page(texts, Width::Narrow, texts.sign_in, &content)
 }
 
-/// The second step: a one-time code, or a recovery code.
+/// The second step: a one-time code or a recovery code.
 pub(crate) fn second_factor(form: &Form<'_>) -> String {
     let (texts, action, wrong) = (form.lang.texts(), escape(form.action), invalid(form.problem.is_some()));
     let content = format!(
@@ -66,7 +66,7 @@ pub(crate) fn second_factor(form: &Form<'_>) -> String {
     page(texts, Width::Narrow, texts.enter_code, &content)
 }
 
-/// A password of the user's own instead of the one that an operator gave.
+/// The form to replace a password that an operator set.
 pub(crate) fn new_password(form: &Form<'_>, username: &str) -> String {
     let (texts, wrong) = (form.lang.texts(), invalid(form.problem.is_some()));
     let content = format!(
@@ -102,7 +102,7 @@ pub(super) fn new_password_fields(lang: Lang, wrong: &str, focus: &str) -> Strin
     )
 }
 
-/// The question before a logout that no ID token vouches for; `fields` are sent back.
+/// The confirmation page of a logout without an ID token; `fields` are sent back.
 pub(crate) fn confirm_logout(lang: Lang, action: &str, fields: &[(&str, &str)]) -> String {
     let texts = lang.texts();
     let title = texts.sign_out_question;
@@ -116,7 +116,7 @@ pub(crate) fn confirm_logout(lang: Lang, action: &str, fields: &[(&str, &str)]) 
     page(texts, Width::Narrow, title, &content)
 }
 
-/// The page after a logout that leads nowhere else.
+/// The page after a logout without a redirect.
 pub(crate) fn logged_out(lang: Lang) -> String {
     let texts = lang.texts();
     let title = texts.signed_out;
@@ -127,7 +127,7 @@ pub(crate) fn logged_out(lang: Lang) -> String {
     page(texts, Width::Narrow, title, &content)
 }
 
-/// The error page: what happened, what to do, and the number that the logs know the request by.
+/// The error page: what happened, what to do, and the request's correlation id in the logs.
 pub(crate) fn error(lang: Lang, message: &str, correlation: &str) -> String {
     let texts = lang.texts();
     let title = texts.cannot_go_on;

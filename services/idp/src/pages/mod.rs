@@ -1,5 +1,5 @@
-//! The pages a person sees, in English and German, without script: the frame they share, their headers, and the escaping of
-//! everything that comes from outside. What a page says is decided elsewhere.
+//! The provider's HTML pages, in English and German, without scripts: their common frame and headers, and the escaping
+//! of everything from outside. What a page says is decided elsewhere.
 
 pub(crate) mod account;
 pub(crate) mod errors;
@@ -20,13 +20,13 @@ use texts::Texts;
 
 /// Style of every page, served at [`STYLE_PATH`].
 pub(crate) const STYLE: &str = include_str!("page.css");
-/// Where the edge forwards the provider's static files to.
+/// The path to which the gateway forwards requests for the provider's static files.
 pub(crate) const STYLE_PATH: &str = "/resources/login.css";
-/// What the pages call what a person signs in to.
+/// The name on the pages of what a user signs in to.
 pub(crate) const PRODUCT: &str = "Platform";
 
-/// No script at all, nothing from elsewhere, in nobody's frame. `form-action` is left out on purpose: browsers apply it
-/// to the redirect after the form too, and that leads to the client.
+/// Forbids scripts, foreign resources and framing. `form-action` is omitted on purpose: browsers also apply it to the
+/// redirect after the form, which leads to the client.
 const POLICY: &str =
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -39,22 +39,22 @@ enum Width {
     Wide,
 }
 
-/// The page as an answer, with the headers of every page.
+/// Builds a response from a page, with the headers of every page.
 pub(crate) fn answer(page: String) -> Response {
     let mut response = Html(page).into_response();
     protect(&mut response);
     response
 }
 
-/// A page of the account as an answer. With `no-referrer` browsers would send `Origin: null` with its forms; its addresses
-/// hold no secrets.
+/// Builds a response from an account page. With `no-referrer`, browsers would send `Origin: null` with its forms; its
+/// addresses contain no secrets.
 pub(crate) fn answer_account(page: String) -> Response {
     let mut response = answer(page);
     response.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
 }
 
-/// The headers of every page.
+/// Sets the headers of every page.
 pub(crate) fn protect(response: &mut Response) {
     let headers: [(HeaderName, &'static str); 5] = [
         (CACHE_CONTROL, "no-store, must-revalidate, max-age=0"),
@@ -97,14 +97,14 @@ fn hidden(fields: &[(&str, &str)]) -> String {
     fields.iter().map(field).collect()
 }
 
-/// Why a form is shown again; fields refer to it by its id.
+/// The message why a form is shown again; fields refer to it by its id.
 fn alert(problem: Option<&str>) -> String {
     problem.map_or_else(String::new, |problem| {
         format!("<p id=\"input-error\" class=\"alert\" role=\"alert\">{}</p>\n", escape(problem))
     })
 }
 
-/// Attributes of a field that the problem is about.
+/// Attributes of an invalid field.
 const fn invalid(is_invalid: bool) -> &'static str {
     if is_invalid { " aria-invalid=\"true\" aria-describedby=\"input-error\"" } else { "" }
 }

@@ -1,11 +1,11 @@
-//! A text as a QR code, drawn as SVG that needs neither script nor style of its own.
+//! Draws a text as a QR code in SVG that needs neither scripts nor styles.
 
 use qrcode::{Color, QrCode};
 
-/// White modules around the code that readers need (ISO/IEC 18004).
+/// White modules around the code (ISO/IEC 18004).
 const MARGIN: usize = 4;
 
-/// `None` when the text is too long for any QR code.
+/// Returns the SVG; `None` if the text is too long for a QR code.
 pub(super) fn svg(text: &str, title: &str) -> Option<String> {
     let code = QrCode::new(text).ok()?;
     let (width, mut path) = (code.width(), Vec::new());

@@ -1,9 +1,9 @@
-//! The pages around a letter: asking for it, and choosing a password by its link.
+//! The pages for a forgotten password: requesting an e-mail, and choosing a password with its link.
 
 use super::login::{Form, new_password_fields};
 use super::{Lang, Width, alert, escape, hidden, invalid, page};
 
-/// Who has forgotten the password.
+/// The form for a forgotten password.
 pub(crate) fn ask(form: &Form<'_>) -> String {
     let texts = form.lang.texts();
     let content = format!(
@@ -24,7 +24,7 @@ pub(crate) fn ask(form: &Form<'_>) -> String {
     page(texts, Width::Narrow, texts.forgot_password, &content)
 }
 
-/// The answer for everybody, whether there is such an account or not.
+/// The page after the form, the same whether or not there is such an account.
 pub(crate) fn asked(lang: Lang) -> String {
     let texts = lang.texts();
     let content = format!(
@@ -34,7 +34,7 @@ pub(crate) fn asked(lang: Lang) -> String {
     page(texts, Width::Narrow, texts.letter_asked, &content)
 }
 
-/// A new password by the link with this key.
+/// The form for a new password, behind the link with this key.
 pub(crate) fn choose(form: &Form<'_>, username: &str, key: &str) -> String {
     let (texts, wrong) = (form.lang.texts(), invalid(form.problem.is_some()));
     let content = format!(
@@ -54,7 +54,7 @@ pub(crate) fn choose(form: &Form<'_>, username: &str, key: &str) -> String {
     page(texts, Width::Narrow, texts.choose_password, &content)
 }
 
-/// After it.
+/// The page after the password was saved.
 pub(crate) fn saved(lang: Lang) -> String {
     let texts = lang.texts();
     let content = format!(

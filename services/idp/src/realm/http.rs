@@ -1,5 +1,5 @@
-//! Handlers of the documents, and the check that a path names the one realm there is. Every address in them is built
-//! on the public base address, because clients reach the provider through the edge only.
+//! Handlers of the realm's documents, and the check that a path names the only realm. All addresses in them have the
+//! public base address, because clients reach the provider only through the gateway.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -14,7 +14,7 @@ use crate::refusal::AdminError;
 use crate::state::{App, Realm};
 use crate::tokens::scope;
 
-/// Refuses paths of another realm.
+/// Refuses paths that name another realm.
 pub(crate) async fn only_this_realm(
     State(app): State<App>,
     path: PathParams,
@@ -80,7 +80,7 @@ fn discovery_of(issuer: &str) -> Value {
     })
 }
 
-/// Documents may be read by every client and must be fresh after a change.
+/// Builds the response of a document, which must not be cached.
 fn document(value: Value) -> Response {
     let mut response = Json(value).into_response();
     let cached = HeaderValue::from_static("no-cache, must-revalidate, no-transform, no-store");

@@ -1,3 +1,3 @@
-//! The realm's own documents: description, discovery, signing keys.
+//! The realm's documents: description, discovery, signing keys.
 
 pub(crate) mod http;

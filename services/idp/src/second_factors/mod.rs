@@ -1,4 +1,4 @@
-//! The second factor of a login: one-time codes of an app (RFC 6238), and recovery codes that stand in for them.
+//! The second factor of a login: one-time codes from an app (RFC 6238), and recovery codes that replace them.
 
 pub(crate) mod rules;
 pub(crate) mod store;
@@ -12,18 +12,18 @@ use crate::keys::rules::{KeyRing, Purpose};
 use crate::state::App;
 use crate::users::passwords::CredentialDigest;
 
-/// What a user answers at the second step.
+/// The code that a user entered at the second step.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Code(u32),
-    /// As [`rules::recovery_code`] reads it.
+    /// Normalised by [`rules::recovery_code`].
     Recovery(String),
     /// Neither.
     Unreadable,
 }
 
 impl Answer {
-    /// Of the two fields of the form.
+    /// Reads the two fields of the form.
     pub(crate) fn of(code: Option<&str>, recovery: Option<&str>) -> Self {
         match (code, recovery) {
             (Some(code), _) => rules::code(code).map_or(Self::Unreadable, Self::Code),
@@ -33,7 +33,7 @@ impl Answer {
     }
 }
 
-/// Uses a code up; the second factor that it belongs to, or `None` when it is not a right one or was used before.
+/// Uses a code up. Returns the digest of its second factor, or `None` if the code is wrong or was used before.
 pub(crate) async fn take(
     app: &App,
     user: Uuid,
@@ -66,7 +66,7 @@ pub(crate) async fn take(
     Ok(Some(CredentialDigest::of(totp.secret)))
 }
 
-/// What is stored of a recovery code.
+/// The stored digest of a recovery code.
 pub(crate) fn tag(keys: &KeyRing, user: Uuid, code: &str) -> Vec<u8> {
     keys.tag(Purpose::RecoveryCode, &[user.as_bytes(), code.as_bytes()].concat())
 }

@@ -1,4 +1,5 @@
-//! One-time codes by time (RFC 6238: HMAC-SHA-1, 30 seconds, 6 digits, which every app knows) and recovery codes. Pure.
+//! Time-based one-time codes (RFC 6238: HMAC-SHA-1, 30 seconds, 6 digits, as every app supports) and recovery codes.
+//! Pure.
 
 use data_encoding::BASE32_NOPAD;
 use ring::hmac;
@@ -6,35 +7,35 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use crate::keys::rules::KeyError;
 
-/// Bytes of a secret, as many as the hash has (RFC 4226, section 4).
+/// Bytes of a secret: as many as the hash has (RFC 4226, section 4).
 const SECRET_BYTES: usize = 20;
 const STEP_SECONDS: i64 = 30;
-/// Steps before and after the present one whose codes are taken, for clocks that are not quite right.
+/// Steps before and after the current one whose codes are accepted, to tolerate inexact clocks.
 const TOLERATED_STEPS: i64 = 1;
 const DIGITS: usize = 6;
-/// Recovery codes that are made at once.
+/// Number of recovery codes in a set.
 pub(crate) const RECOVERY_CODES: usize = 10;
 /// 60 random bits each: twelve letters of Base32.
 const RECOVERY_LETTERS: usize = 12;
 
-/// A new secret.
+/// Generates a secret.
 pub(crate) fn new_secret() -> Result<[u8; SECRET_BYTES], KeyError> {
     let mut secret = [0; SECRET_BYTES];
     SystemRandom::new().fill(&mut secret).map_err(|_| KeyError::Randomness)?;
     Ok(secret)
 }
 
-/// The secret as an app takes it by hand.
+/// The secret as text, for typing into an app.
 pub(crate) fn key_text(secret: &[u8]) -> String {
     BASE32_NOPAD.encode(secret)
 }
 
-/// The secret of its text.
+/// Parses the text of a secret.
 pub(crate) fn secret_of(text: &str) -> Option<Vec<u8>> {
     BASE32_NOPAD.decode(text.as_bytes()).ok().filter(|secret| secret.len() == SECRET_BYTES)
 }
 
-/// What a QR code tells an app (Key URI Format).
+/// The content of the QR code for an app (Key URI Format).
 pub(crate) fn key_uri(product: &str, username: &str, secret: &[u8]) -> String {
     let pairs = [
         ("secret", key_text(secret)),
@@ -48,14 +49,14 @@ pub(crate) fn key_uri(product: &str, username: &str, secret: &[u8]) -> String {
     format!("otpauth://totp/{label}?{query}")
 }
 
-/// A code as it is typed: six digits, blanks aside.
+/// Parses a typed code: six digits, ignoring blanks.
 pub(crate) fn code(text: &str) -> Option<u32> {
     let digits: String = text.chars().filter(|letter| !letter.is_whitespace()).collect();
     let plain = digits.len() == DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| digits.parse().ok()).flatten()
 }
 
-/// The step whose code this is, of those about now and after the last one that was used.
+/// The step of this code, among those around now and after the last used one.
 pub(crate) fn step_of(secret: &[u8], code: u32, now: i64, last_used: i64) -> Option<i64> {
     let present = now.div_euclid(STEP_SECONDS);
     let steps = present - TOLERATED_STEPS..=present + TOLERATED_STEPS;
@@ -72,7 +73,7 @@ fn code_at(secret: &[u8], step: i64) -> u32 {
     (truncated & 0x7fff_ffff) % 1_000_000
 }
 
-/// New recovery codes as [`recovery_code`] reads them.
+/// Generates recovery codes in the form that [`recovery_code`] returns.
 pub(crate) fn new_recovery_codes() -> Result<Vec<String>, KeyError> {
     let new = || {
         let mut code = key_text(&new_secret()?);
@@ -82,13 +83,13 @@ pub(crate) fn new_recovery_codes() -> Result<Vec<String>, KeyError> {
     (0..RECOVERY_CODES).map(|_| new()).collect()
 }
 
-/// A recovery code as it is shown: `ABCD-EFGH-IJKL`.
+/// Formats a recovery code: `ABCD-EFGH-IJKL`.
 pub(crate) fn shown(code: &str) -> String {
     let letters: Vec<char> = code.chars().collect();
     letters.chunks(4).map(|chunk| chunk.iter().collect()).collect::<Vec<String>>().join("-")
 }
 
-/// A recovery code as it is typed, in any case, blanks and dashes aside.
+/// Parses a typed recovery code, ignoring case, blanks and dashes.
 pub(crate) fn recovery_code(text: &str) -> Option<String> {
     let letters = text.chars().filter(|letter| !letter.is_whitespace() && *letter != '-');
     let code = letters.collect::<String>().to_ascii_uppercase();

@@ -4,14 +4,14 @@ use sqlx::{PgConnection, PgExecutor};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// The one-time codes of a user.
+/// The secret of a user's one-time codes.
 pub(crate) struct Totp {
     pub(crate) secret: Vec<u8>,
-    /// Step of the last code that was used.
+    /// Step of the last used code.
     pub(crate) last_step: i64,
 }
 
-/// How many recovery codes a user has left; `None` without a second factor.
+/// The number of recovery codes a user has left; `None` without a second factor.
 pub(crate) async fn find(db: impl PgExecutor<'_>, user: Uuid) -> sqlx::Result<Option<i64>> {
     sqlx::query_scalar!(
         "SELECT (SELECT count(*) FROM idp.recovery_codes r WHERE r.user_id = t.user_id) AS \"left!\" \
@@ -22,14 +22,14 @@ pub(crate) async fn find(db: impl PgExecutor<'_>, user: Uuid) -> sqlx::Result<Op
     .await
 }
 
-/// A user's one-time codes, locked until the transaction ends.
+/// Reads a user's secret and locks its row until the transaction ends.
 pub(crate) async fn lock(conn: &mut PgConnection, user: Uuid) -> sqlx::Result<Option<Totp>> {
     sqlx::query_as!(Totp, "SELECT secret, last_step FROM idp.totp WHERE user_id = $1 FOR UPDATE", user)
         .fetch_optional(conn)
         .await
 }
 
-/// Uses a step up; false when it or a later one was used before.
+/// Uses a step up; false if it or a later one was used before.
 pub(super) async fn use_step(conn: &mut PgConnection, user: Uuid, step: i64) -> sqlx::Result<bool> {
     let changed =
         sqlx::query!("UPDATE idp.totp SET last_step = $2 WHERE user_id = $1 AND last_step < $2", user, step)
@@ -38,7 +38,7 @@ pub(super) async fn use_step(conn: &mut PgConnection, user: Uuid, step: i64) -> 
     Ok(changed.rows_affected() == 1)
 }
 
-/// Uses a recovery code up.
+/// Uses a recovery code up; false if there is no such code.
 pub(super) async fn use_recovery_code(conn: &mut PgConnection, user: Uuid, tag: &[u8]) -> sqlx::Result<bool> {
     let changed =
         sqlx::query!("DELETE FROM idp.recovery_codes WHERE user_id = $1 AND code_tag = $2", user, tag)
@@ -47,7 +47,7 @@ pub(super) async fn use_recovery_code(conn: &mut PgConnection, user: Uuid, tag: 
     Ok(changed.rows_affected() == 1)
 }
 
-/// Adds a second factor; false when there is one.
+/// Adds a second factor; false if there is one already.
 pub(crate) async fn add(
     conn: &mut PgConnection,
     user: Uuid,
@@ -87,7 +87,7 @@ pub(crate) async fn replace_recovery_codes(
     Ok(true)
 }
 
-/// Removes the second factor with its recovery codes; false when there was none.
+/// Removes the second factor with its recovery codes; false if there was none.
 pub(crate) async fn remove(conn: &mut PgConnection, user: Uuid) -> sqlx::Result<bool> {
     let removed = sqlx::query!("DELETE FROM idp.totp WHERE user_id = $1", user).execute(conn).await?;
     Ok(removed.rows_affected() == 1)

@@ -1,4 +1,4 @@
-//! What tokens hold, name by name as Keycloak's. Pure.
+//! The claims of tokens, named as Keycloak names them. Pure.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -9,12 +9,12 @@ use crate::keys::rules::sha256;
 use crate::tokens::scope::Scope;
 use crate::users::rules::User;
 
-/// `exp` of access and ID tokens after `iat` (gateway document, "Authentication" 4).
+/// Lifetime of access and ID tokens (gateway document, "Authentication" 4).
 pub(crate) const ACCESS_SECONDS: i64 = 300;
-/// How long a refresh token stays good unused.
+/// How long an unused refresh token stays valid.
 pub(crate) const REFRESH_SECONDS: i64 = 30 * 60;
 
-/// Whom a token is made for, and when.
+/// The data that tokens are made from.
 #[derive(Clone, Copy)]
 pub(crate) struct Grant<'a> {
     pub(crate) issuer: &'a str,
@@ -23,15 +23,15 @@ pub(crate) struct Grant<'a> {
     pub(crate) audience: &'a str,
     pub(crate) client: &'a Client,
     pub(crate) user: &'a User,
-    /// A service account has none.
+    /// `None` for a service account.
     pub(crate) login: Option<Login<'a>>,
     pub(crate) scope: Scope,
-    /// What the tokens' ids (`jti`) are derived from; random ids without it.
+    /// Seed of the tokens' ids (`jti`); without it, ids are random.
     pub(crate) seed: Option<&'a [u8]>,
     pub(crate) now: i64,
 }
 
-/// The login that a person's token comes from.
+/// The login behind a user's token.
 #[derive(Clone, Copy)]
 pub(crate) struct Login<'a> {
     pub(crate) session: Uuid,
@@ -39,7 +39,7 @@ pub(crate) struct Login<'a> {
     pub(crate) nonce: Option<&'a str>,
 }
 
-/// The access token.
+/// The claims of the access token.
 pub(crate) fn access(grant: &Grant<'_>) -> Value {
     let mut claims = common(grant, "Bearer", ACCESS_SECONDS);
     claims.insert("aud".into(), audience(grant));
@@ -57,7 +57,7 @@ pub(crate) fn access(grant: &Grant<'_>) -> Value {
     Value::Object(claims)
 }
 
-/// The ID token of an access token.
+/// The claims of the ID token that belongs to an access token.
 pub(crate) fn id(grant: &Grant<'_>, access_token: &str) -> Value {
     let mut claims = common(grant, "ID", ACCESS_SECONDS);
     claims.insert("aud".into(), json!(grant.client.id));
@@ -69,7 +69,7 @@ pub(crate) fn id(grant: &Grant<'_>, access_token: &str) -> Value {
     Value::Object(claims)
 }
 
-/// The refresh token; only the provider reads it.
+/// The claims of the refresh token, which only the provider reads.
 pub(crate) fn refresh(grant: &Grant<'_>, lifetime: i64) -> Value {
     let mut claims = common(grant, "Refresh", lifetime);
     claims.insert("aud".into(), json!(grant.issuer));
@@ -80,7 +80,7 @@ pub(crate) fn refresh(grant: &Grant<'_>, lifetime: i64) -> Value {
     Value::Object(claims)
 }
 
-/// What the provider reads of a refresh token.
+/// The claims that the provider reads in a refresh token.
 #[derive(Debug, Deserialize)]
 pub(crate) struct RefreshClaims {
     pub(crate) exp: i64,
@@ -91,7 +91,7 @@ pub(crate) struct RefreshClaims {
     pub(crate) nonce: Option<String>,
 }
 
-/// What the provider reads of its own access tokens.
+/// The claims that the provider reads in its own access tokens.
 #[derive(Debug, Deserialize)]
 pub(crate) struct AccessClaims {
     pub(crate) iss: String,
@@ -100,11 +100,11 @@ pub(crate) struct AccessClaims {
     pub(crate) sub: Uuid,
     pub(crate) azp: String,
     pub(crate) scope: String,
-    /// A service account's token has none.
+    /// `None` in a service account's token.
     pub(crate) sid: Option<Uuid>,
 }
 
-/// What the userinfo route says of a user.
+/// The claims that the userinfo route returns.
 pub(crate) fn userinfo(user: &User) -> Value {
     let mut claims = Map::new();
     claims.insert("sub".into(), json!(user.id));
@@ -130,7 +130,7 @@ fn common(grant: &Grant<'_>, kind: &str, lifetime: i64) -> Map<String, Value> {
     claims
 }
 
-/// Tokens of the same seed and kind have the same id.
+/// The token's id; the same for the same seed and kind.
 fn token_id(seed: Option<&[u8]>, kind: &str) -> Uuid {
     let Some(seed) = seed else { return Uuid::new_v4() };
     let digest = sha256(&[seed, kind.as_bytes()].concat());
@@ -139,7 +139,7 @@ fn token_id(seed: Option<&[u8]>, kind: &str) -> Uuid {
     uuid::Builder::from_random_bytes(id).into_uuid()
 }
 
-/// The administration client reads account state; its token is not one for the platform.
+/// The audience; the administration client's token is not for the platform.
 fn audience(grant: &Grant<'_>) -> Value {
     match grant.client.kind {
         ClientKind::Frontend | ClientKind::Service => json!([grant.audience, "account"]),

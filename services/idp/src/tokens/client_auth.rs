@@ -1,5 +1,5 @@
-//! Who asks for a token: `client_id` alone for a public client, `client_secret_post` or `client_secret_basic` for one
-//! with a secret.
+//! Authenticates the client of a token request: `client_id` alone for a public client, `client_secret_post` or
+//! `client_secret_basic` for one with a secret.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -16,14 +16,14 @@ use crate::state::App;
 
 const REFUSAL: &str = "Invalid client or Invalid client credentials";
 
-/// What a client sent about itself.
+/// The credentials that a client sent.
 struct Presented {
     client_id: String,
     secret: Option<Secret>,
     basic: bool,
 }
 
-/// The client that asks.
+/// Authenticates the client.
 pub(crate) async fn authenticate(
     app: &App,
     headers: &HeaderMap,
@@ -52,7 +52,7 @@ fn unknown(app: &App, headers: &HeaderMap) -> OauthError {
     if headers.contains_key(AUTHORIZATION) { refusal.challenged(&app.realm.name) } else { refusal }
 }
 
-/// `None` when nothing usable was sent, or two ways contradict each other.
+/// Reads the credentials; `None` if there are no usable ones, or header and form contradict each other.
 fn presented(headers: &HeaderMap, params: &Params) -> Option<Presented> {
     let in_form = params.get("client_id");
     let presented = match headers.get(AUTHORIZATION) {
@@ -67,7 +67,7 @@ fn presented(headers: &HeaderMap, params: &Params) -> Option<Presented> {
     (agrees && presented.client_id.len() <= MAX_CLIENT_ID_BYTES).then_some(presented)
 }
 
-/// RFC 6749, section 2.3.1: both halves are form-encoded before they are joined.
+/// Parses Basic credentials, whose halves are form-encoded (RFC 6749, section 2.3.1).
 fn basic(header: &str) -> Option<Presented> {
     let (scheme, encoded) = header.split_once(' ')?;
     scheme.eq_ignore_ascii_case("basic").then_some(())?;
@@ -79,7 +79,7 @@ fn basic(header: &str) -> Option<Presented> {
 }
 
 fn form_decoded(text: &str) -> Option<String> {
-    // A bare `&` or `=` never stands in an encoded half; it is taken as it is, as lenient servers do.
+    // An encoded half never contains a bare `&` or `=`; take one literally, as lenient servers do.
     let escaped = text.replace('&', "%26").replace('=', "%3D");
     let pairs: Vec<(String, String)> = serde_urlencoded::from_str(&format!("v={escaped}")).ok()?;
     pairs.into_iter().next().map(|(_, value)| value)

@@ -1,5 +1,5 @@
-//! Grant `authorization_code`: a code is taken once, whatever comes of it. A code presented again ends the session
-//! that it opened, because one of the two who have it is a thief (RFC 6749, section 4.1.2).
+//! Grant `authorization_code`: a code can be taken once, whatever the outcome. A code presented again ends the session
+//! that it opened, because one of its two holders must have stolen it (RFC 6749, section 4.1.2).
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -43,7 +43,7 @@ pub(super) async fn exchange(
     if let Err(description) = redeem(&code, &session, client, params, now) {
         return Err(refuse(tx, &session, description).await?);
     }
-    // The stored text is one that `Scope` wrote.
+    // `Scope` wrote the stored text.
     let scope = Scope::parse(&code.scope).unwrap_or(Scope { openid: false });
     let what = Issue { client, session: &session, scope, nonce: code.nonce.as_deref(), seed: None, now };
     let tokens = issue::for_session(app, &mut tx, &what).await?;
@@ -51,7 +51,7 @@ pub(super) async fn exchange(
     Ok(tokens)
 }
 
-/// What an exchange must match.
+/// Checks what an exchange must match.
 fn redeem(
     code: &TakenCode,
     session: &Session,
@@ -72,7 +72,7 @@ fn redeem(
     if session.user.enabled { Ok(()) } else { Err("User disabled") }
 }
 
-/// RFC 7636, section 4.6, method S256.
+/// Checks the verifier (RFC 7636, section 4.6, method S256).
 fn check_verifier(verifier: Option<&str>, challenge: &str) -> Result<(), &'static str> {
     let verifier = verifier.ok_or("PKCE code verifier not specified")?;
     if !is_pkce_text(verifier) {
@@ -85,7 +85,7 @@ fn check_verifier(verifier: Option<&str>, challenge: &str) -> Result<(), &'stati
     }
 }
 
-/// The code stays taken: who guesses at a verifier gets one guess.
+/// Refuses an exchange. The code stays taken, so a guesser of verifiers gets one attempt.
 async fn refuse(
     tx: AuditedTx,
     session: &Session,

@@ -1,4 +1,4 @@
-//! Grant `client_credentials`: a client's own account. Nothing is stored, so nothing is audited.
+//! Grant `client_credentials`: tokens for a client's service account. Nothing is stored, so nothing is audited.
 
 use http::StatusCode;
 

@@ -11,7 +11,7 @@ use crate::refusal::{OauthError, never_stored};
 use crate::state::App;
 use crate::tokens::{client_auth, code, credentials, refresh};
 
-/// Parameters that mean something here and may stand only once.
+/// Parameters that are read here and may appear only once.
 const ONCE: [&str; 8] = [
     "grant_type",
     "client_id",

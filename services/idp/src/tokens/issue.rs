@@ -1,4 +1,4 @@
-//! Signs the tokens of a session and makes its refresh token the one that is good now.
+//! Signs the tokens of a session and makes the new refresh token its only valid one.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::tokens::claims::{self, ACCESS_SECONDS, Grant, Login, REFRESH_SECONDS}
 use crate::tokens::scope::Scope;
 use crate::tokens::store::{self, Replaced, Session};
 
-/// A successful answer of the token route.
+/// A successful response of the token route.
 #[derive(Debug, Serialize)]
 pub(super) struct TokenSet {
     pub(super) access_token: String,
@@ -30,25 +30,25 @@ pub(super) struct TokenSet {
     pub(super) scope: &'static str,
 }
 
-/// What the tokens of a session are made of.
+/// The data that the tokens of a session are made from.
 pub(super) struct Issue<'a> {
     pub(super) client: &'a Client,
     pub(super) session: &'a Session,
     pub(super) scope: Scope,
     pub(super) nonce: Option<&'a str>,
-    /// Digest of the refresh token that is exchanged: with it, the same seed and time give the same tokens.
+    /// Digest of the exchanged refresh token; the same seed and time give the same tokens.
     pub(super) seed: Option<&'a [u8]>,
     pub(super) now: OffsetDateTime,
 }
 
-/// Tokens, and what the session remembers of their refresh token.
+/// Tokens, and what the session stores about their refresh token.
 pub(super) struct Made {
     pub(super) tokens: TokenSet,
     pub(super) refresh_hash: Vec<u8>,
     idle_until: OffsetDateTime,
 }
 
-/// The tokens of a person's session. From now on their refresh token is the one that is good.
+/// Issues the tokens of a user's session. Their refresh token becomes the only valid one.
 pub(super) async fn for_session(
     app: &App,
     tx: &mut AuditedTx,
@@ -60,7 +60,7 @@ pub(super) async fn for_session(
     Ok(made.tokens)
 }
 
-/// Signs the tokens; nothing is stored.
+/// Signs the tokens without storing anything.
 pub(super) fn make(app: &App, issue: &Issue<'_>) -> Result<Made, ApiError> {
     let session = issue.session;
     let login = Login {
@@ -99,7 +99,7 @@ pub(super) fn make(app: &App, issue: &Issue<'_>) -> Result<Made, ApiError> {
     Ok(Made { tokens, refresh_hash, idle_until })
 }
 
-/// The token of a client's own account; it has no session, so nothing is stored.
+/// Issues the token of a service account. It has no session, so nothing is stored.
 pub(super) fn for_service_account(app: &App, grant: &Grant<'_>) -> Result<TokenSet, ApiError> {
     let claims: Value = claims::access(grant);
     let access_token = app.keys.sign(&claims)?;

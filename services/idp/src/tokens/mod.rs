@@ -1,5 +1,5 @@
-//! The token route: `client_auth.rs` tells who asks, one file a grant (`code.rs`, `refresh.rs`, `credentials.rs`),
-//! `claims.rs` says what tokens hold, `issue.rs` signs them.
+//! The token route: `client_auth.rs` authenticates the client, each grant has its own file (`code.rs`, `refresh.rs`,
+//! `credentials.rs`), `claims.rs` builds the claims, and `issue.rs` signs the tokens.
 
 pub(crate) mod claims;
 pub(crate) mod client_auth;

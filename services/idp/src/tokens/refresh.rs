@@ -1,6 +1,7 @@
-//! Grant `refresh_token`. A session has one good refresh token; each use makes the next one. An older one presented
-//! again ends the session, because one of the two who have it is a thief (RFC 9700, section 4.14). A client whose answer
-//! was lost, or whose tabs refresh at the same moment, gets the same new tokens again for ten seconds.
+//! Grant `refresh_token`. A session has one valid refresh token; each use creates the next one. An older one presented
+//! again ends the session, because one of its two holders must have stolen it (RFC 9700, section 4.14). For ten seconds
+//! the replaced token yields the same new tokens again, for a client that lost the response or refreshes in several
+//! tabs.
 
 use contract::CorrelationId;
 use serde_json::json;
@@ -18,7 +19,7 @@ use crate::tokens::issue::{self, Issue, TokenSet};
 use crate::tokens::scope::Scope;
 use crate::tokens::store::{self, Session};
 
-/// How long after its exchange a refresh token gives the same answer again.
+/// How long after its exchange a refresh token yields the same response again.
 const REPEATED_WITHIN: Duration = Duration::seconds(10);
 const NOT_ACTIVE: &str = "Session not active";
 
@@ -29,7 +30,7 @@ pub(super) async fn exchange(
     correlation: &CorrelationId,
 ) -> Result<TokenSet, OauthError> {
     let token = params.get("refresh_token").ok_or_else(|| OauthError::invalid_request("No refresh token"))?;
-    // As the database keeps it: the same tokens are made of it again.
+    // The database's precision: a repeated exchange makes the same tokens from the stored time.
     let now = app.core.clock.now().truncate_to_microsecond();
     let claims = read(app, client, token, now).map_err(OauthError::invalid_grant)?;
     let mut tx = app.core.begin_as(&claims.sub.to_string(), Some(correlation.as_str())).await?;
@@ -52,7 +53,7 @@ pub(super) async fn exchange(
             return Err(end_reused(tx, session.id).await?);
         };
         let made = issue::make(app, &what(replaced_at))?;
-        // The same only when nothing that the tokens are made of has changed.
+        // The tokens are the same only if none of their data has changed.
         if session.refresh_hash.as_deref() != Some(made.refresh_hash.as_slice()) {
             return Err(end_reused(tx, session.id).await?);
         }
@@ -70,14 +71,14 @@ pub(super) async fn exchange(
     Ok(tokens)
 }
 
-/// When the presented token was replaced, if it is the last that was and [`REPEATED_WITHIN`] is not over.
+/// When the presented token was replaced, if it is the last replaced one and was replaced within [`REPEATED_WITHIN`].
 fn replaced_just_now(session: &Session, presented: &[u8], now: OffsetDateTime) -> Option<OffsetDateTime> {
     let replaced_at = session.replaced_at.filter(|_| session.replaced_hash.as_deref() == Some(presented))?;
     let age = now - replaced_at;
     (!age.is_negative() && age <= REPEATED_WITHIN).then_some(replaced_at)
 }
 
-/// What the token says by itself.
+/// Checks the token itself and returns its claims.
 fn read(app: &App, client: &Client, token: &str, now: OffsetDateTime) -> Result<RefreshClaims, &'static str> {
     let claims: RefreshClaims = app.keys.open(Purpose::RefreshToken, token).ok_or("Invalid refresh token")?;
     if claims.azp != client.id {

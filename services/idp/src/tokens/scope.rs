@@ -1,25 +1,25 @@
-//! The scopes a token has. Pure. Profile and email are always given, as Keycloak's default scopes are.
+//! The scopes of a token. Pure. `profile` and `email` are always granted, like Keycloak's default scopes.
 
 use serde::{Deserialize, Serialize};
 
-/// Scopes that may be asked for; those beyond `openid` change nothing, because they are given anyway.
+/// Scopes that may be requested; those other than `openid` change nothing.
 pub(crate) const KNOWN: [&str; 7] = ["openid", "email", "profile", "roles", "web-origins", "acr", "basic"];
 
-/// Whether an ID token was asked for.
+/// Whether an ID token was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Scope {
     pub(crate) openid: bool,
 }
 
 impl Scope {
-    /// `None` when an unknown scope is asked for.
+    /// Parses requested scopes; `None` if one is unknown.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut asked = text.split(' ').filter(|word| !word.is_empty());
         let known = asked.clone().all(|word| KNOWN.contains(&word));
         known.then(|| Self { openid: asked.any(|word| word == "openid") })
     }
 
-    /// `scope` of the token and of the answer.
+    /// `scope` of the token and of the response.
     pub(crate) const fn as_str(self) -> &'static str {
         if self.openid { "openid email profile" } else { "email profile" }
     }

@@ -1,4 +1,4 @@
-//! SQL of sessions and codes as the token route sees them.
+//! SQL of client sessions and codes for the token route.
 
 use sqlx::{PgConnection, PgExecutor};
 use time::OffsetDateTime;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::users::rules::User;
 
-/// A code that was taken by this transaction: nobody else can take it any more.
+/// A code that this transaction took, so that no other can.
 #[derive(Debug)]
 pub(crate) struct TakenCode {
     pub(crate) redirect_uri: String,
@@ -53,7 +53,7 @@ pub(crate) async fn owner_of_code(
     Ok(row.map(|row| (row.id, row.user_id)))
 }
 
-/// Takes a code that nobody has taken. Of two exchanges at once the second waits here for the first to commit.
+/// Takes an unused code. Of two concurrent exchanges, the second waits here for the first to commit.
 pub(crate) async fn take_code(
     conn: &mut PgConnection,
     code_hash: &[u8],
@@ -70,7 +70,7 @@ pub(crate) async fn take_code(
     .await
 }
 
-/// A session, locked until the transaction ends.
+/// Reads a session and locks it until the transaction ends.
 pub(crate) async fn lock_session(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<Session>> {
     let row = sqlx::query!(
         "SELECT s.id, s.client_id, s.authenticated_at, s.idle_until, s.ends_at, s.refresh_hash, \
@@ -106,8 +106,8 @@ pub(crate) async fn lock_session(conn: &mut PgConnection, id: Uuid) -> sqlx::Res
     }))
 }
 
-/// Makes `refresh_hash` the one good refresh token of a session, and the session live until `idle_until`; remembers the
-/// token that it replaces.
+/// Makes `refresh_hash` the only valid refresh token of a session, extends the session until `idle_until`, and
+/// remembers the replaced token.
 pub(crate) async fn keep_refresh(
     conn: &mut PgConnection,
     session: Uuid,
@@ -129,13 +129,13 @@ pub(crate) async fn keep_refresh(
     Ok(())
 }
 
-/// Ends a session: its code and its refresh token are gone with it.
+/// Ends a session together with its code and its refresh token.
 pub(crate) async fn end_session(conn: &mut PgConnection, session: Uuid) -> sqlx::Result<bool> {
     let ended = sqlx::query!("DELETE FROM idp.sessions WHERE id = $1", session).execute(conn).await?;
     Ok(ended.rows_affected() == 1)
 }
 
-/// Ends at most `batch` sessions that nobody may use any more; gives how many.
+/// Ends at most `batch` expired sessions; returns how many.
 pub(crate) async fn end_idle(conn: &mut PgConnection, now: OffsetDateTime, batch: i64) -> sqlx::Result<u64> {
     let ended = sqlx::query!(
         "DELETE FROM idp.sessions WHERE id IN \

@@ -23,7 +23,7 @@ pub(crate) async fn userinfo(State(app): State<App>, request: Request) -> Result
     Ok(response)
 }
 
-/// From the header, or from the form of a `POST` that has no such header.
+/// Reads the token from the header, or from the form of a `POST` without that header.
 async fn token_of(request: Request) -> Result<String, OauthError> {
     if request.headers().contains_key(AUTHORIZATION) {
         let token = bearer::token_of(request.headers());

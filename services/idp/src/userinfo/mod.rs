@@ -1,4 +1,4 @@
-//! Who an access token speaks for, as its user is now: the one place where a token is asked for its session.
+//! The current data of the user behind an access token. This is the only route that checks an access token's session.
 
 pub(crate) mod http;
 mod store;

@@ -1,4 +1,5 @@
-//! A user changes the password: the policy is checked, the other sessions end, and the audit row is written with it.
+//! A user's change of password: checks the policy, ends the other sessions, and writes the audit row in the same
+//! transaction.
 
 use contract::CorrelationId;
 use serde_json::json;
@@ -23,19 +24,20 @@ pub(crate) struct NewPassword {
 }
 
 impl NewPassword {
-    /// Of a form, by Keycloak's field names.
+    /// Reads a form, by Keycloak's field names.
     pub(crate) fn of(form: &Params) -> Self {
         let field = |name| Zeroizing::new(form.get(name).unwrap_or_default().to_owned());
         Self { password: field("password-new"), again: field("password-confirm") }
     }
 
-    /// What was typed first.
+    /// The password, as typed first.
     pub(crate) fn text(&self) -> &str {
         &self.password
     }
 }
 
-/// Changes the password that `present` is the digest of, and ends the user's sessions but `kept`; the digest of the new one.
+/// Changes the password whose digest is `present`, and ends the user's sessions except `kept`. Returns the digest of
+/// the new password.
 pub(crate) async fn change(
     app: &App,
     user: &User,
@@ -47,7 +49,7 @@ pub(crate) async fn change(
     if let Err(unfit) = fits(user, wanted).await? {
         return Ok(Err(unfit));
     }
-    // Who changes a password has given the present one.
+    // The user has given the current password, so the attempt counts as a known device's.
     let line = Line::Device(user.id);
     let stored = store::password_hash(&app.core.pool, user.id).await?;
     if app.passwords.matches(line, &wanted.password, stored).await? {
@@ -67,18 +69,18 @@ pub(crate) async fn change(
     Ok(Ok(CredentialDigest::of(hash)))
 }
 
-/// Passwords whose strength is looked at so many at a time, whoever sends them: it takes a core for as long.
+/// Limits strength checks to one at a time, because each occupies a core.
 static LOOKING: Semaphore = Semaphore::const_new(1);
 
-/// Whether the password was typed alike twice and is strong enough. Off the runtime's workers: it takes milliseconds for a
-/// long one.
+/// Checks that the password was typed the same twice and is strong enough. Runs off the runtime's workers, because a
+/// long password takes milliseconds.
 pub(crate) async fn fits(user: &User, wanted: &NewPassword) -> Result<Result<(), Unfit>, ApiError> {
     if *wanted.password != *wanted.again {
         return Ok(Err(Unfit::Different));
     }
     let (user, password) = (user.clone(), wanted.password.clone());
     let place = LOOKING.acquire().await.map_err(ApiError::internal)?;
-    // Its place is free once it is done, and not when the request that waits for it is given up.
+    // The permit is released when the check ends, even if the waiting request is cancelled earlier.
     let look = move || {
         let checked = policy::check(&password, &user);
         drop(place);

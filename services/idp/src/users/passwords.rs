@@ -1,6 +1,6 @@
 //! Password hashing: argon2id off the runtime's workers, on at most half of the cores, in the order of
-//! [`queue`](super::queue). It knows no users; a caller that
-//! found none asks for the same work all the same, so that the time of an answer does not tell whether a name exists.
+//! [`queue`](super::queue). It knows no users: a caller that found none requests the same work, so that the response
+//! time does not reveal whether a name exists.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::keys::rules::sha256;
 const MEMORY_KIB: u32 = 19 * 1_024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
-/// A second less than a request may take.
+/// One second less than a request may take.
 const LONGEST_WAIT: Duration = REQUEST_TIMEOUT.saturating_sub(Duration::from_secs(1));
 
 /// Why a password was not checked.
@@ -26,16 +26,16 @@ const LONGEST_WAIT: Duration = REQUEST_TIMEOUT.saturating_sub(Duration::from_sec
 pub(crate) enum HashingError {
     #[error("too many passwords are being checked")]
     Busy,
-    #[error("the hashing parameters do not fit: {0}")]
+    #[error("the hashing parameters are invalid: {0}")]
     Parameters(argon2::Error),
-    #[error("a password could not be hashed: {0}")]
+    #[error("hashing a password failed: {0}")]
     Hashing(argon2::password_hash::Error),
     #[error("the hashing task ended early: {0}")]
     Ended(#[from] tokio::task::JoinError),
 }
 
-/// Which password or second factor a user has, without telling anything about it: a digest of the stored hash, whose salt is
-/// random, or of the secret, which is random itself.
+/// Identifies a password or a second factor without revealing it: a digest of the stored hash, whose salt is random, or
+/// of the secret, which is random itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CredentialDigest([u64; 2]);
 
@@ -48,18 +48,18 @@ impl CredentialDigest {
     }
 }
 
-/// Checks and makes password hashes.
+/// Creates and checks password hashes.
 #[derive(Clone)]
 pub(crate) struct Passwords {
     argon2: Argon2<'static>,
     queue: Queue,
-    /// Hash of a password that nobody has.
+    /// Hash of a random password, for users without one.
     dummy: Arc<str>,
 }
 
 impl Passwords {
     /// # Errors
-    /// The parameters do not fit, or no randomness could be had.
+    /// The parameters are invalid, or the system's random source failed.
     pub(crate) fn new() -> Result<Self, HashingError> {
         let params = Params::new(MEMORY_KIB, PASSES, LANES, None).map_err(HashingError::Parameters)?;
         let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
@@ -71,7 +71,7 @@ impl Passwords {
         })
     }
 
-    /// Whether `password` is the one behind `stored`. Without a stored hash the answer is no, after the same work.
+    /// Whether `password` matches `stored`. Without a stored hash it does not, after the same work.
     pub(crate) async fn matches(
         &self,
         line: Line,
@@ -85,14 +85,14 @@ impl Passwords {
         };
         let (argon2, password) = (self.argon2.clone(), Zeroizing::new(password.to_owned()));
         let fits = tokio::task::spawn_blocking(move || {
-            // Held here, so that a request that was given up keeps its turn until its work is done.
+            // Held here, so that a cancelled request keeps its turn until its work is done.
             let _turn = turn;
             verify(&argon2, password.as_bytes(), &hash)
         });
         Ok(fits.await?? && known)
     }
 
-    /// The hash to be stored for a new password.
+    /// The hash to store for a new password.
     pub(crate) async fn hash(&self, line: Line, password: &str) -> Result<String, HashingError> {
         let turn = self.turn(line).await?;
         let (argon2, password) = (self.argon2.clone(), Zeroizing::new(password.to_owned()));
@@ -103,7 +103,7 @@ impl Passwords {
         hashing.await?
     }
 
-    /// Waits no longer than a request may take, so that who waits in vain is told to come back.
+    /// Waits for a turn, but not until the request's timeout, so that the client is told to try again.
     async fn turn(&self, line: Line) -> Result<Turn, HashingError> {
         let turn = tokio::time::timeout(LONGEST_WAIT, self.queue.turn(line)).await;
         turn.map_err(|_| HashingError::Busy)?.map_err(|Full| HashingError::Busy)

@@ -1,5 +1,5 @@
-//! Which new passwords are accepted. Pure. Strength is what the crate `zxcvbn` finds: it knows common passwords, words, names,
-//! dates and keyboard patterns, and is told the user's own names.
+//! The policy for new passwords. Pure. The crate `zxcvbn` rates the strength: it knows common passwords, words, names,
+//! dates and keyboard patterns, and gets the user's own names.
 
 use zeroize::Zeroizing;
 use zxcvbn::{Score, zxcvbn};
@@ -13,14 +13,14 @@ const MIN_CHARACTERS: usize = 10;
 /// "Safely unguessable: moderate protection from offline slow-hash scenario."
 const MIN_SCORE: Score = Score::Three;
 
-/// Characters that are looked at: the time that `zxcvbn` takes rises steeply with them, to seconds for a few hundred that each
-/// stand for several letters. What is strong for its beginning is strong.
+/// Characters that are rated. The time of `zxcvbn` rises steeply with their number, to seconds for a few hundred with
+/// many substitutions. A password with a strong beginning is strong.
 const MAX_LOOKED_AT: usize = 64;
 
 /// Why a new password is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unfit {
-    /// The present password is another one.
+    /// The current password is a different one.
     NotPresent,
     Different,
     Short,
@@ -30,7 +30,7 @@ pub(crate) enum Unfit {
 }
 
 impl Unfit {
-    /// For the page.
+    /// The page's message.
     pub(crate) const fn message(self, texts: &Texts) -> &'static str {
         match self {
             Self::NotPresent => texts.wrong_password,
@@ -43,7 +43,7 @@ impl Unfit {
     }
 }
 
-/// Whether the password may be the user's.
+/// Checks a new password of the user.
 pub(crate) fn check(password: &str, user: &User) -> Result<(), Unfit> {
     if password.len() > MAX_PASSWORD_BYTES {
         return Err(Unfit::Long);

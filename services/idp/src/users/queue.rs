@@ -1,7 +1,8 @@
-//! Who hashes next. Hashing takes a core for a while, so at most half of the cores do it and the rest wait in line: a line for
-//! each account on a device that it knows, and for each address. Lines of known devices, of addresses without recent
-//! failures, and of the others take turns, and each of the three has places of its own, so that a flood of wrong passwords
-//! neither fills the places of others nor is served before them. Bounded; it knows no passwords.
+//! The queue for password hashing. Hashing occupies a core for a while, so at most half of the cores hash at a time and
+//! further attempts wait in lines: one for each account on a known device, and one for each address. There are three
+//! ranks of lines: known devices, addresses without recent failures, and the others. The ranks are served in turn and
+//! each has its own capacity, so that a flood of wrong passwords neither fills the capacity of others nor is served
+//! before them. Bounded; it knows no passwords.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -10,25 +11,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-/// Attempts that may wait in one line; more are told to come back.
+/// Most attempts waiting in one line; further ones are refused.
 const WAITING_IN_LINE: usize = 8;
-/// Attempts that may wait in all lines of one rank: some seconds of work of one core. Half of all places are those of
-/// addresses without recent failures and known devices, whatever comes from the others.
+/// Most attempts waiting in all lines of one rank: some seconds of work of one core. Half of the capacity is reserved
+/// for known devices and addresses without recent failures.
 const WAITING_IN_RANK: [usize; 3] = [64, 192, 256];
-/// Which rank is served first in each turn; every rank has one.
+/// The rank that is served first in each turn; every rank occurs.
 const TURNS: [usize; 4] = [KNOWN, CLEAN, KNOWN, OTHER];
 const KNOWN: usize = 0;
 const CLEAN: usize = 1;
 const OTHER: usize = 2;
 
-/// Whose line an attempt waits in.
+/// The line in which an attempt waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// The provider's own work, and what operators ask for.
+    /// The provider's own work, and operators' requests.
     Inside,
     /// A known device of this account.
     Device(Uuid),
-    /// An address, of IPv6 its site.
+    /// An address, for IPv6 its site.
     Address { address: Option<IpAddr>, has_failed: bool },
 }
 
@@ -42,11 +43,11 @@ impl Line {
     }
 }
 
-/// Every place is taken.
+/// The line or its rank is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// The lines. Clones are the same ones.
+/// The queue. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Queue(Arc<Mutex<State>>);
 
@@ -59,14 +60,14 @@ struct State {
 #[derive(Default)]
 struct Rank {
     waiting: usize,
-    /// The line that is served next is the first.
+    /// The first line is served next.
     lines: VecDeque<(Line, VecDeque<oneshot::Sender<()>>)>,
 }
 
-/// A turn to hash; the next one begins when it is dropped.
+/// A turn to hash; dropping it starts the next one.
 pub(crate) struct Turn(Queue);
 
-/// An attempt in line. Given up, it gives its turn to the next.
+/// A waiting attempt. If it is cancelled, its turn goes to the next one.
 struct Waiting {
     queue: Queue,
     called: oneshot::Receiver<()>,
@@ -74,7 +75,7 @@ struct Waiting {
 }
 
 impl Queue {
-    /// For so many hashes at once.
+    /// Creates a queue that admits `at_once` hashes at a time.
     pub(crate) fn new(at_once: usize) -> Self {
         Self(Arc::new(Mutex::new(State { free: at_once.max(1), ranks: Default::default(), turn: 0 })))
     }
@@ -83,7 +84,7 @@ impl Queue {
     pub(crate) async fn turn(&self, line: Line) -> Result<Turn, Full> {
         let Some(called) = self.lock().enter(line)? else { return Ok(Turn(self.clone())) };
         let mut waiting = Waiting { queue: self.clone(), called, is_done: false };
-        // The sender goes only after it has called.
+        // The sender is dropped only after it has sent.
         let _called = (&mut waiting.called).await;
         waiting.is_done = true;
         Ok(Turn(self.clone()))
@@ -96,7 +97,7 @@ impl Queue {
 }
 
 impl State {
-    /// Takes a free turn, else a place in line.
+    /// Takes a free turn, else enters the line.
     fn enter(&mut self, line: Line) -> Result<Option<oneshot::Receiver<()>>, Full> {
         if self.free > 0 {
             self.free -= 1;
@@ -113,7 +114,7 @@ impl State {
         rank.enter(line).map(Some)
     }
 
-    /// Gives a turn that is over to who waits for it.
+    /// Passes a finished turn to the next waiting attempt.
     fn leave(&mut self) {
         let first = TURNS.get(self.turn).copied().unwrap_or_default();
         self.turn = (self.turn + 1) % TURNS.len();
@@ -147,7 +148,7 @@ impl Rank {
         Ok(called)
     }
 
-    /// The first of the first line, which goes to the end.
+    /// Takes the first attempt of the first line, and moves the line to the end.
     fn next(&mut self) -> Option<oneshot::Sender<()>> {
         loop {
             let (line, mut waiting) = self.lines.pop_front()?;

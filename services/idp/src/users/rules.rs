@@ -1,12 +1,12 @@
-//! What a user is. Pure.
+//! Users and their names. Pure.
 
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-/// Longest username of the built-in provider's own users.
+/// Longest username, in bytes.
 const MAX_USERNAME_BYTES: usize = 64;
 
-/// A person's account, or a client's own (its service account).
+/// A person's account, or a client's service account.
 #[derive(Clone, Debug)]
 pub(crate) struct User {
     /// `sub`.
@@ -19,13 +19,13 @@ pub(crate) struct User {
     /// The client whose service account it is.
     pub(crate) service_client: Option<String>,
     pub(crate) created_at: OffsetDateTime,
-    /// An operator gave the present password.
+    /// Whether an operator set the current password.
     pub(crate) must_change_password: bool,
     pub(crate) has_second_factor: bool,
 }
 
 impl User {
-    /// First and last name together.
+    /// First and last name, if there is any.
     pub(crate) fn full_name(&self) -> Option<String> {
         let parts: Vec<&str> =
             [&self.first_name, &self.last_name].into_iter().flatten().map(String::as_str).collect();
@@ -33,7 +33,7 @@ impl User {
     }
 }
 
-/// Name and address made up for a development user.
+/// A generated name and e-mail address for a development user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Profile {
     pub(crate) first_name: String,
@@ -55,7 +55,8 @@ impl Profile {
     }
 }
 
-/// Lower-case letters, digits, `.`, `_`, `-`; it starts with a letter or digit and does not look like a service account.
+/// Whether the text is a valid username: lower-case letters, digits, `.`, `_` and `-`, starting with a letter or digit,
+/// and not like a service account's.
 pub(crate) fn is_username(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(&byte);
     (1..=MAX_USERNAME_BYTES).contains(&text.len())

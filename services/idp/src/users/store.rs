@@ -9,13 +9,14 @@ use crate::second_factors;
 use crate::users::passwords::CredentialDigest;
 use crate::users::rules::User;
 
-/// A user and the hash of the password; a service account has none.
+/// A user and the hash of the password; `None` for a service account.
 pub(crate) struct Login {
     pub(crate) user: User,
     pub(crate) password_hash: Option<String>,
 }
 
-/// Who has this username or e-mail address (in lower case). No username holds an `@`, so a name is one of the two.
+/// Finds the user with this username or e-mail address, in lower case. A username contains no `@`, so a name is one of
+/// the two.
 pub(crate) async fn find_login(db: impl PgExecutor<'_>, name: &str) -> sqlx::Result<Option<Login>> {
     let row = sqlx::query!(
         "SELECT id, username, enabled, email, first_name, last_name, service_client, created_at, password_hash, \
@@ -68,14 +69,14 @@ pub(crate) async fn service_account(db: impl PgExecutor<'_>, client_id: &str) ->
     .await
 }
 
-/// Which of these usernames exist.
+/// Returns those of the usernames that exist.
 pub(crate) async fn existing(conn: &mut PgConnection, usernames: &[String]) -> sqlx::Result<Vec<String>> {
     sqlx::query_scalar!("SELECT username FROM idp.users WHERE username = ANY($1)", usernames)
         .fetch_all(conn)
         .await
 }
 
-/// The user who has given a right password, while it still is the password of an enabled user.
+/// Finds the enabled user who has proved a password, if it is still the current one.
 pub(crate) async fn find_proved(
     db: impl PgExecutor<'_> + Copy,
     proved: Proved,
@@ -87,9 +88,9 @@ pub(crate) async fn find_proved(
     Ok(find(db, proved.user).await?.filter(|user| user.enabled))
 }
 
-/// Whether what was proved is still what signs the user in; the user's row is locked until the transaction ends, as it is by
-/// whatever changes a password, a second factor or the account. Two statements more: they see what was committed while the
-/// first waited.
+/// Whether the proved credentials are still valid. Locks the user's row until the transaction ends, as does every
+/// change of a password, a second factor or the account. Two further statements see what was committed while the first
+/// waited.
 pub(crate) async fn lock_proved(conn: &mut PgConnection, proved: Proved) -> sqlx::Result<bool> {
     if !lock_password_of(conn, proved.user, proved.password).await? {
         return Ok(false);
@@ -101,7 +102,7 @@ pub(crate) async fn lock_proved(conn: &mut PgConnection, proved: Proved) -> sqlx
     Ok(find(conn, proved.user).await?.is_some_and(|user| !user.must_change_password))
 }
 
-/// Whether this is the password of an enabled user; the user's row is locked until the transaction ends.
+/// Whether this is the password of an enabled user. Locks the user's row until the transaction ends.
 pub(crate) async fn lock_password_of(
     conn: &mut PgConnection,
     id: Uuid,
@@ -116,7 +117,7 @@ pub(crate) async fn password_hash(db: impl PgExecutor<'_>, id: Uuid) -> sqlx::Re
     Ok(found.fetch_optional(db).await?.flatten())
 }
 
-/// The same, locked until the transaction ends; none for a user who is disabled.
+/// The hash of an enabled user's password. Locks the user's row until the transaction ends.
 pub(crate) async fn lock_password(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<String>> {
     let found = sqlx::query_scalar!(
         "SELECT password_hash FROM idp.users WHERE id = $1 AND enabled FOR NO KEY UPDATE",
@@ -125,7 +126,7 @@ pub(crate) async fn lock_password(conn: &mut PgConnection, id: Uuid) -> sqlx::Re
     Ok(found.fetch_optional(conn).await?.flatten())
 }
 
-/// A person to be added.
+/// A person to add.
 pub(crate) struct NewPerson<'a> {
     pub(crate) id: Uuid,
     pub(crate) username: &'a str,
@@ -133,12 +134,13 @@ pub(crate) struct NewPerson<'a> {
     pub(crate) first_name: Option<&'a str>,
     pub(crate) last_name: Option<&'a str>,
     pub(crate) password_hash: &'a str,
-    /// Whether somebody else knows the password.
+    /// Whether someone else knows the password.
     pub(crate) must_change_password: bool,
     pub(crate) now: OffsetDateTime,
 }
 
-/// Adds a person; the salt of the names in its audit rows, or `None` when user name or e-mail address are taken.
+/// Adds a person. Returns the salt of the names in its audit rows, or `None` if the username or e-mail address is
+/// taken.
 pub(crate) async fn add_person(
     conn: &mut PgConnection,
     person: &NewPerson<'_>,
@@ -159,7 +161,7 @@ pub(crate) async fn add_person(
     .await
 }
 
-/// Gives a person another password; links that would give one end.
+/// Replaces a person's password and removes links to choose one.
 pub(crate) async fn replace_password(
     conn: &mut PgConnection,
     id: Uuid,
@@ -179,7 +181,7 @@ pub(crate) async fn replace_password(
     Ok(changed.rows_affected() == 1)
 }
 
-/// Ends a user's sessions, of browsers and of clients, but the browser session `kept` and those below it.
+/// Ends a user's browser and client sessions, except the browser session `kept` and those below it.
 pub(crate) async fn end_sessions(conn: &mut PgConnection, id: Uuid, kept: Option<Uuid>) -> sqlx::Result<()> {
     sqlx::query!("DELETE FROM idp.browser_sessions WHERE user_id = $1 AND id IS DISTINCT FROM $2", id, kept)
         .execute(&mut *conn)
@@ -194,7 +196,7 @@ pub(crate) async fn end_sessions(conn: &mut PgConnection, id: Uuid, kept: Option
     Ok(())
 }
 
-/// Adds a client's service account; false when it has one.
+/// Adds a client's service account; false if it has one already.
 pub(crate) async fn add_service_account(
     conn: &mut PgConnection,
     id: Uuid,
@@ -215,7 +217,8 @@ pub(crate) async fn add_service_account(
     Ok(added.rows_affected() == 1)
 }
 
-/// Enables, or disables and ends every session; `None` when there is no such user, else whether it changed anything.
+/// Enables a user, or disables it and ends its sessions. `None` if there is no such user, else whether anything
+/// changed.
 pub(crate) async fn set_enabled(
     conn: &mut PgConnection,
     id: Uuid,
@@ -236,23 +239,23 @@ pub(crate) async fn set_enabled(
     Ok(Some(before != enabled))
 }
 
-/// Removes a user with its sessions and codes; false when there was none.
+/// Removes a user with its sessions and codes; false if there was none.
 pub(crate) async fn remove(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<bool> {
     let removed = sqlx::query!("DELETE FROM idp.users WHERE id = $1", id).execute(conn).await?;
     Ok(removed.rows_affected() == 1)
 }
 
-/// What a list of users is narrowed to.
+/// Filter of a list of users.
 #[derive(Debug, Default)]
 pub(crate) struct Filter<'a> {
     pub(crate) username: Option<&'a str>,
     pub(crate) exact: bool,
     pub(crate) enabled: Option<bool>,
-    /// Without any other filter Keycloak leaves service accounts out.
+    /// Whether to include service accounts; Keycloak omits them if there is no other filter.
     pub(crate) service_accounts: bool,
 }
 
-/// One page of users, in order of username.
+/// One page of users, ordered by username.
 pub(crate) async fn list(
     db: impl PgExecutor<'_>,
     filter: &Filter<'_>,

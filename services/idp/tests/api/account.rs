@@ -1,4 +1,4 @@
-//! The account's own pages: who sees them, which forms are taken, the password and the sessions.
+//! The account pages: who sees them, which forms are accepted, the password and the sessions.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ async fn a_password_is_changed_with_the_present_one_and_other_sessions_end() {
     for (pairs, why) in [
         (
             [("password", "wrong"), ("password-new", CHOSEN), ("password-confirm", CHOSEN)],
-            "present password is wrong",
+            "current password is wrong",
         ),
         (change_to("alice12345"), "easy to guess"),
         (change_to("123456789"), "at least 10"),
@@ -69,7 +69,7 @@ async fn a_password_is_changed_with_the_present_one_and_other_sessions_end() {
         (302, &*format!("{BASE}{ACCOUNT}?done=password"))
     );
     let page = browser.get(changed.header("location")).await;
-    assert!(page.text.contains("Your password is changed."), "this session goes on: {}", page.text);
+    assert!(page.text.contains("Your password has been changed."), "this session continues: {}", page.text);
     assert!(other.get(ACCOUNT).await.text.contains("kc-form-login"), "the other one has ended");
     assert_eq!(oauth_error(&provider.refresh(&elsewhere).await).2, "Session not active");
     assert!(problem(&other.sign_in("alice", "alice").await).contains("Invalid"));

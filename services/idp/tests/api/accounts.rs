@@ -1,4 +1,4 @@
-//! Users that operators make at run time: the first login, resets, and that a disabled user is out at once.
+//! Users that operators create at run time: the first login, resets, and that a disabled user is signed out at once.
 
 use serde_json::{Value, json};
 use testkit::Reply;
@@ -55,7 +55,7 @@ async fn a_user_chooses_a_password_at_the_first_login() {
         (CHOSEN, "another", "are not the same"),
         ("short", "short", "at least 10"),
         ("password12", "password12", "easy to guess"),
-        (GIVEN, GIVEN, "must not be the present one"),
+        (GIVEN, GIVEN, "must not be the current one"),
     ] {
         let page = browser.post(&form, &[("password-new", new), ("password-confirm", again)]).await;
         assert!(problem(&page).contains(why), "{}", page.text);
@@ -63,7 +63,7 @@ async fn a_user_chooses_a_password_at_the_first_login() {
     }
     let chosen = [("password-new", CHOSEN), ("password-confirm", CHOSEN)];
     assert_eq!(browser.post(&form, &chosen).await.status, 302, "signed in");
-    assert_eq!(browser.post(&form, &chosen).await.status, 200, "the form is worth nothing now");
+    assert_eq!(browser.post(&form, &chosen).await.status, 200, "the form is no longer valid");
     let mut other = Browser::new(&provider);
     assert!(problem(&other.sign_in("grace", GIVEN).await).contains("Invalid"));
     assert_eq!(other.sign_in("grace", CHOSEN).await.status, 302);
@@ -73,7 +73,7 @@ async fn a_user_chooses_a_password_at_the_first_login() {
     let about_grace: Vec<_> =
         about_grace.map(|(actor, action, _)| (actor.as_str(), action.as_str())).collect();
     assert_eq!(about_grace, [("operator:root", "user.created"), (id.as_str(), "user.password_changed"),]);
-    assert!(!provider.everything_audited().await.contains("grace"), "no name stands in audit rows");
+    assert!(!provider.everything_audited().await.contains("grace"), "audit rows contain no name");
 }
 
 #[tokio::test]
@@ -91,7 +91,7 @@ async fn a_form_of_the_first_login_needs_the_password_that_was_given() {
     let page = browser.sign_in("grace", "another-one-given").await;
     let page =
         browser.get(&action(&page, "kc-passwd-update-form").replace("required-action", "authenticate")).await;
-    assert!(page.text.contains("kc-form-login"), "opened anew it begins anew");
+    assert!(page.text.contains("kc-form-login"), "a reopened form starts from the beginning");
 }
 
 #[tokio::test]

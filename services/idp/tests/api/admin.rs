@@ -1,4 +1,4 @@
-//! Administration: who may, what it shows, and that a disabled or deleted account is out.
+//! Administration: who may use it, what it shows, and that a disabled or deleted account is signed out.
 
 use serde_json::{Value, json};
 use testkit::Reply;
@@ -113,7 +113,7 @@ async fn a_disabled_account_neither_logs_in_nor_refreshes_nor_redeems() {
         assert_eq!(put(wrong).await.status, 400);
     }
     assert_eq!(put(json!(false)).await.status, 204);
-    assert_eq!(put(json!(false)).await.status, 204, "again is no change");
+    assert_eq!(put(json!(false)).await.status, 204, "repeating it changes nothing");
     assert_eq!(provider.audited("user.enabled_changed").await, 1);
 
     let disabled = ask(&provider, "GET", &format!("{USERS}?enabled=false"), &token, None).await;
@@ -126,7 +126,7 @@ async fn a_disabled_account_neither_logs_in_nor_refreshes_nor_redeems() {
     let told = provider.submit(&page, "alice", "alice").await;
     assert!(told.text.contains("Account is disabled"), "{}", told.text);
     let not_told = provider.submit(&told, "alice", "wrong").await;
-    assert!(not_told.text.contains("Invalid username or password."), "only who knows the password is told");
+    assert!(not_told.text.contains("Invalid username or password."), "only the right password reveals it");
 
     assert_eq!(put(json!(true)).await.status, 204);
     assert_eq!(oauth_error(&provider.refresh(&tokens).await), ended, "for good");

@@ -1,4 +1,4 @@
-//! A browser: it keeps cookies, and fills in the forms that pages show.
+//! A browser that keeps cookies and fills in the forms of pages.
 
 use std::collections::BTreeMap;
 
@@ -66,13 +66,13 @@ impl<'a> Browser<'a> {
         self.get(&format!("{OIDC}/auth?{}", auth_query(&[("prompt", "login")]))).await
     }
 
-    /// Gives name and password on the form that a client shows.
+    /// Submits name and password in a client's login form.
     pub(crate) async fn sign_in(&mut self, name: &str, password: &str) -> Reply {
         let page = self.open().await;
         self.post(&action(&page, "kc-form-login"), &[("username", name), ("password", password)]).await
     }
 
-    /// Signs in at the account page, and shows it.
+    /// Signs in at the account page and shows it.
     pub(crate) async fn enter(&mut self, name: &str, password: &str) -> Reply {
         let page = self.get(ACCOUNT).await;
         let form = [("username", name), ("password", password)];
@@ -86,7 +86,7 @@ impl<'a> Browser<'a> {
         self.get(ACCOUNT).await
     }
 
-    /// Posts a form of the account as `page` shows it.
+    /// Posts a form of the account page `page`.
     pub(crate) async fn change(&mut self, page: &Reply, path: &str, pairs: &[(&str, &str)]) -> Reply {
         let proof = field(page, "stateChecker");
         let pairs: Vec<_> =
@@ -102,7 +102,7 @@ pub(crate) fn action(page: &Reply, id: &str) -> String {
     form.split('"').next().expect("its action").replace("&amp;", "&")
 }
 
-/// Value of the first hidden field of this name.
+/// Value of the first hidden field with this name.
 pub(crate) fn field(page: &Reply, name: &str) -> String {
     let rest = page.text.split(&format!("name=\"{name}\" type=\"hidden\" value=\"")).nth(1);
     let rest = rest.unwrap_or_else(|| panic!("no field {name}: {} {}", page.status, page.text));

@@ -1,4 +1,4 @@
-//! Clients at the token route: who is believed, and what a service account gets.
+//! Clients at the token route: their authentication, and the tokens of a service account.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Discovery, keys, the realm, probes, and what every path does with another realm.
+//! Discovery, keys, the realm, probes, and how every path responds to another realm.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -18,7 +18,7 @@ async fn discovery_names_public_addresses_and_nothing_that_is_not_there() {
     assert_eq!(document["userinfo_endpoint"], format!("{ISSUER}/protocol/openid-connect/userinfo"));
     for path in ["auth", "token", "certs", "logout", "userinfo"] {
         let reply = provider.api.get(format!("{OIDC}/{path}")).send().await;
-        assert_ne!((path, reply.status), (path, 404), "what is advertised is there");
+        assert_ne!((path, reply.status), (path, 404), "every advertised address exists");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Redeeming a code: once, in time, by who asked for it.
+//! Redeeming a code: once, in time, by the client that requested it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! None of the names that the provider holds about a subject is left once the account is removed.
+//! None of a subject's names remains at the provider once the account is removed.
 
 use serde_json::{Value, json};
 use testkit::Reply;
@@ -23,7 +23,7 @@ async fn operate(provider: &Provider, method: &str, path: &str, body: Option<Val
         .await
 }
 
-/// A user of whom every table knows something; its subject.
+/// Creates a user with rows in every table; returns the subject.
 async fn somebody(provider: &Provider) -> String {
     let credential = json!({ "type": "password", "value": GIVEN, "temporary": true });
     let user =
@@ -55,7 +55,7 @@ async fn a_removed_account_leaves_no_name_anywhere() {
     assert_eq!(operate(&provider, "DELETE", &format!("/{id}?operator=root"), None).await.status, 204);
     let after = provider.everything().await.to_lowercase();
     for name in [NAME, EMAIL, LAST_NAME] {
-        assert!(!after.contains(&name.to_lowercase()), "{name} is left");
+        assert!(!after.contains(&name.to_lowercase()), "{name} remains");
     }
-    assert!(after.contains(&id), "audit rows stay, under the subject");
+    assert!(after.contains(&id), "audit rows remain, under the subject");
 }

@@ -1,4 +1,4 @@
-//! Guessing passwords, and logging in by e-mail address.
+//! Guessing passwords, and logging in with an e-mail address.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn problem(reply: &Reply) -> String {
     shown.expect("the reason").to_owned()
 }
 
-/// A login form in one browser, posted from chosen addresses.
+/// A login form in one browser, posted from given addresses.
 struct Browser<'a> {
     provider: &'a Provider,
     action: String,
@@ -32,7 +32,7 @@ impl<'a> Browser<'a> {
         self.provider.send("POST", &self.action, |to| with_form(call(to), &form)).await
     }
 
-    /// Keeps the device's cookie of a login, as a browser does.
+    /// Keeps the device cookie of a login, as a browser does.
     fn keep_device(&mut self, reply: &Reply) {
         let set = reply.headers.get_all("set-cookie").iter().filter_map(|value| value.to_str().ok());
         let found = set
@@ -117,13 +117,13 @@ async fn attempts_at_once_are_all_counted() {
     let browser = Browser::open(&provider).await;
     let wrong = (0..30).map(|_| browser.submit(HOSTILE, "alice", "wrong"));
     for reply in futures_util::future::join_all(wrong).await {
-        assert!([200, 503].contains(&reply.status), "looked at, or too many in line: {}", reply.text);
+        assert!([200, 503].contains(&reply.status), "checked, or too many in line: {}", reply.text);
     }
     problem(&browser.submit(HOSTILE, "alice", "alice").await);
     assert_eq!(provider.failures("credentials").await, 5);
 }
 
-/// Hashing is slow, so a flood of attempts would hold everybody up if they all waited in one line.
+/// Hashing is slow, so a flood of attempts would delay everyone if they all waited in one line.
 #[tokio::test]
 async fn hostile_connections_do_not_make_a_login_fail() {
     let provider = Provider::start().await;
@@ -184,7 +184,7 @@ async fn failed_logins_are_one_audit_row_an_account_address_and_minute() {
             row("user:unknown", HOME, serde_json::json!({ "credentials": 2 })),
         ]
     );
-    assert_eq!(provider.failures("").await, 1, "of the minute that goes on");
+    assert_eq!(provider.failures("").await, 1, "of the current minute");
 }
 
 #[tokio::test]

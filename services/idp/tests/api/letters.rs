@@ -1,4 +1,4 @@
-//! Letters: a forgotten password and an invitation by e-mail, and that neither tells who has an account.
+//! E-mails for a forgotten password and an invitation, and that neither reveals who has an account.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ const ASK: &str = "/realms/platform/login-actions/reset-credentials";
 const LINK: &str = "https://localhost:8443/realms/platform/login-actions/action-token?key=";
 const USERS: &str = "/admin/realms/platform/users";
 const CHOSEN: &str = "Kerze Zaun Bügel Möwe";
-/// Longest wait for something that another task does.
+/// Longest wait for another task.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A provider beside a mail server.
+/// A provider with a mail server.
 async fn start() -> (Provider, SmtpReceiver) {
     let server = SmtpReceiver::start().await;
     let url = format!("smtp://{}?tls=none", server.address());
@@ -58,13 +58,13 @@ async fn until<F: Future<Output = bool>>(what: &str, is_so: impl Fn() -> F) {
     tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("not in time: {what}"));
 }
 
-/// Every mail once the queue is empty.
+/// Returns every mail once the queue is empty.
 async fn mails(provider: &Provider, server: &SmtpReceiver) -> Vec<Mail> {
     until("the queue is empty", || async { waiting(provider).await == 0 }).await;
     server.mails()
 }
 
-/// The text of a mail, its header too.
+/// The text of a mail, including its header.
 fn text_of(mail: &Mail) -> String {
     let data = String::from_utf8_lossy(&mail.data).into_owned();
     let (head, body) = data.split_once("\r\n\r\n").expect("a body");
@@ -122,7 +122,7 @@ async fn a_forgotten_password_is_replaced_by_a_link_that_is_good_once() {
     assert!(!provider.everything().await.contains(&key), "it is stored as a digest");
 
     for _ in 0..2 {
-        assert_eq!(browser.get(&link).await.status, 200, "opening it uses nothing up");
+        assert_eq!(browser.get(&link).await.status, 200, "opening it does not use it up");
     }
     let page = browser.get(&link).await;
     assert_eq!(page.header("referrer-policy"), "no-referrer");
@@ -162,12 +162,12 @@ async fn nobody_learns_who_has_an_account() {
         answers.push((reply.status, reply.text.clone(), reply.headers.len()));
     }
     assert!(answers.iter().all(|answer| Some(answer) == answers.first()), "{answers:?}");
-    assert_eq!(mails(&provider, &server).await.len(), 1, "only alice has mail");
+    assert_eq!(mails(&provider, &server).await.len(), 1, "only alice gets mail");
     let longest = "a".repeat(255);
     assert!(ask(&provider, &longest).await.text.contains("Check your e-mail"));
     assert!(ask(&provider, &format!("{longest}a")).await.text.contains("Enter a user name"));
     let everything = provider.everything().await;
-    assert!(!everything.contains("nobody"), "what was typed is not kept");
+    assert!(!everything.contains("nobody"), "the typed text is not kept");
 }
 
 async fn disable(provider: &Provider, name: &str) {
@@ -184,14 +184,14 @@ async fn an_address_and_an_account_have_so_many_letters_and_no_more() {
         assert!(ask(&provider, "nobody").await.text.contains("Check your e-mail"));
     }
     assert!(ask(&provider, "alice").await.text.contains("Check your e-mail"), "answered alike");
-    assert_eq!(mails(&provider, &server).await.len(), 0, "the eleventh of an hour sends nothing");
+    assert_eq!(mails(&provider, &server).await.len(), 0, "the eleventh request of an hour sends nothing");
     for number in 0..5 {
         ask_from(&provider, &format!("203.0.113.{number}"), "alice").await;
     }
     assert_eq!(mails(&provider, &server).await.len(), 3, "of five addresses");
     provider.clock.advance(Duration::from_mins(30));
     ask_from(&provider, "203.0.113.9", "alice").await;
-    assert_eq!(mails(&provider, &server).await.len(), 4, "once the links have run out");
+    assert_eq!(mails(&provider, &server).await.len(), 4, "once the links have expired");
     provider.clock.advance(Duration::from_mins(30));
     ask(&provider, "bob").await;
     assert_eq!(mails(&provider, &server).await.len(), 5, "an hour later the address may ask again");
@@ -219,7 +219,7 @@ async fn a_link_runs_out_and_ends_with_any_change_of_the_password() {
         .fetch_one(&provider.database.owner_pool())
         .await
         .expect("a count");
-    assert_eq!(left, 0, "what has run out is removed");
+    assert_eq!(left, 0, "expired links are removed");
 
     ask(&provider, "alice").await;
     let link = link_of(mails(&provider, &server).await.last().expect("a mail"));
@@ -251,7 +251,7 @@ async fn a_letter_that_the_server_does_not_take_now_is_tried_again_and_one_that_
     assert_eq!(
         browser.get(&link_of(sent.last().expect("a mail"))).await.status,
         200,
-        "the last link is the good one"
+        "only the last link is valid"
     );
     server.answer(Step::Recipient, 550, "no such mailbox <bob@example.test>");
     ask(&provider, "bob").await;

@@ -1,4 +1,4 @@
-//! The login form: what it shows, what it takes, what it refuses.
+//! The login form: what it shows, accepts and refuses.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The way out: which session ends, where the browser goes, what is refused.
+//! Logout: which session ends, where the browser goes, what is refused.
 
 use testkit::Reply;
 
@@ -29,8 +29,8 @@ async fn an_id_token_ends_its_session_and_the_browser_goes_back() {
     assert_eq!(reply.status, 302, "{}", reply.text);
     assert_eq!(reply.header("location"), format!("{CALLBACK}?state=a+%26+b"));
     assert!(ended(&provider, &tokens).await);
-    assert_eq!(provider.refresh(&other).await.status, 200, "another session of the same person goes on");
-    assert_eq!(provider.get(&link).await.status, 302, "again is no mistake");
+    assert_eq!(provider.refresh(&other).await.status, 200, "another session of the same person continues");
+    assert_eq!(provider.get(&link).await.status, 302, "repeating it is not an error");
     assert_eq!(provider.audited("session.ended").await, 1);
 }
 
@@ -98,13 +98,13 @@ async fn a_client_gives_its_refresh_token_back() {
     assert_eq!(oauth_error(&give(&foreign).await), invalid);
     let garbage = [("client_id", "platform-frontend"), ("refresh_token", "x.y.z")];
     assert_eq!(oauth_error(&give(&garbage).await), invalid);
-    // Even a token that was replaced ends the session: one of two holders asks for less, not for more.
+    // Even a replaced token ends the session, because a logout only takes access away.
     let next = provider.refresh(&tokens).await;
     assert_eq!(next.status, 200);
     let own = [("client_id", "platform-frontend"), ("refresh_token", refresh_token)];
     assert_eq!(give(&own).await.status, 204);
     assert!(ended(&provider, &next.body).await);
-    assert_eq!(give(&own).await.status, 204, "again is no mistake");
+    assert_eq!(give(&own).await.status, 204, "repeating it is not an error");
     let json = provider.send("POST", &path, |call| call.json(serde_json::json!({}))).await;
     assert_eq!(json.status, 415);
     let large = "x".repeat(33 << 10);

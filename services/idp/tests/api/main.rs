@@ -1,4 +1,4 @@
-//! The provider from outside: over HTTP, on a fresh database, as the role it has in production. Every answer is checked
+//! API tests of the provider: over HTTP, on a fresh database, with its production role. Every response is checked
 //! against `openapi.json`.
 #![expect(
     clippy::expect_used,

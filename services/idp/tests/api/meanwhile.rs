@@ -1,5 +1,6 @@
-//! What was proved at a login is another thing by the time that its session opens: the password was reset, the account
-//! disabled, a second factor set up. The change is held just before it commits until the login has come as far as it can.
+//! Credentials that change between their proof and the opening of the session: the password is reset, the account
+//! disabled, a second factor set up. The change is held just before its commit until the login has come as far as it
+//! can.
 
 use std::time::Duration;
 
@@ -12,8 +13,8 @@ use crate::browser::{ACCOUNT, Browser, action, field, problem};
 use crate::provider::{NOW, Provider};
 use crate::second_factor::{code, own, secret_of, set_up};
 
-/// Runs `change` and, once it has done everything but commit, `late`; gives both answers. Every transaction writes an audit
-/// row before it commits, so a lock of that table holds both.
+/// Runs `change` and, once it has done everything but commit, `late`; returns both responses. Every transaction writes
+/// an audit row before it commits, so a lock on that table holds both.
 async fn beside(
     provider: &Provider,
     change: BoxFuture<'_, Reply>,
@@ -23,7 +24,7 @@ async fn beside(
     sqlx::query("LOCK TABLE audit.idp__events IN SHARE MODE").execute(&mut *held).await.expect("locked");
     let first = async {
         let changed = change.await;
-        assert!(changed.status < 400, "the change is made: {} {}", changed.status, changed.text);
+        assert!(changed.status < 400, "the change is done: {} {}", changed.status, changed.text);
         changed
     };
     let second = async {
@@ -38,7 +39,7 @@ async fn beside(
     (changed, late)
 }
 
-/// Until so many of the provider's connections wait for a lock.
+/// Waits until this many of the provider's connections wait for a lock.
 async fn waiting(provider: &Provider, count: i64) {
     let sql = "SELECT count(*) FROM pg_stat_activity \
                WHERE datname = current_database() AND usename = 'platform_idp' AND wait_event_type = 'Lock'";
@@ -162,7 +163,7 @@ async fn a_code_is_worth_nothing_once_its_second_factor_is_another_one() {
     assert_eq!(sessions(&provider).await, before);
 }
 
-/// The account's forms prove something, too: their session, and the password where they ask for it.
+/// The account's forms also prove something: their session and, if they ask for it, the password.
 #[tokio::test]
 async fn a_form_of_the_account_under_way_at_a_reset_changes_nothing() {
     let provider = Provider::start().await;

@@ -1,4 +1,4 @@
-//! A database that does not answer: nothing is issued, everything heals by itself.
+//! A database outage: nothing is issued, and everything recovers by itself.
 
 use contract::Clock;
 use sqlx::AssertSqlSafe;
@@ -6,14 +6,14 @@ use testkit::TestDatabase;
 
 use crate::provider::{ADMIN_SECRET, NOW, OIDC, Provider, action_of, cookie_of, settings};
 
-/// Ends the provider's connections and refuses new ones; the superuser still may.
+/// Ends the provider's connections and refuses new ones, except the superuser's.
 async fn take_down(database: &TestDatabase) {
     let name = database.name();
     let end = format!(
         "ALTER DATABASE {name} CONNECTION LIMIT 0; SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
          WHERE datname = '{name}' AND usename = 'platform_idp'"
     );
-    // The name is the test database's own, so this text holds no input.
+    // The name is the test database's, so this text contains no input.
     sqlx::raw_sql(AssertSqlSafe(end)).execute(&database.owner_pool()).await.expect("taken down");
 }
 

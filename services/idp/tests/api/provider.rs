@@ -1,4 +1,4 @@
-//! The provider under test, and a browser's way through its login.
+//! The provider under test, and the steps of a browser's login.
 
 use std::collections::HashMap;
 
@@ -20,9 +20,9 @@ pub(crate) const OIDC: &str = "/realms/platform/protocol/openid-connect";
 pub(crate) const ADMIN_SECRET: &str = "administration-secret";
 pub(crate) const OPERATOR: &str = "the-credential-of-the-operators";
 pub(crate) const CRM_SECRET: &str = "crm secret: a+b&c=d%";
-/// Some moment; the clock stands there until a test moves it.
+/// The time of the clock until a test moves it.
 pub(crate) const NOW: i64 = 1_790_000_000;
-/// Forty-three characters, as short as a verifier may be.
+/// Forty-three characters, the shortest allowed verifier.
 pub(crate) const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 
 /// A running provider.
@@ -45,12 +45,12 @@ impl Provider {
 
     async fn on(database: TestDatabase, settings: Settings, clock: Clock) -> Self {
         let provider = Self::launch(database, settings, clock).await;
-        // The connection waits in the listener's queue until the provider is prepared.
+        // The connection waits in the listener's queue until the provider is ready.
         assert_eq!(provider.get("/ready").await.status, 200);
         provider
     }
 
-    /// Starts it without waiting for anything.
+    /// Starts it without waiting.
     pub(crate) async fn launch(database: TestDatabase, settings: Settings, clock: Clock) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free loopback port");
         let api = Api::at(listener.local_addr().expect("a bound listener has an address"));
@@ -64,20 +64,20 @@ impl Provider {
         Self { api, clock, database, settings, document, stop: stop.drop_guard(), serving }
     }
 
-    /// Tells it to stop and waits until it has.
+    /// Stops it and waits for its end.
     pub(crate) async fn stop(self) {
         self.stop.disarm().cancel();
         self.serving.await.expect("it ends without a panic");
     }
 
-    /// Stops it and starts it again on the same database, with changed settings.
+    /// Restarts it on the same database with changed settings.
     pub(crate) async fn restart(self, change: impl FnOnce(Settings) -> Settings) -> Self {
         self.stop.disarm().cancel();
         self.serving.await.expect("it ends without a panic");
         Self::on(self.database, change(self.settings), self.clock).await
     }
 
-    /// Why a start with changed settings is refused.
+    /// Returns why a start with changed settings is refused.
     pub(crate) async fn refused(&self, change: impl FnOnce(Settings) -> Settings) -> String {
         let config =
             Config::read(&change(self.settings.clone())).expect("the settings of the test are right");
@@ -85,7 +85,7 @@ impl Provider {
         started.err().expect("it does not start").to_string()
     }
 
-    /// Sends, and checks that the document allows the answer.
+    /// Sends a request and checks the response against the document.
     pub(crate) async fn send(&self, method: &str, path: &str, change: impl FnOnce(Call) -> Call) -> Reply {
         let call = self.api.call(method.parse().expect("a method"), path);
         let reply = change(call).send().await;
@@ -127,7 +127,7 @@ impl Provider {
         self.send("POST", action, |call| with_form(call.header("cookie", cookie), &form)).await
     }
 
-    /// Logs in and gives what the redirect says.
+    /// Logs in and returns the parameters of the redirect.
     pub(crate) async fn login(&self, username: &str, password: &str) -> HashMap<String, String> {
         let page = self.open(&[]).await;
         let reply = self.submit(&page, username, password).await;
@@ -182,7 +182,7 @@ impl Provider {
             .expect("the audit table")
     }
 
-    /// Failed logins that are not written to the audit table yet: how many of each reason, at every address.
+    /// Failed logins that are not yet in the audit table: the count of each reason, at every address.
     pub(crate) async fn failures(&self, reason: &str) -> i64 {
         sqlx::query_scalar(
             "SELECT COALESCE(sum(counted::integer), 0) FROM idp.failed_logins, jsonb_each_text(reasons) AS r(reason, counted) \
@@ -223,7 +223,7 @@ impl Provider {
         rows.join("\n")
     }
 
-    /// A second provider on the same database at the same time, for a test that calls its steps.
+    /// A second provider on the same database, for a test that calls its steps.
     pub(crate) async fn twin(&self, change: impl FnOnce(Settings) -> Settings) -> (App, DropGuard) {
         let config =
             Config::read(&change(self.settings.clone())).expect("the settings of the test are right");
@@ -232,7 +232,7 @@ impl Provider {
         (app.expect("it was not stopped"), stop.drop_guard())
     }
 
-    /// How many audit rows there are of one action.
+    /// Number of audit rows with an action.
     pub(crate) async fn audited(&self, action: &str) -> usize {
         self.audit().await.iter().filter(|(_, found, _)| found == action).count()
     }
@@ -254,7 +254,7 @@ pub(crate) fn with_form(call: Call, pairs: &[(&str, &str)]) -> Call {
     call.header("content-type", "application/x-www-form-urlencoded").body(body)
 }
 
-/// The query of a right authorization request, with changes; an empty value takes a parameter out.
+/// The query of a valid authorization request, with changes; an empty value removes a parameter.
 pub(crate) fn auth_query(changes: &[(&str, &str)]) -> String {
     let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, VERIFIER.as_bytes()));
     let mut pairs = vec![
@@ -288,12 +288,12 @@ pub(crate) fn action_of(page: &Reply) -> String {
     action.strip_prefix(BASE).expect("an address on the public base").to_owned()
 }
 
-/// The cookie that a page sets, as a browser sends it back.
+/// The cookie that a page sets, in the form in which a browser returns it.
 pub(crate) fn cookie_of(page: &Reply) -> String {
     page.header("set-cookie").split(';').next().unwrap_or_default().to_owned()
 }
 
-/// What a redirect says behind `prefix`.
+/// The parameters of a redirect after `prefix`.
 pub(crate) fn answer_of(reply: &Reply, prefix: &str) -> HashMap<String, String> {
     let location = reply.header("location");
     let answer = location.strip_prefix(prefix).unwrap_or_else(|| panic!("{location} is not on {prefix}"));

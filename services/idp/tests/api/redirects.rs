@@ -1,4 +1,4 @@
-//! Where a login may return to, and how a refused request is told.
+//! Where a login may redirect to, and how a refusal is reported.
 
 use crate::provider::{CALLBACK, ISSUER, Provider, answer_of, auth_query};
 

@@ -1,4 +1,4 @@
-//! Refresh tokens: how long, how often, for whom.
+//! Refresh tokens: their lifetime, single use and client.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a restart keeps, and what it changes.
+//! What a restart keeps and what it changes.
 
 use crate::provider::{ADMIN_SECRET, CRM_SECRET, OIDC, Provider, claims_of};
 
@@ -55,7 +55,7 @@ async fn a_changed_client_secret_replaces_the_old_one() {
 async fn two_starts_at_once_agree_on_one_key() {
     let provider = Provider::start().await;
     let database = provider.database.clone();
-    // An empty provider: both starts find nothing and take turns.
+    // An empty provider: both starts find nothing, and a lock serialises them.
     let tables = "idp.signing_keys, idp.secrets, idp.clients, idp.users, idp.browser_sessions, idp.sessions, idp.codes, \
          idp.totp, idp.recovery_codes, idp.failed_logins, idp.letters, idp.links";
     sqlx::raw_sql(sqlx::AssertSqlSafe(format!("TRUNCATE {tables}")))
@@ -89,7 +89,7 @@ async fn what_has_run_out_is_swept_and_nothing_else() {
     let app = app.expect("started").expect("not stopped");
     assert_eq!(idp::sweep_once(&app).await.expect("swept"), 0);
     provider.clock.advance(std::time::Duration::from_mins(1));
-    assert_eq!(idp::sweep_once(&app).await.expect("swept"), 1, "the session nobody redeemed");
+    assert_eq!(idp::sweep_once(&app).await.expect("swept"), 1, "the session whose code was never redeemed");
     assert_eq!(provider.refresh(&live).await.status, 200);
     provider.clock.advance(std::time::Duration::from_mins(30));
     assert_eq!(idp::sweep_once(&app).await.expect("swept"), 1);
@@ -108,7 +108,7 @@ async fn a_public_domain_allows_no_well_known_password() {
             settings.with("PLATFORM_IDP_BUILTIN", "allow").with("PLATFORM_DEV_USERS", users)
         }
     };
-    // alice is a default user and was made with her name as password; so was bob.
+    // alice and bob are default users, created with their names as passwords.
     let refused = provider.refused(public("root:a longer one")).await;
     assert!(refused.contains("PLATFORM_DEV_USERS: alice, bob"), "{refused}");
     let refused = provider.refused(public("alice:a longer one")).await;
@@ -116,13 +116,13 @@ async fn a_public_domain_allows_no_well_known_password() {
 
     let provider = provider.restart(public("alice:a longer one,bob:another one")).await;
     let (rows, old) = (provider.audited("user.password_changed").await, provider.refresh(&alice).await);
-    assert_eq!((rows, old.status), (2, 400), "what the old password opened has ended");
+    assert_eq!((rows, old.status), (2, 400), "sessions of the old password have ended");
     let provider = provider.restart(|settings| settings.with("PLATFORM_DOMAIN", "localhost:8443")).await;
     let page = provider.open(&[]).await;
     assert_eq!(provider.submit(&page, "alice", "alice").await.status, 200, "the form again");
     assert!(provider.login("alice", "a longer one").await.contains_key("code"));
 
-    // A password that nobody can guess from the name is not touched.
+    // A password that does not follow from the name is not changed.
     let provider =
         provider.restart(|settings| settings.with("PLATFORM_DEV_USERS", "alice:a third one")).await;
     assert!(provider.login("alice", "a longer one").await.contains_key("code"));

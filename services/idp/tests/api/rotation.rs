@@ -1,4 +1,4 @@
-//! New signing keys while serving.
+//! Rotation of signing keys while serving.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ async fn an_administrator_has_a_new_key_at_once_and_old_tokens_stay_good() {
     );
     assert_eq!(provider.audited("signing_key.rotated").await, 1);
     let provider = provider.restart(|settings| settings).await;
-    assert_eq!(published(&provider).await, both, "a restart goes on with both");
+    assert_eq!(published(&provider).await, both, "a restart keeps both");
 }
 
 #[tokio::test]

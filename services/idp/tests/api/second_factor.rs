@@ -1,4 +1,4 @@
-//! The second factor: setting it up, codes that are good once, recovery codes, guessing, and taking it away.
+//! The second factor: set-up, single-use codes, recovery codes, guessing, and removal.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use testkit::Reply;
 use crate::browser::{ACCOUNT, Browser, action, field, problem};
 use crate::provider::{BASE, NOW, OPERATOR, Provider};
 
-/// The code of RFC 6238 at a time, worked out beside the provider.
+/// The code of RFC 6238 at a time, computed independently of the provider.
 pub(crate) fn code(secret: &[u8], seconds: i64) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, secret);
     let tag = hmac::sign(&key, &(seconds / 30).to_be_bytes());
@@ -47,7 +47,7 @@ fn codes_of(page: &Reply) -> Vec<String> {
     rows.filter_map(|row| row.split('<').next()).map(ToOwned::to_owned).collect()
 }
 
-/// For tests of what comes before the second factor.
+/// Sets up a second factor for alice, for tests of the steps before it.
 pub(crate) async fn set_up_for_alice(provider: &Provider) {
     drop(set_up(provider).await);
 }
@@ -68,7 +68,7 @@ pub(crate) async fn set_up(provider: &Provider) -> Scene<'_> {
     Scene { browser, secret, recovery }
 }
 
-/// Gives the password, and the code or recovery code on the form that follows.
+/// Submits the password and, in the form that follows, the code or recovery code.
 async fn second_step(browser: &mut Browser<'_>, name: &str, value: &str) -> Reply {
     let page = browser.sign_in("alice", "alice").await;
     browser.post(&action(&page, "kc-otp-login-form"), &[(name, value)]).await
@@ -127,7 +127,7 @@ async fn a_recovery_code_stands_in_once() {
         .fetch_all(&provider.database.owner_pool())
         .await
         .expect("the table");
-    assert!(stored.iter().all(|tag| tag.len() == 64), "digests alone are kept");
+    assert!(stored.iter().all(|tag| tag.len() == 64), "only digests are kept");
 
     let wrong = scene.browser.change(&page, "recovery-codes", &[("password", "wrong")]).await;
     assert!(problem(&wrong).contains("password is wrong"));
@@ -148,9 +148,9 @@ async fn codes_cannot_be_guessed_with_the_password_from_many_addresses() {
     }
     let mut thief = own(&provider).with("x-forwarded-for", "198.51.100.99");
     let next = code(&scene.secret, NOW + 30);
-    assert!(problem(&second_step(&mut thief, "otp", &next).await).contains("Invalid code"), "not looked at");
+    assert!(problem(&second_step(&mut thief, "otp", &next).await).contains("Invalid code"), "not checked");
     let mut known = scene.browser;
-    assert_eq!(second_step(&mut known, "otp", &next).await.status, 302, "a known device is not held up");
+    assert_eq!(second_step(&mut known, "otp", &next).await.status, 302, "a known device is not delayed");
 }
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn the_second_step_is_worth_nothing_without_the_first() {
     let pairs = [("password", "alice"), ("password-new", new), ("password-confirm", new)];
     assert_eq!(account.change(&shown, "password", &pairs).await.status, 302);
     let late = browser.post(&form, &[("otp", &code(&scene.secret, NOW + 30))]).await;
-    assert!(late.text.contains("kc-form-login"), "the password is another one now: {}", late.text);
+    assert!(late.text.contains("kc-form-login"), "the password has changed: {}", late.text);
 }
 
 #[tokio::test]

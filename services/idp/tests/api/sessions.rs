@@ -11,7 +11,7 @@ use crate::provider::{
 /// A browser that has signed in: its cookies, and the tokens of the login.
 struct SignedIn {
     cookies: String,
-    /// As the login set them.
+    /// Set by the login.
     set: Vec<String>,
     tokens: serde_json::Value,
 }
@@ -71,7 +71,7 @@ async fn a_browser_that_has_signed_in_needs_no_form() {
     for same in ["sub", "auth_time"] {
         assert_eq!(first[same], second[same], "{same}");
     }
-    assert_ne!(first["sid"], second["sid"], "each client session is its own");
+    assert_ne!(first["sid"], second["sid"], "each client session is separate");
     let rows = provider.audit().await;
     let actions: Vec<&str> = rows.iter().map(|(_, action, _)| action.as_str()).collect();
     assert_eq!(actions[actions.len() - 2..], ["login.resumed", "session.tokens_issued"]);
@@ -141,7 +141,10 @@ async fn a_logout_ends_the_browsers_session_and_every_client_session_below_it() 
     assert!(reply.text.contains("You are logged out"), "{}", reply.text);
     assert!(!is_signed_in(&provider, &alice.cookies).await);
     assert!(!is_live(&provider, &alice.tokens).await && !is_live(&provider, &tab).await);
-    assert!(is_signed_in(&provider, &elsewhere.cookies).await, "another browser of the same user goes on");
+    assert!(
+        is_signed_in(&provider, &elsewhere.cookies).await,
+        "another browser of the same user stays signed in"
+    );
 
     let refresh_token = elsewhere.tokens["refresh_token"].as_str().expect("a token");
     let pairs = [("client_id", "platform-frontend"), ("refresh_token", refresh_token)];
@@ -209,10 +212,10 @@ async fn another_login_in_the_same_browser_replaces_its_session() {
     let first = sign_in(&provider, "", "alice").await;
     let again = sign_in(&provider, &first.cookies, "alice").await;
     assert_ne!(first.cookies, again.cookies);
-    assert!(!is_signed_in(&provider, &first.cookies).await, "the old cookie is worth nothing");
-    assert!(is_live(&provider, &first.tokens).await, "what the same user has open goes on");
+    assert!(!is_signed_in(&provider, &first.cookies).await, "the old cookie is invalid");
+    assert!(is_live(&provider, &first.tokens).await, "sessions of the same user continue");
     let bob = sign_in(&provider, &again.cookies, "bob").await;
-    assert!(!is_live(&provider, &again.tokens).await, "what another user had open has ended");
+    assert!(!is_live(&provider, &again.tokens).await, "sessions of another user have ended");
     assert!(is_signed_in(&provider, &bob.cookies).await && !is_signed_in(&provider, &again.cookies).await);
 }
 

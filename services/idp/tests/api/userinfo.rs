@@ -1,4 +1,4 @@
-//! Who a token speaks for, and which tokens are told nothing.
+//! The user behind a token, and which tokens are refused.
 
 use serde_json::{Value, json};
 use testkit::Reply;
@@ -15,7 +15,7 @@ fn text<'a>(tokens: &'a Value, name: &str) -> &'a str {
     tokens[name].as_str().expect("a token")
 }
 
-/// Status, error and what the challenge begins with.
+/// Status, error and the start of the challenge.
 fn refusal(reply: &Reply) -> (u16, String) {
     let (status, error, description) = oauth_error(reply);
     let challenge = reply.header("www-authenticate");
