@@ -3,7 +3,8 @@
 use service::forgetting::{Forgets, FormerMember};
 use sqlx::PgConnection;
 
-/// Ends the subscriptions of a former member, and deletes mail that was sent or is to be sent to them.
+/// Ends the subscriptions of a former member, and deletes mail that was sent or is to be sent to them. Mail to an address
+/// that is the channel's own or another subscriber's, too, stays.
 #[derive(Clone, Copy, Debug)]
 pub struct Addresses;
 
@@ -14,7 +15,11 @@ impl Forgets for Addresses {
             "DELETE FROM notification.delivery_jobs j USING notification.subscriptions s
               WHERE s.company_id = $1 AND s.member_id = $2 AND s.email IS NOT NULL
                 AND j.company_id = $1 AND j.channel_id = s.channel_id AND j.kind = 'email'
-                AND lower(j.target) = lower(s.email)",
+                AND lower(j.target) = lower(s.email)
+                AND NOT EXISTS (SELECT FROM notification.channels c
+                  WHERE c.id = s.channel_id AND lower(c.target) = lower(s.email))
+                AND NOT EXISTS (SELECT FROM notification.subscriptions o
+                  WHERE o.channel_id = s.channel_id AND o.member_id <> s.member_id AND lower(o.email) = lower(s.email))",
             company,
             member
         )

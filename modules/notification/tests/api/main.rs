@@ -12,6 +12,7 @@ mod crash;
 mod deliveries;
 mod delivery;
 mod events;
+mod former_members;
 mod gates;
 mod health;
 mod isolation;

@@ -1,0 +1,72 @@
+//! Forgetting a member whose account is closed: whose addresses and mail go, and whose stay.
+
+use contract::id::{CompanyId, MemberId};
+use notification::former_members::Addresses;
+use serde_json::json;
+use service::forgetting::{Forgets, FormerMember};
+use uuid::Uuid;
+
+use crate::start;
+use crate::support::{be_member, channel};
+
+#[tokio::test]
+async fn mail_to_an_address_that_others_share_stays() {
+    let module = start().await;
+    be_member(&module);
+    let mail = channel(&module, "mail", "email", Some("Team@example.com")).await;
+    let (gone, stays) = (Uuid::now_v7(), Uuid::now_v7());
+    let plain = channel(&module, "plain", "email", None).await;
+    for (channel, member, email) in [
+        (&mail, gone, "team@example.com"),
+        (&plain, gone, "gone@example.com"),
+        (&plain, stays, "stays@example.com"),
+    ] {
+        subscribe(&module, channel, member, email).await;
+    }
+    let shared = channel(&module, "shared", "email", None).await;
+    subscribe(&module, &shared, gone, "desk@example.com").await;
+    subscribe(&module, &shared, stays, "Desk@example.com").await;
+    for (channel, target) in [
+        (&mail, "team@example.com"),
+        (&plain, "Gone@example.com"),
+        (&plain, "stays@example.com"),
+        (&shared, "desk@example.com"),
+    ] {
+        module
+            .execute(format!(
+                "WITH made AS (INSERT INTO notification.messages(id, company_id, channel_id, subject_line, body, created_by) \
+                   VALUES (gen_random_uuid(), '{0}', '{channel}', 's', 'b', 'x') RETURNING *) \
+                 INSERT INTO notification.delivery_jobs(id, company_id, message_id, channel_id, kind, target, payload, state, \
+                   next_attempt_at) \
+                 SELECT gen_random_uuid(), '{0}', id, channel_id, 'email', '{target}', 'b', 'pending', \
+                   now() + interval '1 day' FROM made",
+                module.company
+            ))
+            .await;
+    }
+
+    let former = FormerMember {
+        seq: 1,
+        company_id: CompanyId::from(module.company),
+        member_id: MemberId::from(gone),
+        kc_sub: "gone".to_owned(),
+    };
+    let mut conn = module.database.owner_pool().acquire().await.expect("a connection");
+    let changed = Addresses::forget(&mut conn, &former).await.expect("forgotten");
+    assert_eq!(changed, 4, "one mail and three subscriptions");
+    let left = module
+        .database
+        .rows("SELECT to_jsonb(target) FROM notification.delivery_jobs ORDER BY target".to_owned())
+        .await;
+    assert_eq!(left, [json!("desk@example.com"), json!("stays@example.com"), json!("team@example.com")]);
+}
+
+async fn subscribe(module: &testkit::ModuleApi, channel: &str, member: Uuid, email: &str) {
+    module
+        .execute(format!(
+            "INSERT INTO notification.subscriptions(company_id, channel_id, member_id, email) \
+             VALUES ('{}', '{channel}', '{member}', '{email}')",
+            module.company
+        ))
+        .await;
+}
