@@ -1,7 +1,9 @@
 //! Routes for superadmins: a [`Superadmin`] exists only when authz has said, for this very request, that the bearer holds
-//! the platform role. The edge asks the same before; a service does not rely on who opened its port.
+//! the platform role. The edge asks the same before; a service does not rely on who opened its port. What a superadmin
+//! changes is committed only when authz says it once more: a request that waited for a lock may have outlived the role.
 
 use std::ops::Deref;
+use std::time::Duration;
 
 use axum::extract::{FromRef, FromRequestParts};
 use contract::CorrelationId;
@@ -10,7 +12,10 @@ use http::request::Parts;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{ApiError, Caller, Core, Correlation};
+use crate::{ApiError, AuditedTx, Caller, Core, Correlation};
+
+/// How long the question before a commit may take: the transaction holds its locks meanwhile.
+const CONFIRMATION_BUDGET: Duration = Duration::from_millis(500);
 
 /// Whether a subject holds the platform role, and if not, why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +55,25 @@ impl Deref for Superadmin {
 }
 
 impl Superadmin {
+    /// Begins a transaction of the caller's. Its commit asks authz again whether the role is held, as the last thing: a role
+    /// that was revoked before that question changes nothing, however long the request has waited. The question may take half a
+    /// second.
+    ///
+    /// # Errors
+    /// 503 when the database cannot be asked. The commit: 403 when the role is not held any more, 503 when authz cannot answer.
+    pub async fn begin<S>(&self, state: &S, correlation: &CorrelationId) -> Result<AuditedTx, ApiError>
+    where
+        S: PlatformRole + Clone + Send + Sync + 'static,
+        Core: FromRef<S>,
+    {
+        let tx = Core::from_ref(state).begin(&self.subject, correlation).await?;
+        let (state, caller, correlation) = (state.clone(), self.0.clone(), correlation.clone());
+        Ok(tx.confirmed_by(move || async move {
+            let asked = tokio::time::timeout(CONFIRMATION_BUDGET, require(&state, &caller, &correlation));
+            asked.await.unwrap_or_else(|_| Err(ApiError::unavailable("authz")))
+        }))
+    }
+
     /// Asks again: under a lock that orders a write with whoever takes the role away, what was true before the wait for it may
     /// be true no longer.
     ///
