@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use contract::decision::ObjectRef;
+use contract::settings::nearest;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection, PgPool};
 
@@ -74,22 +75,48 @@ pub fn parse_subject(text: &str) -> Option<SubjectRef> {
     Some(SubjectRef { kind, id, relation: relation.to_owned() })
 }
 
-/// The model of this moment, which must know what is asked: a misspelt type or relation would look like "not held".
-async fn model_that_knows(pool: &PgPool, ask: &Ask) -> Result<Arc<Model>, OperateError> {
+/// The model of this moment, which must know the types and relations of object and subject:
+/// a misspelt one would look like "not held".
+async fn model_that_knows(
+    pool: &PgPool,
+    ask: &Ask,
+    subject: &SubjectRef,
+) -> Result<Arc<Model>, OperateError> {
     let model = Models::default().current(pool).await?;
-    must_know(&model, &ask.object.kind, &ask.relation)?;
+    must_know("object", &model, &ask.object.kind, &ask.relation)?;
+    must_know_subject(&model, subject)?;
     Ok(model)
 }
 
-fn must_know(model: &Model, kind: &str, relation: &str) -> Result<(), OperateError> {
+fn must_know_subject(model: &Model, subject: &SubjectRef) -> Result<(), OperateError> {
+    match (subject.kind.as_str(), subject.relation.as_str()) {
+        (kind, "") if model.types().any(|known| known == kind) => Ok(()),
+        (kind, "") => no_type("subject", model, kind),
+        (kind, relation) => must_know("subject", model, kind, relation),
+    }
+}
+
+fn must_know(what: &str, model: &Model, kind: &str, relation: &str) -> Result<(), OperateError> {
     match model.knows(kind, relation) {
         Known::Yes => Ok(()),
-        Known::NoType => refused(format!("no type is named \"{kind}\"")),
+        Known::NoType => no_type(what, model, kind),
         Known::NoRelation => {
-            let relations = model.relations(kind).join(", ");
-            refused(format!("{kind} has no relation \"{relation}\"; it has {relations}"))
+            let relations = model.relations(kind);
+            let near = did_you_mean(relation, relations.iter().copied());
+            let has = if relations.is_empty() { "none".to_owned() } else { relations.join(", ") };
+            refused(format!("{what}: {kind} has no relation \"{relation}\"{near}; it has {has}"))
         }
     }
+}
+
+fn no_type(what: &str, model: &Model, kind: &str) -> Result<(), OperateError> {
+    let near = did_you_mean(kind, model.types());
+    let types = model.types().collect::<Vec<_>>().join(", ");
+    refused(format!("{what}: no type is named \"{kind}\"{near}; the types are {types}"))
+}
+
+fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    nearest(name, known).map(|near| format!(" (did you mean \"{near}\"?)")).unwrap_or_default()
 }
 
 /// Makes sure that the model of this moment knows the types and relations of a tuple that is to be added.
@@ -98,21 +125,15 @@ fn must_know(model: &Model, kind: &str, relation: &str) -> Result<(), OperateErr
 /// It does not know one of them, or the database cannot answer.
 pub async fn must_fit(pool: &PgPool, tuple: &TupleText) -> Result<(), OperateError> {
     let TupleText { ask, subject } = tuple;
-    let model = model_that_knows(pool, ask).await?;
-    match (subject.kind.as_str(), subject.relation.as_str()) {
-        ("user", "") => Ok(()),
-        (kind, "") if model.relations(kind).is_empty() => refused(format!("no type is named \"{kind}\"")),
-        (_, "") => Ok(()),
-        (kind, relation) => must_know(&model, kind, relation),
-    }
+    model_that_knows(pool, ask, subject).await.map(|_| ())
 }
 
 /// Whether a relation is held, by SQL.
 ///
 /// # Errors
-/// The model does not know the type or the relation, or the database cannot answer, or not within the budget.
+/// The model does not know a type or the relation, or the database cannot answer, or not within the budget.
 pub async fn check(pool: &PgPool, ask: &Ask, subject: &SubjectRef) -> Result<bool, OperateError> {
-    let model = model_that_knows(pool, ask).await?;
+    let model = model_that_knows(pool, ask, subject).await?;
     let question = Question { subject: subject.clone(), places: Vec::new(), asks: vec![ask.clone()] };
     let facts = SqlEngine::over(pool.clone(), DEFAULT_BUDGET).read_by(&model, &question).await?;
     match facts.holds(ask) {
@@ -136,9 +157,9 @@ pub struct Why {
 /// Explains one relation.
 ///
 /// # Errors
-/// The model does not know the type or the relation, the database cannot answer, or the search was given up.
+/// The model does not know a type or the relation, the database cannot answer, or the search was given up.
 pub async fn explain(pool: &PgPool, ask: &Ask, subject: &SubjectRef) -> Result<Why, OperateError> {
-    let model = model_that_knows(pool, ask).await?;
+    let model = model_that_knows(pool, ask, subject).await?;
     let connection = pool.acquire().await?.detach();
     let graph = FixedGraph::load(&model, connection).await?;
     match graph.check(subject, std::slice::from_ref(ask)).pop() {

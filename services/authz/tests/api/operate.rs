@@ -93,6 +93,30 @@ async fn a_relation_is_checked_and_explained() {
         let refused = operate::explain(&pool, &misspelt, &ann).await.expect_err("nor here");
         assert!(refused.to_string().contains(told), "{refused}");
     }
+    let held_by = |kind: &str, id: &str, relation: &str| SubjectRef {
+        kind: kind.to_owned(),
+        id: id.to_owned(),
+        relation: relation.to_owned(),
+    };
+    for (subject, told) in [
+        (
+            held_by("usr", "ann", ""),
+            "subject: no type is named \"usr\" (did you mean \"user\"?); the types are ",
+        ),
+        (held_by("grup", "g", "member"), "subject: no type is named \"grup\" (did you mean \"group\"?)"),
+        (
+            held_by("group", "g", "membr"),
+            "subject: group has no relation \"membr\" (did you mean \"member\"?); it has member",
+        ),
+        (held_by("user", "ann", "member"), "subject: user has no relation \"member\"; it has none"),
+    ] {
+        let refused = operate::check(&pool, &ask, &subject).await.expect_err("an unknown subject");
+        assert!(refused.to_string().starts_with(told), "{refused}");
+        let refused = operate::explain(&pool, &ask, &subject).await.expect_err("nor here");
+        assert!(refused.to_string().starts_with(told), "{refused}");
+    }
+    let nobody = held_by("group", "g", "member");
+    assert!(!operate::check(&pool, &ask, &nobody).await.expect("control: a group without the tuple"));
 }
 
 #[tokio::test]
