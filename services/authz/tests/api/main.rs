@@ -24,6 +24,7 @@ mod fuzz;
 mod grants;
 mod heavy;
 mod journal;
+mod limits;
 mod memory;
 mod models;
 mod objects;
