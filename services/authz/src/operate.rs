@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use contract::decision::ObjectRef;
+use contract::grants::ANCHOR_RELATION;
 use contract::settings::nearest;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection, PgPool};
@@ -199,7 +200,7 @@ pub async fn list(
 /// Adds or removes a tuple with its audit row; false when nothing changed.
 ///
 /// # Errors
-/// The tuple is one that has a way of its own, or the database cannot answer.
+/// The tuple is one that has a way of its own or that a service keeps, or the database cannot answer.
 pub async fn change(
     connection: &mut PgConnection,
     add: bool,
@@ -210,23 +211,27 @@ pub async fn change(
     if object.kind == "system" && relation == "superadmin" {
         return refused("the platform role has a ledger and a last holder: use its routes");
     }
+    if add && is_derived(&tuple.ask, subject) {
+        return refused(kept_by_org(tuple));
+    }
     let mut tx = connection.begin().await?;
     // Grants are ordered by it: one that rests on the tuple is written before it goes, or refused.
     grants::lock_objects(&mut tx, std::iter::once((object.kind.clone(), object.id.clone()))).await?;
     let values = [&object.kind, &object.id, relation, &subject.kind, &subject.id, &subject.relation];
     let [object_type, object_id, relation, subject_type, subject_id, subject_relation] = values;
-    let changed = if add {
-        sqlx::query!(
+    let is_changed = if add {
+        let added = sqlx::query!(
             "INSERT INTO authz.tuple(object_type, object_id, relation, subject_type, subject_id, subject_relation, source)
              VALUES ($1, $2, $3, $4, $5, $6, 'operator') ON CONFLICT DO NOTHING",
             object_type, object_id, relation, subject_type, subject_id, subject_relation
         )
         .execute(&mut *tx)
-        .await?
+        .await?;
+        added.rows_affected() > 0
     } else {
-        sqlx::query!(
+        let source = sqlx::query_scalar!(
             "DELETE FROM authz.tuple WHERE object_type = $1 AND object_id = $2 AND relation = $3
-                AND subject_type = $4 AND subject_id = $5 AND subject_relation = $6",
+                AND subject_type = $4 AND subject_id = $5 AND subject_relation = $6 RETURNING source",
             object_type,
             object_id,
             relation,
@@ -234,10 +239,15 @@ pub async fn change(
             subject_id,
             subject_relation
         )
-        .execute(&mut *tx)
-        .await?
+        .fetch_optional(&mut *tx)
+        .await?;
+        if let Some(kept) = source.as_deref().and_then(|source| kept(source, tuple)) {
+            tx.rollback().await?;
+            return refused(kept);
+        }
+        source.is_some()
     };
-    if changed.rows_affected() == 0 {
+    if !is_changed {
         return Ok(false);
     }
     let action = if add { "tuples.added" } else { "tuples.removed" };
@@ -245,6 +255,36 @@ pub async fn change(
     audit(&mut tx, operator, action, &format!("{object_type}:{object_id}"), &payload).await?;
     tx.commit().await?;
     Ok(true)
+}
+
+/// Whether org derives tuples of this kind from its rows.
+fn is_derived(ask: &Ask, subject: &SubjectRef) -> bool {
+    let kind = (ask.object.kind.as_str(), ask.relation.as_str());
+    let is_users = subject.kind == "user" && subject.relation.is_empty();
+    is_users && [("company", "member"), ("position", "holder"), ("group", "member")].contains(&kind)
+}
+
+/// Why a tuple of this source is not an operator's to remove: its service would not learn of it, and would put it back only
+/// at its next start.
+fn kept(source: &str, tuple: &TupleText) -> Option<String> {
+    match source {
+        "org" => Some(kept_by_org(tuple)),
+        "default" if tuple.ask.relation == ANCHOR_RELATION => {
+            let object = &tuple.ask.object;
+            Some(format!(
+                "registry keeps the tuple that makes {}:{} its company's module",
+                object.kind, object.id
+            ))
+        }
+        _ => None,
+    }
+}
+
+fn kept_by_org(TupleText { ask: Ask { object, relation }, subject }: &TupleText) -> String {
+    format!(
+        "org keeps {}:{}#{relation}@{}:{} from its members, positions and groups: change those, and the tuple follows",
+        object.kind, object.id, subject.kind, subject.id
+    )
 }
 
 /// Makes every reader of the change log load all tuples anew: the log is emptied and begins anew as this database's own, and
