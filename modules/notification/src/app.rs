@@ -7,12 +7,14 @@ use contract::id::CompanyId;
 use service::clients::org::OrgClient;
 use service::module::Parts;
 use service::outbound::{OutboundClient, OutboundLimits};
+use service::sealed::look_for_unopened;
 use service::workers::Wake;
 use service::{ApiError, Core, Permits, ServeError};
 
 use crate::delivery::{self, Meter};
 use crate::former_members::Addresses;
 use crate::secrets::rules::Sealer;
+use crate::secrets::store::SEALED;
 use crate::settings::Settings;
 
 /// State of the routes. Cheap to clone.
@@ -81,6 +83,7 @@ pub(crate) fn start(parts: Parts, settings: &Settings) -> Result<App, ServeError
         delay_seconds: settings.ladder.first_delay.as_secs_f64(),
     };
     parts.forget_members::<Addresses>();
+    look_for_unopened(&parts.core, &settings.keys, &SEALED);
     let wake = delivery::start(&parts, settings, &meter, &outbound, &sealer, &outbox)?;
     let Parts { core, permits, org, .. } = parts;
     Ok(App { core, permits, org, outbound, sealer, outbox, wake })
