@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use contract::settings::{Kind, nearest};
+use contract::settings::{Kind, edit_distance, nearest, split_list};
 use contract::{Settings, Variable};
 use postgres::{MAVEN_URL, PG_BIN};
 
@@ -53,16 +53,55 @@ pub(crate) fn all() -> BTreeMap<&'static str, Variable> {
     found
 }
 
-/// Names a variable that nobody reads, with the nearest known one.
+/// Warns of each variable that nothing reads, with the nearest known one.
 pub(crate) fn warn_unknown(settings: &Settings) {
-    let known = all();
-    for (name, _) in settings.iter().filter(|(name, _)| name.starts_with("PLATFORM_")) {
-        if is_known(name, known.keys()) {
-            continue;
-        }
-        let near = nearest(name, known.keys().copied()).unwrap_or_default();
+    for (name, near) in unknown(settings) {
         console::say(&format!("platform: warning: unknown variable {name}; did you mean {near}?"));
     }
+}
+
+/// The variables that look like the platform's and that nothing reads, each with the nearest name that something reads.
+fn unknown(settings: &Settings) -> Vec<(&str, String)> {
+    let known = known(settings);
+    let is_known = |name: &str| {
+        known.iter().any(|known| if known.contains('<') { fits(name, known) } else { known == name })
+    };
+    let names = settings.iter().map(|(name, _)| name).filter(|name| is_meant(name) && !is_known(name));
+    names
+        .map(|name| {
+            let near = nearest(name, known.iter().map(String::as_str)).unwrap_or_default();
+            (name, near.to_owned())
+        })
+        .collect()
+}
+
+/// Whether a name is, or is a misspelling of, one of the platform's.
+fn is_meant(name: &str) -> bool {
+    let Some((head, _)) = name.split_once('_') else { return false };
+    head == "IDP" || edit_distance(&head.to_ascii_uppercase(), "PLATFORM") <= MISSPELT
+}
+
+/// How far a misspelt `PLATFORM` is from it: two letters in each other's place.
+const MISSPELT: usize = 2;
+
+/// Every name that something reads: of a family the names of its members, where these are known.
+fn known(settings: &Settings) -> Vec<String> {
+    let parts: Vec<&str> = catalog::parts().iter().map(|part| part.name).collect();
+    let modules: Vec<&str> = catalog::bundles().iter().map(|bundle| bundle.key).collect();
+    // A process that is not told the clients cannot tell a stranger's secret.
+    let clients = settings.raw("PLATFORM_SERVICE_CLIENTS").map(split_list).unwrap_or_default();
+    let clients: Vec<&str> = clients.iter().map(String::as_str).collect();
+    let members = |name: &'static str| {
+        let (family, members) = match name {
+            _ if name.contains("<SERVICE>") => ("<SERVICE>", &parts),
+            _ if name.contains("<KEY>") => ("<KEY>", &modules),
+            _ if name.contains("<ID>") && !clients.is_empty() => ("<ID>", &clients),
+            _ => return vec![name.to_owned()],
+        };
+        let member = |member: &&str| name.replace(family, &member.to_ascii_uppercase().replace('-', "_"));
+        members.iter().map(member).collect()
+    };
+    all().into_keys().flat_map(members).collect()
 }
 
 /// The variable that a set name belongs to.
@@ -74,13 +113,60 @@ pub(crate) fn fits(name: &str, variable: &str) -> bool {
         && middle.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
-fn is_known<'a>(name: &str, known: impl Iterator<Item = &'a &'static str>) -> bool {
-    known.into_iter().any(|variable| fits(name, variable))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// `name near` of each unknown one.
+    fn told(pairs: &[(&str, &str)]) -> Vec<String> {
+        let owned = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let settings = Settings::from_pairs(owned);
+        unknown(&settings).into_iter().map(|(name, near)| format!("{name} {near}")).collect()
+    }
+
+    #[test]
+    fn every_variable_and_every_member_of_a_family_is_known() {
+        let mut names = vec!["PATH", "HOME", "PLATFORM", "PLATO_HOME", "OTEL_SERVICE_NAME", "_"];
+        let families = [
+            "PLATFORM_ORG_DB_HOST",
+            "PLATFORM_TIMESHEET_DB_PASSWORD",
+            "PLATFORM_IDP_DB_PORT",
+            "PLATFORM_MODULE_HOST_DOCS",
+            "PLATFORM_SERVICE_CLIENT_SECRET_ANY_CLIENT",
+        ];
+        names.extend(families);
+        let variables = all();
+        names.extend(
+            variables.keys().filter(|name| !name.contains('<') && **name != "PLATFORM_SERVICE_CLIENTS"),
+        );
+        let pairs: Vec<_> = names.into_iter().map(|name| (name, "x")).collect();
+        assert_eq!(told(&pairs), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_misspelt_family_or_member_is_told_with_the_nearest_name() {
+        for (wrong, near) in [
+            ("PLATFORM_DOMIAN", "PLATFORM_DOMAIN"),
+            ("PLATFROM_DOMAIN", "PLATFORM_DOMAIN"),
+            ("PLATFORMS_REALM", "PLATFORM_REALM"),
+            ("platform_realm", "PLATFORM_REALM"),
+            ("IDP_ISSUER", "IDP_ISSUER_URL"),
+            ("PLATFORM_NOTIFICATIONS_DB_HOST", "PLATFORM_NOTIFICATION_DB_HOST"),
+            ("PLATFORM_TIMSHEET_DB_PASSWORD", "PLATFORM_TIMESHEET_DB_PASSWORD"),
+            ("PLATFORM_ORG_DB_HOSTNAME", "PLATFORM_ORG_DB_HOST"),
+            ("PLATFORM_MODULE_HOST_DOC", "PLATFORM_MODULE_HOST_DOCS"),
+            ("PLATFORM_MODULES_HOST_DOCS", "PLATFORM_MODULE_HOST_DOCS"),
+        ] {
+            assert_eq!(told(&[(wrong, "x")]), [format!("{wrong} {near}")]);
+        }
+        let clients = ("PLATFORM_SERVICE_CLIENTS", "crm-backend, erp");
+        let secret = |id: &str| format!("PLATFORM_SERVICE_CLIENT_SECRET_{id}");
+        for (id, near) in [("CRM_BACKEND", None), ("ERP", None), ("CRM_BAKEND", Some("CRM_BACKEND"))] {
+            let expected: Vec<String> =
+                near.iter().map(|near| format!("{} {}", secret(id), secret(near))).collect();
+            assert_eq!(told(&[clients, (&secret(id), "x")]), expected, "{id}");
+        }
+    }
 
     #[test]
     fn a_family_covers_its_members_only() {

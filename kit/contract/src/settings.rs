@@ -304,7 +304,9 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&
     known.min_by_key(|candidate| edit_distance(name, candidate))
 }
 
-fn edit_distance(left: &str, right: &str) -> usize {
+/// How many characters must be added, removed or changed to make one name of the other.
+#[must_use]
+pub fn edit_distance(left: &str, right: &str) -> usize {
     let right: Vec<u8> = right.bytes().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (index, byte) in left.bytes().enumerate() {

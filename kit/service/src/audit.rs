@@ -1,6 +1,8 @@
 //! Every mutation commits together with its audit row: a transaction that wrote something can only be committed with
 //! the event that describes the change.
 
+use std::pin::Pin;
+
 use contract::Timestamp;
 use contract::id::CompanyId;
 use serde::Serialize;
@@ -26,6 +28,10 @@ pub struct AuditEvent {
     pub payload: Value,
 }
 
+/// What is asked just before a commit.
+type Confirmation = Box<dyn FnOnce() -> Confirming + Send + Sync>;
+type Confirming = Pin<Box<dyn Future<Output = Result<(), ApiError>> + Send>>;
+
 /// A transaction that commits together with its audit row, or not at all (dropping it rolls back).
 #[must_use = "a transaction that is not committed is rolled back"]
 pub struct AuditedTx {
@@ -33,6 +39,7 @@ pub struct AuditedTx {
     service: &'static str,
     actor: String,
     correlation: Option<String>,
+    confirmation: Option<Confirmation>,
 }
 
 impl AuditedTx {
@@ -42,7 +49,17 @@ impl AuditedTx {
         actor: &str,
         correlation: Option<&str>,
     ) -> Self {
-        Self { tx, service, actor: actor.to_owned(), correlation: correlation.map(ToOwned::to_owned) }
+        let (actor, correlation) = (actor.to_owned(), correlation.map(ToOwned::to_owned));
+        Self { tx, service, actor, correlation, confirmation: None }
+    }
+
+    /// The same, committed only if `confirmation` succeeds, which is awaited when everything else is written.
+    pub(crate) fn confirmed_by<F>(self, confirmation: impl FnOnce() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<(), ApiError>> + Send + 'static,
+    {
+        let confirm = move || -> Confirming { Box::pin(confirmation()) };
+        Self { confirmation: Some(Box::new(confirm)), ..self }
     }
 
     /// The connection, for `store.rs`.
@@ -85,10 +102,11 @@ impl AuditedTx {
         Ok(())
     }
 
-    /// Writes the audit row and commits.
+    /// Writes the audit row and commits. A transaction of a superadmin asks authz for the role once more before.
     ///
     /// # Errors
-    /// Nothing was committed, or a connection lost during `COMMIT` left the outcome unknown; never reported as success.
+    /// Nothing was committed (403: the caller lost the role meanwhile), or a connection lost during `COMMIT` left the outcome
+    /// unknown; never reported as success.
     pub async fn commit(mut self, event: &AuditEvent) -> Result<(), ApiError> {
         self.record(event).await?;
         self.commit_recorded().await
@@ -99,6 +117,9 @@ impl AuditedTx {
     /// # Errors
     /// As [`Self::commit`].
     pub async fn commit_recorded(self) -> Result<(), ApiError> {
+        if let Some(confirm) = self.confirmation {
+            confirm().await?;
+        }
         self.tx.commit().await?;
         crate::contention::committed();
         Ok(())

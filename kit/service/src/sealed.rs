@@ -5,6 +5,8 @@
 //! and the operator takes the old keys away.
 
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -13,7 +15,11 @@ use contract::{Reader, Variable};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::digest;
 use ring::rand::{SecureRandom, SystemRandom};
+use sqlx::{AssertSqlSafe, PgPool};
 use zeroize::Zeroizing;
+
+use crate::Core;
+use crate::workers::{Next, Pace};
 
 /// The keys.
 pub const KEYS: Variable = Variable::new(
@@ -36,6 +42,38 @@ pub const MAX_SECRET: usize = 64 << 10;
 const FORM: &str = "s1";
 /// Separates ids of keys from any other digest of theirs.
 const KEY_ID: &[u8] = b"platform sealing key id";
+
+/// Between two looks for texts that no key opens, while the database does not answer: first and longest.
+const LOOK_RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
+
+/// A column of sealed texts, as bytes. Its names are constants of the service that owns it.
+#[derive(Clone, Copy, Debug)]
+pub struct SealedColumn {
+    /// With its schema.
+    pub table: &'static str,
+    /// Its name.
+    pub column: &'static str,
+    /// Which rows are still needed, as a condition on the table.
+    pub needed: &'static str,
+}
+
+/// Rows that were sealed with a key which is not configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unopened {
+    /// `schema.table.column`.
+    pub column: String,
+    /// The key that is missing.
+    pub key_id: String,
+    /// How many.
+    pub rows: i64,
+}
+
+impl fmt::Display for Unopened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { column, key_id, rows } = self;
+        write!(f, "{column}: no sealing key opens {rows} rows, which key {key_id} sealed")
+    }
+}
 
 /// Why a secret could not be sealed or opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -184,6 +222,53 @@ impl SealingKeys {
         let first = self.0.first().map(|key| key.id.as_str());
         split(sealed).is_ok_and(|(id, _)| Some(id) != first)
     }
+}
+
+impl SealingKeys {
+    /// The needed rows of a column that none of the keys opens, by the key that sealed them.
+    ///
+    /// # Errors
+    /// The database cannot answer.
+    pub async fn unopened(&self, pool: &PgPool, column: &SealedColumn) -> sqlx::Result<Vec<Unopened>> {
+        let SealedColumn { table, column, needed } = column;
+        // Constants of the service's crate, so this text holds no input.
+        let sql = format!(
+            "SELECT split_part(sealed, '.', 2), count(*)
+               FROM (SELECT encode({column}, 'escape') AS sealed FROM {table} WHERE {needed}) AS texts
+              WHERE sealed LIKE $1 || '.%' AND split_part(sealed, '.', 2) <> ALL ($2)
+              GROUP BY 1 ORDER BY 1"
+        );
+        let known: Vec<&str> = self.0.iter().map(|key| key.id.as_str()).collect();
+        let rows = sqlx::query_as::<_, (String, i64)>(AssertSqlSafe(sql)).bind(FORM).bind(known);
+        let rows = rows.fetch_all(pool).await?;
+        let name = format!("{table}.{column}");
+        Ok(rows.into_iter().map(|(key_id, rows)| Unopened { column: name.clone(), key_id, rows }).collect())
+    }
+}
+
+/// Looks once after the start, beside the requests, for needed rows that none of the keys opens, and logs an error for each
+/// key that is missing: the operator took a key away too early, or the database came from elsewhere.
+pub fn look_for_unopened(core: &Core, keys: &Arc<SealingKeys>, columns: &'static [SealedColumn]) {
+    let (aside, keys) = (core.for_workers(), Arc::clone(keys));
+    let (first, last) = LOOK_RETRY;
+    core.workers.every("sealed_look", Pace::until_done(first, last), move || {
+        let (core, keys) = (aside.clone(), Arc::clone(&keys));
+        async move {
+            for column in columns {
+                for unopened in keys.unopened(&core.pool, column).await? {
+                    let Unopened { column, key_id, rows } = &unopened;
+                    tracing::error!(
+                        column,
+                        key_id,
+                        rows,
+                        present = ?keys,
+                        "{unopened}: put that key back behind the first of the sealing keys"
+                    );
+                }
+            }
+            Ok::<_, sqlx::Error>(Next::Done)
+        }
+    });
 }
 
 impl fmt::Debug for SealingKeys {

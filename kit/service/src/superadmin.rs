@@ -1,8 +1,10 @@
 //! Routes for superadmins: a [`Superadmin`] exists only when authz has confirmed, for this very request, that the
 //! bearer holds the platform role. The gateway asks the same first, but a service does not rely on the caller having
-//! passed it.
+//! passed it. A change is committed only after authz has confirmed the
+//! role once more: a request that waited for a lock may have outlived it.
 
 use std::ops::Deref;
+use std::time::Duration;
 
 use axum::extract::{FromRef, FromRequestParts};
 use contract::CorrelationId;
@@ -11,7 +13,10 @@ use http::request::Parts;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{ApiError, Caller, Core, Correlation};
+use crate::{ApiError, AuditedTx, Caller, Core, Correlation};
+
+/// How long the question before a commit may take: the transaction holds its locks meanwhile.
+const CONFIRMATION_BUDGET: Duration = Duration::from_millis(500);
 
 /// Whether a subject holds the platform role, and if not, why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +56,25 @@ impl Deref for Superadmin {
 }
 
 impl Superadmin {
+    /// Begins a transaction of the caller's. Its commit asks authz again whether the role is held, as the last thing: a role
+    /// that was revoked before that question changes nothing, however long the request has waited. The question may take half a
+    /// second.
+    ///
+    /// # Errors
+    /// 503 when the database cannot be asked. The commit: 403 when the role is not held any more, 503 when authz cannot answer.
+    pub async fn begin<S>(&self, state: &S, correlation: &CorrelationId) -> Result<AuditedTx, ApiError>
+    where
+        S: PlatformRole + Clone + Send + Sync + 'static,
+        Core: FromRef<S>,
+    {
+        let tx = Core::from_ref(state).begin(&self.subject, correlation).await?;
+        let (state, caller, correlation) = (state.clone(), self.0.clone(), correlation.clone());
+        Ok(tx.confirmed_by(move || async move {
+            let asked = tokio::time::timeout(CONFIRMATION_BUDGET, require(&state, &caller, &correlation));
+            asked.await.unwrap_or_else(|_| Err(ApiError::unavailable("authz")))
+        }))
+    }
+
     /// Asks again, under a lock that orders writes with the removal of the role: the earlier answer may have become
     /// outdated while this request waited for the lock.
     ///

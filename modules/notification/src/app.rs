@@ -6,12 +6,14 @@ use std::sync::Arc;
 use contract::id::CompanyId;
 use service::module::Parts;
 use service::outbound::{OutboundClient, OutboundLimits};
+use service::sealed::look_for_unopened;
 use service::workers::Wake;
 use service::{ApiError, ServeError};
 
 use crate::delivery::{self, Meter};
 use crate::former_members::Addresses;
 use crate::secrets::rules::Sealer;
+use crate::secrets::store::SEALED;
 use crate::settings::Settings;
 
 /// State of the routes. Cheap to clone.
@@ -74,6 +76,7 @@ pub(crate) fn start(parts: Parts, settings: &Settings) -> Result<App, ServeError
         delay_seconds: settings.ladder.first_delay.as_secs_f64(),
     };
     parts.forget_members::<Addresses>();
+    look_for_unopened(&parts.core, &settings.keys, &SEALED);
     let wake = delivery::start(&parts, settings, &meter, &outbound, &sealer, &outbox)?;
     Ok(App { parts, outbound, sealer, outbox, wake })
 }

@@ -39,6 +39,24 @@ fn an_unknown_variable_is_a_warning_with_the_nearest_name() {
 }
 
 #[test]
+fn a_misspelt_prefix_or_member_of_a_family_is_a_warning_too() {
+    let run = Platform::new()
+        .with("PLATFROM_REALM", "x")
+        .with("PLATFORM_NOTIFICATIONS_DB_HOST", "h")
+        .with("PLATFORM_NOTIFICATION_DB_HOST", "h")
+        .run(&["config"]);
+    run.succeeded();
+    for (wrong, near) in [
+        ("PLATFROM_REALM", "PLATFORM_REALM"),
+        ("PLATFORM_NOTIFICATIONS_DB_HOST", "PLATFORM_NOTIFICATION_DB_HOST"),
+    ] {
+        let warning = format!("unknown variable {wrong}; did you mean {near}?");
+        assert!(run.err.contains(&warning), "{}", run.err);
+    }
+    assert_eq!(run.err.matches("warning").count(), 2, "{}", run.err);
+}
+
+#[test]
 fn usage_errors_are_refused_and_help_is_not_one() {
     for wrong in [&["fly"][..], &[], &["serve"], &["token"], &["token", "--user", "a", "--client", "b"]] {
         assert_eq!(Platform::new().run(wrong).code, Some(2), "{wrong:?}");

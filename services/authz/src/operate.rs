@@ -5,6 +5,8 @@
 use std::sync::Arc;
 
 use contract::decision::ObjectRef;
+use contract::grants::ANCHOR_RELATION;
+use contract::settings::nearest;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection, PgPool};
 
@@ -74,22 +76,48 @@ pub fn parse_subject(text: &str) -> Option<SubjectRef> {
     Some(SubjectRef { kind, id, relation: relation.to_owned() })
 }
 
-/// The model of this moment, which must know what is asked: a misspelt type or relation would look like "not held".
-async fn model_that_knows(pool: &PgPool, ask: &Ask) -> Result<Arc<Model>, OperateError> {
+/// The model of this moment, which must know the types and relations of object and subject:
+/// a misspelt one would look like "not held".
+async fn model_that_knows(
+    pool: &PgPool,
+    ask: &Ask,
+    subject: &SubjectRef,
+) -> Result<Arc<Model>, OperateError> {
     let model = Models::default().current(pool).await?;
-    must_know(&model, &ask.object.kind, &ask.relation)?;
+    must_know("object", &model, &ask.object.kind, &ask.relation)?;
+    must_know_subject(&model, subject)?;
     Ok(model)
 }
 
-fn must_know(model: &Model, kind: &str, relation: &str) -> Result<(), OperateError> {
+fn must_know_subject(model: &Model, subject: &SubjectRef) -> Result<(), OperateError> {
+    match (subject.kind.as_str(), subject.relation.as_str()) {
+        (kind, "") if model.types().any(|known| known == kind) => Ok(()),
+        (kind, "") => no_type("subject", model, kind),
+        (kind, relation) => must_know("subject", model, kind, relation),
+    }
+}
+
+fn must_know(what: &str, model: &Model, kind: &str, relation: &str) -> Result<(), OperateError> {
     match model.knows(kind, relation) {
         Known::Yes => Ok(()),
-        Known::NoType => refused(format!("no type is named \"{kind}\"")),
+        Known::NoType => no_type(what, model, kind),
         Known::NoRelation => {
-            let relations = model.relations(kind).join(", ");
-            refused(format!("{kind} has no relation \"{relation}\"; it has {relations}"))
+            let relations = model.relations(kind);
+            let near = did_you_mean(relation, relations.iter().copied());
+            let has = if relations.is_empty() { "none".to_owned() } else { relations.join(", ") };
+            refused(format!("{what}: {kind} has no relation \"{relation}\"{near}; it has {has}"))
         }
     }
+}
+
+fn no_type(what: &str, model: &Model, kind: &str) -> Result<(), OperateError> {
+    let near = did_you_mean(kind, model.types());
+    let types = model.types().collect::<Vec<_>>().join(", ");
+    refused(format!("{what}: no type is named \"{kind}\"{near}; the types are {types}"))
+}
+
+fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    nearest(name, known).map(|near| format!(" (did you mean \"{near}\"?)")).unwrap_or_default()
 }
 
 /// Makes sure that the model of this moment knows the types and relations of a tuple that is to be added.
@@ -98,21 +126,15 @@ fn must_know(model: &Model, kind: &str, relation: &str) -> Result<(), OperateErr
 /// It does not know one of them, or the database cannot answer.
 pub async fn must_fit(pool: &PgPool, tuple: &TupleText) -> Result<(), OperateError> {
     let TupleText { ask, subject } = tuple;
-    let model = model_that_knows(pool, ask).await?;
-    match (subject.kind.as_str(), subject.relation.as_str()) {
-        ("user", "") => Ok(()),
-        (kind, "") if model.relations(kind).is_empty() => refused(format!("no type is named \"{kind}\"")),
-        (_, "") => Ok(()),
-        (kind, relation) => must_know(&model, kind, relation),
-    }
+    model_that_knows(pool, ask, subject).await.map(|_| ())
 }
 
 /// Whether a relation is held, by SQL.
 ///
 /// # Errors
-/// The model does not know the type or the relation, or the database cannot answer, or not within the budget.
+/// The model does not know a type or the relation, or the database cannot answer, or not within the budget.
 pub async fn check(pool: &PgPool, ask: &Ask, subject: &SubjectRef) -> Result<bool, OperateError> {
-    let model = model_that_knows(pool, ask).await?;
+    let model = model_that_knows(pool, ask, subject).await?;
     let question = Question { subject: subject.clone(), places: Vec::new(), asks: vec![ask.clone()] };
     let facts = SqlEngine::over(pool.clone(), DEFAULT_BUDGET).read_by(&model, &question).await?;
     match facts.holds(ask) {
@@ -136,9 +158,9 @@ pub struct Why {
 /// Explains one relation.
 ///
 /// # Errors
-/// The model does not know the type or the relation, the database cannot answer, or the search was given up.
+/// The model does not know a type or the relation, the database cannot answer, or the search was given up.
 pub async fn explain(pool: &PgPool, ask: &Ask, subject: &SubjectRef) -> Result<Why, OperateError> {
-    let model = model_that_knows(pool, ask).await?;
+    let model = model_that_knows(pool, ask, subject).await?;
     let connection = pool.acquire().await?.detach();
     let graph = FixedGraph::load(&model, connection).await?;
     match graph.check(subject, std::slice::from_ref(ask)).pop() {
@@ -178,7 +200,7 @@ pub async fn list(
 /// Adds or removes a tuple with its audit row; false when nothing changed.
 ///
 /// # Errors
-/// The tuple is one that has a way of its own, or the database cannot answer.
+/// The tuple is one that has a way of its own or that a service keeps, or the database cannot answer.
 pub async fn change(
     connection: &mut PgConnection,
     add: bool,
@@ -189,23 +211,27 @@ pub async fn change(
     if object.kind == "system" && relation == "superadmin" {
         return refused("the platform role has a ledger and a last holder: use its routes");
     }
+    if add && is_derived(&tuple.ask, subject) {
+        return refused(kept_by_org(tuple));
+    }
     let mut tx = connection.begin().await?;
     // Grants are ordered by it: one that rests on the tuple is written before it goes, or refused.
     grants::lock_objects(&mut tx, std::iter::once((object.kind.clone(), object.id.clone()))).await?;
     let values = [&object.kind, &object.id, relation, &subject.kind, &subject.id, &subject.relation];
     let [object_type, object_id, relation, subject_type, subject_id, subject_relation] = values;
-    let changed = if add {
-        sqlx::query!(
+    let is_changed = if add {
+        let added = sqlx::query!(
             "INSERT INTO authz.tuple(object_type, object_id, relation, subject_type, subject_id, subject_relation, source)
              VALUES ($1, $2, $3, $4, $5, $6, 'operator') ON CONFLICT DO NOTHING",
             object_type, object_id, relation, subject_type, subject_id, subject_relation
         )
         .execute(&mut *tx)
-        .await?
+        .await?;
+        added.rows_affected() > 0
     } else {
-        sqlx::query!(
+        let source = sqlx::query_scalar!(
             "DELETE FROM authz.tuple WHERE object_type = $1 AND object_id = $2 AND relation = $3
-                AND subject_type = $4 AND subject_id = $5 AND subject_relation = $6",
+                AND subject_type = $4 AND subject_id = $5 AND subject_relation = $6 RETURNING source",
             object_type,
             object_id,
             relation,
@@ -213,10 +239,15 @@ pub async fn change(
             subject_id,
             subject_relation
         )
-        .execute(&mut *tx)
-        .await?
+        .fetch_optional(&mut *tx)
+        .await?;
+        if let Some(kept) = source.as_deref().and_then(|source| kept(source, tuple)) {
+            tx.rollback().await?;
+            return refused(kept);
+        }
+        source.is_some()
     };
-    if changed.rows_affected() == 0 {
+    if !is_changed {
         return Ok(false);
     }
     let action = if add { "tuples.added" } else { "tuples.removed" };
@@ -224,6 +255,36 @@ pub async fn change(
     audit(&mut tx, operator, action, &format!("{object_type}:{object_id}"), &payload).await?;
     tx.commit().await?;
     Ok(true)
+}
+
+/// Whether org derives tuples of this kind from its rows.
+fn is_derived(ask: &Ask, subject: &SubjectRef) -> bool {
+    let kind = (ask.object.kind.as_str(), ask.relation.as_str());
+    let is_users = subject.kind == "user" && subject.relation.is_empty();
+    is_users && [("company", "member"), ("position", "holder"), ("group", "member")].contains(&kind)
+}
+
+/// Why a tuple of this source is not an operator's to remove: its service would not learn of it, and would put it back only
+/// at its next start.
+fn kept(source: &str, tuple: &TupleText) -> Option<String> {
+    match source {
+        "org" => Some(kept_by_org(tuple)),
+        "default" if tuple.ask.relation == ANCHOR_RELATION => {
+            let object = &tuple.ask.object;
+            Some(format!(
+                "registry keeps the tuple that makes {}:{} its company's module",
+                object.kind, object.id
+            ))
+        }
+        _ => None,
+    }
+}
+
+fn kept_by_org(TupleText { ask: Ask { object, relation }, subject }: &TupleText) -> String {
+    format!(
+        "org keeps {}:{}#{relation}@{}:{} from its members, positions and groups: change those, and the tuple follows",
+        object.kind, object.id, subject.kind, subject.id
+    )
 }
 
 /// Makes every reader of the change log load all tuples anew: the log is emptied and begins anew as this database's own, and

@@ -20,4 +20,5 @@ mod queue;
 mod queue_processes;
 mod reads;
 mod requests;
+mod sealed;
 mod workers;

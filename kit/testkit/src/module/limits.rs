@@ -30,6 +30,13 @@ pub struct Case {
     pub fits: bool,
 }
 
+impl Case {
+    /// Where the field stands in the body.
+    fn pointer(&self) -> String {
+        format!("/{}", self.field.replace('.', "/").replace('[', "/").replace(']', ""))
+    }
+}
+
 /// Sends every case of every operation with a body.
 ///
 /// # Panics
@@ -45,14 +52,34 @@ pub async fn check(module: &ModuleApi, operations: &[Operation]) {
     assert!(wrong.is_empty(), "openapi.json beside the operations:\n{}", wrong.join("\n"));
 }
 
+/// The same for one operation of a service that is no module, whose good body is `body`: every disagreement, and how many
+/// cases were sent. A member that may be left out may be `null` as well, which a document need not say.
+pub async fn disagreements(
+    document: &OpenApi,
+    id: &str,
+    body: &Value,
+    send: impl AsyncFn(Value) -> Reply,
+) -> (Vec<String>, usize) {
+    let (mut wrong, cases) = (Vec::new(), cases_of(document, id, body));
+    for case in &cases {
+        let reply = send(case.body.clone()).await;
+        let is_null = case.body.pointer(&case.pointer()) == Some(&Value::Null);
+        let why = disagreement(case, &reply).filter(|_| !is_null || reply.status >= 500);
+        wrong.extend(why.map(|why| format!("{id}: {why}")));
+    }
+    (wrong, cases.len())
+}
+
 /// The cases of one operation; none without a body.
 #[must_use]
 pub fn cases(document: &OpenApi, operation: &Operation) -> Vec<Case> {
-    let Some(body) = &operation.body else { return Vec::new() };
+    operation.body.as_ref().map(|body| cases_of(document, operation.id, body)).unwrap_or_default()
+}
+
+fn cases_of(document: &OpenApi, id: &str, body: &Value) -> Vec<Case> {
     let names = document.operations();
     let described = names.iter().map(|name| document.described(name));
-    let described =
-        described.into_iter().find(|found| found.get("operationId") == Some(&operation.id.into()));
+    let described = described.into_iter().find(|found| found.get("operationId") == Some(&id.into()));
     let pointer = "/requestBody/content/application~1json/schema";
     let Some(schema) = described.and_then(|found| found.pointer(pointer)) else { return Vec::new() };
     let mut made = Cases { document, found: Vec::new() };

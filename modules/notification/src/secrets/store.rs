@@ -1,11 +1,25 @@
 //! `notification.channel_secrets`: sealed secrets.
 
+use service::sealed::SealedColumn;
 use service::{ApiError, CompanyTx};
 use sqlx::PgExecutor;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::channels::rules::{ChannelId, Kind};
+
+/// Every column of sealed texts, and which of them still sign.
+pub(crate) const SEALED: [SealedColumn; 2] = [
+    SealedColumn { table: TABLE, column: "secret", needed: LIVE },
+    SealedColumn {
+        table: TABLE,
+        column: "previous_secret",
+        needed: "previous_expires_at > now() AND EXISTS (SELECT FROM notification.channels c WHERE c.id = channel_id AND c.deleted_at IS NULL)",
+    },
+];
+const TABLE: &str = "notification.channel_secrets";
+const LIVE: &str =
+    "EXISTS (SELECT FROM notification.channels c WHERE c.id = channel_id AND c.deleted_at IS NULL)";
 
 /// A channel's secrets as they are stored.
 #[derive(Clone, Debug)]

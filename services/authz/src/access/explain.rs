@@ -16,7 +16,7 @@ use service::{ApiError, Caller, Data, Query};
 
 use crate::App;
 use crate::decision::{self, StepTold, Undecided};
-use crate::engine::{Explained, Shown, Tree};
+use crate::engine::{Explained, Known, Model, Shown, Tree};
 
 /// The path of a relation that is not held.
 const NO_PATH: &str = "no path";
@@ -62,6 +62,7 @@ pub async fn explain(
     if own && place.member_active != Some(true) {
         require_superadmin(&role)?;
     }
+    must_know(&facts.model, &request)?;
     let decision = decision::judge(&subject, &request, &facts, place)?;
     let steps = decision::steps_told(&request, &decision);
     // A step before the last that denied has nothing to do with relations, and an object of another company is not shown.
@@ -73,6 +74,19 @@ pub async fn explain(
     let path_truncated = known.flatten().is_some_and(|path| path.is_cut);
     let tree = tree.filter(|_| looked);
     Ok(Data(Explanation { subject, steps, decision, path, path_truncated, tree }))
+}
+
+/// A misspelt type or relation would look like a denial.
+fn must_know(model: &Model, request: &AccessRequest) -> Result<(), ApiError> {
+    let (Some(object), Some(relation)) = (&request.object, &request.relation) else { return Ok(()) };
+    let (field, what, known) = match model.knows(&object.kind, relation) {
+        Known::Yes => return Ok(()),
+        Known::NoType => ("objectType", "one of the types ".to_owned(), model.types().collect()),
+        Known::NoRelation => {
+            ("relation", format!("one of {}'s relations ", object.kind), model.relations(&object.kind))
+        }
+    };
+    Err(ApiError::unprocessable_field(field, "unknown", format!("{what}{}", known.join(", "))))
 }
 
 fn subject(query: &Query) -> Result<Option<Subject>, ApiError> {

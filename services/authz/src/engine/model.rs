@@ -166,6 +166,11 @@ impl Model {
         }
     }
 
+    /// Every type, by name.
+    pub fn types(&self) -> impl Iterator<Item = &str> {
+        self.rules.keys().map(String::as_str)
+    }
+
     /// The relations of a type, by name; empty for an unknown one.
     #[must_use]
     pub fn relations(&self, object_type: &str) -> Vec<&str> {

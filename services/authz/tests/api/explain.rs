@@ -64,6 +64,32 @@ async fn a_superadmin_asks_about_anybody_and_a_member_about_itself() {
 }
 
 #[tokio::test]
+async fn a_misspelt_type_or_relation_is_no_denial() {
+    let (app, rows, company) = with_crm(&["alice"]).await;
+    rows.subject("stranger").await;
+    rows.tuple(&format!("crm_deal:1#company_module@company_module:{company}/crm"), "grant").await;
+    let ask = async |caller: &str, kind: &str, relation: &str| {
+        let path = format!("{EXPLAIN}?companyId={company}&objectType={kind}&objectId=1&relation={relation}");
+        app.ask("GET", &path, caller, None).await
+    };
+    for caller in ["alice", "root"] {
+        assert_eq!(ask(caller, "crm_deal", "viewer").await.status, 200, "control");
+        for (kind, relation, field, known) in [
+            ("crm_dael", "viewer", "objectType", "crm_deal"),
+            ("crm_deal", "veiwer", "relation", "viewer"),
+            ("user", "viewer", "relation", "user's relations"),
+        ] {
+            let reply = ask(caller, kind, relation).await;
+            assert_eq!((reply.status, reply.code()), (422, "VALIDATION_FAILED"), "{}", reply.text);
+            let wrong = &reply.body["error"]["details"]["fields"][0];
+            assert_eq!((&wrong["path"], &wrong["rule"]), (&json!(field), &json!("unknown")));
+            assert!(wrong["message"].as_str().is_some_and(|told| told.contains(known)), "{wrong}");
+        }
+    }
+    assert_eq!(ask("stranger", "crm_dael", "viewer").await.status, 403, "no list of types for strangers");
+}
+
+#[tokio::test]
 async fn an_object_of_another_company_shows_no_tree() {
     let (app, rows, company) = with_crm(&["alice"]).await;
     let other = rows.company().await;

@@ -11,18 +11,18 @@ use crate::app::Rows;
 async fn tuples_are_listed_added_and_removed_each_with_its_audit_row() {
     let database = testkit::database().await;
     let mut owner = PgConnection::connect_with(&database.owner_options()).await.expect("a connection");
-    let tuple = TupleText::parse("group:g#member@user:ann").expect("a tuple");
+    let tuple = TupleText::parse("crm_deal:d#viewer@user:ann").expect("a tuple");
     for (add, changed) in [(true, true), (true, false), (false, true), (false, false), (true, true)] {
         let done = operate::change(&mut owner, add, &tuple, "me").await.expect("done");
         assert_eq!(done, changed);
     }
-    let group = ObjectRef { kind: "group".to_owned(), id: "g".to_owned() };
+    let deal = ObjectRef { kind: "crm_deal".to_owned(), id: "d".to_owned() };
     let ann = SubjectRef::user("ann");
     for (object, subject) in
-        [(None, None), (Some(&group), None), (None, Some(&ann)), (Some(&group), Some(&ann))]
+        [(None, None), (Some(&deal), None), (None, Some(&ann)), (Some(&deal), Some(&ann))]
     {
         let listed = operate::list(&mut owner, object, subject, 10).await.expect("a list");
-        assert_eq!(listed, ["group:g#member@user:ann  operator"]);
+        assert_eq!(listed, ["crm_deal:d#viewer@user:ann  operator"]);
     }
     let audit: Vec<String> = sqlx::query_scalar(
         "SELECT actor || ' ' || action || ' ' || subject FROM audit.authz__events ORDER BY seq",
@@ -30,7 +30,7 @@ async fn tuples_are_listed_added_and_removed_each_with_its_audit_row() {
     .fetch_all(&mut owner)
     .await
     .expect("the audit");
-    let row = |action: &str| format!("operator:me {action} group:g");
+    let row = |action: &str| format!("operator:me {action} crm_deal:d");
     assert_eq!(audit, [row("tuples.added"), row("tuples.removed"), row("tuples.added")]);
     let role = TupleText::parse("system:platform#superadmin@user:ann").expect("a tuple");
     assert!(
@@ -40,6 +40,54 @@ async fn tuples_are_listed_added_and_removed_each_with_its_audit_row() {
     for text in ["", "a:1#r", "a:1@b:2", "a#r@b:2", "a:1#@b:2", "a:#r@b:2", ":1#r@b:2"] {
         assert!(TupleText::parse(text).is_err(), "{text}");
     }
+}
+
+/// Its service would learn nothing of the change, and put it back at its next start or never.
+#[tokio::test]
+async fn a_tuple_that_a_service_keeps_is_neither_removed_nor_added() {
+    let database = testkit::database().await;
+    let rows = Rows(database.owner_pool());
+    let mut owner = PgConnection::connect_with(&database.owner_options()).await.expect("a connection");
+    let company = rows.company().await;
+    rows.defaults(company, "crm").await;
+    let (module, of_company) = (format!("company_module:{company}/crm"), format!("company:{company}"));
+    let derived = [
+        format!("{of_company}#member@user:ann"),
+        "position:p#holder@user:ann".to_owned(),
+        "group:g#member@user:ann".to_owned(),
+    ];
+    let count = async || {
+        let sql = "SELECT count(*) FROM authz.tuple";
+        sqlx::query_scalar::<_, i64>(sql).fetch_one(&rows.0).await.expect("a number")
+    };
+    for text in &derived {
+        let tuple = TupleText::parse(text).expect("a tuple");
+        let refused = operate::change(&mut owner, true, &tuple, "me").await.expect_err("org's");
+        assert!(refused.to_string().starts_with(&format!("org keeps {text}")), "{refused}");
+        rows.tuple(text, "org").await;
+        let before = count().await;
+        let refused = operate::change(&mut owner, false, &tuple, "me").await.expect_err("org's");
+        assert!(refused.to_string().starts_with(&format!("org keeps {text}")), "{refused}");
+        assert_eq!(count().await, before, "{text}");
+        // One that an operator added before this was refused stands in org's way, and can go.
+        rows.run("UPDATE authz.tuple SET source = 'operator' WHERE subject_id = 'ann'").await;
+        assert!(operate::change(&mut owner, false, &tuple, "me").await.expect("the operators' own"));
+    }
+    let anchor = TupleText::parse(&format!("{module}#company@{of_company}")).expect("a tuple");
+    let refused = operate::change(&mut owner, false, &anchor, "me").await.expect_err("the platform's");
+    assert!(refused.to_string().starts_with("registry keeps"), "{refused}");
+    for (add, text) in [
+        (true, format!("{of_company}#admin@user:ann")),
+        (true, format!("{module}#member@group:g#member")),
+        (false, format!("{module}#system@system:platform")),
+        (true, format!("{module}#system@system:platform")),
+    ] {
+        let tuple = TupleText::parse(&text).expect("a tuple");
+        assert!(operate::change(&mut owner, add, &tuple, "me").await.expect("control"), "{text}");
+    }
+    let sql = "SELECT count(*) FROM audit.authz__events";
+    let audited = sqlx::query_scalar::<_, i64>(sql).fetch_one(&rows.0).await.expect("a number");
+    assert_eq!(audited, 3 + 4, "what is refused is not audited");
 }
 
 /// A grant that rests on a tuple holds its object's lock until it is written.
@@ -93,6 +141,30 @@ async fn a_relation_is_checked_and_explained() {
         let refused = operate::explain(&pool, &misspelt, &ann).await.expect_err("nor here");
         assert!(refused.to_string().contains(told), "{refused}");
     }
+    let held_by = |kind: &str, id: &str, relation: &str| SubjectRef {
+        kind: kind.to_owned(),
+        id: id.to_owned(),
+        relation: relation.to_owned(),
+    };
+    for (subject, told) in [
+        (
+            held_by("usr", "ann", ""),
+            "subject: no type is named \"usr\" (did you mean \"user\"?); the types are ",
+        ),
+        (held_by("grup", "g", "member"), "subject: no type is named \"grup\" (did you mean \"group\"?)"),
+        (
+            held_by("group", "g", "membr"),
+            "subject: group has no relation \"membr\" (did you mean \"member\"?); it has member",
+        ),
+        (held_by("user", "ann", "member"), "subject: user has no relation \"member\"; it has none"),
+    ] {
+        let refused = operate::check(&pool, &ask, &subject).await.expect_err("an unknown subject");
+        assert!(refused.to_string().starts_with(told), "{refused}");
+        let refused = operate::explain(&pool, &ask, &subject).await.expect_err("nor here");
+        assert!(refused.to_string().starts_with(told), "{refused}");
+    }
+    let nobody = held_by("group", "g", "member");
+    assert!(!operate::check(&pool, &ask, &nobody).await.expect("control: a group without the tuple"));
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ pub(crate) async fn create(
 ) -> Result<Created<OrgAssignment>, ApiError> {
     let position: PositionId = path.id("id")?;
     let NewAssignment(member) = body.parse()?;
-    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    let mut tx = caller.begin(&app, &id).await?;
     let company = held_position(&mut tx, position).await?;
     let open = store::open_term(tx.conn(), position).await?;
     let held = held_members(&mut tx, company, member, open.as_ref()).await?;
@@ -55,7 +55,7 @@ pub(crate) async fn finish(
     Correlation(id): Correlation,
 ) -> Result<Data<OrgAssignment>, ApiError> {
     let assignment: AssignmentId = path.id_or_not_found("id", "assignment")?;
-    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    let mut tx = caller.begin(&app, &id).await?;
     let found = store::find(&mut *tx.conn(), assignment).await?;
     let Placed { assignment, company } = found.ok_or(ApiError::NotFound("assignment".into()))?;
     held_position(&mut tx, assignment.position_id).await?;

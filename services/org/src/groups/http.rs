@@ -34,7 +34,7 @@ pub(crate) async fn create(
 ) -> Result<Created<OrgGroup>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
     let group = body.parse::<NewGroup>()?.of(company);
-    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    let mut tx = caller.begin(&app, &id).await?;
     if !company_exists(tx.conn(), company).await? {
         return Err(ApiError::validation_field("companyId", "unknown", "no such company"));
     }

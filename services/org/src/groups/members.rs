@@ -35,7 +35,7 @@ pub(crate) async fn add(
 ) -> Result<Created<OrgGroupMember>, ApiError> {
     let group: GroupId = path.id("id")?;
     let NewGroupMember(member) = body.parse()?;
-    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    let mut tx = caller.begin(&app, &id).await?;
     let (group, member) = held(&mut tx, group, member).await?;
     group.managed_here()?;
     let added_at = store::add(tx.conn(), &group, member.id, caller.subject.as_str()).await?;
@@ -59,7 +59,7 @@ pub(crate) async fn remove(
 ) -> Result<Data<RemovedMember>, ApiError> {
     let group: GroupId = path.id_or_not_found("id", "group")?;
     let member: MemberId = path.id_or_not_found("memberId", "member")?;
-    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    let mut tx = caller.begin(&app, &id).await?;
     let (group, member) = held(&mut tx, group, member).await?;
     group.managed_here()?;
     if !store::remove(tx.conn(), group.id, member.id).await? {

@@ -24,7 +24,7 @@ pub(crate) async fn create(
     body: RawBody,
 ) -> Result<Created<OrgMember>, ApiError> {
     let member = body.parse::<NewMember>()?.member();
-    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    let mut tx = caller.begin(&app, &id).await?;
     let Some(salt) = store::insert(tx.conn(), &member).await? else {
         return Err(ApiError::unprocessable_field("companyId", "unknown", "no such company"));
     };
@@ -54,7 +54,7 @@ pub(crate) async fn update(
 ) -> Result<Data<OrgMember>, ApiError> {
     let member = path.id("id")?;
     let change: MemberChange = body.parse()?;
-    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    let mut tx = caller.begin(&app, &id).await?;
     let before = held(&mut tx, member).await?;
     let after = change.applied_to(&before);
     let mut changed = changes(Some(&before), &after)?;

@@ -28,7 +28,7 @@ pub(crate) async fn link(
     if !app.identity.knows(&subject, &id).await? {
         return Err(ApiError::NotFound("user".into()));
     }
-    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    let mut tx = caller.begin(&app, &id).await?;
     let before = held(&mut tx, member).await?;
     if !is_new_link(&before, &subject)? {
         tx.unchanged().await?;
@@ -48,7 +48,7 @@ pub(crate) async fn unlink(
     Correlation(id): Correlation,
 ) -> Result<Data<OrgMember>, ApiError> {
     let member: MemberId = path.id("id")?;
-    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    let mut tx = caller.begin(&app, &id).await?;
     let before = held(&mut tx, member).await?;
     if before.user_id.is_none() {
         tx.unchanged().await?;

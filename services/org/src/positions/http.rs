@@ -33,7 +33,7 @@ pub(crate) async fn create(
 ) -> Result<Created<OrgPosition>, ApiError> {
     let company: CompanyId = path.id("companyId")?;
     let position = body.parse::<NewPosition>()?.of(company);
-    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    let mut tx = caller.begin(&app, &id).await?;
     if !company_exists(tx.conn(), company).await? {
         return Err(ApiError::unprocessable_field("companyId", "unknown", "no such company"));
     }

@@ -4,7 +4,7 @@ use axum::extract::State;
 use contract::CorrelationId;
 use contract::id::UnitId;
 use service::caller::Correlation;
-use service::{ApiError, AuditEvent, Caller, Created, Data, PathParams, RawBody, Superadmin, changes};
+use service::{ApiError, AuditEvent, Created, Data, PathParams, RawBody, Superadmin, changes};
 
 use super::rules::{NewUnit, OrgUnit, Place, Placed};
 use super::store;
@@ -50,12 +50,12 @@ pub(crate) async fn subtree(
 
 async fn create_company(
     app: &App,
-    caller: &Caller,
+    caller: &Superadmin,
     id: &CorrelationId,
     new: NewUnit,
 ) -> Result<Placed, ApiError> {
     let placed = new.into_company();
-    let mut tx = app.core.begin(&caller.subject, id).await?;
+    let mut tx = caller.begin(app, id).await?;
     default_grants::lock(tx.conn()).await?;
     store::insert(tx.conn(), &placed).await?;
     default_grants::write(tx.conn(), placed.company).await?;
@@ -65,12 +65,12 @@ async fn create_company(
 
 async fn create_below(
     app: &App,
-    caller: &Caller,
+    caller: &Superadmin,
     id: &CorrelationId,
     new: NewUnit,
     parent: UnitId,
 ) -> Result<Placed, ApiError> {
-    let mut tx = app.core.begin(&caller.subject, id).await?;
+    let mut tx = caller.begin(app, id).await?;
     let allowed_parents = store::allowed_parents(tx.conn(), &new.type_key).await?;
     let parent = store::parent(tx.conn(), parent).await?;
     let placed = new.below(parent.as_ref(), allowed_parents.as_deref())?;

@@ -26,7 +26,7 @@ pub(crate) async fn register(
     let checked = rules::check(manifest, &body.json()?, &app.reserved);
     let checked = checked.map_err(|problems| ApiError::unprocessable(&problems))?;
     let account = account_of(&app, &checked.client_id, &id).await;
-    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    let mut tx = caller.begin(&app, &id).await?;
     let revision = lock(tx.conn()).await?;
     let standing = store::standing(tx.conn(), &checked).await?;
     let verdict =

@@ -42,7 +42,7 @@ pub(crate) async fn enable(
     path: PathParams,
 ) -> Result<Response, ApiError> {
     let key = known_key(&path)?;
-    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    let mut tx = caller.begin(&app, &id).await?;
     default_grants::store::lock(tx.conn()).await?;
     let revision = lock(tx.conn()).await?;
     let standing = find(&mut tx, key).await?;
@@ -99,7 +99,7 @@ pub(crate) async fn disable(
     path: PathParams,
 ) -> Result<AtRevision<Enabled>, ApiError> {
     let key = known_key(&path)?;
-    let mut tx = app.core.begin(&caller.subject, &id).await?;
+    let mut tx = caller.begin(&app, &id).await?;
     let revision = lock(tx.conn()).await?;
     let standing = find(&mut tx, key).await?;
     if rules::disable(&standing)? == Step::Unchanged {
