@@ -4,14 +4,14 @@
 //!
 //! ```text
 //! routes.rs -> realm/   the realm's documents: discovery, signing keys
-//!           -> login/   a person's way: request -> form -> password -> second factor -> code
-//!           -> account/ the signed-in user's own pages: password, second factor, sessions
+//!           -> login/   a person's way: request -> form -> password -> second factor, or passkey -> code
+//!           -> account/ the signed-in user's own pages: password, second factor, passkeys, sessions
 //!           -> letters/ a forgotten password, an invitation: letter by e-mail -> link -> new password
 //!           -> tokens/  code, refresh token or client secret -> tokens
 //!           -> userinfo/, logout/   who a token speaks for; the end of its session
 //!           -> admin/   account state, for the administration client only (never through the edge)
 //! reconcile.rs: keys, clients and users at every start      sweep.rs: removes what has run out
-//! keys/, clients/, users/, browser_sessions/, second_factors/: what they share      pages/: what a person sees
+//! keys/, clients/, users/, browser_sessions/, second_factors/, passkeys/: what they share      pages/: what a person sees
 //! ```
 //!
 //! Nothing here knows companies, members or modules, and no token says anything about rights.
@@ -29,6 +29,7 @@ mod login;
 mod logout;
 mod meter;
 mod pages;
+mod passkeys;
 mod realm;
 mod reconcile;
 mod refusal;

@@ -1,6 +1,6 @@
 //! The login a person sees. A request's way: `rules.rs` checks the parameters, `ticket.rs` binds the accepted request
-//! to the browser, `steps.rs` shows the form of each step and decides which is next, `credentials.rs` checks the password and
-//! `second_factor.rs` the code; `new_password.rs` replaces a password that an operator gave. `guard.rs` slows guessing (but not
+//! to the browser, `steps.rs` shows the form of each step and decides which is next, `credentials.rs` checks the password,
+//! `second_factor.rs` the code and `passkey.rs` what a passkey signed; `new_password.rs` replaces a password that an operator gave. `guard.rs` slows guessing (but not
 //! on a device that `device.rs` knows), and `failures.rs` counts it. The last step becomes a session and a code (`answer.rs`, `store.rs`).
 
 mod answer;
@@ -10,6 +10,7 @@ pub(crate) mod failures;
 pub(crate) mod guard;
 pub(crate) mod http;
 mod new_password;
+mod passkey;
 pub(crate) mod rules;
 mod second_factor;
 pub(crate) mod steps;

@@ -11,13 +11,14 @@ use uuid::Uuid;
 use crate::cookies;
 use crate::keys::rules::{KeyError, KeyRing, Purpose, random_text, sha256};
 use crate::login::rules::LoginRequest;
+use crate::passkeys::rules::Challenge;
 use crate::users::passwords::CredentialDigest;
 
 /// Cookie that binds forms to a browser.
 pub(crate) const BROWSER_COOKIE: &str = "AUTH_SESSION_ID";
 /// How long a form may stay open before it is shown anew.
 pub(crate) const FORM_SECONDS: i64 = 30 * 60;
-/// The step that asks for a password or a second factor, as Keycloak names steps.
+/// The step that asks for a password, a passkey or a second factor, as Keycloak names steps.
 pub(crate) const EXECUTION: &str = "5f0a1f0e-6f0d-4c57-9d3c-0c8a7f1f4b11";
 /// The step that asks for a new password, as Keycloak names it.
 pub(crate) const UPDATE_PASSWORD: &str = "UPDATE_PASSWORD";
@@ -61,6 +62,7 @@ pub(crate) enum Destination {
 pub(crate) enum AccountPage {
     Account,
     SecondFactor,
+    Passkeys,
 }
 
 impl Destination {
@@ -108,11 +110,31 @@ pub(crate) struct Proved {
     pub(crate) second_factor: Option<CredentialDigest>,
 }
 
+/// What signs a user in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// The password, and the second factor where there is one.
+    Password(Proved),
+    /// A passkey, which has verified its user.
+    Passkey { user: Uuid, passkey: CredentialDigest },
+}
+
+impl Proof {
+    /// Whom it signs in.
+    pub(crate) const fn user(self) -> Uuid {
+        match self {
+            Self::Password(Proved { user, .. }) | Self::Passkey { user, .. } => user,
+        }
+    }
+}
+
 /// What a form holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ticket {
     pub(crate) destination: Destination,
     pub(crate) stage: Stage,
+    /// What a passkey may sign instead of what the form asks for.
+    pub(crate) challenge: Option<Challenge>,
     /// Tells forms of one browser apart.
     pub(crate) tab_id: String,
     browser: String,
@@ -124,12 +146,13 @@ impl Ticket {
     pub(crate) fn new(
         destination: Destination,
         stage: Stage,
+        challenge: Option<Challenge>,
         browser: &Browser,
         now: i64,
     ) -> Result<Self, KeyError> {
         let mut tab_id = random_text()?;
         tab_id.truncate(11);
-        Ok(Self { destination, stage, tab_id, browser: browser.digest(), issued_at: now })
+        Ok(Self { destination, stage, challenge, tab_id, browser: browser.digest(), issued_at: now })
     }
 
     /// The `session_code`.

@@ -1,5 +1,6 @@
-//! The pages a person sees, in English and German, without script: the frame they share, their headers, and the escaping of
-//! everything that comes from outside. What a page says is decided elsewhere.
+//! The pages a person sees, in English and German: the frame they share, their headers, and the escaping of everything that
+//! comes from outside. They need no script but for passkeys, which browsers give to nothing else. What a page says is decided
+//! elsewhere.
 
 pub(crate) mod account;
 pub(crate) mod errors;
@@ -22,6 +23,10 @@ use texts::Texts;
 pub(crate) const STYLE: &str = include_str!("page.css");
 /// Where the edge forwards the provider's static files to.
 pub(crate) const STYLE_PATH: &str = "/resources/login.css";
+/// Script of the pages that ask for a passkey, served at [`SCRIPT_PATH`].
+pub(crate) const SCRIPT: &str = include_str!("passkey.js");
+/// Beside [`STYLE_PATH`].
+pub(crate) const SCRIPT_PATH: &str = "/resources/passkey.js";
 /// What the pages call what a person signs in to.
 pub(crate) const PRODUCT: &str = "Platform";
 
@@ -29,6 +34,10 @@ pub(crate) const PRODUCT: &str = "Platform";
 /// to the redirect after the form too, and that leads to the client.
 const POLICY: &str =
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The same with the one script of the provider, which makes no markup from text.
+const POLICY_WITH_SCRIPT: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; base-uri 'none'; \
+     frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 /// How wide a page is.
 #[derive(Clone, Copy)]
@@ -66,6 +75,41 @@ pub(crate) fn protect(response: &mut Response) {
     for (name, value) in headers {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
+}
+
+/// Lets a page that asks for a passkey run [`SCRIPT`].
+pub(crate) fn allow_script(response: &mut Response) {
+    let policy = HeaderValue::from_static(POLICY_WITH_SCRIPT);
+    response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+}
+
+/// A form whose answer comes from an authenticator: `ceremony` is `get` or `create`, and the script writes into the field
+/// `answer`. Without script it stays hidden, unless it shows fields of its own.
+struct CeremonyForm<'a> {
+    id: &'a str,
+    action: &'a str,
+    ceremony: &'a str,
+    options: &'a str,
+    answer: &'a str,
+    content: &'a str,
+    is_hidden: bool,
+}
+
+fn ceremony_form(form: &CeremonyForm<'_>, texts: &Texts) -> String {
+    format!(
+        "<form id=\"{id}\" action=\"{action}\" method=\"post\" data-ceremony=\"{ceremony}\" data-answer=\"{answer}\" \
+         data-options=\"{options}\"{hidden}>\n<input name=\"{answer}\" type=\"hidden\">\n\
+         <p class=\"alert\" role=\"alert\" hidden>{failed}</p>\n{content}</form>\n\
+         <script src=\"{SCRIPT_PATH}\" defer></script>",
+        id = form.id,
+        action = escape(form.action),
+        ceremony = form.ceremony,
+        options = escape(form.options),
+        answer = form.answer,
+        hidden = if form.is_hidden { " hidden" } else { "" },
+        failed = texts.no_passkey,
+        content = form.content,
+    )
 }
 
 fn page(texts: &Texts, width: Width, title: &str, content: &str) -> String {
