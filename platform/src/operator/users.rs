@@ -64,7 +64,7 @@ async fn reset(provider: &Provider<'_>, request: &ResetRequest) -> Result<(), St
     provider.ask(Method::PUT, &format!("/{id}/reset-password"), Some(&credential(&password))).await?;
     if request.second_factor {
         let path = format!("/{id}/disable-credential-types");
-        provider.ask(Method::PUT, &path, Some(&json!(["otp"]))).await?;
+        provider.ask(Method::PUT, &path, Some(&json!(["otp", "webauthn"]))).await?;
     }
     console::result(&format!("user {name}: password for the next login: {password}"));
     Ok(())

@@ -3,14 +3,14 @@
 //!
 //! ```text
 //! routes.rs -> realm/   the realm's documents: discovery, signing keys
-//!           -> login/   authorization request -> form -> password -> second factor -> code
-//!           -> account/ the signed-in user's own pages: password, second factor, sessions
+//!           -> login/   authorization request -> form -> password -> second factor, or passkey -> code
+//!           -> account/ the signed-in user's own pages: password, second factor, passkeys, sessions
 //!           -> letters/ a forgotten password, an invitation: e-mail -> link -> new password
 //!           -> tokens/  code, refresh token or client secret -> tokens
 //!           -> userinfo/, logout/   the user behind a token; the end of its session
 //!           -> admin/   accounts and keys, for the administration client and operators (never through the gateway)
 //! reconcile.rs: keys, clients and users at every start      sweep.rs: removes expired rows
-//! keys/, clients/, users/, browser_sessions/, second_factors/: shared parts         pages/: HTML pages
+//! keys/, clients/, users/, browser_sessions/, second_factors/, passkeys/: shared parts      pages/: HTML pages
 //! ```
 //!
 //! Nothing here knows companies, members or modules, and no token carries permissions.
@@ -28,6 +28,7 @@ mod login;
 mod logout;
 mod meter;
 mod pages;
+mod passkeys;
 mod realm;
 mod reconcile;
 mod refusal;

@@ -37,6 +37,11 @@ pub fn router(app: App) -> Router {
             get(account::second_factor::set_up).post(account::second_factor::turn_on),
         )
         .route("/realms/{realm}/account/totp/remove", post(account::second_factor::remove))
+        .route(
+            "/realms/{realm}/account/passkeys",
+            get(account::passkeys::set_up).post(account::passkeys::add),
+        )
+        .route("/realms/{realm}/account/passkeys/remove", post(account::passkeys::remove))
         .route("/realms/{realm}/account/recovery-codes", post(account::second_factor::renew_codes))
         .route("/realms/{realm}/account/sessions/end", post(account::sessions::end))
         .route("/realms/{realm}/account/sessions/end-all", post(account::sessions::end_all))
@@ -74,5 +79,7 @@ pub fn router(app: App) -> Router {
         .route_layer(from_fn_with_state(app.clone(), realm::http::only_this_realm))
         .route_layer(from_fn(pages::errors::write))
         .with_state(app);
-    in_realm.route(pages::STYLE_PATH, get(login::http::style))
+    in_realm
+        .route(pages::STYLE_PATH, get(login::http::style))
+        .route(pages::SCRIPT_PATH, get(login::http::script))
 }

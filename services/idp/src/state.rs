@@ -15,6 +15,8 @@ use crate::letters::Mailer;
 use crate::letters::limits::Limits;
 use crate::login::guard::Guard;
 use crate::meter::Meter;
+use crate::pages::PRODUCT;
+use crate::passkeys::rules::RelyingParty;
 use crate::reconcile;
 use crate::users::passwords::Passwords;
 
@@ -29,6 +31,8 @@ pub struct App {
     pub(crate) turns: Arc<Turns>,
     pub(crate) passwords: Passwords,
     pub(crate) guard: Guard,
+    /// Where browsers know passkeys: at a host that has a name.
+    pub(crate) passkeys: Option<RelyingParty>,
     /// Sends e-mails, if a mail server is configured.
     pub(crate) mailer: Option<Mailer>,
     pub(crate) letters_limits: Limits,
@@ -76,6 +80,7 @@ impl App {
             audience: config.audience.clone(),
             admin_client: config.admin_client.client_id.clone(),
         };
+        let passkeys = RelyingParty::of(&config.issuer(), PRODUCT);
         let mailer = config.mail.as_ref().map(Mailer::new).transpose();
         let mailer = mailer.map_err(|error| ServeError::Unfit(format!("the mail transport: {error}")))?;
         let meter = Meter::register(&core.metrics)?;
@@ -87,6 +92,7 @@ impl App {
             turns: Arc::default(),
             passwords,
             guard: Guard::default(),
+            passkeys,
             mailer,
             letters_limits: Limits::default(),
             letters_wake: Arc::default(),

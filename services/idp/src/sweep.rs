@@ -1,5 +1,5 @@
-//! Removes expired sessions (their codes go with them), expired links and old administration events, and rotates the
-//! signing keys. The workers are step functions, which tests call.
+//! Removes expired sessions (their codes go with them), expired links and challenges, and old administration events, and
+//! rotates the signing keys. The workers are step functions, which tests call.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use service::{ApiError, AuditEvent};
 
 use crate::keys::rotation;
 use crate::state::App;
-use crate::{admin, browser_sessions, letters, tokens};
+use crate::{admin, browser_sessions, letters, passkeys, tokens};
 
 /// Pause between steps.
 const EVERY: Duration = Duration::from_mins(1);
@@ -44,12 +44,18 @@ pub async fn step(app: &App) -> Result<u64, ApiError> {
     let browsers = browser_sessions::store::end_idle(tx.conn(), now, BATCH).await?;
     let events = admin::store::remove_before(tx.conn(), now.saturating_sub(EVENTS_KEPT), BATCH).await?;
     let links = letters::store::remove_expired(tx.conn(), now, BATCH).await?;
-    if sessions == 0 && browsers == 0 && events == 0 && links == 0 {
+    let challenges = passkeys::store::remove_expired(tx.conn(), now, BATCH).await?;
+    if [sessions, browsers, events, links, challenges] == [0; 5] {
         tx.unchanged().await?;
         return Ok(0);
     }
-    let payload =
-        json!({ "sessions": sessions, "browserSessions": browsers, "adminEvents": events, "links": links });
+    let payload = json!({
+        "sessions": sessions,
+        "browserSessions": browsers,
+        "adminEvents": events,
+        "links": links,
+        "challenges": challenges,
+    });
     tx.commit(&AuditEvent {
         company: None,
         action: "sessions.swept",

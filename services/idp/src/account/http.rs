@@ -10,8 +10,9 @@ use crate::login::credentials;
 use crate::login::http::redirect;
 use crate::login::ticket::AccountPage;
 use crate::pages;
-use crate::pages::account::{Account, FormName, Problem, SecondFactor, Session};
+use crate::pages::account::{Account, FormName, Passkey, Problem, Session};
 use crate::pages::texts::Texts;
+use crate::passkeys;
 use crate::refusal::PageError;
 use crate::second_factors;
 use crate::state::App;
@@ -22,10 +23,12 @@ use crate::users::policy::Unfit;
 type Text = fn(&Texts) -> &'static str;
 
 /// Texts that the account page shows after a change, by the word in its address.
-const DONE: [(&str, Text); 3] = [
+const DONE: [(&str, Text); 5] = [
     ("password", |texts| texts.saved_password),
     ("session", |texts| texts.ended_sessions),
     ("second-factor-removed", |texts| texts.removed_second_step),
+    ("passkey-added", |texts| texts.added_passkey),
+    ("passkey-removed", |texts| texts.removed_passkey),
 ];
 
 /// The account page.
@@ -93,15 +96,24 @@ pub(super) async fn show(
             clients: listed.clients,
         })
         .collect();
-    let codes_left = second_factors::store::find(&app.core.pool, visitor.user.id).await?;
+    let methods = second_factors::store::find(&app.core.pool, visitor.user.id).await?;
+    let listed = passkeys::store::of_user(&app.core.pool, visitor.user.id).await?;
+    let passkeys: Vec<Passkey> = listed.into_iter().map(shown).collect();
     let done = DONE.iter().find(|(word, _)| Some(*word) == done);
     let page = pages::account::account(&Account {
         frame: visitor.frame(),
         username: &visitor.user.username,
-        second_factor: codes_left.map(|codes_left| SecondFactor { codes_left }),
+        totp: methods.totp,
+        passkeys: app.passkeys.as_ref().map(|_| passkeys.as_slice()),
+        codes_left: methods.any().then_some(methods.codes_left),
         sessions: &sessions,
         done: done.map(|(_, text)| text(visitor.lang.texts())),
         problem,
     });
     Ok(pages::answer_account(page))
+}
+
+fn shown(passkey: passkeys::store::Listed) -> Passkey {
+    let passkeys::store::Listed { id, name, created_at, last_used_at } = passkey;
+    Passkey { id, name, created_at, last_used_at }
 }

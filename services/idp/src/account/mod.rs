@@ -2,6 +2,7 @@
 //! refuses forms that did not come from these pages; each section of the page has its own file.
 
 pub(crate) mod http;
+pub(crate) mod passkeys;
 mod proof;
 pub(crate) mod second_factor;
 pub(crate) mod sessions;
@@ -15,6 +16,7 @@ pub(crate) fn address(app: &App, page: AccountPage, ui_locales: Option<&str>) ->
     let path = match page {
         AccountPage::Account => "",
         AccountPage::SecondFactor => "/totp",
+        AccountPage::Passkeys => "/passkeys",
     };
     format!("{}/account{path}{}", app.realm.issuer, query(&[("ui_locales", ui_locales)]))
 }

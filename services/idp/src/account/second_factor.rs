@@ -1,4 +1,4 @@
-//! Setting up and removing the second factor and its recovery codes. A new secret is stored only after the user has
+//! Setting up and removing one-time codes, and renewing recovery codes. A new secret is stored only after the user has
 //! proved that the app has it; until then the form carries it, sealed.
 
 use axum::extract::{Request, State};
@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::http::show;
 use super::visitor::{self, Asked, Entry, Login, Posted, Visitor};
 use crate::browser_sessions;
+use crate::form::Params;
 use crate::keys::rules::Purpose;
 use crate::login::credentials;
 use crate::login::http::redirect;
@@ -41,7 +42,7 @@ pub(crate) async fn set_up(
     let entry = visitor::of(&app, &asked, AccountPage::SecondFactor, Login::Recent, &correlation).await?;
     match entry {
         Entry::SignIn(form) => Ok(form),
-        Entry::Visitor(visitor) if visitor.user.has_second_factor => show(&app, &visitor, None, None).await,
+        Entry::Visitor(visitor) if visitor.user.has_totp => show(&app, &visitor, None, None).await,
         Entry::Visitor(visitor) => show_secret(&app, &visitor, &rules::new_secret()?, None),
     }
 }
@@ -104,7 +105,7 @@ pub(crate) async fn renew_codes(
 ) -> Result<Response, PageError> {
     let (visitor, mut tx) = match with_password(&app, request, FormName::NewCodes, &correlation).await? {
         Checked::Other(answer) => return Ok(answer),
-        Checked::Right(visitor, tx) => (visitor, tx),
+        Checked::Right(visitor, _, tx) => (visitor, tx),
     };
     let (user, codes) = (visitor.user.id, rules::new_recovery_codes()?);
     let tags = tags(&app, user, &codes);
@@ -125,10 +126,11 @@ pub(crate) async fn remove(
     let checked = with_password(&app, request, FormName::RemoveSecondFactor, &correlation).await?;
     let (visitor, mut tx) = match checked {
         Checked::Other(answer) => return Ok(answer),
-        Checked::Right(visitor, tx) => (visitor, tx),
+        Checked::Right(visitor, _, tx) => (visitor, tx),
     };
     let user = visitor.user.id;
     if second_factors::store::remove(tx.conn(), user).await? {
+        second_factors::store::drop_spare_codes(tx.conn(), user).await?;
         tx.commit(&event("second_factor.removed", user, json!({ "reason": "user" }))).await?;
     } else {
         tx.unchanged().await?;
@@ -137,14 +139,14 @@ pub(crate) async fn remove(
 }
 
 /// The outcome of a form that requires the password.
-enum Checked {
+pub(super) enum Checked {
     /// The password is right, in a transaction that locks the user's row, so that it stays right.
-    Right(Box<Visitor>, AuditedTx),
+    Right(Box<Visitor>, Params, AuditedTx),
     /// The response in all other cases.
     Other(Response),
 }
 
-async fn with_password(
+pub(super) async fn with_password(
     app: &App,
     request: Request,
     name: FormName,
@@ -160,7 +162,7 @@ async fn with_password(
     if let Some(password) = credentials::check_again(app, &visitor.headers, user, typed).await? {
         let mut tx = app.core.begin_as(&user.to_string(), Some(correlation.as_str())).await?;
         if users::store::lock_password_of(tx.conn(), user, password).await? {
-            return Ok(Checked::Right(visitor, tx));
+            return Ok(Checked::Right(visitor, form, tx));
         }
         tx.unchanged().await?;
     }
@@ -188,11 +190,11 @@ fn show_secret(
     Ok(pages::answer_account(page))
 }
 
-fn show_codes(visitor: &Visitor, codes: &[String]) -> Response {
+pub(super) fn show_codes(visitor: &Visitor, codes: &[String]) -> Response {
     let shown: Vec<String> = codes.iter().map(|code| rules::shown(code)).collect();
     pages::answer_account(pages::account::recovery_codes(&visitor.frame(), &shown))
 }
 
-fn tags(app: &App, user: Uuid, codes: &[String]) -> Vec<Vec<u8>> {
+pub(super) fn tags(app: &App, user: Uuid, codes: &[String]) -> Vec<Vec<u8>> {
     codes.iter().map(|code| second_factors::tag(&app.keys, user, code)).collect()
 }

@@ -14,6 +14,7 @@ use super::http::{record, user_event, user_id};
 use super::rules::{self, NewUser, Refused};
 use crate::form::{Params, whole_body};
 use crate::letters;
+use crate::passkeys;
 use crate::refusal::AdminError;
 use crate::second_factors;
 use crate::state::App;
@@ -100,17 +101,21 @@ pub(crate) async fn disable_credentials(
     request: Request,
 ) -> Result<StatusCode, AdminError> {
     let (asker, id) = (asker.operator()?, user_id(&path)?);
-    rules::credential_types(&whole_body(request).await?).map_err(refused)?;
+    let types = rules::credential_types(&whole_body(request).await?).map_err(refused)?;
     let user = users::store::find(&app.core.pool, id).await?;
     user.ok_or_else(AdminError::user_not_found)?;
     let mut tx = app.core.begin_as(asker.actor(), Some(correlation.as_str())).await?;
     // A concurrent login waits for this lock, or has finished.
     users::store::lock_password(tx.conn(), id).await?;
-    if !second_factors::store::remove(tx.conn(), id).await? {
+    let totp = types.totp && second_factors::store::remove(tx.conn(), id).await?;
+    let passkeys = if types.passkeys { passkeys::store::remove_all(tx.conn(), id).await? } else { 0 };
+    if !totp && passkeys == 0 {
         tx.unchanged().await?;
         return Ok(StatusCode::NO_CONTENT);
     }
-    let event = user_event("second_factor.removed", id, json!({ "reason": "operator" }));
+    second_factors::store::drop_spare_codes(tx.conn(), id).await?;
+    let payload = json!({ "reason": "operator", "oneTimeCodes": totp, "passkeys": passkeys });
+    let event = user_event("second_factor.removed", id, payload);
     record(&app, tx, &asker, "ACTION", id, &event).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -23,6 +23,11 @@ const LARGEST_FIRST: i64 = 10_000_000;
 /// Shortest temporary password, in bytes; it can be long because nobody has to remember it.
 const TEMPORARY_MIN: usize = 12;
 
+/// One-time codes, as Keycloak names them.
+const TOTP: &str = "otp";
+/// Passkeys, as Keycloak names them.
+const PASSKEYS: &str = "webauthn";
+
 /// `first` and `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
@@ -69,8 +74,8 @@ pub(crate) fn user(user: &User) -> Value {
         "emailVerified": user.email.is_some(),
         "createdTimestamp": millis(user.created_at),
         "enabled": user.enabled,
-        "totp": user.has_second_factor,
-        "disableableCredentialTypes": if user.has_second_factor { &["otp"][..] } else { &[] },
+        "totp": user.has_totp,
+        "disableableCredentialTypes": credential_types_of(user),
         "requiredActions": if user.must_change_password { &[UPDATE_PASSWORD][..] } else { &[] },
         "notBefore": 0,
         // Not in Keycloak: there is no self-registration here; operators create accounts, by configuration or command.
@@ -160,11 +165,33 @@ pub(crate) fn temporary_password(body: &[u8]) -> Result<Temporary, Refused> {
     temporary("value", &object(body)?)
 }
 
-/// Checks the credential types to remove: only `["otp"]`.
-pub(crate) fn credential_types(body: &[u8]) -> Result<(), Refused> {
-    let types: Value =
-        serde_json::from_slice(body).map_err(|_| ("body", "cannot be parsed as JSON".to_owned()))?;
-    if types == json!(["otp"]) { Ok(()) } else { Err(("body", "must be [\"otp\"]".to_owned())) }
+/// Credential types to be removed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CredentialTypes {
+    /// One-time codes of an app.
+    pub(crate) totp: bool,
+    pub(crate) passkeys: bool,
+}
+
+/// Checks the credential types to remove: `otp`, `webauthn` or both.
+pub(crate) fn credential_types(body: &[u8]) -> Result<CredentialTypes, Refused> {
+    let types: Vec<String> =
+        serde_json::from_slice(body).map_err(|_| ("body", "must be a JSON array of texts".to_owned()))?;
+    let wanted = CredentialTypes {
+        totp: types.iter().any(|name| name == TOTP),
+        passkeys: types.iter().any(|name| name == PASSKEYS),
+    };
+    if !(1..=2).contains(&types.len()) || types.iter().any(|name| ![TOTP, PASSKEYS].contains(&name.as_str()))
+    {
+        return Err(("body", format!("must name {TOTP} or {PASSKEYS} or both")));
+    }
+    Ok(wanted)
+}
+
+/// What can be taken from a user.
+fn credential_types_of(user: &User) -> Vec<&'static str> {
+    let types = [(user.has_totp, TOTP), (user.has_passkey, PASSKEYS)];
+    types.into_iter().filter(|(is_there, _)| *is_there).map(|(_, name)| name).collect()
 }
 
 /// Checks the actions that an e-mail asks for: only `["UPDATE_PASSWORD"]`.
@@ -306,7 +333,19 @@ mod tests {
         assert!(actions(br#"["UPDATE_PASSWORD"]"#).is_ok() && actions(br#"["VERIFY_EMAIL"]"#).is_err());
         assert_eq!(lang(&params("lang=de")), Ok(Lang::De));
         assert_eq!(lang(&params("lang=fr")).expect_err("refused").0, "lang");
-        assert!(credential_types(br#"["otp"]"#).is_ok() && credential_types(b"[]").is_err());
+        let types = |body: &[u8]| credential_types(body).ok().map(|types| (types.totp, types.passkeys));
+        assert_eq!(types(br#"["otp"]"#), Some((true, false)));
+        assert_eq!(types(br#"["webauthn", "otp"]"#), Some((true, true)));
+        for bad in [
+            &b"[]"[..],
+            br#"["password"]"#,
+            br#"["otp", "password"]"#,
+            br#"["otp", "otp", "otp"]"#,
+            b"{}",
+            b"[1]",
+        ] {
+            assert_eq!(types(bad), None);
+        }
     }
 
     #[test]

@@ -107,6 +107,7 @@ pub(crate) enum Purpose {
     AccountForm,
     SecondFactorSetUp,
     RecoveryCode,
+    PasskeySetUp,
 }
 
 impl Purpose {
@@ -120,6 +121,7 @@ impl Purpose {
             Self::AccountForm => "account-form",
             Self::SecondFactorSetUp => "second-factor-set-up",
             Self::RecoveryCode => "recovery-code",
+            Self::PasskeySetUp => "passkey-set-up",
         }
     }
 }

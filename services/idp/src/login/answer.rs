@@ -13,7 +13,7 @@ use super::device::{self, Device};
 use super::http::{redirect, set_cookie};
 use super::rules::LoginRequest;
 use super::store;
-use super::ticket::{AccountPage, Destination, Proved};
+use super::ticket::{AccountPage, Destination, Proof};
 use crate::account;
 use crate::browser_sessions::{self, BrowserSession, Seen};
 use crate::cookies::Keep;
@@ -29,13 +29,13 @@ pub(super) async fn to_login(
     app: &App,
     destination: &Destination,
     headers: &HeaderMap,
-    proved: Proved,
+    proof: Proof,
     correlation: &CorrelationId,
 ) -> Result<Option<Response>, PageError> {
-    let (user, secret) = (proved.user, random_text()?);
+    let (user, secret) = (proof.user(), random_text()?);
     let now = app.core.clock.now();
     let mut tx = app.core.begin_as(&user.to_string(), Some(correlation.as_str())).await?;
-    if !users::store::lock_proved(tx.conn(), proved).await? {
+    if !users::store::lock_proved(tx.conn(), proof).await? {
         tx.unchanged().await?;
         return Ok(None);
     }

@@ -33,6 +33,8 @@ pub(crate) enum Failure {
     /// The password was right, the second factor was not.
     WrongCode,
     DelayedCode,
+    /// Its signature is not right, its user is another one, or it is known no more.
+    WrongPasskey,
 }
 
 impl Failure {
@@ -43,6 +45,7 @@ impl Failure {
             Self::Wrong | Self::Delayed => texts.invalid_credentials,
             Self::Disabled => texts.disabled,
             Self::WrongCode | Self::DelayedCode => texts.invalid_code,
+            Self::WrongPasskey => texts.invalid_passkey,
         }
     }
 
@@ -54,12 +57,13 @@ impl Failure {
             Self::Disabled => "disabled",
             Self::WrongCode => "second_factor",
             Self::DelayedCode => "too_many_second_factor_failures",
+            Self::WrongPasskey => "passkey",
         }
     }
 
     const fn outcome(self) -> Outcome {
         match self {
-            Self::Wrong | Self::Disabled | Self::WrongCode => Outcome::Failed,
+            Self::Wrong | Self::Disabled | Self::WrongCode | Self::WrongPasskey => Outcome::Failed,
             Self::Delayed | Self::DelayedCode => Outcome::Delayed,
         }
     }

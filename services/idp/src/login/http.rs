@@ -4,14 +4,14 @@
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use contract::CorrelationId;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, SET_COOKIE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, SET_COOKIE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use service::{ApiError, Correlation};
 
 use super::credentials::{self, Credentials};
 use super::steps::Login;
 use super::ticket::{Browser, Destination, Proved, Stage, Ticket};
-use super::{new_password, second_factor};
+use super::{new_password, passkey, second_factor};
 use crate::browser_sessions;
 use crate::clients;
 use crate::clients::rules::Client;
@@ -95,17 +95,26 @@ pub(crate) async fn authenticate(
     let form = Params::of_body(request).await?;
     let (ticket, browser) = admit(&app, &query, Browser::of(&headers)).await?;
     let is_stale = ticket.is_stale(app.core.clock.unix_seconds());
-    let Ticket { destination, stage, .. } = ticket;
+    let Ticket { destination, stage, challenge, .. } = ticket;
     let login = Login { app: &app, headers: &headers, correlation: &correlation, destination, browser };
     let username = form.get("username").unwrap_or_default();
     if is_stale {
         let message = login.texts().too_slow;
         return login.ask_password(username, Some(message));
     }
-    match stage {
-        Stage::Password => take_password(login, username, form.get("password").unwrap_or_default()).await,
-        Stage::SecondFactor(proved) => second_factor::take(login, proved, &form).await,
-        Stage::NewPassword(proved) => new_password::take(login, proved, &form).await,
+    let signed = form.get("assertion").zip(challenge.as_ref());
+    match (stage, signed) {
+        (Stage::Password, Some((assertion, challenge))) => {
+            passkey::sign_in(login, challenge, assertion).await
+        }
+        (Stage::Password, None) => {
+            take_password(login, username, form.get("password").unwrap_or_default()).await
+        }
+        (Stage::SecondFactor(proved), Some((assertion, challenge))) => {
+            passkey::second_step(login, proved, challenge, assertion).await
+        }
+        (Stage::SecondFactor(proved), None) => second_factor::take(login, proved, &form).await,
+        (Stage::NewPassword(proved), _) => new_password::take(login, proved, &form).await,
     }
 }
 
@@ -134,8 +143,21 @@ pub(crate) async fn reopen(
 
 /// `GET /resources/login.css`.
 pub(crate) async fn style() -> Response {
-    let headers = [(CONTENT_TYPE, "text/css; charset=utf-8"), (CACHE_CONTROL, "public, max-age=3600")];
-    (headers, pages::STYLE).into_response()
+    resource("text/css; charset=utf-8", pages::STYLE)
+}
+
+/// `GET /resources/passkey.js`.
+pub(crate) async fn script() -> Response {
+    resource("text/javascript; charset=utf-8", pages::SCRIPT)
+}
+
+fn resource(content_type: &'static str, text: &'static str) -> Response {
+    let headers = [
+        (CONTENT_TYPE, content_type),
+        (CACHE_CONTROL, "public, max-age=3600"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    (headers, text).into_response()
 }
 
 /// Opens the ticket of a posted form, if it was shown to this browser and its client may still request logins.

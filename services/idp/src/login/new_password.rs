@@ -3,7 +3,7 @@
 use axum::response::Response;
 
 use super::steps::Login;
-use super::ticket::Proved;
+use super::ticket::{Proof, Proved};
 use crate::form::Params;
 use crate::refusal::PageError;
 use crate::users;
@@ -19,7 +19,7 @@ pub(super) async fn take(login: Login<'_>, proved: Proved, form: &Params) -> Res
     };
     let wanted = NewPassword::of(form);
     match change::change(app, &user, proved.password, &wanted, None, login.correlation).await? {
-        Ok(password) => login.finish(&user, Proved { password, ..proved }).await,
+        Ok(password) => login.finish(&user, Proof::Password(Proved { password, ..proved })).await,
         Err(unfit) => {
             let message = unfit.message(login.texts());
             login.ask_new_password(proved, &user.username, Some(message))

@@ -2,14 +2,17 @@
 //! the account at this step, whatever address they come from.
 
 use axum::response::Response;
+use http::HeaderMap;
+use uuid::Uuid;
 
-use super::credentials::{Failure, record_failure, source};
+use super::credentials::{Failure, source};
 use super::guard::Source;
 use super::steps::Login;
 use super::ticket::Proved;
 use crate::form::Params;
 use crate::refusal::PageError;
 use crate::second_factors::{self, Answer};
+use crate::state::App;
 use crate::users;
 
 /// Takes the form of this step.
@@ -20,10 +23,7 @@ pub(super) async fn take(login: Login<'_>, proved: Proved, form: &Params) -> Res
         return login.ask_password("", Some(message));
     };
     let now = app.core.clock.unix_seconds();
-    let source = match source(app, login.headers, user.id, now) {
-        device @ Source::Device(_) => device,
-        Source::Address(_) | Source::SecondFactor => Source::SecondFactor,
-    };
+    let source = step_source(app, login.headers, user.id, now);
     let failure = if app.guard.admits(user.id, source, now) {
         let answer = Answer::of(form.get("otp"), form.get("recoveryCodeInput"));
         let taken = second_factors::take(app, user.id, &answer, login.correlation).await?;
@@ -36,7 +36,13 @@ pub(super) async fn take(login: Login<'_>, proved: Proved, form: &Params) -> Res
     } else {
         Failure::DelayedCode
     };
-    record_failure(app, login.headers, login.destination.client_id(), Some(user.id), failure).await?;
-    let message = failure.message(login.texts());
-    login.ask_second_factor(proved, Some(message))
+    login.fail_second_step(proved, failure).await
+}
+
+/// A known device, else the step itself: wrong codes count whatever address they come from.
+pub(super) fn step_source(app: &App, headers: &HeaderMap, user: Uuid, now: i64) -> Source {
+    match source(app, headers, user, now) {
+        device @ Source::Device(_) => device,
+        Source::Address(_) | Source::SecondFactor => Source::SecondFactor,
+    }
 }

@@ -11,13 +11,14 @@ use uuid::Uuid;
 use crate::cookies;
 use crate::keys::rules::{KeyError, KeyRing, Purpose, random_text, sha256};
 use crate::login::rules::LoginRequest;
+use crate::passkeys::rules::Challenge;
 use crate::users::passwords::CredentialDigest;
 
 /// Cookie that binds forms to a browser.
 pub(crate) const BROWSER_COOKIE: &str = "AUTH_SESSION_ID";
 /// How long a form may stay open before it must be shown again.
 pub(crate) const FORM_SECONDS: i64 = 30 * 60;
-/// Keycloak's `execution` id of the step that asks for a password or a second factor.
+/// Keycloak's `execution` id of the step that asks for a password, a passkey or a second factor.
 pub(crate) const EXECUTION: &str = "5f0a1f0e-6f0d-4c57-9d3c-0c8a7f1f4b11";
 /// Keycloak's name of the step that asks for a new password.
 pub(crate) const UPDATE_PASSWORD: &str = "UPDATE_PASSWORD";
@@ -61,6 +62,7 @@ pub(crate) enum Destination {
 pub(crate) enum AccountPage {
     Account,
     SecondFactor,
+    Passkeys,
 }
 
 impl Destination {
@@ -108,11 +110,31 @@ pub(crate) struct Proved {
     pub(crate) second_factor: Option<CredentialDigest>,
 }
 
+/// Proof of a user's identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// The password, and the second factor where there is one.
+    Password(Proved),
+    /// A passkey whose authenticator has verified its user.
+    Passkey { user: Uuid, passkey: CredentialDigest },
+}
+
+impl Proof {
+    /// The user it identifies.
+    pub(crate) const fn user(self) -> Uuid {
+        match self {
+            Self::Password(Proved { user, .. }) | Self::Passkey { user, .. } => user,
+        }
+    }
+}
+
 /// The content of a `session_code`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ticket {
     pub(crate) destination: Destination,
     pub(crate) stage: Stage,
+    /// The challenge that a passkey may sign instead.
+    pub(crate) challenge: Option<Challenge>,
     /// Distinguishes the forms of one browser.
     pub(crate) tab_id: String,
     browser: String,
@@ -124,12 +146,13 @@ impl Ticket {
     pub(crate) fn new(
         destination: Destination,
         stage: Stage,
+        challenge: Option<Challenge>,
         browser: &Browser,
         now: i64,
     ) -> Result<Self, KeyError> {
         let mut tab_id = random_text()?;
         tab_id.truncate(11);
-        Ok(Self { destination, stage, tab_id, browser: browser.digest(), issued_at: now })
+        Ok(Self { destination, stage, challenge, tab_id, browser: browser.digest(), issued_at: now })
     }
 
     /// Seals the ticket as a `session_code`.

@@ -1,11 +1,11 @@
-//! The account's own pages: password, second factor, sessions.
+//! The account's own pages: password, second factor, passkeys, sessions.
 
 use time::OffsetDateTime;
 use time::macros::format_description;
 use uuid::Uuid;
 
 use super::login::new_password_fields;
-use super::{Lang, Width, alert, escape, hidden, invalid, page, qr};
+use super::{CeremonyForm, Lang, Width, alert, ceremony_form, escape, hidden, invalid, page, qr};
 
 /// Name of the field that proves that a form came from an account page.
 pub(crate) const PROOF_FIELD: &str = "stateChecker";
@@ -14,7 +14,12 @@ pub(crate) const PROOF_FIELD: &str = "stateChecker";
 pub(crate) struct Account<'a> {
     pub(crate) frame: Frame<'a>,
     pub(crate) username: &'a str,
-    pub(crate) second_factor: Option<SecondFactor>,
+    /// Whether one-time codes are set up.
+    pub(crate) totp: bool,
+    /// `None` where browsers know no passkeys.
+    pub(crate) passkeys: Option<&'a [Passkey]>,
+    /// Unused recovery codes; `None` without a second factor.
+    pub(crate) codes_left: Option<i64>,
     pub(crate) sessions: &'a [Session],
     /// Message about the last change.
     pub(crate) done: Option<&'static str>,
@@ -33,10 +38,13 @@ pub(crate) struct Frame<'a> {
     pub(crate) proof: &'a str,
 }
 
-/// The user's second factor.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SecondFactor {
-    pub(crate) codes_left: i64,
+/// A passkey.
+#[derive(Clone, Debug)]
+pub(crate) struct Passkey {
+    pub(crate) id: Uuid,
+    pub(crate) name: String,
+    pub(crate) created_at: OffsetDateTime,
+    pub(crate) last_used_at: Option<OffsetDateTime>,
 }
 
 /// A session of a browser.
@@ -63,6 +71,7 @@ pub(crate) struct Problem {
 pub(crate) enum FormName {
     Password,
     RemoveSecondFactor,
+    Passkeys,
     NewCodes,
 }
 
@@ -72,8 +81,11 @@ impl Frame<'_> {
     }
 
     fn form(&self, path: &str, content: &str) -> String {
-        let proof = hidden(&[(PROOF_FIELD, self.proof)]);
-        format!("<form action=\"{}\" method=\"post\">\n{proof}{content}</form>\n", self.action(path))
+        format!("<form action=\"{}\" method=\"post\">\n{}{content}</form>\n", self.action(path), self.proof())
+    }
+
+    fn proof(&self) -> String {
+        hidden(&[(PROOF_FIELD, self.proof)])
     }
 }
 
@@ -90,12 +102,14 @@ pub(crate) fn account(account: &Account<'_>) -> String {
         .done
         .map_or_else(String::new, |done| format!("<p class=\"done\" role=\"status\">{}</p>\n", escape(done)));
     let content = format!(
-        "<h1>{title}</h1>\n{done}<p>{name}: <strong>{username}</strong></p>\n{password}{second}{sessions}",
+        "<h1>{title}</h1>\n{done}<p>{name}: <strong>{username}</strong></p>\n{password}{second}{passkeys}{codes}{sessions}",
         title = texts.account,
         name = texts.user_name,
         username = escape(account.username),
         password = password(account),
         second = second_factor(account),
+        passkeys = account.passkeys.map_or_else(String::new, |passkeys| passkey_list(account, passkeys)),
+        codes = account.codes_left.map_or_else(String::new, |left| recovery_section(account, left)),
         sessions = sessions(account),
     );
     page(texts, Width::Wide, texts.account, &content)
@@ -124,20 +138,19 @@ fn password(account: &Account<'_>) -> String {
 
 fn second_factor(account: &Account<'_>) -> String {
     let (texts, frame) = (account.frame.lang.texts(), &account.frame);
-    let content = match account.second_factor {
-        None => format!(
+    let content = if account.totp {
+        format!(
+            "<p>{}</p>\n{}",
+            texts.second_step_on,
+            with_password(account, FormName::RemoveSecondFactor, "totp/remove", texts.turn_off, ""),
+        )
+    } else {
+        format!(
             "<p>{}</p>\n<p><a class=\"button\" href=\"{}\">{}</a></p>\n",
             texts.second_step_off,
             frame.action("totp"),
             texts.set_up
-        ),
-        Some(SecondFactor { codes_left }) => format!(
-            "<p>{}</p>\n<p>{} {codes_left}</p>\n{}{}",
-            texts.second_step_on,
-            texts.codes_left,
-            with_password(account, FormName::NewCodes, "recovery-codes", texts.new_codes),
-            with_password(account, FormName::RemoveSecondFactor, "totp/remove", texts.turn_off),
-        ),
+        )
     };
     format!(
         "<section aria-labelledby=\"h-second\">\n<h2 id=\"h-second\">{}</h2>\n{content}</section>\n",
@@ -145,12 +158,56 @@ fn second_factor(account: &Account<'_>) -> String {
     )
 }
 
-/// Writes a form that asks for the password again.
-fn with_password(account: &Account<'_>, form: FormName, path: &str, label: &str) -> String {
-    let (texts, problem) = (account.frame.lang.texts(), account.problem(form));
-    let (id, wrong) = (path.replace('/', "-"), invalid(problem.is_some()));
+fn passkey_list(account: &Account<'_>, passkeys: &[Passkey]) -> String {
+    let (texts, frame) = (account.frame.lang.texts(), &account.frame);
+    let rows: String = passkeys.iter().map(|passkey| passkey_row(account, passkey)).collect();
+    let list = if rows.is_empty() { rows } else { format!("<ul class=\"sessions\">\n{rows}</ul>\n") };
+    format!(
+        "<section aria-labelledby=\"h-passkeys\">\n<h2 id=\"h-passkeys\">{}</h2>\n{}<p>{}</p>\n{list}\
+         <p><a class=\"button\" href=\"{}\">{}</a></p>\n</section>\n",
+        texts.passkeys,
+        alert(account.problem(FormName::Passkeys)),
+        texts.passkeys_why,
+        frame.action("passkeys"),
+        texts.add_passkey,
+    )
+}
+
+fn passkey_row(account: &Account<'_>, passkey: &Passkey) -> String {
+    let texts = account.frame.lang.texts();
+    let (id, name) = (passkey.id.to_string(), escape(&passkey.name));
+    let time = |label: &str, at: OffsetDateTime| {
+        let (machine, shown) = moment(at);
+        format!("{label} <time datetime=\"{machine}\">{shown}</time>")
+    };
+    let mut facts = vec![time(texts.added_at, passkey.created_at)];
+    facts.extend(passkey.last_used_at.map(|at| time(texts.last_used_at, at)));
+    let remove = with_password(account, FormName::Passkeys, "passkeys/remove", texts.remove, &id);
+    format!(
+        "<li><div><strong>{name}</strong><span class=\"hint\">{}</span></div>\n{remove}</li>\n",
+        facts.join(" · ")
+    )
+}
+
+fn recovery_section(account: &Account<'_>, left: i64) -> String {
+    let texts = account.frame.lang.texts();
+    format!(
+        "<section aria-labelledby=\"h-codes\">\n<h2 id=\"h-codes\">{}</h2>\n<p>{} {left}</p>\n{}</section>\n",
+        texts.recovery_codes,
+        texts.codes_left,
+        with_password(account, FormName::NewCodes, "recovery-codes", texts.new_codes, ""),
+    )
+}
+
+/// Writes a form that asks for the password again; `passkey` is the id of the passkey it is about, or empty.
+fn with_password(account: &Account<'_>, form: FormName, path: &str, label: &str, passkey: &str) -> String {
+    let (texts, is_one) = (account.frame.lang.texts(), !passkey.is_empty());
+    // A problem with a passkey's form is shown above the list.
+    let problem = account.problem(form).filter(|_| !is_one);
+    let about = if is_one { hidden(&[("passkey", passkey)]) } else { String::new() };
+    let (id, wrong) = (format!("{}{passkey}", path.replace('/', "-")), invalid(problem.is_some()));
     let fields = format!(
-        "<label for=\"password-{id}\">{}</label>\n<input id=\"password-{id}\" name=\"password\" type=\"password\" \
+        "{about}<label for=\"password-{id}\">{}</label>\n<input id=\"password-{id}\" name=\"password\" type=\"password\" \
          autocomplete=\"current-password\" required maxlength=\"256\"{wrong}>\n\
          <button class=\"plain\" type=\"submit\">{label}</button>\n",
         texts.password
@@ -245,6 +302,53 @@ pub(crate) fn set_up(shown: &SetUp<'_>) -> String {
         cancel = texts.cancel,
     );
     page(texts, Width::Wide, texts.second_step, &content)
+}
+
+/// The content of the page that adds a passkey.
+pub(crate) struct NewPasskey<'a> {
+    pub(crate) frame: Frame<'a>,
+    /// Options for the authenticator, as JSON.
+    pub(crate) options: &'a str,
+    /// The challenge, sealed.
+    pub(crate) sealed: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) problem: Option<&'static str>,
+}
+
+/// The page that adds a passkey.
+pub(crate) fn new_passkey(shown: &NewPasskey<'_>) -> String {
+    let (texts, wrong) = (shown.frame.lang.texts(), invalid(shown.problem.is_some()));
+    let fields = format!(
+        "{proof}{challenge}<label for=\"passkeyName\">{label}</label>\n\
+         <input id=\"passkeyName\" name=\"passkeyName\" type=\"text\" value=\"{name}\" required maxlength=\"64\" \
+         autocomplete=\"off\"{wrong} autofocus>\n<button type=\"submit\">{add}</button>\n",
+        proof = shown.frame.proof(),
+        challenge = hidden(&[("passkeyChallenge", shown.sealed)]),
+        label = texts.passkey_name,
+        name = escape(shown.name),
+        add = texts.add_passkey,
+    );
+    let form = CeremonyForm {
+        id: "kc-register-passkey",
+        action: &format!("{}/passkeys{}", shown.frame.base, shown.frame.query),
+        ceremony: "create",
+        options: shown.options,
+        answer: "credential",
+        content: &fields,
+        is_hidden: false,
+    };
+    let content = format!(
+        "<h1>{title}</h1>\n<section>\n<p>{why}</p>\n<noscript><p class=\"alert\">{script}</p></noscript>\n{alert}{form}\n\
+         <p><a href=\"{back}\">{cancel}</a></p>\n</section>",
+        title = texts.add_passkey,
+        why = texts.passkeys_why,
+        script = texts.passkey_script,
+        alert = alert(shown.problem),
+        form = ceremony_form(&form, texts),
+        back = escape(&format!("{}{}", shown.frame.base, shown.frame.query)),
+        cancel = texts.cancel,
+    );
+    page(texts, Width::Wide, texts.add_passkey, &content)
 }
 
 /// The recovery codes, shown once.

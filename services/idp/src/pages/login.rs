@@ -1,6 +1,6 @@
 //! The pages of login and logout, with the ids and field names that clients of Keycloak's pages expect.
 
-use super::{Lang, Width, alert, escape, hidden, invalid, page};
+use super::{CeremonyForm, Lang, Width, alert, ceremony_form, escape, hidden, invalid, page};
 
 /// The content of a login form.
 pub(crate) struct Form<'a> {
@@ -10,8 +10,14 @@ pub(crate) struct Form<'a> {
     pub(crate) problem: Option<&'a str>,
 }
 
-/// The form for user name and password; `recovery` is the address for a forgotten password.
-pub(crate) fn login(form: &Form<'_>, username: &str, recovery: Option<&str>) -> String {
+/// The form for user name and password; `recovery` is the address for a forgotten password, `passkey` the options for
+/// signing in with a passkey instead.
+pub(crate) fn login(
+    form: &Form<'_>,
+    username: &str,
+    recovery: Option<&str>,
+    passkey: Option<&str>,
+) -> String {
     let texts = form.lang.texts();
     let wrong = invalid(form.problem.is_some());
     let (name_focus, password_focus) =
@@ -26,7 +32,8 @@ pub(crate) fn login(form: &Form<'_>, username: &str, recovery: Option<&str>) -> 
          <input id=\"password\" name=\"password\" type=\"password\" autocomplete=\"current-password\" required \
          maxlength=\"256\"{wrong}{password_focus}>\n\
          <input id=\"id-hidden-input\" name=\"credentialId\" type=\"hidden\">\n\
-         <button id=\"kc-login\" name=\"login\" type=\"submit\">{sign_in}</button>\n</form>{recovery}",
+         <button id=\"kc-login\" name=\"login\" type=\"submit\">{sign_in}</button>\n</form>{passkey}{recovery}",
+        passkey = passkey_form(form, passkey, texts.passkey_sign_in),
         recovery = recovery.map_or_else(String::new, |address| {
             format!("\n<p><a href=\"{}\">{}</a></p>", escape(address), texts.forgot_password)
         }),
@@ -40,30 +47,51 @@ pub(crate) fn login(form: &Form<'_>, username: &str, recovery: Option<&str>) -> 
     page(texts, Width::Narrow, texts.sign_in, &content)
 }
 
-/// The second step: a one-time code or a recovery code.
-pub(crate) fn second_factor(form: &Form<'_>) -> String {
+/// The second step: a one-time code if the user has set them up, a passkey if there are options for one, or a recovery
+/// code.
+pub(crate) fn second_factor(form: &Form<'_>, totp: bool, passkey: Option<&str>) -> String {
     let (texts, action, wrong) = (form.lang.texts(), escape(form.action), invalid(form.problem.is_some()));
-    let content = format!(
-        "<h1 id=\"kc-page-title\">{title}</h1>\n{alert}\
-         <form id=\"kc-otp-login-form\" action=\"{action}\" method=\"post\">\n\
+    let code = format!(
+        "<form id=\"kc-otp-login-form\" action=\"{action}\" method=\"post\">\n\
          <label for=\"otp\">{label}</label>\n\
          <input id=\"otp\" name=\"otp\" type=\"text\" inputmode=\"numeric\" autocomplete=\"one-time-code\" \
          required maxlength=\"16\"{wrong} autofocus>\n\
-         <button id=\"kc-login\" name=\"login\" type=\"submit\">{sign_in}</button>\n</form>\n\
+         <button id=\"kc-login\" name=\"login\" type=\"submit\">{sign_in}</button>\n</form>\n",
+        label = texts.one_time_code,
+        sign_in = texts.sign_in,
+    );
+    let title = if totp { texts.enter_code } else { texts.second_step };
+    let content = format!(
+        "<h1 id=\"kc-page-title\">{title}</h1>\n{alert}{code}{passkey}\n\
          <details>\n<summary>{instead}</summary>\n\
          <form id=\"kc-recovery-code-login-form\" action=\"{action}\" method=\"post\">\n\
          <label for=\"recoveryCodeInput\">{recovery}</label>\n\
          <input id=\"recoveryCodeInput\" name=\"recoveryCodeInput\" type=\"text\" autocomplete=\"off\" \
          autocapitalize=\"none\" spellcheck=\"false\" required maxlength=\"32\">\n\
          <button name=\"login\" type=\"submit\">{sign_in}</button>\n</form>\n</details>",
-        title = texts.enter_code,
         alert = alert(form.problem),
-        label = texts.one_time_code,
+        code = if totp { code } else { String::new() },
+        passkey = passkey_form(form, passkey, texts.use_passkey),
         sign_in = texts.sign_in,
         instead = texts.use_recovery_code,
         recovery = texts.recovery_code,
     );
-    page(texts, Width::Narrow, texts.enter_code, &content)
+    page(texts, Width::Narrow, title, &content)
+}
+
+fn passkey_form(form: &Form<'_>, options: Option<&str>, label: &str) -> String {
+    let Some(options) = options else { return String::new() };
+    let content = format!("<button class=\"plain\" type=\"submit\">{label}</button>\n");
+    let form_of = CeremonyForm {
+        id: "webauth",
+        action: form.action,
+        ceremony: "get",
+        options,
+        answer: "assertion",
+        content: &content,
+        is_hidden: true,
+    };
+    format!("\n{}", ceremony_form(&form_of, form.lang.texts()))
 }
 
 /// The form to replace a password that an operator set.
@@ -154,8 +182,8 @@ mod tests {
         let nasty = "\"><script>alert('x')</script>&";
         let form = Form { lang: Lang::De, action: nasty, problem: Some(nasty) };
         for page in [
-            login(&form, nasty, Some(nasty)),
-            second_factor(&form),
+            login(&form, nasty, Some(nasty), None),
+            second_factor(&form, true, None),
             new_password(&form, nasty),
             confirm_logout(Lang::En, nasty, &[(nasty, nasty)]),
             error(Lang::En, nasty, nasty),
@@ -163,15 +191,20 @@ mod tests {
             assert!(!page.contains("<script"), "{page}");
             assert!(page.contains("&lt;script&gt;alert(&#39;x&#39;)"), "{page}");
         }
+        for page in [login(&form, "", None, Some(nasty)), second_factor(&form, false, Some(nasty))] {
+            assert_eq!(page.matches("<script").count(), 1, "{page}");
+            assert!(page.contains("<script src=\"/resources/passkey.js\" defer></script>"), "{page}");
+            assert!(page.contains("data-options=\"&quot;&gt;&lt;script&gt;"), "{page}");
+        }
     }
 
     #[test]
     fn a_field_is_invalid_only_when_it_is_and_the_focus_is_where_the_next_text_goes() {
         let form = |problem| Form { lang: Lang::En, action: "/", problem };
-        let fresh = login(&form(None), "", None);
+        let fresh = login(&form(None), "", None, None);
         assert!(!fresh.contains("aria-invalid") && !fresh.contains("input-error"), "{fresh}");
         assert_eq!(fresh.matches("autofocus").count(), 1);
-        let again = login(&form(Some("wrong")), "alice", None);
+        let again = login(&form(Some("wrong")), "alice", None, None);
         assert!(again.contains("aria-describedby=\"input-error\" autofocus>"), "{again}");
         assert!(again.contains(PRODUCT) && again.contains("lang=\"en\""));
     }

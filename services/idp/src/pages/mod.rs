@@ -1,5 +1,6 @@
-//! The provider's HTML pages, in English and German, without scripts: their common frame and headers, and the escaping
-//! of everything from outside. What a page says is decided elsewhere.
+//! The provider's HTML pages, in English and German: their common frame and headers, and the escaping of everything from
+//! outside. Only passkeys need a script, because browsers offer them to scripts alone. What a page says is decided
+//! elsewhere.
 
 pub(crate) mod account;
 pub(crate) mod errors;
@@ -22,6 +23,10 @@ use texts::Texts;
 pub(crate) const STYLE: &str = include_str!("page.css");
 /// The path to which the gateway forwards requests for the provider's static files.
 pub(crate) const STYLE_PATH: &str = "/resources/login.css";
+/// Script of the pages that ask for a passkey, served at [`SCRIPT_PATH`].
+pub(crate) const SCRIPT: &str = include_str!("passkey.js");
+/// Beside [`STYLE_PATH`].
+pub(crate) const SCRIPT_PATH: &str = "/resources/passkey.js";
 /// The name on the pages of what a user signs in to.
 pub(crate) const PRODUCT: &str = "Platform";
 
@@ -29,6 +34,10 @@ pub(crate) const PRODUCT: &str = "Platform";
 /// redirect after the form, which leads to the client.
 const POLICY: &str =
     "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The same policy with the provider's one script, which creates no markup from text.
+const POLICY_WITH_SCRIPT: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; base-uri 'none'; \
+     frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 /// How wide a page is.
 #[derive(Clone, Copy)]
@@ -66,6 +75,41 @@ pub(crate) fn protect(response: &mut Response) {
     for (name, value) in headers {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }
+}
+
+/// Allows [`SCRIPT`] on a page that asks for a passkey.
+pub(crate) fn allow_script(response: &mut Response) {
+    let policy = HeaderValue::from_static(POLICY_WITH_SCRIPT);
+    response.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+}
+
+/// A form that an authenticator answers: `ceremony` is `get` or `create`, and the script writes the answer into the field
+/// `answer`. With `is_hidden` it stays hidden until the script runs.
+struct CeremonyForm<'a> {
+    id: &'a str,
+    action: &'a str,
+    ceremony: &'a str,
+    options: &'a str,
+    answer: &'a str,
+    content: &'a str,
+    is_hidden: bool,
+}
+
+fn ceremony_form(form: &CeremonyForm<'_>, texts: &Texts) -> String {
+    format!(
+        "<form id=\"{id}\" action=\"{action}\" method=\"post\" data-ceremony=\"{ceremony}\" data-answer=\"{answer}\" \
+         data-options=\"{options}\"{hidden}>\n<input name=\"{answer}\" type=\"hidden\">\n\
+         <p class=\"alert\" role=\"alert\" hidden>{failed}</p>\n{content}</form>\n\
+         <script src=\"{SCRIPT_PATH}\" defer></script>",
+        id = form.id,
+        action = escape(form.action),
+        ceremony = form.ceremony,
+        options = escape(form.options),
+        answer = form.answer,
+        hidden = if form.is_hidden { " hidden" } else { "" },
+        failed = texts.no_passkey,
+        content = form.content,
+    )
 }
 
 fn page(texts: &Texts, width: Width, title: &str, content: &str) -> String {

@@ -1,4 +1,5 @@
-//! The second factor of a login: one-time codes from an app (RFC 6238), and recovery codes that replace them.
+//! The second factor of a login: one-time codes from an app (RFC 6238) or a passkey, and recovery codes that replace
+//! either.
 
 pub(crate) mod rules;
 pub(crate) mod store;
@@ -6,9 +7,11 @@ pub(crate) mod store;
 use contract::CorrelationId;
 use serde_json::json;
 use service::{ApiError, AuditEvent};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::keys::rules::{KeyRing, Purpose};
+use crate::passkeys;
 use crate::state::App;
 use crate::users::passwords::CredentialDigest;
 
@@ -42,28 +45,37 @@ pub(crate) async fn take(
 ) -> Result<Option<CredentialDigest>, ApiError> {
     let now = app.core.clock.unix_seconds();
     let mut tx = app.core.begin_as(&user.to_string(), Some(correlation.as_str())).await?;
-    let Some(totp) = store::lock(tx.conn(), user).await? else {
-        tx.unchanged().await?;
-        return Ok(None);
-    };
+    let totp = store::lock(tx.conn(), user).await?;
     let kind = match answer {
-        Answer::Code(code) => match rules::step_of(&totp.secret, *code, now, totp.last_step) {
-            Some(step) => store::use_step(tx.conn(), user, step).await?.then_some("one_time_code"),
-            None => None,
-        },
+        Answer::Code(code) => {
+            let step = totp.and_then(|totp| rules::step_of(&totp.secret, *code, now, totp.last_step));
+            match step {
+                Some(step) => store::use_step(tx.conn(), user, step).await?.then_some("one_time_code"),
+                None => None,
+            }
+        }
         Answer::Recovery(code) => {
             let taken = store::use_recovery_code(tx.conn(), user, &tag(&app.keys, user, code)).await?;
             taken.then_some("recovery_code")
         }
         Answer::Unreadable => None,
     };
-    let Some(kind) = kind else {
+    // A recovery code replaces whichever factor there is.
+    let shown = present(tx.conn(), user).await?.into_iter().next();
+    let Some((kind, shown)) = kind.zip(shown) else {
         tx.unchanged().await?;
         return Ok(None);
     };
     let payload = json!({ "kind": kind });
     tx.commit(&event("second_factor.used", user, payload)).await?;
-    Ok(Some(CredentialDigest::of(totp.secret)))
+    Ok(Some(shown))
+}
+
+/// Digests of the user's second factors, the one-time codes first; their row is locked until the transaction ends.
+pub(crate) async fn present(conn: &mut PgConnection, user: Uuid) -> sqlx::Result<Vec<CredentialDigest>> {
+    let totp = store::lock(conn, user).await?.map(|totp| CredentialDigest::of(totp.secret));
+    let passkeys = passkeys::store::digests(conn, user).await?;
+    Ok(totp.into_iter().chain(passkeys).collect())
 }
 
 /// The stored digest of a recovery code.

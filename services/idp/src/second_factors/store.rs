@@ -11,14 +11,33 @@ pub(crate) struct Totp {
     pub(crate) last_step: i64,
 }
 
-/// The number of recovery codes a user has left; `None` without a second factor.
-pub(crate) async fn find(db: impl PgExecutor<'_>, user: Uuid) -> sqlx::Result<Option<i64>> {
-    sqlx::query_scalar!(
-        "SELECT (SELECT count(*) FROM idp.recovery_codes r WHERE r.user_id = t.user_id) AS \"left!\" \
-         FROM idp.totp t WHERE t.user_id = $1",
+/// The second factors of a user.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Methods {
+    /// One-time codes of an app.
+    pub(crate) totp: bool,
+    pub(crate) passkey: bool,
+    /// Recovery codes that stand in for either.
+    pub(crate) codes_left: i64,
+}
+
+impl Methods {
+    /// Whether the password alone does not sign the user in.
+    pub(crate) const fn any(self) -> bool {
+        self.totp || self.passkey
+    }
+}
+
+/// Finds the user's second factors.
+pub(crate) async fn find(db: impl PgExecutor<'_>, user: Uuid) -> sqlx::Result<Methods> {
+    sqlx::query_as!(
+        Methods,
+        "SELECT EXISTS (SELECT FROM idp.totp WHERE user_id = $1) AS \"totp!\", \
+         EXISTS (SELECT FROM idp.passkeys WHERE user_id = $1) AS \"passkey!\", \
+         (SELECT count(*) FROM idp.recovery_codes WHERE user_id = $1) AS \"codes_left!\"",
         user
     )
-    .fetch_optional(db)
+    .fetch_one(db)
     .await
 }
 
@@ -47,7 +66,7 @@ pub(super) async fn use_recovery_code(conn: &mut PgConnection, user: Uuid, tag: 
     Ok(changed.rows_affected() == 1)
 }
 
-/// Adds a second factor; false if there is one already.
+/// Adds one-time codes; false if there are some already.
 pub(crate) async fn add(
     conn: &mut PgConnection,
     user: Uuid,
@@ -67,13 +86,13 @@ pub(crate) async fn add(
     Ok(added.rows_affected() == 1)
 }
 
-/// Replaces the recovery codes; false without a second factor.
+/// Replaces the recovery codes; false without a second factor. The caller holds the user's row.
 pub(crate) async fn replace_recovery_codes(
     conn: &mut PgConnection,
     user: Uuid,
     tags: &[Vec<u8>],
 ) -> sqlx::Result<bool> {
-    if lock(&mut *conn, user).await?.is_none() {
+    if !find(&mut *conn, user).await?.any() {
         return Ok(false);
     }
     sqlx::query!("DELETE FROM idp.recovery_codes WHERE user_id = $1", user).execute(&mut *conn).await?;
@@ -87,7 +106,20 @@ pub(crate) async fn replace_recovery_codes(
     Ok(true)
 }
 
-/// Removes the second factor with its recovery codes; false if there was none.
+/// Removes the recovery codes of a user who has no second factor any more.
+pub(crate) async fn drop_spare_codes(conn: &mut PgConnection, user: Uuid) -> sqlx::Result<()> {
+    sqlx::query!(
+        "DELETE FROM idp.recovery_codes r WHERE r.user_id = $1 \
+         AND NOT EXISTS (SELECT FROM idp.totp t WHERE t.user_id = r.user_id) \
+         AND NOT EXISTS (SELECT FROM idp.passkeys p WHERE p.user_id = r.user_id)",
+        user
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Removes the one-time codes; false if there were none.
 pub(crate) async fn remove(conn: &mut PgConnection, user: Uuid) -> sqlx::Result<bool> {
     let removed = sqlx::query!("DELETE FROM idp.totp WHERE user_id = $1", user).execute(conn).await?;
     Ok(removed.rows_affected() == 1)

@@ -215,7 +215,8 @@ mod tests {
             service_client: service_client.map(ToOwned::to_owned),
             created_at: OffsetDateTime::UNIX_EPOCH,
             must_change_password: false,
-            has_second_factor: false,
+            has_totp: false,
+            has_passkey: false,
         }
     }
 

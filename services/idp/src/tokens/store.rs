@@ -76,7 +76,8 @@ pub(crate) async fn lock_session(conn: &mut PgConnection, id: Uuid) -> sqlx::Res
         "SELECT s.id, s.client_id, s.authenticated_at, s.idle_until, s.ends_at, s.refresh_hash, \
          s.replaced_hash, s.replaced_at, u.id AS user_id, u.username, u.enabled, u.email, u.first_name, u.last_name, u.service_client, \
          u.created_at, u.must_change_password, \
-         EXISTS (SELECT FROM idp.totp t WHERE t.user_id = u.id) AS \"has_second_factor!\" \
+         EXISTS (SELECT FROM idp.totp t WHERE t.user_id = u.id) AS \"has_totp!\", \
+         EXISTS (SELECT FROM idp.passkeys p WHERE p.user_id = u.id) AS \"has_passkey!\" \
          FROM idp.sessions s JOIN idp.users u ON u.id = s.user_id WHERE s.id = $1 FOR UPDATE OF s",
         id
     )
@@ -101,7 +102,8 @@ pub(crate) async fn lock_session(conn: &mut PgConnection, id: Uuid) -> sqlx::Res
             service_client: row.service_client,
             created_at: row.created_at,
             must_change_password: row.must_change_password,
-            has_second_factor: row.has_second_factor,
+            has_totp: row.has_totp,
+            has_passkey: row.has_passkey,
         },
     }))
 }

@@ -16,7 +16,8 @@ pub(super) async fn user_of_session(
     sqlx::query_as!(
         User,
         "SELECT u.id, u.username, u.enabled, u.email, u.first_name, u.last_name, u.service_client, u.created_at, u.must_change_password, \
-         EXISTS (SELECT FROM idp.totp t WHERE t.user_id = u.id) AS \"has_second_factor!\" \
+         EXISTS (SELECT FROM idp.totp t WHERE t.user_id = u.id) AS \"has_totp!\", \
+         EXISTS (SELECT FROM idp.passkeys p WHERE p.user_id = u.id) AS \"has_passkey!\" \
          FROM idp.sessions s JOIN idp.users u ON u.id = s.user_id \
          WHERE s.id = $1 AND s.user_id = $2 AND s.idle_until > $3 AND s.ends_at > $3",
         session,

@@ -78,7 +78,8 @@ mod tests {
             service_client: None,
             created_at: OffsetDateTime::UNIX_EPOCH,
             must_change_password: false,
-            has_second_factor: false,
+            has_totp: false,
+            has_passkey: false,
         };
         let longest = "kq7Zr!".repeat(43);
         for (password, expect) in [

@@ -21,7 +21,9 @@ pub(crate) struct User {
     pub(crate) created_at: OffsetDateTime,
     /// Whether an operator set the current password.
     pub(crate) must_change_password: bool,
-    pub(crate) has_second_factor: bool,
+    /// Whether one-time codes are set up.
+    pub(crate) has_totp: bool,
+    pub(crate) has_passkey: bool,
 }
 
 impl User {

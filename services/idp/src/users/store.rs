@@ -4,7 +4,8 @@ use sqlx::{PgConnection, PgExecutor};
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use crate::login::ticket::Proved;
+use crate::login::ticket::{Proof, Proved};
+use crate::passkeys;
 use crate::second_factors;
 use crate::users::passwords::CredentialDigest;
 use crate::users::rules::User;
@@ -20,7 +21,8 @@ pub(crate) struct Login {
 pub(crate) async fn find_login(db: impl PgExecutor<'_>, name: &str) -> sqlx::Result<Option<Login>> {
     let row = sqlx::query!(
         "SELECT id, username, enabled, email, first_name, last_name, service_client, created_at, password_hash, \
-         must_change_password, EXISTS (SELECT FROM idp.totp t WHERE t.user_id = users.id) AS \"has_second_factor!\" \
+         must_change_password, EXISTS (SELECT FROM idp.totp t WHERE t.user_id = users.id) AS \"has_totp!\", \
+         EXISTS (SELECT FROM idp.passkeys p WHERE p.user_id = users.id) AS \"has_passkey!\" \
          FROM idp.users WHERE username = $1 OR (strpos($1, '@') > 0 AND lower(email) = $1)",
         name
     )
@@ -38,7 +40,8 @@ pub(crate) async fn find_login(db: impl PgExecutor<'_>, name: &str) -> sqlx::Res
             service_client: row.service_client,
             created_at: row.created_at,
             must_change_password: row.must_change_password,
-            has_second_factor: row.has_second_factor,
+            has_totp: row.has_totp,
+            has_passkey: row.has_passkey,
         },
     }))
 }
@@ -48,7 +51,8 @@ pub(crate) async fn find(db: impl PgExecutor<'_>, id: Uuid) -> sqlx::Result<Opti
     sqlx::query_as!(
         User,
         "SELECT id, username, enabled, email, first_name, last_name, service_client, created_at, \
-         must_change_password, EXISTS (SELECT FROM idp.totp t WHERE t.user_id = users.id) AS \"has_second_factor!\" \
+         must_change_password, EXISTS (SELECT FROM idp.totp t WHERE t.user_id = users.id) AS \"has_totp!\", \
+         EXISTS (SELECT FROM idp.passkeys p WHERE p.user_id = users.id) AS \"has_passkey!\" \
          FROM idp.users WHERE id = $1",
         id
     )
@@ -61,7 +65,8 @@ pub(crate) async fn service_account(db: impl PgExecutor<'_>, client_id: &str) ->
     sqlx::query_as!(
         User,
         "SELECT id, username, enabled, email, first_name, last_name, service_client, created_at, \
-         must_change_password, EXISTS (SELECT FROM idp.totp t WHERE t.user_id = users.id) AS \"has_second_factor!\" \
+         must_change_password, EXISTS (SELECT FROM idp.totp t WHERE t.user_id = users.id) AS \"has_totp!\", \
+         EXISTS (SELECT FROM idp.passkeys p WHERE p.user_id = users.id) AS \"has_passkey!\" \
          FROM idp.users WHERE service_client = $1",
         client_id
     )
@@ -91,15 +96,23 @@ pub(crate) async fn find_proved(
 /// Whether the proved credentials are still valid. Locks the user's row until the transaction ends, as does every
 /// change of a password, a second factor or the account. Two further statements see what was committed while the first
 /// waited.
-pub(crate) async fn lock_proved(conn: &mut PgConnection, proved: Proved) -> sqlx::Result<bool> {
+pub(crate) async fn lock_proved(conn: &mut PgConnection, proof: Proof) -> sqlx::Result<bool> {
+    let proved = match proof {
+        Proof::Password(proved) => proved,
+        Proof::Passkey { user, passkey } => {
+            let is_enabled = lock_password(conn, user).await?.is_some();
+            return Ok(is_enabled && passkeys::store::digests(conn, user).await?.contains(&passkey));
+        }
+    };
     if !lock_password_of(conn, proved.user, proved.password).await? {
         return Ok(false);
     }
-    let second_factor = second_factors::store::lock(conn, proved.user).await?;
-    if second_factor.map(|totp| CredentialDigest::of(totp.secret)) != proved.second_factor {
-        return Ok(false);
-    }
-    Ok(find(conn, proved.user).await?.is_some_and(|user| !user.must_change_password))
+    let present = second_factors::present(conn, proved.user).await?;
+    let is_complete = match proved.second_factor {
+        None => present.is_empty(),
+        Some(shown) => present.contains(&shown),
+    };
+    Ok(is_complete && find(conn, proved.user).await?.is_some_and(|user| !user.must_change_password))
 }
 
 /// Whether this is the password of an enabled user. Locks the user's row until the transaction ends.
@@ -265,7 +278,8 @@ pub(crate) async fn list(
     sqlx::query_as!(
         User,
         "SELECT id, username, enabled, email, first_name, last_name, service_client, created_at, \
-         must_change_password, EXISTS (SELECT FROM idp.totp t WHERE t.user_id = users.id) AS \"has_second_factor!\" \
+         must_change_password, EXISTS (SELECT FROM idp.totp t WHERE t.user_id = users.id) AS \"has_totp!\", \
+         EXISTS (SELECT FROM idp.passkeys p WHERE p.user_id = users.id) AS \"has_passkey!\" \
          FROM idp.users \
          WHERE ($1::text IS NULL OR CASE WHEN $2 THEN username = $1 ELSE strpos(username, $1) > 0 END) \
          AND ($3::boolean IS NULL OR enabled = $3) AND ($4 OR service_client IS NULL) \

@@ -9,6 +9,7 @@ use crate::provider::{BASE, OIDC, Provider, auth_query, with_form};
 pub(crate) const ACCOUNT: &str = "/realms/platform/account";
 
 /// One browser of one person.
+#[derive(Clone)]
 pub(crate) struct Browser<'a> {
     provider: &'a Provider,
     cookies: BTreeMap<String, String>,

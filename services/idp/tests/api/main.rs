@@ -10,6 +10,7 @@
 mod account;
 mod accounts;
 mod admin;
+mod authenticator;
 mod browser;
 mod clients;
 mod documents;
@@ -21,6 +22,7 @@ mod login;
 mod logout;
 mod meanwhile;
 mod outage;
+mod passkeys;
 mod provider;
 mod redirects;
 mod refresh;
