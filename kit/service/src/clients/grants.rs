@@ -179,7 +179,7 @@ impl AuthzClient {
             Ok(refusal) => refusal.error,
             Err(unreadable) => return GrantRefused::Unanswered(unreadable),
         };
-        if told.details["reason"] == SERVICE_CREDENTIAL_REQUIRED {
+        if told.details.get("reason").is_some_and(|reason| reason == SERVICE_CREDENTIAL_REQUIRED) {
             tracing::error!(
                 "authz does not know this service's credential: PLATFORM_SERVICE_TOKEN (or PLATFORM_OPERATOR_TOKEN) must be \
                  the same for authz and for every module"

@@ -33,7 +33,7 @@ pub struct Case {
 impl Case {
     /// Where the field stands in the body.
     fn pointer(&self) -> String {
-        format!("/{}", self.field.replace('.', "/").replace('[', "/").replace(']', ""))
+        format!("/{}", self.field.replace(['.', '['], "/").replace(']', ""))
     }
 }
 

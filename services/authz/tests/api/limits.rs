@@ -73,10 +73,10 @@ async fn every_body_has_the_limits_of_both_documents() {
         };
         let documents = [(app.document(), Some(own)), (&gateway, edge)];
         for (document, id) in documents.into_iter().filter_map(|(document, id)| Some((document, id?))) {
-            let (found, sent) = disagreements(document, id, &body, send).await;
+            let (found, count) = disagreements(document, id, &body, send).await;
             wrong.extend(found);
-            if sent < LEAST {
-                wrong.push(format!("{id}: only {sent} cases"));
+            if count < LEAST {
+                wrong.push(format!("{id}: only {count} cases"));
             }
         }
     }
