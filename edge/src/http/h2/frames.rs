@@ -15,6 +15,8 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 /// On SETTINGS.
 const ACK: u8 = 1;
@@ -29,8 +31,8 @@ const END_HEADERS: u8 = 4;
 
 /// DATA frames shorter than this cost more to remember than they bring; `h2` draws the line here, too.
 const SMALL: usize = 256;
-/// Small DATA frames after which the streams they are for have their turn: what waits for a stream is remembered frame by
-/// frame, and more than this is not needed to keep the stream at work.
+/// Small frames after which the streams they are for, and other connections, have their turn: what waits for a stream is
+/// remembered frame by frame, and more than this is not needed to keep the stream at work.
 const SMALL_AT_ONCE: u32 = 512;
 
 /// The frames of a connection, in both directions.
@@ -44,7 +46,7 @@ pub(crate) struct Frames {
     /// A header block has begun, and no frame with its end has.
     block_open: bool,
     allowance: Allowance,
-    /// Small DATA frames since the last pause.
+    /// Small frames since the last pause, but for those of heads.
     small: u32,
 }
 
@@ -200,7 +202,7 @@ impl Frames {
             self.part = Part::Head;
             self.block_open = head.flags & END_HEADERS == 0;
         }
-        if head.kind == DATA && head.length < SMALL {
+        if head.length < SMALL && self.part == Part::Other {
             self.small = self.small.saturating_add(1);
         }
         let in_bounds = match head.kind {
@@ -208,6 +210,7 @@ impl Frames {
             HEADERS | CONTINUATION if head.length > 0 => true,
             DATA if head.length > 0 || head.flags & END_STREAM != 0 => true,
             RST_STREAM => self.allowance.reset(now),
+            WINDOW_UPDATE | PING => self.allowance.acknowledgement(now),
             // All others, of whatever type: even an answer to a PING was not asked for.
             _ => self.allowance.demand(now),
         };
@@ -272,10 +275,9 @@ impl Heads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::h2::allowance::{BACK_BY_ANSWER_FRAME, MAX_AHEAD};
+    use crate::http::h2::allowance::{EARNED_BY_ANSWER_FRAME, MAX_AHEAD};
 
     const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    const PING: u8 = 6;
 
     fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
         let length = u8::try_from(payload.len()).expect("a short frame");
@@ -443,13 +445,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_due_after_so_many_small_pieces_of_bodies() {
+    fn a_pause_is_due_after_so_many_small_frames() {
         let mut client = Client::greeted();
         let small = frame(DATA, 0, b"small");
-        client.read(&small.repeat(usize::try_from(SMALL_AT_ONCE - 1).expect("a count")));
+        // The greeting is one of them.
+        client.read(&small.repeat(usize::try_from(SMALL_AT_ONCE - 2).expect("a count")));
         client.read(&[&[0, 1, 0, DATA, 0, 0, 0, 0, 1], &[0; SMALL][..]].concat());
         assert!(!client.frames.is_pause_due());
-        client.read(&small);
+        client.read(&frame(WINDOW_UPDATE, 0, &[0; 4]));
         assert!(client.frames.is_pause_due());
         assert!(!client.frames.is_pause_due(), "once");
     }
@@ -471,8 +474,8 @@ mod tests {
             assert_eq!(client.taken(&frame(RST_STREAM, 0, b"1234")), MAX_AHEAD);
             client.frames.send(&answer[..cut]);
             client.frames.send(&answer[cut..]);
-            // One too many was taken of each.
-            assert_eq!(client.taken(&ping), 3 * BACK_BY_ANSWER_FRAME - 1, "{cut}");
+            assert_eq!(client.taken(&ping), 3 * EARNED_BY_ANSWER_FRAME, "{cut}");
+            // One too many was taken.
             client.frames.send(&frame(DATA, END_STREAM, b""));
             assert_eq!(client.taken(&frame(RST_STREAM, 0, b"1234")), 1, "{cut}");
         }
