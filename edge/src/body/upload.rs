@@ -145,6 +145,8 @@ pub(crate) enum ClientFault {
     Broken,
     #[error("the request body is too large")]
     TooLarge,
+    #[error("the request's trailers are larger than the upstream takes")]
+    TrailersTooLarge,
     #[error("a trailer claims an identity")]
     IdentityTrailer,
     #[error("the request body stopped arriving")]
@@ -288,6 +290,13 @@ impl Upload {
         let news = Arc::new(Mutex::new(first));
         self.news = Some(Arc::clone(&news));
         news
+    }
+
+    /// The client's trailers cannot be sent.
+    pub(crate) fn refuse_trailers(&self) -> ClientFault {
+        let fault = ClientFault::TrailersTooLarge;
+        self.tell(|_| Progress::Failed(fault));
+        fault
     }
 
     fn tell(&self, progress: impl FnOnce(Instant) -> Progress) {

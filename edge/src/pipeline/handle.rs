@@ -188,6 +188,7 @@ fn refused(worker: &Worker, failure: Failure, to: &Destination, limit: Option<us
     match (failure, to) {
         (Failure::OverShare, _) => over_share(worker, CONCURRENCY),
         (Failure::OverTunnelShare, _) => over_share(worker, TUNNELS),
+        (Failure::HeadTooLarge, _) => Refusal::HeadersTooLarge,
         (Failure::Client(fault), _) => Refusal::Body { fault, limit },
         (failure, Destination::Module(key)) => {
             Refusal::ModuleUnavailable { key: key.as_ref().to_owned(), reason: failure.reason() }

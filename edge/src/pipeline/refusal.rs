@@ -389,6 +389,7 @@ impl ErrorParts {
                 message: "The body is too large.",
                 details: json!({ "limitBytes": limit }),
             },
+            ClientFault::TrailersTooLarge => Self::of_head(HeadError::Fault(Fault::HeadTooLarge)),
             ClientFault::IdentityTrailer => {
                 Self::bad_request("Trailers that claim an identity are refused.", Value::Null)
             }

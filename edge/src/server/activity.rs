@@ -112,6 +112,13 @@ impl Activity {
         self.broken.get().copied()
     }
 
+    /// The connection has to end at once, unless it has to for another reason already.
+    #[cold]
+    pub(crate) fn end_for(&self, reason: Reason) {
+        self.broken.get_or_init(|| reason);
+        self.sooner.notify_one();
+    }
+
     /// Resolves when a timer has run out, when the client's frames end the connection, or when it is idle and has to make
     /// room for a new one.
     pub(crate) async fn overdue(&self, timers: &Timers, evictions: &Evictions) -> Overdue {

@@ -67,6 +67,9 @@ pub(crate) enum Failure {
     /// More informational answers than a request may have.
     #[error("bad_answer")]
     BadAnswer,
+    /// The upstream has said that it takes no head as large.
+    #[error("headers_too_large")]
+    HeadTooLarge,
     #[error("client: {0}")]
     Client(ClientFault),
 }
@@ -87,6 +90,7 @@ impl Failure {
             Self::Reset => "reset",
             Self::Malformed => "malformed_answer",
             Self::BadAnswer => "bad_answer",
+            Self::HeadTooLarge => "headers_too_large",
             Self::Client(_) => "client_body",
         }
     }
@@ -95,7 +99,7 @@ impl Failure {
     pub(crate) const fn is_the_hosts(self) -> bool {
         let is_full =
             matches!(self, Self::OverCapacity | Self::OverShare | Self::OverTunnelShare | Self::TunnelsFull);
-        !is_full && !matches!(self, Self::Client(_))
+        !is_full && !matches!(self, Self::Client(_) | Self::HeadTooLarge)
     }
 }
 

@@ -272,3 +272,41 @@ async fn a_large_download_whose_client_opens_both_windows_for_each_frame_is_no_f
     assert_eq!(length, CHUNK * CHUNKS);
     assert!(updates > 2_000, "as many as would be a flood: {updates}");
 }
+
+/// One that reads in bursts: the edge has written the frames before it reads what they are answered with.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_answers_many_small_messages_at_once_is_no_flood_and_one_that_answers_none_is() {
+    const MESSAGES: usize = 3_000;
+    let world = World::start().await;
+    let bearer = world.bearer("alice");
+    for unasked in [false, true] {
+        let path = format!("/api/timesheet/v1/burst/{unasked}");
+        let events = scripted(&world, &path);
+        let mut frames = Frames::connect(&world, 65_535).await;
+        frames.get(1, &path, &bearer).await;
+        frames.next_of(HEADERS, 1).await;
+        let (mut came, mut length) = (0, 0);
+        for round in 1..=4 {
+            for _ in 0..MESSAGES {
+                events.send(Bytes::from_static(b"x")).expect("the backend listens");
+            }
+            let (mut answers, before) = (Vec::new(), came);
+            while length < MESSAGES * round {
+                let data = frames.next_of(DATA, 1).await;
+                length += data.payload.len();
+                came += 1;
+                let increment = u32::try_from(data.payload.len()).expect("a length").to_be_bytes();
+                answers.extend(frame(WINDOW_UPDATE, 0, 0, &increment));
+                answers.extend(frame(WINDOW_UPDATE, 0, 1, &increment));
+            }
+            assert!(came - before > 1_000, "as many as would be a flood: {came} after {before}");
+            frames.send_raw(&answers).await;
+            assert!(frames.answers_pings().await, "after {came} messages");
+        }
+        if unasked {
+            // What was earned and not used, and more than anybody may send ahead.
+            frames.try_send_raw(&frame(WINDOW_UPDATE, 0, 0, &ONE).repeat(3 * came + FLOOD)).await;
+            assert_eq!(frames.ended_with().await, Some(ENHANCE_YOUR_CALM));
+        }
+    }
+}

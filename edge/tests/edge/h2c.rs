@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use http::Method;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, Method};
+use http_body::Frame;
 use http_body_util::BodyExt;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -14,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::backend::Backend;
-use crate::client::{BOTH, Reply, Version, request};
+use crate::client::{BOTH, Reply, Version, request, streamed};
 use crate::frames::{
     ACK, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PING, RST_STREAM, WINDOW_UPDATE, append_length,
 };
@@ -579,4 +581,107 @@ async fn a_body_that_the_upstream_does_not_take_holds_up_no_other_request() {
     let sent = world.send(Version::H1, Method::POST, ALICE, &headers, "small");
     let reply = timeout(SOON, sent).await.expect("over another connection");
     assert_eq!(text(&reply), (200, "answered".to_owned()));
+}
+
+/// `SETTINGS_MAX_HEADER_LIST_SIZE` of a module.
+const MAX_HEAD: u32 = 8 << 10;
+
+/// A module with that limit. It reads the request to its end and answers with the size of the head that came (RFC 9113,
+/// 10.5.1), and hangs where the path says so until it is told to go on.
+async fn limited(listener: TcpListener, connections: Arc<AtomicUsize>, go_on: Arc<Notify>) {
+    let mut all = JoinSet::new();
+    loop {
+        let (stream, _) = listener.accept().await.expect("a connection");
+        connections.fetch_add(1, Ordering::SeqCst);
+        let go_on = Arc::clone(&go_on);
+        all.spawn(async move {
+            let mut builder = h2::server::Builder::new();
+            let mut connection =
+                builder.max_header_list_size(MAX_HEAD).handshake(stream).await.expect("a greeting");
+            let mut requests = JoinSet::new();
+            while let Some(Ok((mut request, mut reply))) = connection.accept().await {
+                let go_on = Arc::clone(&go_on);
+                requests.spawn(async move {
+                    while request.body_mut().data().await.is_some_and(|read| read.is_ok()) {}
+                    if request.body_mut().trailers().await.is_err() {
+                        return;
+                    }
+                    if request.uri().path() == BOB {
+                        go_on.notified().await;
+                    }
+                    let mut to = reply.send_response(http::Response::new(()), false).expect("an open stream");
+                    let size = head_size(&request).to_string();
+                    to.send_data(Bytes::from(size), true).expect("an open stream");
+                });
+            }
+        });
+    }
+}
+
+fn head_size(request: &http::Request<h2::RecvStream>) -> usize {
+    let uri = request.uri();
+    let pseudo = [
+        (":method", request.method().as_str()),
+        (":scheme", uri.scheme_str().expect("a scheme")),
+        (":authority", uri.authority().expect("an authority").as_str()),
+        (":path", uri.path_and_query().expect("a path").as_str()),
+    ];
+    let pseudo = pseudo.iter().map(|(name, value)| name.len() + value.len() + 32);
+    let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 32);
+    pseudo.chain(fields).sum()
+}
+
+#[tokio::test]
+async fn a_head_beyond_what_an_upstream_takes_is_refused_to_its_client_alone() {
+    let (listener, host) = listener().await;
+    let (connections, go_on) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+    let mut upstream = JoinSet::new();
+    upstream.spawn(limited(listener, Arc::clone(&connections), Arc::clone(&go_on)));
+    let world = world(&host, &[]).await;
+    let alice = world.bearer("alice");
+    let padded = async |version, bytes: usize| {
+        let pad = "x".repeat(bytes);
+        let id = "8c7e4a52-9d1f-4b0e-8c7e-4a529d1f4b0e";
+        let headers = [("authorization", alice.as_str()), ("x-correlation-id", id), ("x-pad", pad.as_str())];
+        timeout(SOON, world.send(version, Method::GET, ALICE, &headers, "")).await.expect("an answer in time")
+    };
+    // Before anything is known of the upstream: nobody else's request meets the connection's end.
+    let first = padded(Version::H2, 32 << 10).await;
+    assert_eq!((first.status, first.code().as_str()), (431, "HEADERS_TOO_LARGE"), "the first of all");
+    let bob = world.bearer("bob");
+    let mut client = world.client(Version::H1).await;
+    let hanging = tokio::spawn(async move {
+        let asked = request(Method::GET, BOB, &[("authorization", bob.as_str())], "");
+        client.send(asked).await
+    });
+    for version in BOTH {
+        let size = |reply: &Reply| String::from_utf8_lossy(&reply.body).parse::<usize>().expect("a size");
+        let bare = size(&padded(version, 0).await);
+        let most = usize::try_from(MAX_HEAD).expect("a size") - bare;
+        // The crate that the upstream is made of refuses a head as large as it says it takes.
+        let below = padded(version, most - 1).await;
+        assert_eq!((below.status, size(&below)), (200, bare + most - 1), "{version:?}");
+        for bytes in [most + 1, most + 1_000, 40 << 10] {
+            let above = padded(version, bytes).await;
+            assert_eq!(
+                (above.status, above.code().as_str()),
+                (431, "HEADERS_TOO_LARGE"),
+                "{version:?} {bytes}"
+            );
+        }
+    }
+    for (bytes, expected) in [(MAX_HEAD - 40, (200, "")), (MAX_HEAD, (431, "HEADERS_TOO_LARGE"))] {
+        let value = "x".repeat(usize::try_from(bytes).expect("a size")).parse().expect("a value");
+        let trailers = HeaderMap::from_iter([(HeaderName::from_static("x-sum"), value)]);
+        let frames = vec![Frame::data(Bytes::from_static(b"body")), Frame::trailers(trailers)];
+        let asked = streamed(Method::POST, ALICE, &alice, frames);
+        let mut client = world.client(Version::H2).await;
+        let reply = timeout(SOON, client.send(asked)).await.expect("an answer in time");
+        let code = if reply.status == 200 { String::new() } else { reply.code() };
+        assert_eq!((reply.status, code.as_str()), expected, "trailers of {bytes}");
+    }
+    assert!(!hanging.is_finished());
+    go_on.notify_one();
+    let reply = timeout(SOON, hanging).await.expect("an answer in time").expect("no panic");
+    assert_eq!((reply.status, connections.load(Ordering::SeqCst)), (200, 1));
 }

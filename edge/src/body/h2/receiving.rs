@@ -88,7 +88,11 @@ impl Receiving {
             return Poll::Ready(Some(Err(ClientFault::Broken)));
         };
         let is_marked = trailers.is_some() && self.marks.take_trailers(stream.stream_id().as_u32());
-        if is_marked || trailers.as_ref().is_some_and(has_padded_value) {
+        let is_padded = trailers.as_ref().is_some_and(has_padded_value);
+        if is_padded {
+            self.marks.count();
+        }
+        if is_marked || is_padded {
             self.reply.reset(Reason::PROTOCOL_ERROR);
             return Poll::Ready(Some(Err(ClientFault::Broken)));
         }

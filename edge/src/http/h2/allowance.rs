@@ -12,26 +12,43 @@ pub(crate) const MAX_AHEAD: u32 = 1_000;
 /// Time gives one back this often, 33 a second as in nghttp2. Clients that cancel requests or send keep-alive pings stay
 /// below it, and that many cost the edge next to nothing.
 pub(crate) const ONE_BACK_EVERY: Duration = Duration::from_millis(30);
-/// What each HEADERS or DATA frame of an answer gives back: a client that reads one may open the windows of the stream and
-/// of the connection, and measure bandwidth with a PING. So neither a long download nor a stream of small messages
-/// uses the allowance up.
-pub(crate) const BACK_BY_ANSWER_FRAME: u32 = 3;
+/// What each HEADERS or DATA frame of an answer earns: a client that reads one may open the windows of the stream and of the
+/// connection, and measure bandwidth with a PING. So neither a long download nor a stream of small messages uses the
+/// allowance up.
+pub(crate) const EARNED_BY_ANSWER_FRAME: u32 = 3;
+/// What may be earned and not used yet: the edge has written a frame long before it reads what the client sends when it has
+/// read it. So much is for all that a window of the usual 65,535 bytes holds, in the smallest frames there are; a client has
+/// to take as many frames from the edge before it can send these.
+pub(crate) const MAX_EARNED: u32 = 65_535 * EARNED_BY_ANSWER_FRAME;
 
 /// What one client may still send.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     demands: Bucket,
+    /// Acknowledgements for which answers have paid.
+    earned: u32,
     resets: Bucket,
 }
 
 impl Allowance {
     pub(crate) const fn new(now: Instant) -> Self {
-        Self { demands: Bucket { full_at: now }, resets: Bucket { full_at: now } }
+        Self { demands: Bucket { full_at: now }, earned: 0, resets: Bucket { full_at: now } }
     }
 
     /// A frame that brings no work came; `false` when it is one too many.
     pub(crate) fn demand(&mut self, now: Instant) -> bool {
         self.demands.take(now)
+    }
+
+    /// The same of a frame that clients send when they have read an answer's.
+    pub(crate) fn acknowledgement(&mut self, now: Instant) -> bool {
+        match self.earned.checked_sub(1) {
+            Some(left) => {
+                self.earned = left;
+                true
+            }
+            None => self.demand(now),
+        }
     }
 
     /// A stream was reset by the client; `false` when it is one too many.
@@ -41,9 +58,9 @@ impl Allowance {
 
     /// A HEADERS or DATA frame went to the client, and may have been the end of its answer.
     pub(crate) fn answer_frame(&mut self, is_end: bool) {
-        self.demands.give_back(BACK_BY_ANSWER_FRAME);
+        self.earned = self.earned.saturating_add(EARNED_BY_ANSWER_FRAME).min(MAX_EARNED);
         if is_end {
-            self.resets.give_back(1);
+            self.resets.give_back();
         }
     }
 }
@@ -60,9 +77,9 @@ impl Bucket {
         self.full_at.saturating_duration_since(now) <= ONE_BACK_EVERY.saturating_mul(MAX_AHEAD)
     }
 
-    fn give_back(&mut self, count: u32) {
+    fn give_back(&mut self) {
         // Before the beginning of the clock nothing is taken.
-        self.full_at = self.full_at.checked_sub(ONE_BACK_EVERY.saturating_mul(count)).unwrap_or(self.full_at);
+        self.full_at = self.full_at.checked_sub(ONE_BACK_EVERY).unwrap_or(self.full_at);
     }
 }
 
@@ -71,7 +88,7 @@ mod tests {
     use super::*;
 
     fn taken(allowance: &mut Allowance, now: Instant) -> u32 {
-        let most = (0..MAX_AHEAD * 2).position(|_| !allowance.demand(now));
+        let most = (0..2 * (MAX_EARNED + MAX_AHEAD)).position(|_| !allowance.acknowledgement(now));
         u32::try_from(most.expect("there is a limit")).expect("a count")
     }
 
@@ -95,17 +112,25 @@ mod tests {
     }
 
     #[test]
-    fn answers_give_back_and_no_more_than_the_limit() {
+    fn answers_earn_acknowledgements_whenever_these_come_and_no_more_than_the_limit() {
         let now = Instant::now();
         let mut allowance = Allowance::new(now);
         for _ in 0..MAX_AHEAD * 10 {
             allowance.answer_frame(false);
-            assert!((0..BACK_BY_ANSWER_FRAME).all(|_| allowance.demand(now)));
+            assert!((0..EARNED_BY_ANSWER_FRAME).all(|_| allowance.acknowledgement(now)));
         }
-        for _ in 0..MAX_AHEAD * 10 {
-            allowance.answer_frame(false);
-        }
-        assert_eq!(taken(&mut allowance, now + ONE_BACK_EVERY), MAX_AHEAD);
+        (0..MAX_AHEAD).for_each(|_| allowance.answer_frame(false));
+        let mut later = now + ONE_BACK_EVERY;
+        assert_eq!(taken(&mut allowance, later), MAX_AHEAD * (1 + EARNED_BY_ANSWER_FRAME));
+        // The one that was too many is taken as well.
+        later += ONE_BACK_EVERY * (MAX_AHEAD + 1);
+        assert_eq!(taken(&mut allowance, later), MAX_AHEAD, "what was used is used");
+        (0..MAX_EARNED).for_each(|_| allowance.answer_frame(false));
+        later += ONE_BACK_EVERY * (MAX_AHEAD + 1);
+        assert!((0..MAX_AHEAD).all(|_| allowance.demand(later)), "they pay for nothing else");
+        assert!(!allowance.demand(later));
+        later += ONE_BACK_EVERY * (MAX_AHEAD + 1);
+        assert_eq!(taken(&mut allowance, later), MAX_AHEAD + MAX_EARNED, "at most");
     }
 
     #[test]

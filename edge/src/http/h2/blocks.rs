@@ -1,12 +1,13 @@
 //! [`Blocks`]: follows the client's header blocks as they are read, for what the crate `h2` drops without a word and what makes
-//! a request malformed: the fragment of a `:path`, pseudo-headers in trailers (RFC 9113, 8.1), and fields for which `h2` would
-//! end the connection (8.1.1). It tells by [`Marks`] whose requests these are, and changes nothing but the fields of the last
-//! kind (`mend`). A block is passed on once it is whole: nearly all come so, and are not copied.
+//! a request malformed: the fragment of a `:path`, pseudo-headers in trailers (RFC 9113, 8.1), and malformed fields (8.1.1), for
+//! which `h2` would end the connection, or which it would overlook in a block that is cut within a literal. It tells by
+//! [`Marks`] whose requests these are, and changes nothing but blocks of the last kind (`mend`). A block is passed on once it is
+//! whole: nearly all come so, and are not copied.
 
 use std::io;
 use std::ops::Range;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
@@ -34,6 +35,8 @@ const MAX_MARKS: usize = 1_024;
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     any: AtomicBool,
+    /// How many messages were malformed.
+    malformed: AtomicUsize,
     streams: Mutex<Marked>,
 }
 
@@ -79,6 +82,17 @@ impl Marks {
         marked.trailers.retain(|other| *other != stream);
         self.any.store(marked.is_any(), Ordering::Release);
         found
+    }
+
+    /// How many messages on the connection were malformed.
+    pub(crate) fn malformed(&self) -> usize {
+        self.malformed.load(Ordering::Relaxed)
+    }
+
+    /// One more message was malformed.
+    #[cold]
+    pub(crate) fn count(&self) {
+        self.malformed.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Marks a stream's trailers where it is not told what is wrong with its head.
@@ -342,10 +356,14 @@ impl Frames {
 
     fn whole(&mut self, block: &mut [u8]) {
         let Some(seen) = self.fields.read(block) else { return self.lose() };
-        if seen.malformed || if self.is_trailer { seen.pseudo } else { seen.fragment } {
+        if seen.malformed || if self.is_trailer { seen.has_pseudo() } else { seen.fragment } {
             let mark = if seen.malformed { Mark::Malformed } else { Mark::Fragment };
             self.marks.mark(self.stream, (!self.is_trailer).then_some(mark));
-            if mend(block, self.fields.wrong()).is_none() {
+            if !seen.malformed {
+                return;
+            }
+            self.marks.count();
+            if mend(block, self.fields.malformed()).is_none() {
                 self.lose();
             }
         }
@@ -538,7 +556,7 @@ mod tests {
                 assert_eq!(marked(&bad, step).len(), 19, "{bad:?}");
             }
         }
-        let longest = [&[0, 0x40, 0, HEADERS, END_HEADERS, 0, 0, 0, 1][..], &[0x82; 16 << 10]].concat();
+        let longest = [&[0, 0x40, 0, HEADERS, END_HEADERS, 0, 0, 0, 1][..], &[0x90; 16 << 10]].concat();
         assert_eq!(marked(&longest, 1_000), [0_u32; 0]);
     }
 
@@ -569,8 +587,8 @@ mod tests {
             ]
             .concat()
         };
-        // Three zeros are 15 bits; what is left over is filled with a field that is right.
-        let mended = b"\x82\x40\x82\x00\x01\x82\x00\x01\x84\x90\x90";
+        // Three zeros are 15 bits; what is left over is filled with fields that are right.
+        let mended = b"\x82\x40\x82\x00\x01\x82\x00\x01\x90\x90\x90";
         for step in [1, 2, 3, 5, 8, 13, 1_000] {
             let (marks, passed) = read(&bytes(upper), step);
             assert_eq!(passed, [PREFACE, &bytes(mended)].concat(), "{step}");

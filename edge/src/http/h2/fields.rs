@@ -1,6 +1,7 @@
 //! [`Fields`]: reads header blocks (HPACK, RFC 7541) as far as it takes to see whether a `:path` has a fragment, whether
-//! there is any pseudo-header, and which fields `h2` would end the connection for: where fields begin and end, and which
-//! entries of the dynamic table are which. Everything else is left to `h2`.
+//! there is any pseudo-header, and which fields make the message malformed for `h2`: where fields begin and end, and which
+//! entries of the dynamic table are which. `h2` looks at each frame of a block by itself and forgets what it found in one that
+//! ends within a literal, so that this cannot be left to it. Everything else is.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,18 +20,25 @@ const STATIC_NAMES: [usize; 61] = [
     12, 6, 4, 4, 6, 7, 4, 4, 8, 17, 13, 8, 19, 13, 4, 8, 12, 18, 19, 5, 7, 7, 11, 6, 10, 25, 17, 10, 4, 3,
     16,
 ];
+/// `:scheme` in the static table. Its value may be any text.
+const SCHEME: usize = 6;
+/// `transfer-encoding` in the static table.
+const TRANSFER_ENCODING: usize = 57;
 
 /// What a field is here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Regular,
-    /// A pseudo-header whose value is any text.
-    Pseudo,
+    /// It may say `trailers` and nothing else (RFC 9113, 8.2.2).
+    Te,
+    Authority,
     Method,
-    Status,
+    Scheme,
     Path,
     PathWithFragment,
-    /// `h2` takes it for a fault of the whole connection.
+    Protocol,
+    Status,
+    /// `h2` takes it for a fault of the whole connection, or it is a field of one connection (RFC 9113, 8.2.2).
     Malformed,
 }
 
@@ -38,10 +46,12 @@ impl Kind {
     /// A field of a name in the static table.
     const fn of_static(index: usize) -> Self {
         match index {
+            1 => Self::Authority,
             2 | 3 => Self::Method,
             4 | 5 => Self::Path,
+            SCHEME | 7 => Self::Scheme,
             8..=14 => Self::Status,
-            1 | 6 | 7 => Self::Pseudo,
+            TRANSFER_ENCODING => Self::Malformed,
             _ => Self::Regular,
         }
     }
@@ -52,7 +62,13 @@ impl Kind {
             b":path" => Self::Path,
             b":method" => Self::Method,
             b":status" => Self::Status,
-            b":authority" | b":protocol" | b":scheme" => Self::Pseudo,
+            b":authority" => Self::Authority,
+            b":protocol" => Self::Protocol,
+            b":scheme" => Self::Scheme,
+            b"te" => Self::Te,
+            b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade" => {
+                Self::Malformed
+            }
             [_, ..] if name.iter().all(|byte| is_of_name(*byte)) => Self::Regular,
             _ => Self::Malformed,
         }
@@ -62,18 +78,41 @@ impl Kind {
     fn with(self, value: Text<'_>) -> Option<Self> {
         let is_right = match self {
             Self::Malformed => false,
+            Self::Te => *value.decoded()? == *b"trailers",
             Self::Method => Method::from_bytes(&value.decoded()?).is_ok(),
             Self::Status => StatusCode::from_bytes(&value.decoded()?).is_ok(),
             _ if value.is_visible() => true,
             Self::Regular => HeaderValue::from_bytes(&value.decoded()?).is_ok(),
-            Self::Pseudo | Self::Path | Self::PathWithFragment => str::from_utf8(&value.decoded()?).is_ok(),
+            Self::Authority | Self::Scheme | Self::Path | Self::PathWithFragment | Self::Protocol => {
+                str::from_utf8(&value.decoded()?).is_ok()
+            }
         };
         Some(match self {
             _ if !is_right => Self::Malformed,
             Self::Path | Self::PathWithFragment if value.has_fragment()? => Self::PathWithFragment,
             Self::Path | Self::PathWithFragment => Self::Path,
-            Self::Regular | Self::Pseudo | Self::Method | Self::Status | Self::Malformed => self,
+            Self::Regular
+            | Self::Te
+            | Self::Authority
+            | Self::Method
+            | Self::Scheme
+            | Self::Protocol
+            | Self::Status
+            | Self::Malformed => self,
         })
+    }
+
+    /// Which pseudo-header it is, a bit for each; 0 where it is none.
+    const fn pseudo(self) -> u8 {
+        match self {
+            Self::Regular | Self::Te | Self::Malformed => 0,
+            Self::Authority => 1,
+            Self::Method => 1 << 1,
+            Self::Scheme => 1 << 2,
+            Self::Path | Self::PathWithFragment => 1 << 3,
+            Self::Protocol => 1 << 4,
+            Self::Status => 1 << 5,
+        }
     }
 }
 
@@ -90,18 +129,45 @@ const fn is_of_name(byte: u8) -> bool {
 pub(crate) struct Seen {
     /// A `:path` with a fragment.
     pub(crate) fragment: bool,
-    /// Any pseudo-header.
-    pub(crate) pseudo: bool,
-    /// A field for which `h2` would end the connection, or one that refers to such a field of an earlier block.
+    /// A field that makes the message malformed for `h2`, or one that refers to such a field of an earlier block.
     pub(crate) malformed: bool,
+    /// Any field but pseudo-headers.
+    regular: bool,
+    /// The pseudo-headers, by their bits.
+    pseudo: u8,
 }
 
 impl Seen {
-    fn see(&mut self, kind: Kind) {
-        self.fragment |= kind == Kind::PathWithFragment;
-        self.malformed |= kind == Kind::Malformed;
-        self.pseudo |= !matches!(kind, Kind::Regular | Kind::Malformed);
+    /// Whether there is any pseudo-header.
+    pub(crate) const fn has_pseudo(self) -> bool {
+        self.pseudo != 0
     }
+
+    /// Whether the field is right where it stands: pseudo-headers come first, and once each (RFC 9113, 8.3).
+    fn see(&mut self, kind: Kind) -> bool {
+        let is_right = kind != Kind::Malformed && (kind.pseudo() == 0 || self.has_room_for(kind));
+        self.fragment |= kind == Kind::PathWithFragment;
+        self.malformed |= !is_right;
+        self.regular |= matches!(kind, Kind::Regular | Kind::Te);
+        self.pseudo |= kind.pseudo();
+        is_right
+    }
+
+    /// Whether this pseudo-header may come next.
+    const fn has_room_for(self, kind: Kind) -> bool {
+        !self.regular && self.pseudo & kind.pseudo() == 0
+    }
+}
+
+/// A literal of a block.
+struct Literal<'a> {
+    /// Of its name; 0 where the name is a text.
+    index: usize,
+    name_bytes: usize,
+    /// What its name is.
+    name: Kind,
+    kind: Kind,
+    value: Text<'a>,
 }
 
 /// An entry of the dynamic table.
@@ -110,12 +176,54 @@ struct Entry {
     name_bytes: usize,
     value_bytes: usize,
     kind: Kind,
+    /// How long its name is for `h2`, where that is no pseudo-header; it may not be the client's.
+    regular_bytes: Option<usize>,
+}
+
+impl Literal<'_> {
+    /// The entry that the table keeps of it.
+    fn entry(&self) -> Option<Entry> {
+        let regular_bytes = (self.name.pseudo() == 0).then_some(self.name_bytes);
+        let value_bytes = self.value.decoded_bytes()?;
+        Some(Entry { name_bytes: self.name_bytes, value_bytes, kind: self.kind, regular_bytes })
+    }
 }
 
 impl Entry {
     const fn size(self) -> usize {
         self.name_bytes + self.value_bytes + ENTRY_OVERHEAD
     }
+}
+
+/// What of a block, from its first malformed field on, the table keeps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Malformed {
+    /// Where that field begins; `None` in a block that is well formed.
+    pub(crate) start: Option<usize>,
+    pub(crate) kept: Vec<Kept>,
+}
+
+/// A literal that the table keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) range: Range<usize>,
+    /// What `h2` is to see in its place, where it is malformed.
+    pub(crate) instead: Option<Instead>,
+}
+
+/// A literal that takes as much of the table as another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Instead {
+    pub(crate) name: Name,
+    pub(crate) value_bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    /// The one at this place of a table.
+    Indexed(usize),
+    /// A text of so many bytes.
+    Text(usize),
 }
 
 /// The dynamic table of one direction of one connection.
@@ -125,44 +233,62 @@ pub(crate) struct Fields {
     entries: VecDeque<Entry>,
     bytes: usize,
     most: usize,
-    /// The literals of the last block for which `h2` would end the connection.
-    wrong: Vec<Range<usize>>,
+    /// In the last block.
+    malformed: Malformed,
 }
 
 impl Default for Fields {
     fn default() -> Self {
-        Self { entries: VecDeque::new(), bytes: 0, most: MAX_TABLE_BYTES, wrong: Vec::new() }
+        let malformed = Malformed::default();
+        Self { entries: VecDeque::new(), bytes: 0, most: MAX_TABLE_BYTES, malformed }
     }
 }
 
 impl Fields {
-    /// Reads a whole header block; `None` when it is malformed.
+    /// Reads a whole header block; `None` when it cannot be followed, or when `h2` cannot be kept from ending the connection.
     pub(crate) fn read(&mut self, block: &[u8]) -> Option<Seen> {
-        self.wrong.clear();
+        self.malformed.start = None;
+        self.malformed.kept.clear();
         let mut rest = block;
-        let mut seen = Seen::default();
+        let (mut seen, mut any) = (Seen::default(), false);
         while let Some(first) = rest.first() {
             let start = block.len() - rest.len();
-            let kind = match first.leading_zeros() {
-                0 => self.kind(number(&mut rest, 7)?)?,
-                1 => self.literal(&mut rest, 6, true)?,
+            let (kind, kept) = match first.leading_zeros() {
+                0 => (self.kind(number(&mut rest, 7)?)?, None),
+                1 => {
+                    let literal = self.literal(&mut rest, 6)?;
+                    (literal.kind, Some(literal))
+                }
+                // It stands before all fields (RFC 7541, 4.2); `h2` looks at each frame by itself.
+                2 if any => return None,
                 2 => {
                     self.resize(number(&mut rest, 5)?)?;
                     continue;
                 }
-                _ => self.literal(&mut rest, 4, false)?,
+                _ => (self.literal(&mut rest, 4)?.kind, None),
             };
-            seen.see(kind);
-            if kind == Kind::Malformed && first.leading_zeros() > 0 {
-                self.wrong.push(start..block.len() - rest.len());
+            any = true;
+            let is_right = seen.see(kind);
+            if seen.malformed {
+                self.malformed.start.get_or_insert(start);
+            }
+            if let Some(literal) = kept {
+                let mut entry = literal.entry()?;
+                if seen.malformed {
+                    let range = start..block.len() - rest.len();
+                    let instead =
+                        if is_right { None } else { Some(self.mend(&literal, &mut entry, &mut seen)?) };
+                    self.malformed.kept.push(Kept { range, instead });
+                }
+                self.keep(entry);
             }
         }
         Some(seen)
     }
 
-    /// The literals of the last block that `h2` must not see.
-    pub(crate) fn wrong(&self) -> &[Range<usize>] {
-        &self.wrong
+    /// What was malformed in the last block.
+    pub(crate) const fn malformed(&self) -> &Malformed {
+        &self.malformed
     }
 
     /// Entries of the table.
@@ -172,7 +298,7 @@ impl Fields {
     }
 
     /// A field in letters.
-    fn literal(&mut self, rest: &mut &[u8], prefix: u32, is_kept: bool) -> Option<Kind> {
+    fn literal<'a>(&self, rest: &mut &'a [u8], prefix: u32) -> Option<Literal<'a>> {
         let index = number(rest, prefix)?;
         let (name, name_bytes) = if index == 0 {
             let name = Text::take(rest)?.decoded()?;
@@ -181,11 +307,55 @@ impl Fields {
             (self.kind(index)?, self.name_bytes(index)?)
         };
         let value = Text::take(rest)?;
-        let kind = name.with(value)?;
-        if is_kept {
-            self.keep(Entry { name_bytes, value_bytes: value.decoded_bytes()?, kind });
+        Some(Literal { index, name_bytes, name, kind: name.with(value)?, value })
+    }
+
+    /// What is to stand for a malformed literal that is kept; `None` where nothing can.
+    #[cold]
+    fn mend(&self, literal: &Literal<'_>, entry: &mut Entry, seen: &mut Seen) -> Option<Instead> {
+        let bytes = entry.name_bytes + entry.value_bytes;
+        // A pseudo-header whose value alone is wrong leaves those behind it in their places.
+        let pseudo = match literal.name {
+            Kind::Authority => Some((1, Kind::Authority)),
+            Kind::Method | Kind::Status | Kind::Scheme => Some((SCHEME, Kind::Scheme)),
+            Kind::Path | Kind::PathWithFragment => Some((4, Kind::Path)),
+            Kind::Regular | Kind::Te | Kind::Protocol | Kind::Malformed => None,
+        };
+        let pseudo = pseudo.filter(|(_, kind)| literal.kind == Kind::Malformed && seen.has_room_for(*kind));
+        let (name, name_bytes) = if let Some((index, kind)) = pseudo {
+            seen.pseudo |= kind.pseudo();
+            (Name::Indexed(index), entry.name_bytes)
+        } else {
+            seen.regular = true;
+            self.regular_name(literal, bytes)?
+        };
+        entry.kind = Kind::Malformed;
+        entry.regular_bytes = pseudo.is_none().then_some(name_bytes);
+        Some(Instead { name, value_bytes: bytes.checked_sub(name_bytes)? })
+    }
+
+    /// A name of a regular field for a malformed literal of so many bytes, where there can be one as long as its own, and how
+    /// long it is for `h2`. There is no name of no bytes.
+    fn regular_name(&self, literal: &Literal<'_>, bytes: usize) -> Option<(Name, usize)> {
+        match (literal.index, literal.name_bytes) {
+            (0, 1..) => return Some((Name::Text(literal.name_bytes), literal.name_bytes)),
+            (0, 0) if matches!(bytes, 1 | 2) => return Some((Name::Text(bytes), bytes)),
+            (index, _) => {
+                if let Some(length) = self.dynamic(index).and_then(|entry| entry.regular_bytes) {
+                    return Some((Name::Indexed(index), length));
+                }
+            }
         }
-        Some(kind)
+        // The first after the pseudo-headers; of several as long any will do.
+        let regular = (1..).zip(STATIC_NAMES).filter(|(index, _)| Kind::of_static(*index) == Kind::Regular);
+        let of_same_length = regular.clone().find(|(_, length)| *length == literal.name_bytes);
+        let longest = || regular.filter(|(_, length)| *length <= bytes).max_by_key(|(_, length)| *length);
+        let (index, length) = of_same_length.or_else(longest)?;
+        Some((Name::Indexed(index), length))
+    }
+
+    fn dynamic(&self, index: usize) -> Option<&Entry> {
+        self.entries.get(index.checked_sub(STATIC_NAMES.len() + 1)?)
     }
 
     fn kind(&self, index: usize) -> Option<Kind> {
@@ -238,7 +408,7 @@ mod tests {
     }
 
     fn has_pseudo(fields: &mut Fields, block: &[u8]) -> Option<bool> {
-        fields.read(block).map(|seen| seen.pseudo)
+        fields.read(block).map(Seen::has_pseudo)
     }
 
     fn unhex(text: &str) -> Vec<u8> {
@@ -353,7 +523,7 @@ mod tests {
         }
         for without in [
             &[][..],
-            &[0x8f, 0xbd, 0x20],
+            &[0x20, 0x8f, 0xbd],
             b"\x0f\x00\x01:",
             b"\x00\x01a\x05:path",
             b"\x00\x00\x05:path",
@@ -400,40 +570,111 @@ mod tests {
         }
     }
 
+    /// Where a block's first malformed field begins, and what is to be left of it from there on.
+    type Left = (Option<usize>, Vec<(Range<usize>, Option<Instead>)>);
+
+    fn malformed(fields: &mut Fields, block: &[u8]) -> Option<Left> {
+        let seen = fields.read(block)?;
+        let Malformed { start, kept } = fields.malformed().clone();
+        assert_eq!(start.is_some(), seen.malformed);
+        Some((start, kept.into_iter().map(|kept| (kept.range, kept.instead)).collect()))
+    }
+
     #[test]
-    fn a_field_that_would_end_the_connection_is_found_in_every_form() {
-        let malformed = |fields: &mut Fields, block: &[u8]| {
-            let seen = fields.read(block).expect("it can be followed");
-            (seen.malformed, fields.wrong().to_vec())
-        };
-        for (block, wrong) in [
-            (&b"\x00\x01A\x011"[..], 0..5),
-            (b"\x82\x10\x03a b\x011\x84", 1..8),
-            (b"\x40\x00\x011", 0..4),
-            (b"\x00\x01a\x021\n", 0..6),
-            (b"\x0f\x00\x02\x00\x7f", 0..5),
-            (b"\x00\x04:foo\x00", 0..7),
-            (b"\x00\x01:\x00", 0..4),
-            (b"\x42\x03G T", 0..5),
-            (b"\x02\x00", 0..2),
-            (b"\x08\x02ok", 0..4),
-            (b"\x04\x02/\xff", 0..4),
+    fn a_malformed_field_is_found_in_every_form() {
+        for (block, start) in [
+            (&b"\x00\x01A\x011"[..], 0),
+            (b"\x82\x10\x03a b\x011\x84", 1),
+            (b"\x00\x00\x011", 0),
+            (b"\x00\x01a\x021\n", 0),
+            (b"\x0f\x00\x02\x00\x7f", 0),
+            (b"\x00\x04:foo\x00", 0),
+            (b"\x00\x01:\x00", 0),
+            (b"\x02\x00", 0),
+            (b"\x08\x02ok", 0),
+            (b"\x04\x02/\xff", 0),
             // `A`, Huffman-coded; and `a: \n`, whose value is.
-            (b"\x00\x81\x87\x011", 0..5),
-            (b"\x00\x01a\x84\xff\xff\xff\xf3", 0..8),
+            (b"\x00\x81\x87\x011", 0),
+            (b"\x00\x01a\x84\xff\xff\xff\xf3", 0),
+            // Fields of one connection.
+            (b"\x82\x00\x0aconnection\x00", 1),
+            (b"\x00\x0akeep-alive\x00", 0),
+            (b"\x00\x10proxy-connection\x00", 0),
+            (b"\x00\x07upgrade\x00", 0),
+            (b"\x00\x11transfer-encoding\x00", 0),
+            (b"\x90\xb9", 1),
+            (b"\x0f\x2a\x00", 0),
+            (b"\x00\x02te\x04gzip", 0),
+            (b"\x00\x02te\x00", 0),
+            (b"\x00\x02te\x09trailers ", 0),
+            // Pseudo-headers out of place.
+            (b"\x82\x83", 1),
+            (b"\x84\x00\x05:path\x01/", 1),
+            (b"\x82\x90\x87", 2),
+            (b"\x90\x01\x01a", 1),
         ] {
-            assert_eq!(malformed(&mut Fields::default(), block), (true, vec![wrong]), "{block:x?}");
+            assert_eq!(malformed(&mut Fields::default(), block), Some((Some(start), vec![])), "{block:x?}");
         }
-        for block in
-            [&b"\x00\x01a\x03\t \xff"[..], b"\x00\x01a\x00", b"\x42\x07OPTIONS", b"\x04\x02/\n", b"\x41\x00"]
-        {
-            assert_eq!(malformed(&mut Fields::default(), block), (false, vec![]), "{block:x?}");
+        for block in [
+            &b"\x00\x01a\x03\t \xff"[..],
+            b"\x00\x01a\x00",
+            b"\x42\x07OPTIONS",
+            b"\x04\x02/\n",
+            b"\x41\x00",
+            b"\x00\x02te\x08trailers",
+            b"\x00\x03tea\x04gzip",
+            b"\x82\x87\x84\x01\x01a\x00\x09:protocol\x01x\x90\x90",
+        ] {
+            assert_eq!(malformed(&mut Fields::default(), block), Some((None, vec![])), "{block:x?}");
         }
-        let whole = |bytes| std::iter::once(0..bytes).collect::<Vec<_>>();
+    }
+
+    #[test]
+    fn what_the_table_keeps_of_a_malformed_block_is_left_with_its_size() {
+        let text = |name, value_bytes| Some(Instead { name: Name::Text(name), value_bytes });
+        let indexed = |index, value_bytes| Some(Instead { name: Name::Indexed(index), value_bytes });
+        for (block, start, kept) in [
+            (&b"\x40\x01A\x011\x00\x01a\x011\x40\x01a\x011"[..], 0, vec![(0..5, text(1, 1)), (10..15, None)]),
+            (b"\x40\x0aconnection\x05close", 0, vec![(0..18, text(10, 5))]),
+            (b"\x79\x07chunked", 0, vec![(0..9, indexed(40, 7))]),
+            // Its value alone is wrong, and those behind it keep their places.
+            (b"\x42\x03G T\x41\x01a", 0, vec![(0..5, indexed(SCHEME, 3)), (5..8, None)]),
+            (b"\x44\x02/\xff", 0, vec![(0..4, indexed(4, 2))]),
+            (b"\x87\x42\x03G T\x44\x01/", 1, vec![(1..6, indexed(36, 3)), (6..9, indexed(22, 1))]),
+            // Out of its place.
+            (b"\x82\x43\x01P", 1, vec![(1..4, indexed(36, 1))]),
+            (b"\x90\x44\x01/", 1, vec![(1..4, indexed(22, 1))]),
+            // Without a name.
+            (b"\x40\x00\x011", 0, vec![(0..4, text(1, 0))]),
+            (b"\x40\x00\x0212", 0, vec![(0..5, text(2, 0))]),
+            (b"\x40\x00\x041234", 0, vec![(0..7, indexed(59, 0))]),
+        ] {
+            assert_eq!(malformed(&mut Fields::default(), block), Some((Some(start), kept)), "{block:x?}");
+        }
         let mut fields = Fields::default();
-        assert_eq!(malformed(&mut fields, b"\x40\x01A\x011"), (true, whole(5)));
-        assert_eq!(malformed(&mut fields, &[0xbe]), (true, vec![]), "refers to it, which `h2` may see");
-        assert_eq!(malformed(&mut fields, b"\x7e\x012"), (true, whole(3)), "by its name");
-        assert_eq!(malformed(&mut fields, b"\x40\x01a\x011\xbe"), (false, vec![]));
+        assert_eq!(malformed(&mut fields, b"\x40\x01A\x011").expect("mended").0, Some(0));
+        assert_eq!(
+            malformed(&mut fields, &[0xbe]),
+            Some((Some(0), vec![])),
+            "refers to it, which `h2` may see"
+        );
+        assert_eq!(
+            malformed(&mut fields, b"\x7e\x012"),
+            Some((Some(0), vec![(0..3, indexed(62, 1))])),
+            "by its name"
+        );
+        assert_eq!(malformed(&mut fields, b"\x40\x01a\x011\xbe"), Some((None, vec![])));
+        // Its name has a byte here that the value has not.
+        assert!(malformed(&mut fields, b"\x40\x00\x011").is_some());
+        let longer = malformed(&mut fields, b"\x7e\x0212");
+        assert_eq!(longer, Some((Some(0), vec![(0..4, indexed(62, 1))])));
+        assert_eq!(malformed(&mut fields, b"\x7e\x00"), None, "no name is as short");
+        assert_eq!(malformed(&mut Fields::default(), b"\x40\x00\x00"), None);
+    }
+
+    #[test]
+    fn a_size_update_stands_before_all_fields() {
+        assert!(Fields::default().read(b"\x20\x3f\xe1\x1f\x82").is_some());
+        assert!(Fields::default().read(b"\x82\x20").is_none());
     }
 }

@@ -15,9 +15,15 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 /// On SETTINGS.
 const ACK: u8 = 1;
+/// One setting: its identifier and its value.
+const SETTING_BYTES: usize = 6;
+/// Identifier of the largest header list that a peer takes (RFC 9113, 6.5.2).
+const MAX_HEADER_LIST_SIZE: u16 = 6;
 /// On DATA and HEADERS.
 const END_STREAM: u8 = 1;
 /// On HEADERS and CONTINUATION.
@@ -25,8 +31,8 @@ const END_HEADERS: u8 = 4;
 
 /// DATA frames shorter than this cost more to remember than they bring; `h2` draws the line here, too.
 const SMALL: usize = 256;
-/// Small DATA frames after which the streams they are for have their turn: what waits for a stream is remembered frame by
-/// frame, and more than this is not needed to keep the stream at work.
+/// Small frames after which the streams they are for, and other connections, have their turn: what waits for a stream is
+/// remembered frame by frame, and more than this is not needed to keep the stream at work.
 const SMALL_AT_ONCE: u32 = 512;
 
 /// The frames of a connection, in both directions.
@@ -40,35 +46,75 @@ pub(crate) struct Frames {
     /// A header block has begun, and no frame with its end has.
     block_open: bool,
     allowance: Allowance,
-    /// Small DATA frames since the last pause.
+    /// Small frames since the last pause, but for those of heads.
     small: u32,
 }
 
-/// Counts the short frames that an upstream sends, whatever their type.
+/// The frames that an upstream sends: counts the short ones, whatever their type, and reads of its settings what `h2` does not
+/// heed.
 #[derive(Debug)]
-pub(crate) struct ShortFrames {
+pub(crate) struct UpstreamFrames {
     heads: Heads,
     /// Since the last pause.
-    count: u32,
+    short: u32,
+    /// The settings whose frame is under way.
+    settings: Option<Settings>,
 }
 
-impl ShortFrames {
+impl UpstreamFrames {
     pub(crate) const fn new() -> Self {
-        Self { heads: Heads::after(0), count: 0 }
+        Self { heads: Heads::after(0), short: 0, settings: None }
     }
 
-    /// Takes the next bytes, and tells whether it is time for others to have their turn; that begins a new count.
-    pub(crate) fn receive(&mut self, mut bytes: &[u8]) -> bool {
+    /// Takes the next bytes, and tells whether it is time for others to have their turn; that begins a new count. `settings`
+    /// gets what each SETTINGS frame says of the largest header list.
+    pub(crate) fn receive(&mut self, mut bytes: &[u8], mut settings: impl FnMut(Option<u32>)) -> bool {
         while !bytes.is_empty() {
-            if self.heads.next(&mut bytes).is_some_and(|head| head.length < SMALL) {
-                self.count += 1;
+            if let Some(read) = &mut self.settings {
+                read.receive(bytes.get(..self.heads.payload_left.min(bytes.len())).unwrap_or_default());
+            }
+            if let Some(head) = self.heads.next(&mut bytes) {
+                self.short += u32::from(head.length < SMALL);
+                self.settings = (head.kind == SETTINGS && head.flags & ACK == 0).then(Settings::default);
+            }
+            if self.heads.payload_left == 0
+                && self.heads.filled == 0
+                && let Some(read) = self.settings.take()
+            {
+                settings(read.max_header_list);
             }
         }
-        let due = self.count >= SMALL_AT_ONCE;
+        let due = self.short >= SMALL_AT_ONCE;
         if due {
-            self.count = 0;
+            self.short = 0;
         }
         due
+    }
+}
+
+/// Reads the payload of a SETTINGS frame.
+#[derive(Debug, Default)]
+struct Settings {
+    setting: [u8; SETTING_BYTES],
+    filled: usize,
+    max_header_list: Option<u32>,
+}
+
+impl Settings {
+    fn receive(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            if let Some(slot) = self.setting.get_mut(self.filled) {
+                *slot = *byte;
+            }
+            self.filled += 1;
+            if self.filled == SETTING_BYTES {
+                self.filled = 0;
+                let [high, low, value @ ..] = self.setting;
+                if u16::from_be_bytes([high, low]) == MAX_HEADER_LIST_SIZE {
+                    self.max_header_list = Some(u32::from_be_bytes(value));
+                }
+            }
+        }
     }
 }
 
@@ -156,7 +202,7 @@ impl Frames {
             self.part = Part::Head;
             self.block_open = head.flags & END_HEADERS == 0;
         }
-        if head.kind == DATA && head.length < SMALL {
+        if head.length < SMALL && self.part == Part::Other {
             self.small = self.small.saturating_add(1);
         }
         let in_bounds = match head.kind {
@@ -164,6 +210,7 @@ impl Frames {
             HEADERS | CONTINUATION if head.length > 0 => true,
             DATA if head.length > 0 || head.flags & END_STREAM != 0 => true,
             RST_STREAM => self.allowance.reset(now),
+            WINDOW_UPDATE | PING => self.allowance.acknowledgement(now),
             // All others, of whatever type: even an answer to a PING was not asked for.
             _ => self.allowance.demand(now),
         };
@@ -228,10 +275,9 @@ impl Heads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::h2::allowance::{BACK_BY_ANSWER_FRAME, MAX_AHEAD};
+    use crate::http::h2::allowance::{EARNED_BY_ANSWER_FRAME, MAX_AHEAD};
 
     const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    const PING: u8 = 6;
 
     fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
         let length = u8::try_from(payload.len()).expect("a short frame");
@@ -243,14 +289,35 @@ mod tests {
         let short = frame(DATA, 0, b"x");
         let long = [&[0, 1, 0, DATA, 0, 0, 0, 0, 1][..], &[b'x'; 256]].concat();
         for (one, pauses) in [(&short, 2), (&frame(PING, 0, &[0; 8]), 2), (&long, 0)] {
-            let mut frames = ShortFrames::new();
+            let mut frames = UpstreamFrames::new();
             let due = (0..=2 * SMALL_AT_ONCE).filter(|_| {
                 // In two pieces, so that a head is followed over the end of a read.
                 let (beginning, end) = one.split_at(5);
-                let (first, second) = (frames.receive(beginning), frames.receive(end));
+                let (first, second) = (frames.receive(beginning, |_| {}), frames.receive(end, |_| {}));
                 first || second
             });
             assert_eq!(due.count(), pauses, "{:?}", one.get(..9));
+        }
+    }
+
+    #[test]
+    fn an_upstreams_largest_header_list_is_read_however_its_settings_are_cut() {
+        let setting = |id: u8, value: u32| [&[0, id][..], &value.to_be_bytes()].concat();
+        let bytes = [
+            frame(SETTINGS, 0, &[setting(4, 65_535), setting(6, 8_192)].concat()),
+            frame(SETTINGS, ACK, &[]),
+            frame(DATA, 0, &setting(6, 1)),
+            frame(SETTINGS, 0, &[]),
+            frame(SETTINGS, 0, &[setting(6, 70_000), setting(6, 60_000), setting(5, 1)].concat()),
+            frame(SETTINGS, 0, &setting(3, 6)),
+        ]
+        .concat();
+        for step in [1, 2, 3, 7, 9, 15, 1_000] {
+            let (mut frames, mut read) = (UpstreamFrames::new(), Vec::new());
+            for piece in bytes.chunks(step) {
+                frames.receive(piece, |limit| read.push(limit));
+            }
+            assert_eq!(read, [Some(8_192), None, Some(60_000), None], "{step}");
         }
     }
 
@@ -378,13 +445,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_due_after_so_many_small_pieces_of_bodies() {
+    fn a_pause_is_due_after_so_many_small_frames() {
         let mut client = Client::greeted();
         let small = frame(DATA, 0, b"small");
-        client.read(&small.repeat(usize::try_from(SMALL_AT_ONCE - 1).expect("a count")));
+        // The greeting is one of them.
+        client.read(&small.repeat(usize::try_from(SMALL_AT_ONCE - 2).expect("a count")));
         client.read(&[&[0, 1, 0, DATA, 0, 0, 0, 0, 1], &[0; SMALL][..]].concat());
         assert!(!client.frames.is_pause_due());
-        client.read(&small);
+        client.read(&frame(WINDOW_UPDATE, 0, &[0; 4]));
         assert!(client.frames.is_pause_due());
         assert!(!client.frames.is_pause_due(), "once");
     }
@@ -406,8 +474,8 @@ mod tests {
             assert_eq!(client.taken(&frame(RST_STREAM, 0, b"1234")), MAX_AHEAD);
             client.frames.send(&answer[..cut]);
             client.frames.send(&answer[cut..]);
-            // One too many was taken of each.
-            assert_eq!(client.taken(&ping), 3 * BACK_BY_ANSWER_FRAME - 1, "{cut}");
+            assert_eq!(client.taken(&ping), 3 * EARNED_BY_ANSWER_FRAME, "{cut}");
+            // One too many was taken.
             client.frames.send(&frame(DATA, END_STREAM, b""));
             assert_eq!(client.taken(&frame(RST_STREAM, 0, b"1234")), 1, "{cut}");
         }

@@ -1,18 +1,17 @@
-//! Rewrites, within their own bytes, the literal fields for which `h2` would end the whole connection: it takes a name or a
-//! value that HTTP does not know for a fault of HPACK (`hpack::Header::new` yields a `DecoderError`, which
-//! `codec::framed_read` answers with GOAWAY), where RFC 9113, 8.1.1 asks for an error of the one stream. What stands there
-//! afterwards takes as much of the dynamic table as the field did, so that both tables stay the same. The request is reset
-//! in any case.
+//! Rewrites, within its own bytes, a header block that is malformed for `h2`. The crate takes a name or a value that HTTP does
+//! not know for a fault of HPACK (`hpack::Header::new` yields a `DecoderError`, which `codec::framed_read` answers with GOAWAY),
+//! where RFC 9113, 8.1.1 asks for an error of the one stream; and it resets the stream of a block that is malformed before its
+//! last frame, and then takes the next frame for an error of the connection. From its first malformed field on only those are
+//! left that the dynamic table keeps, and what stands for a malformed one takes as much of the table, so that both tables stay
+//! the same. The request is reset in any case.
 
-use std::ops::Range;
-
-use crate::http::h2::text::{CODED, Text, number};
+use crate::http::h2::fields::{Instead, Malformed, Name};
+use crate::http::h2::text::CODED;
 
 /// A literal that is kept in the table; its index has the six bits below.
 const KEPT: u8 = 0x40;
-/// `:scheme` in the static table, and all names there that are as long. Its value may be any text.
-const SCHEME: u8 = 6;
-const AS_LONG_AS_SCHEME: [Range<usize>; 2] = [2..4, 6..15];
+/// The largest index of one byte, and one more.
+const FULL_INDEX: usize = 0x3f;
 /// Bits of the shortest code, of `0`, all of them zeros.
 const ZERO_BITS: usize = 5;
 /// The beginning of a field of one `0` as its name, which is not kept.
@@ -20,43 +19,33 @@ const SPARE_FIELD: [u8; 3] = [0, 1, b'0'];
 /// A field of the static table, `accept-encoding`, for what is shorter.
 const SPARE_BYTE: u8 = 0x90;
 
-/// Rewrites these fields of a block; `None` where one cannot be. What is left over stands at the end, as fields that are
-/// right: `h2` resets the stream of a block that is malformed before its last frame, and then takes the next frame for an
-/// error of the connection.
-pub(crate) fn mend(block: &mut [u8], wrong: &[Range<usize>]) -> Option<()> {
+/// Rewrites a block; `None` where it cannot be. What is left over stands at the end, as fields that are right.
+pub(crate) fn mend(block: &mut [u8], malformed: &Malformed) -> Option<()> {
+    let Some(start) = malformed.start else { return Some(()) };
     let mut mended = Vec::with_capacity(block.len());
-    let mut read = 0;
-    for field in wrong {
-        mended.extend_from_slice(block.get(read..field.start)?);
-        put_harmless(&mut mended, block.get(field.clone())?)?;
-        read = field.end;
+    mended.extend_from_slice(block.get(..start)?);
+    for kept in &malformed.kept {
+        match &kept.instead {
+            Some(instead) => put_literal(&mut mended, instead),
+            None => mended.extend_from_slice(block.get(kept.range.clone())?),
+        }
     }
-    mended.extend_from_slice(block.get(read..)?);
     let spare = block.len().checked_sub(mended.len())?;
     put_spare(&mut mended, spare);
     block.iter_mut().zip(mended).for_each(|(slot, byte)| *slot = byte);
     Some(())
 }
 
-/// What stands for a malformed field: nothing, or a literal of zeros where the field is kept in the table.
-fn put_harmless(to: &mut Vec<u8>, field: &[u8]) -> Option<()> {
-    if field.first()? & KEPT == 0 {
-        return Some(());
+/// A literal of zeros that is kept in the table.
+fn put_literal(to: &mut Vec<u8>, literal: &Instead) {
+    match literal.name {
+        Name::Indexed(index) => put_number(to, KEPT, FULL_INDEX, index),
+        Name::Text(bytes) => {
+            to.push(KEPT);
+            put_zeros(to, bytes);
+        }
     }
-    let mut rest = field;
-    let index = number(&mut rest, 6)?;
-    if index == 0 {
-        to.push(KEPT);
-        let name = Text::take(&mut rest)?.decoded_bytes()?;
-        // There is no name of no bytes.
-        put_zeros(to, (name > 0).then_some(name)?);
-    } else if AS_LONG_AS_SCHEME.iter().any(|names| names.contains(&index)) {
-        to.push(KEPT | SCHEME);
-    } else {
-        to.extend_from_slice(field.get(..field.len() - rest.len())?);
-    }
-    put_zeros(to, Text::take(&mut rest)?.decoded_bytes()?);
-    Some(())
+    put_zeros(to, literal.value_bytes);
 }
 
 /// Fields of so many bytes.
@@ -65,13 +54,13 @@ fn put_spare(to: &mut Vec<u8>, mut bytes: usize) {
         // The length of the value takes one byte or more of them.
         let value = (0..4).filter_map(|more| room.checked_sub(more)).find(|value| {
             let mut length = Vec::new();
-            put_number(&mut length, 0, *value);
+            put_number(&mut length, 0, FULL, *value);
             value + length.len() == room + 1
         });
         let value = value.unwrap_or_else(|| room.min(FULL - 1));
         let before = to.len();
         to.extend_from_slice(&SPARE_FIELD);
-        put_number(to, 0, value);
+        put_number(to, 0, FULL, value);
         to.resize(to.len() + value, b'0');
         bytes = bytes.saturating_sub(to.len() - before);
     }
@@ -82,7 +71,7 @@ fn put_spare(to: &mut Vec<u8>, mut bytes: usize) {
 fn put_zeros(to: &mut Vec<u8>, count: usize) {
     let bits = count * ZERO_BITS;
     let length = bits.div_ceil(8);
-    put_number(to, CODED, length);
+    put_number(to, CODED, FULL, length);
     to.resize(to.len() + length, 0);
     if let Some(last) = to.last_mut().filter(|_| length > 0) {
         // The rest of the last byte is ones.
@@ -90,17 +79,17 @@ fn put_zeros(to: &mut Vec<u8>, count: usize) {
     }
 }
 
-/// The largest number of one byte, and one more.
+/// The largest length of one byte, and one more.
 const FULL: usize = 0x7f;
 
-/// The length of a text (RFC 7541, 5.1), coded or not.
-fn put_number(to: &mut Vec<u8>, is_coded: u8, number: usize) {
+/// A number behind the bits of its first byte; `full` is the largest one there, and one more (RFC 7541, 5.1).
+fn put_number(to: &mut Vec<u8>, bits: u8, full: usize, number: usize) {
     let mut byte = |value: usize| to.push(u8::try_from(value).unwrap_or(u8::MAX));
-    if number < FULL {
-        return byte(usize::from(is_coded) | number);
+    if number < full {
+        return byte(usize::from(bits) | number);
     }
-    byte(usize::from(is_coded) | FULL);
-    let mut rest = number - FULL;
+    byte(usize::from(bits) | full);
+    let mut rest = number - full;
     while rest >= 0x80 {
         byte(0x80 | rest & 0x7f);
         rest >>= 7;
@@ -119,6 +108,7 @@ mod tests {
     use super::*;
     use crate::http::h2::blocks::Blocks;
     use crate::http::h2::fields::Fields;
+    use crate::http::h2::text::Text;
     use crate::http::h2::text::tests::encoded;
 
     /// `:method: GET`, `:scheme: https`, `:path: /`, `:authority: a`.
@@ -159,6 +149,16 @@ mod tests {
             prop_oneof![
                 proptest::collection::vec(any::<u8>(), 0..28),
                 proptest::collection::vec(prop_oneof![Just(b'A'), Just(b'\n'), Just(0), Just(b'a')], 0..28),
+                proptest::sample::select(vec![
+                    "te",
+                    "trailers",
+                    "connection",
+                    ":path",
+                    ":method",
+                    "GET",
+                    "/"
+                ])
+                .prop_map(|text| text.as_bytes().to_vec()),
             ]
         };
         let index = prop_oneof![3 => Just(0_u8), 1 => 1..62_u8];
@@ -167,19 +167,27 @@ mod tests {
         )
     }
 
-    fn frame(stream: u8, block: &[u8]) -> Vec<u8> {
-        let length = u16::try_from(block.len()).expect("a short frame").to_be_bytes();
-        [&[0, length[0], length[1], 1, 5, 0, 0, 0, stream], block].concat()
+    /// HEADERS with the end of the stream, and CONTINUATION behind each of these places.
+    fn frames(stream: u8, block: &[u8], cuts: &[usize]) -> Vec<u8> {
+        let (mut frames, mut from, mut kind) = (Vec::new(), 0, [1, 1]);
+        for to in cuts.iter().copied().chain([block.len()]) {
+            let length = u16::try_from(to - from).expect("a short frame").to_be_bytes();
+            kind[1] |= if to == block.len() { 4 } else { 0 };
+            frames.extend([0, length[0], length[1], kind[0], kind[1], 0, 0, 0, stream]);
+            frames.extend(&block[from..to]);
+            (from, kind) = (to, [9, 0]);
+        }
+        frames
     }
 
-    /// What `h2` makes of these blocks, each the whole of a request: the headers of those that it yields.
-    fn read_by_h2(blocks: &[Vec<u8>]) -> Result<Vec<HeaderMap>, h2::Error> {
+    /// What `h2` makes of these blocks, each the whole of a request and cut at its places: the headers of those that it yields.
+    fn read_by_h2(blocks: &[(Vec<u8>, Vec<usize>)]) -> Result<Vec<HeaderMap>, h2::Error> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
             let (mut client, server) = tokio::io::duplex(1 << 20);
             let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec();
-            for (number, block) in (1..).step_by(2).zip(blocks) {
-                bytes.extend(frame(number, block));
+            for (number, (block, cuts)) in (1..).step_by(2).zip(blocks) {
+                bytes.extend(frames(number, block, cuts));
             }
             client.write_all(&bytes).await.expect("room");
             let (server, _marks) = Blocks::new(server, 11);
@@ -199,25 +207,38 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(400))]
 
         #[test]
-        fn the_connection_goes_on_with_both_tables_the_same(malformed in fields(), before in 0..120_usize) {
+        fn the_connection_goes_on_with_both_tables_the_same(
+            malformed in fields(),
+            more in fields(),
+            cuts in proptest::collection::vec(0..100_usize, 0..5),
+            before in 0..120_usize,
+        ) {
             let filling: Vec<u8> = (0..before).flat_map(|number| format!("\x40\x01a\x03{number:03}").into_bytes()).collect();
             let first = [REQUEST, &filling].concat();
-            let second = [REQUEST, &malformed.block()].concat();
+            let second = [REQUEST, &malformed.block(), &more.block()].concat();
+            let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut % second.len()).collect();
+            cuts.sort_unstable();
             let mut table = Fields::default();
             table.read(&first).expect("well formed");
-            let seen = table.read(&second).expect("it can be followed");
+            let is_followed = table.read(&second).is_some();
             // The oldest entry of a table that is full, or of one that is not.
-            let oldest = table.len();
-            prop_assume!(oldest > usize::from(malformed.is_kept) && oldest + 61 < 0x7f);
-            let third = [REQUEST, &[0x80 | u8::try_from(oldest + 61).expect("a byte")]].concat();
-            let is_mended = !(malformed.is_kept && malformed.index == 0 && malformed.name.is_empty());
-            match read_by_h2(&[first, second, third]) {
+            let (oldest, kept) = (table.len(), usize::from(malformed.is_kept) + usize::from(more.is_kept));
+            prop_assume!(oldest > kept);
+            let mut third = REQUEST.to_vec();
+            put_number(&mut third, 0x80, 0x7f, oldest + 61);
+            match read_by_h2(&[(first, Vec::new()), (second, cuts), (third, Vec::new())]) {
                 Ok(read) => {
                     let last = read.last().expect("the third");
-                    let expected = format!("{:03}", before + usize::from(malformed.is_kept) - oldest);
+                    let expected = format!("{:03}", before + kept - oldest);
                     prop_assert_eq!(last.get("a").map(http::HeaderValue::as_bytes), Some(expected.as_bytes()));
                 }
-                Err(error) => prop_assert!(seen.malformed && !is_mended, "{error}"),
+                Err(error) => {
+                    // No name takes as little of the table.
+                    let is_nothing = |field: &Field| {
+                        field.is_kept && field.index == 0 && field.name.is_empty() && field.value.is_empty()
+                    };
+                    prop_assert!(!is_followed && (is_nothing(&malformed) || is_nothing(&more)), "{}", error);
+                }
             }
         }
     }
@@ -229,7 +250,7 @@ mod tests {
             put_spare(&mut spare, bytes);
             assert_eq!(spare.len(), bytes);
             assert!(
-                Fields::default().read(&spare).is_some_and(|seen| !seen.malformed && !seen.pseudo),
+                Fields::default().read(&spare).is_some_and(|seen| !seen.malformed && !seen.has_pseudo()),
                 "{bytes}"
             );
         }

@@ -19,7 +19,7 @@ use crate::http::headers::{has_padded_value, size_of};
 use crate::http::peer::Peer;
 use crate::metrics::tally::Closed;
 use crate::server::activity::{Activity, Overdue, Watched};
-use crate::server::http2::stream;
+use crate::server::http2::{LOCAL_ERROR_RESETS, stream};
 use crate::server::writes::{Broken, Flushing, Holding};
 use crate::server::{Handler, Server, writes};
 
@@ -131,6 +131,9 @@ where
                 Poll::Ready(Some(Ok(accepted))) => Some(accepted),
                 Poll::Pending => None,
             };
+            if this.marks.malformed() > LOCAL_ERROR_RESETS {
+                this.activity.end_for(Reason::ENHANCE_YOUR_CALM);
+            }
             if let Some(reason) = this.activity.broken() {
                 if !this.broken {
                     this.broken = true;
@@ -153,6 +156,7 @@ where
                 }
             }
             if has_padded_value(request.headers()) {
+                this.marks.count();
                 reply.send_reset(Reason::PROTOCOL_ERROR);
                 continue;
             }

@@ -222,6 +222,11 @@ fn poll_body(
                     // No capacity is wanted any more.
                     stream.reserve_capacity(0);
                     let trailers = frame.into_trailers().unwrap_or_default();
+                    if !sending.takes_trailers(&trailers) {
+                        let fault = upload.refuse_trailers();
+                        stream.send_reset(Reason::CANCEL);
+                        return Poll::Ready(Err(fault.into()));
+                    }
                     return Poll::Ready(Ok(stream.send_trailers(trailers)?));
                 }
             },

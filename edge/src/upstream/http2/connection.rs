@@ -11,11 +11,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::client::{Builder, Connection, SendRequest};
 use h2::{Ping, PingPong};
+use http::HeaderMap;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Budgets;
+use crate::upstream::http2::head_limit::HeadLimit;
 use crate::upstream::http2::paced::Paced;
 use crate::upstream::socket::Socket;
 
@@ -66,6 +68,7 @@ struct State {
     doubted: Notify,
     /// It has to end, whatever is under way.
     end: CancellationToken,
+    head_limit: Arc<HeadLimit>,
 }
 
 /// The right to send one request, counted on its connection until it is dropped.
@@ -84,6 +87,11 @@ pub(crate) struct Sending {
 }
 
 impl Sending {
+    /// Whether the upstream takes these trailers.
+    pub(crate) fn takes_trailers(&self, trailers: &HeaderMap) -> bool {
+        self.state.head_limit.takes_trailers(trailers)
+    }
+
     /// Whether the body waits; while one does, no further request begins on its connection.
     pub(crate) fn set_held_up(&mut self, is_held_up: bool) {
         if is_held_up == self.is_held_up {
@@ -108,6 +116,11 @@ impl Busy {
     fn on(state: &Arc<State>) -> Self {
         state.busy.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(state))
+    }
+
+    /// How large a head the upstream takes.
+    pub(crate) fn head_limit(&self) -> &HeadLimit {
+        &self.0.head_limit
     }
 
     /// For its body.
@@ -155,8 +168,9 @@ impl Multiplexed {
             .initial_max_send_streams(most_streams())
             .max_header_list_size(MAX_HEAD)
             .enable_push(false);
-        let (sender, connection) = builder.handshake(Paced::new(socket)).await?;
         let state = Arc::new(State::default());
+        let socket = Paced::new(socket, Arc::clone(&state.head_limit));
+        let (sender, connection) = builder.handshake(socket).await?;
         tokio::spawn(drive(connection, Arc::clone(&state), patience));
         Ok(Self { sender, state })
     }

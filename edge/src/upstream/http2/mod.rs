@@ -1,11 +1,12 @@
 //! Upstreams that speak HTTP/2 without TLS: a connection carries as many requests of its worker as the upstream allows, and
 //! no more than its window has room for; then there is another.
 //! `connection` is that connection and the pings on it, `call` one request, `answer` the body that comes back, `paced` a socket whose
-//! short frames leave room for other connections.
+//! short frames leave room for other connections, `head_limit` how large a head the upstream takes.
 
 pub(crate) mod answer;
 mod call;
 pub(crate) mod connection;
+mod head_limit;
 mod paced;
 
 use std::sync::PoisonError;
@@ -20,7 +21,7 @@ use crate::http::headers::{is_of_one_hop, remove};
 use crate::upstream::answer::AnswerBody;
 use crate::upstream::client::{Failure, Lost, Outgoing, UpstreamClient, again, is_idempotent};
 use crate::upstream::http2::call::{Call, Unanswered};
-use crate::upstream::http2::connection::{Multiplexed, Slot};
+use crate::upstream::http2::connection::{Multiplexed, Slot, ping_patience};
 use crate::upstream::target::UpstreamPermit;
 
 impl UpstreamClient {
@@ -74,7 +75,11 @@ impl UpstreamClient {
         let may_repeat = used_before && upload.is_end_stream() && is_idempotent(outgoing.request.method());
         let request =
             if may_repeat { outgoing.request.clone() } else { std::mem::take(&mut outgoing.request) };
-        let begun = Call::begin(slot, over_http2(request, &upload), upload);
+        let request = over_http2(request, &upload);
+        if !slot.busy.head_limit().takes(&request, ping_patience(&self.budgets)).await {
+            return Err(Lost { failure: Failure::HeadTooLarge, permit, upload: None });
+        }
+        let begun = Call::begin(slot, request, upload);
         let answered = match begun {
             Ok(call) => call.answered(&news, &self.budgets).await,
             Err(error) => Err(Unanswered::Stream(error)),

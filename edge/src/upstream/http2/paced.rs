@@ -1,25 +1,28 @@
 //! [`Paced`]: an upstream's socket that gives the worker's other connections their turn after so many short frames: `h2` reads as
-//! long as there is something to read.
+//! long as there is something to read. It also keeps what the upstream's settings say of the largest head, which `h2` ignores.
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::http::h2::frames::ShortFrames;
+use crate::http::h2::frames::UpstreamFrames;
 use crate::http::quantum::give_way;
+use crate::upstream::http2::head_limit::HeadLimit;
 
 /// Counts frames in what is read.
 pub(super) struct Paced<S> {
     socket: S,
-    frames: ShortFrames,
+    frames: UpstreamFrames,
+    head_limit: Arc<HeadLimit>,
     pausing: bool,
 }
 
 impl<S> Paced<S> {
-    pub(super) const fn new(socket: S) -> Self {
-        Self { socket, frames: ShortFrames::new(), pausing: false }
+    pub(super) const fn new(socket: S, head_limit: Arc<HeadLimit>) -> Self {
+        Self { socket, frames: UpstreamFrames::new(), head_limit, pausing: false }
     }
 }
 
@@ -35,7 +38,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
         }
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.socket).poll_read(context, buffer);
-        self.pausing = self.frames.receive(buffer.filled().get(before..).unwrap_or_default());
+        let this = &mut *self;
+        let bytes = buffer.filled().get(before..).unwrap_or_default();
+        this.pausing = this.frames.receive(bytes, |limit| this.head_limit.announced(limit));
         polled
     }
 }
