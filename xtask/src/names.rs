@@ -8,7 +8,58 @@ use syn::visit::{self, Visit};
 use syn::{Item, Visibility};
 
 /// Names that several crates use on purpose, each with its reason.
-const SHARED: &[(&str, &str)] = &[];
+const SHARED: &[(&str, &str)] = &[
+    (
+        "AccessRequest",
+        "contract: one question for a decision; docs: a reader's request for access to a document",
+    ),
+    ("Account", "postgres: the operating-system account of the server; identity: an account of the provider"),
+    ("Answer", "edge: bytes read from an upstream; service: a complete response; authz: an AuthZEN answer"),
+    ("App", "state of a service's routes, by convention; services never import each other"),
+    ("Ask", "service: what a worker is ready to take; authz: one relation that may be held"),
+    ("Attempt", "service: one call of an idempotent operation; notification: one call of a webhook"),
+    ("Call", "service: a request to another part; testkit: a request of a test"),
+    ("Case", "testkit: a body at a limit; authz: one case of `platform authz cases`"),
+    ("Change", "the body of a partial change of the module's own rules"),
+    ("Comment", "a comment on the module's own resource"),
+    ("Config", "configuration of one process, by convention; services never import each other"),
+    ("Content", "what users write into the module's own resource"),
+    ("Feature", "contract: an entry of `features[]`; service: the same feature as an operation asks for it"),
+    (
+        "Held",
+        "authz: whether a relation is held; helpdesk: a caller's tier; timesheet: the entries of a submission",
+    ),
+    ("Kind", "contract: the form of a variable; notification: the kind of a channel"),
+    ("Names", "the names that a module stores of members"),
+    ("Operation", "service: a row of a module's table; testkit: the same row with a sample call"),
+    ("Outcome", "notification: how an attempt ended; authz: how many cases passed"),
+    ("PlatformRole", "service: looks up the role; authz: the body that grants it"),
+    ("Posted", "service: how notification answered an event; notification: the event itself"),
+    ("Reader", "contract: reads variables; service: the caller who reads names"),
+    ("Role", "contract: an entry of `roles[]`; docs: what a caller may do with a document"),
+    (
+        "Scope",
+        "contract: which part of a company a decision covers; telemetry: one request; identity: the accounts of one look",
+    ),
+    ("Secret", "service: sealed bytes; idp: a configured text"),
+    ("Settings", "contract: the variables of a process; notification: its own values of them"),
+    ("Shown", "a row as one caller sees it; authz: how much of a tree"),
+    ("State", "the state of the module's own resource, a word of its API"),
+    (
+        "Status",
+        "the status of the module's own resource, a word of its API; postgres: the server's status file",
+    ),
+    ("Step", "service: the work of a loop; testkit: a step of a scripted SMTP session"),
+    ("Swept", "service: the result of a sweep; docs: the row that a sweep settles"),
+    ("Target", "service: where an outbound request goes; docs: what is shared"),
+    ("Tuple", "contract: the wire form; testkit: a scripted fact"),
+    ("TupleRow", "service: a module's row that stands for tuples; authz: the columns of a tuple"),
+    (
+        "View",
+        "service: a query value that needs another decision; modules: which rows a list shows, a word of their APIs",
+    ),
+    ("Window", "timesheet: the weeks that are open; authz: part of a list"),
+];
 
 /// Prints every shared name with its crates and its reason.
 ///
