@@ -39,7 +39,7 @@ const SHARED: &[(&str, &str)] = &[
     ("Role", "contract: an entry of `roles[]`; docs: what a caller may do with a document"),
     (
         "Scope",
-        "contract: which part of a company a decision covers; telemetry: one request; identity: the accounts of one look",
+        "contract: whether a decision concerns the platform or one company; telemetry: one request; identity: the accounts of one look",
     ),
     ("Secret", "service: sealed bytes; idp: a configured text"),
     ("Settings", "contract: the variables of a process; notification: its own values of them"),
