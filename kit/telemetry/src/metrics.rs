@@ -6,6 +6,7 @@ use prometheus::core::Collector;
 use prometheus::{IntGaugeVec, Opts, Registry, TextEncoder};
 
 use crate::HttpMeter;
+use crate::writer::Dropped;
 
 /// `Content-Type` of the exposition.
 pub const EXPOSITION_TYPE: &str = "text/plain; version=0.0.4";
@@ -32,6 +33,7 @@ impl Metrics {
         )?;
         build.with_label_values(&[version, commit]).set(1);
         registry.register(Box::new(build))?;
+        registry.register(Box::new(Dropped::new()?))?;
         // Of the process that the service runs in: CPU, memory, descriptors, start. Several services may share one.
         #[cfg(target_os = "linux")]
         registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
