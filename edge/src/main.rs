@@ -1,6 +1,7 @@
 //! The edge as a program of its own: configuration, sockets, [`edge::serve`], signals; nothing else. `platform serve gateway`
 //! is the same with development certificates and the other variables. Arguments are not read.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
@@ -17,23 +18,31 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     edge::start_tuned();
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!("the edge cannot serve: {error:#}");
-            ExitCode::FAILURE
+    let settings = settings();
+    let telemetry = match telemetry::install(&settings) {
+        Ok(telemetry) => telemetry,
+        Err(problems) => {
+            // There is no log yet.
+            drop(writeln!(std::io::stderr(), "{problems}"));
+            return ExitCode::FAILURE;
         }
-    }
+    };
+    let ended = run(&settings).inspect_err(|error| tracing::error!("the edge cannot serve: {error:#}"));
+    // After the last line.
+    drop(telemetry);
+    if ended.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn run() -> anyhow::Result<()> {
+fn settings() -> Settings {
     let readable = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
-    let settings = Settings::from_pairs(std::env::vars_os().filter_map(readable));
-    let _traces = telemetry::install(&settings)?;
-    let config = EdgeConfig::read(&settings)?;
-    let addresses = ListenAddresses::read(&settings)?;
+    Settings::from_pairs(std::env::vars_os().filter_map(readable))
+}
+
+fn run(settings: &Settings) -> anyhow::Result<()> {
+    let config = EdgeConfig::read(settings)?;
+    let addresses = ListenAddresses::read(settings)?;
     // The requests have threads of their own; this one watches and merges metrics.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(serve(config, addresses))

@@ -8,6 +8,12 @@ pub(crate) fn say(text: &str) {
     drop(writeln!(std::io::stderr(), "{text}"));
 }
 
+/// A line of progress of what goes on serving, on standard error among the lines of its log: a reader that has stopped holds
+/// it up no more than these.
+pub(crate) fn progress(text: &str) {
+    telemetry::put_line(text);
+}
+
 /// Prints a line of the result on standard output and flushes it.
 pub(crate) fn result(text: &str) {
     let mut out = std::io::stdout().lock();

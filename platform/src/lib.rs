@@ -88,8 +88,8 @@ fn log_settings(command: &Command, environment: &Settings) -> Settings {
 async fn dispatch(command: Command, environment: Settings) -> Result<(), Stop> {
     // All TLS libraries in this process share one provider; a second installation changes nothing.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
-    let (_traces, early) = match telemetry::install(&log_settings(&command, &environment)) {
-        Ok(traces) => (Some(traces), Problems(Vec::new())),
+    let (_telemetry, early) = match telemetry::install(&log_settings(&command, &environment)) {
+        Ok(telemetry) => (Some(telemetry), Problems(Vec::new())),
         // `check` reports these together with everything else that is wrong.
         Err(problems) if matches!(command, Command::Check(_)) => (None, problems),
         Err(problems) => return Err(problems.into()),

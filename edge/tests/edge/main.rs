@@ -33,6 +33,7 @@ mod http2;
 mod idle;
 mod informational;
 mod limits;
+mod log;
 mod malformed;
 mod metrics;
 mod multiplexed;

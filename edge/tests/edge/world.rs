@@ -153,27 +153,34 @@ pub(crate) fn snapshot(revision: i64, state: &str) -> String {
     .to_string()
 }
 
-fn settings(backend: &Backend, folder: &std::path::Path, variables: &[(&str, &str)]) -> Settings {
+fn settings(backend: &Backend, folder: &std::path::Path, more: &[(&str, &str)]) -> Settings {
+    Settings::from_pairs(variables(backend, folder, more))
+}
+
+/// The variables of an edge in front of this backend.
+pub(crate) fn variables(
+    backend: &Backend,
+    folder: &std::path::Path,
+    more: &[(&str, &str)],
+) -> Vec<(String, String)> {
     let address = backend.address.to_string();
-    let mut settings = Settings::default();
-    for service in ["REGISTRY", "IDENTITY", "ORG", "AUTHZ"] {
-        settings = settings.with(format!("PLATFORM_{service}_BASE_URL"), format!("http://{address}"));
-    }
-    settings = settings
-        .with("PLATFORM_IDP_URL", format!("http://{address}"))
-        .with("PLATFORM_MODULE_HOST_TIMESHEET", address.clone())
-        .with("PLATFORM_TLS_CERT", folder.join("edge.pem").to_string_lossy())
-        .with("PLATFORM_TLS_KEY", folder.join("edge.key").to_string_lossy())
-        .with("IDP_JWKS_URL", format!("http://{address}/certs"))
-        .with("IDP_ISSUER_URL", ISSUER);
-    for (name, value) in variables {
-        settings = settings.with(*name, value.replace("{backend}", &address));
-    }
-    settings
+    let base_urls = ["REGISTRY", "IDENTITY", "ORG", "AUTHZ"]
+        .map(|service| (format!("PLATFORM_{service}_BASE_URL"), format!("http://{address}")));
+    let own = [
+        ("PLATFORM_IDP_URL", format!("http://{address}")),
+        ("PLATFORM_MODULE_HOST_TIMESHEET", address.clone()),
+        ("PLATFORM_TLS_CERT", folder.join("edge.pem").to_string_lossy().into_owned()),
+        ("PLATFORM_TLS_KEY", folder.join("edge.key").to_string_lossy().into_owned()),
+        ("IDP_JWKS_URL", format!("http://{address}/certs")),
+        ("IDP_ISSUER_URL", ISSUER.to_owned()),
+    ];
+    let own = own.map(|(name, value)| (name.to_owned(), value));
+    let more = more.iter().map(|(name, value)| ((*name).to_owned(), value.replace("{backend}", &address)));
+    base_urls.into_iter().chain(own).chain(more).collect()
 }
 
 /// A folder with a certificate for `localhost`, and that certificate.
-fn certificate() -> (PathBuf, CertificateDer<'static>) {
+pub(crate) fn certificate() -> (PathBuf, CertificateDer<'static>) {
     let folder = std::env::temp_dir().join(format!("edge-test-{}", uuid::Uuid::now_v7()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let CertifiedKey { cert, signing_key } =

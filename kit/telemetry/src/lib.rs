@@ -7,6 +7,7 @@ mod http_meter;
 mod logs;
 mod metrics;
 pub mod traces;
+mod writer;
 
 use contract::settings::Problems;
 use contract::{Settings, Variable};
@@ -17,22 +18,32 @@ pub use logs::{LOG_FILTER, LOG_FORMAT};
 pub use metrics::{EXPOSITION_TYPE, Metrics};
 pub use opentelemetry::trace::{SpanContext, TraceId};
 pub use traces::{Scope, Span, Tracer, Traces};
+pub use writer::put_line;
 
 /// The variables of this crate.
 pub const VARIABLES: &[&[Variable]] = &[&logs::VARIABLES, &traces::VARIABLES];
+
+/// What ends with the process: the last spans and log lines go out when it is dropped, within a limit.
+#[derive(Debug)]
+#[must_use = "the last spans and log lines go out when it is dropped"]
+pub struct Telemetry {
+    // The first to go, because it logs what it could not send.
+    _traces: Traces,
+    _log: writer::LastLines,
+}
 
 /// Reads the variables of logs and traces and sets both up for this process; a second call has no effect.
 ///
 /// # Errors
 /// Every bad value.
-pub fn install(settings: &Settings) -> Result<Traces, Problems> {
+pub fn install(settings: &Settings) -> Result<Telemetry, Problems> {
     let log = logs::LogConfig::read(settings);
     // Traces first: the log's set-up depends on whether traces are on.
     let traces = Traces::start(settings);
     match (log, traces) {
         (Ok(log), Ok(traces)) => {
             log.install();
-            Ok(traces)
+            Ok(Telemetry { _traces: traces, _log: writer::last_lines() })
         }
         (log, traces) => {
             let problems = [log.err(), traces.err()].into_iter().flatten().flat_map(|Problems(found)| found);

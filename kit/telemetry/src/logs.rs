@@ -1,5 +1,5 @@
-//! `tracing` set up once a process: one JSON line an event on standard error, or text for people. A line of a request
-//! names the request and its trace.
+//! `tracing` set up once a process: one JSON line an event on standard error, or text for people, written by a thread of its
+//! own (`writer`). A line of a request names the request and its trace.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal;
@@ -16,6 +16,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, registry};
 
 use crate::traces::{Scope, Statements, Traces};
+use crate::writer;
 
 /// Format of the log.
 pub const LOG_FORMAT: Variable = Variable::new(
@@ -81,7 +82,7 @@ impl LogConfig {
         S: Subscriber + for<'a> LookupSpan<'a>,
     {
         let ansi = std::io::stderr().is_terminal();
-        let lines = fmt::layer().with_ansi(ansi).with_writer(std::io::stderr);
+        let lines = fmt::layer().with_ansi(ansi).with_writer(writer::of_process());
         let plain = fmt::format().with_timer(SystemTime).with_ansi(ansi);
         if self.json {
             let plain = plain.json().flatten_event(true);

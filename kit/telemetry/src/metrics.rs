@@ -6,6 +6,7 @@ use prometheus::core::Collector;
 use prometheus::{IntGaugeVec, Opts, Registry, TextEncoder};
 
 use crate::HttpMeter;
+use crate::writer::Dropped;
 
 /// `Content-Type` of the exposition.
 pub const EXPOSITION_TYPE: &str = "text/plain; version=0.0.4";
@@ -32,6 +33,7 @@ impl Metrics {
         )?;
         build.with_label_values(&[version, commit]).set(1);
         registry.register(Box::new(build))?;
+        registry.register(Box::new(Dropped::new()?))?;
         // Metrics of the process: CPU, memory, descriptors, start time. Several services may share one process.
         #[cfg(target_os = "linux")]
         registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;

@@ -36,7 +36,7 @@ pub(crate) async fn up(settings: Settings) -> Result<(), Stop> {
         database.stop_at_once();
     } else {
         if is_embedded {
-            console::say("platform: stopping the database");
+            console::progress("platform: stopping the database");
         }
         database.stop().await;
     }
@@ -45,11 +45,11 @@ pub(crate) async fn up(settings: Settings) -> Result<(), Stop> {
 
 fn say_what_there_is(config: &UpConfig, data_dir: &DataDir) {
     let age = if data_dir.is_new { "new" } else { "of an earlier start" };
-    console::say(&format!("platform: data directory {} ({age})", data_dir.path.display()));
+    console::progress(&format!("platform: data directory {} ({age})", data_dir.path.display()));
     let certificate = if config.makes_certificates { "a development CA's" } else { "PLATFORM_TLS_CERT" };
     let provider = config.idp_url.as_deref().unwrap_or("the built-in one");
     let database = if config.database_url.is_some() { "PLATFORM_DATABASE_URL" } else { "an embedded server" };
-    console::say(&format!(
+    console::progress(&format!(
         "platform: certificate: {certificate}; identity provider: {provider}; database: {database}; modules: {}",
         config.modules.join(", ")
     ));
@@ -90,7 +90,7 @@ async fn run(
     signals: &Signals,
 ) -> Result<(), Stop> {
     database.check_connections(plan.pools(), plan.pool_size).await?;
-    console::say("platform: applying migrations");
+    console::progress("platform: applying migrations");
     database::migrate::apply_shipped(&database.owner, &plan.logins).await?;
     if database.is_embedded() {
         set_passwords(&database.owner, &plan.logins).await?;
@@ -101,7 +101,7 @@ async fn run(
         return Ok(());
     }
     let (urls, is_behind_proxy) = (plan.urls.clone(), plan.is_behind_proxy);
-    console::say(&format!("platform: starting {} servers", plan.servers.len() + 1));
+    console::progress(&format!("platform: starting {} servers", plan.servers.len() + 1));
     let mut running = Running::start(plan, listeners);
     let outcome = tokio::select! {
         outcome = serve_until_stopped(&mut running, &urls, is_behind_proxy, signals) => outcome,

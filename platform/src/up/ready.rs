@@ -42,7 +42,7 @@ pub(crate) async fn wait(running: &mut Running, urls: &Urls, is_behind_proxy: bo
                 None => {}
             },
             ended = running.ended() => return Err(Stop::Unfit(ended.to_string())),
-            _ = tell.tick() => console::say(&format!("platform: waiting for {}", listed(&waiting))),
+            _ = tell.tick() => console::progress(&format!("platform: waiting for {}", listed(&waiting))),
             () = tokio::time::sleep_until(deadline) => {
                 let seconds = PATIENCE.as_secs();
                 return Err(Stop::Unfit(format!("not ready after {seconds} s: {}; see the log above", listed(&waiting))));

@@ -54,7 +54,7 @@ impl Running {
 
     /// Drains the gateway, then the services. A second signal ends it.
     pub(crate) async fn drain(mut self, signals: &Signals) -> Result<(), Stop> {
-        console::say("platform: draining");
+        console::progress("platform: draining");
         tokio::select! {
             outcome = self.drain_in_order() => outcome,
             () = signals.at_once.cancelled() => {

@@ -9,7 +9,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let settings = Settings::from_pairs(std::env::vars());
-    let _traces = telemetry::install(&settings)?;
+    let _telemetry = telemetry::install(&settings)?;
     let config = authz::Config::read(&settings)?;
     let (host, port) = config.service.listen.clone();
     let listener = tokio::net::TcpListener::bind((host, port)).await?;
