@@ -69,7 +69,8 @@ fn unknown(settings: &Settings) -> Vec<(&str, String)> {
     let names = settings.iter().map(|(name, _)| name).filter(|name| is_meant(name) && !is_known(name));
     names
         .map(|name| {
-            let near = nearest(name, known.iter().map(String::as_str)).unwrap_or_default();
+            let near =
+                nearest(&name.to_ascii_uppercase(), known.iter().map(String::as_str)).unwrap_or_default();
             (name, near.to_owned())
         })
         .collect()
