@@ -21,10 +21,6 @@ pub const DEFAULT_GRANTS_LOCK: &str = "platform.default_grants";
 /// Most tuples in one request (`decisions.md`, "Decisions and grants").
 pub const MAX_TUPLES: usize = 1_000;
 
-/// `details.reason` of authz's 403 to a user's own bearer: only a module, known by the services' credential, changes
-/// relations in its user's name.
-pub const SERVICE_CREDENTIAL_REQUIRED: &str = "SERVICE_CREDENTIAL_REQUIRED";
-
 /// The id of the object that represents one module in one company.
 #[must_use]
 pub fn company_module_id(company: CompanyId, module_key: &str) -> String {

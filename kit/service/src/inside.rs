@@ -28,7 +28,7 @@ pub const TOKEN: Variable = Variable::new(
     "PLATFORM_SERVICE_TOKEN",
     Kind::Secret,
     None,
-    "Credential of the questions that services and modules ask each other on their own and of the relations that modules change for their users, 24 to 512 characters, the same for all; without it, made of PLATFORM_OPERATOR_TOKEN",
+    "Credential of the questions that services and modules ask each other on their own, 24 to 512 characters, the same for all; without it, made of PLATFORM_OPERATOR_TOKEN",
 );
 
 /// What carries it: the request may have a user's bearer, too.

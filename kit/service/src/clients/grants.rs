@@ -1,11 +1,11 @@
 //! Relation tuples in authz: given and taken with the user's bearer (module contract, "Internal endpoints used by
-//! modules") and the services' credential, looked up with that credential alone.
+//! modules"), looked up with the services' credential.
 
 use std::time::Duration;
 
 use contract::CorrelationId;
 use contract::envelope::code;
-use contract::grants::{MAX_TUPLES, Op, SERVICE_CREDENTIAL_REQUIRED, Tuple};
+use contract::grants::{MAX_TUPLES, Op, Tuple};
 use contract::id::CompanyId;
 use http::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -101,7 +101,7 @@ impl AuthzClient {
     ///
     /// # Errors
     /// [`GrantRefused::Refused`] for what authz refused (403 and 422 as it said them, 401 for a bearer that has expired
-    /// meanwhile, 500 for a request that no module should send, 503 where authz does not know the services' credential); [`GrantRefused::Unanswered`] (503) for everything else.
+    /// meanwhile, 500 for a request that no module should send); [`GrantRefused::Unanswered`] (503) for everything else.
     pub async fn change(
         &self,
         call: &CompanyCall,
@@ -179,13 +179,6 @@ impl AuthzClient {
             Ok(refusal) => refusal.error,
             Err(unreadable) => return GrantRefused::Unanswered(unreadable),
         };
-        if told.details.get("reason").is_some_and(|reason| reason == SERVICE_CREDENTIAL_REQUIRED) {
-            tracing::error!(
-                "authz does not know this service's credential: PLATFORM_SERVICE_TOKEN (or PLATFORM_OPERATOR_TOKEN) must be \
-                 the same for authz and for every module"
-            );
-            return GrantRefused::Refused(ApiError::unavailable("authz"));
-        }
         let message = told.message.into();
         GrantRefused::Refused(match answer.status {
             StatusCode::UNAUTHORIZED => ApiError::TokenInvalid("authz takes it no more"),

@@ -75,7 +75,6 @@ async fn a_change_goes_with_the_bearer_and_tells_what_changed() {
     let requests = asked.authz.requests();
     let sent = requests.first().expect("a request");
     assert_eq!(sent.headers.get("authorization"), Some(&"Bearer a.bearer.token".parse().expect("a header")));
-    assert_eq!(sent.headers.get("x-platform-service"), Some(&testkit::SERVICE.parse().expect("a header")));
     assert_eq!(sent.headers.get("x-correlation-id"), Some(&"request-1".parse().expect("a header")));
     let tuple = |id: &str| {
         json!({ "objectType": "crm_deal", "objectId": id, "relation": "viewer", "subjectType": "user",
@@ -98,14 +97,6 @@ async fn a_refusal_of_authz_passes_on_and_anything_else_is_no_answer() {
         (401, error("AUTH_TOKEN_INVALID", json!({})), Some((401, "AUTH_TOKEN_INVALID", Value::Null))),
         (400, error("VALIDATION_ERROR", json!({})), Some((500, "INTERNAL_ERROR", Value::Null))),
         (413, error("PAYLOAD_TOO_LARGE", json!({})), Some((500, "INTERNAL_ERROR", Value::Null))),
-        (
-            403,
-            error(
-                "AUTHORIZATION_DENIED",
-                json!({ "reason": "SERVICE_CREDENTIAL_REQUIRED", "moduleKey": "crm" }),
-            ),
-            Some((503, "AUTHORIZATION_UNAVAILABLE", json!({ "dependency": "authz" }))),
-        ),
         (403, json!("a proxy's page"), None),
         (500, error("INTERNAL_ERROR", json!({})), None),
         (503, error("AUTHORIZATION_UNAVAILABLE", json!({})), None),

@@ -2,10 +2,6 @@
 //! its own), the caller passes steps 1 to 6 of the decision for that module and company, where a superadmin needs no
 //! membership, and holds `admin` on a module whose tiers it gives. All of it is read at one moment, and again at one under
 //! the locks of the transaction that writes: who lost the right while the request waited for them gives nothing more.
-//!
-//! authz knows nothing of a module's objects: that a member may share one is the module's word. So a request that is neither
-//! a superadmin's nor an app's own account's must carry the services' credential beside the user's bearer, which shows that
-//! a module sends it.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +9,6 @@ use contract::FieldProblem;
 use contract::Subject;
 use contract::decision::{AccessRequest, ObjectRef, Reason, SUPERADMIN, Scope};
 use contract::envelope::code;
-use contract::grants::SERVICE_CREDENTIAL_REQUIRED;
 use contract::id::CompanyId;
 use serde_json::json;
 use service::{ApiError, Caller};
@@ -39,8 +34,6 @@ pub(super) struct Admission {
     client_of: Option<store::App>,
     /// The apps among the modules whose backend the caller is not.
     others: Vec<String>,
-    /// Whether the request carries the services' credential.
-    by_module: bool,
     facts: Facts,
 }
 
@@ -49,7 +42,6 @@ pub(super) async fn admit(
     app: &App,
     caller: &Caller,
     request: &GrantsRequest,
-    by_module: bool,
 ) -> Result<Admission, ApiError> {
     let client_of = match &caller.authorized_party {
         Some(client) => store::app_of_client(&app.core.pool, client).await?,
@@ -68,7 +60,7 @@ pub(super) async fn admit(
         let model = first.model;
         let facts = read(&*app.engine, caller, request, &modules).await?;
         if facts.model.edition() == model.edition() {
-            let admission = Admission { sorted, modules, client_of, others, by_module, facts };
+            let admission = Admission { sorted, modules, client_of, others, facts };
             admission.judge(&caller.subject, request.company, &admission.facts)?;
             return Ok(admission);
         }
@@ -92,22 +84,9 @@ fn backend_of<'a>(
 
 /// What an app's own account may do, and a superadmin.
 fn only_a_superadmin(app: &str, facts: &Facts) -> Result<(), ApiError> {
-    or_superadmin(facts, || denied("the bearer is not the app's own account", "NOT_THE_APPS_ACCOUNT", app))
-}
-
-/// What the services' credential opens, and a superadmin's bearer.
-fn only_through_the_module(modules: &BTreeSet<String>, facts: &Facts) -> Result<(), ApiError> {
-    or_superadmin(facts, || {
-        let module = modules.first().map_or("", String::as_str);
-        let message = "a user's relations are changed by the module, which shows the services' credential";
-        denied(message, SERVICE_CREDENTIAL_REQUIRED, module)
-    })
-}
-
-fn or_superadmin(facts: &Facts, refusal: impl FnOnce() -> ApiError) -> Result<(), ApiError> {
     match superadmin().map_or(Held::No, |role| facts.holds(&role)) {
         Held::Yes => Ok(()),
-        Held::No => Err(refusal()),
+        Held::No => Err(denied("the bearer is not the app's own account", "NOT_THE_APPS_ACCOUNT", app)),
         Held::Unknown => Err(ApiError::unavailable("engine")),
     }
 }
@@ -218,9 +197,9 @@ impl Admission {
         Ok(true)
     }
 
-    /// The modules' state (422), whose backend asks, every decision, and whether a module asks (403).
+    /// The modules' state (422), whose backend asks, and every decision (403).
     fn judge(&self, subject: &Subject, company: CompanyId, facts: &Facts) -> Result<(), ApiError> {
-        let backend_of = backend_of(self.client_of.as_ref(), subject, facts)?;
+        backend_of(self.client_of.as_ref(), subject, facts)?;
         let problems = of_disabled(&self.sorted, &self.modules, &facts.places);
         if !problems.is_empty() {
             return Err(ApiError::unprocessable(&problems));
@@ -232,10 +211,7 @@ impl Admission {
                 return Err(denied("the access decision is no", decision.reason.as_str(), key));
             }
         }
-        if self.by_module || backend_of.is_some() {
-            return Ok(());
-        }
-        only_through_the_module(&self.modules, facts)
+        Ok(())
     }
 
     /// Whoever changes the tiers of a module administers it; its default tuple is the platform's, so a superadmin's.

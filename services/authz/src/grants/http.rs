@@ -1,9 +1,7 @@
 //! `POST /internal/authz/grants`. The edge has asked for a superadmin or an app's backend before; modules send their
-//! user's bearer and the services' credential. The rules are checked here for every caller. Beside it
-//! `POST /internal/authz/tuples/lookup`, which reads.
+//! user's bearer. Whoever asks, the rules are asked here. Beside it `POST /internal/authz/tuples/lookup`, which reads.
 
 use axum::extract::State;
-use axum::http::HeaderMap;
 use serde::Serialize;
 use service::{ApiError, Caller, Correlation, Data, Insider, RawBody};
 
@@ -33,14 +31,12 @@ pub async fn change(
     State(app): State<App>,
     caller: Caller,
     Correlation(correlation): Correlation,
-    headers: HeaderMap,
     body: RawBody,
 ) -> Result<Data<GrantsAnswer>, ApiError> {
     let request: GrantsRequest = body.parse()?;
     let correlation = request.correlation.as_deref().unwrap_or_else(|| correlation.as_str());
-    let by_module = app.core.inside.is_service(&headers);
     for _ in 0..admission::ATTEMPTS {
-        let admission = admission::admit(&app, &caller, &request, by_module).await?;
+        let admission = admission::admit(&app, &caller, &request).await?;
         let tx = app.core.begin_as(caller.subject.as_str(), Some(correlation)).await?;
         if let Some(tuples) = change::write((&app, &caller), tx, &request, &admission).await? {
             let (status, count) = (request.op.status(), request.tuples.len());

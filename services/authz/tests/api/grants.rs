@@ -85,24 +85,8 @@ impl World {
         json!({ "op": op, "companyId": self.company, "tuples": tuples })
     }
 
-    /// As a module asks for its user.
     async fn ask(&self, subject: &str, op: &str, tuples: &[&str]) -> Reply {
-        self.send(subject, op, tuples, testkit::Call::service).await
-    }
-
-    /// As `subject` asks with its own bearer, and what `with` adds.
-    pub(crate) async fn send(
-        &self,
-        subject: &str,
-        op: &str,
-        tuples: &[&str],
-        with: impl FnOnce(testkit::Call) -> testkit::Call,
-    ) -> Reply {
-        let call = self.app.api.post(GRANTS).bearer(&self.app.issuer.issue(subject));
-        let call = call.header("x-correlation-id", "test-correlation").json(self.body(op, tuples));
-        let reply = with(call).send().await;
-        self.app.document().check("POST", GRANTS, &reply);
-        reply
+        self.app.ask("POST", GRANTS, subject, Some(self.body(op, tuples))).await
     }
 
     /// `(count, changed)` of a request that is done.

@@ -29,7 +29,6 @@ mod memory;
 mod models;
 mod objects;
 mod operate;
-mod own_bearer;
 mod owner;
 mod privileges;
 mod probes;
