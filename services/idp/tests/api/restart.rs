@@ -57,7 +57,7 @@ async fn two_starts_at_once_agree_on_one_key() {
     let database = provider.database.clone();
     // An empty provider: both starts find nothing, and a lock serialises them.
     let tables = "idp.signing_keys, idp.secrets, idp.clients, idp.users, idp.browser_sessions, idp.sessions, idp.codes, \
-         idp.totp, idp.recovery_codes, idp.failed_logins, idp.letters, idp.links";
+         idp.totp, idp.recovery_codes, idp.passkeys, idp.used_challenges, idp.failed_logins, idp.letters, idp.links";
     sqlx::raw_sql(sqlx::AssertSqlSafe(format!("TRUNCATE {tables}")))
         .execute(&database.owner_pool())
         .await
