@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::Context;
-use syn::visit::{self, Visit};
-use syn::{Item, Visibility};
+use syn::visit::Visit;
+use syn::{Ident, ItemEnum, ItemStruct, ItemTrait, ItemType, Visibility};
 
 /// Names that several crates use on purpose, each with its reason.
 const SHARED: &[(&str, &str)] = &[
@@ -110,18 +110,28 @@ struct Types {
     names: BTreeSet<String>,
 }
 
-impl Visit<'_> for Types {
-    fn visit_item(&mut self, item: &Item) {
-        let (visibility, name) = match item {
-            Item::Struct(item) => (&item.vis, &item.ident),
-            Item::Enum(item) => (&item.vis, &item.ident),
-            Item::Union(item) => (&item.vis, &item.ident),
-            Item::Trait(item) => (&item.vis, &item.ident),
-            Item::Type(item) => (&item.vis, &item.ident),
-            other => return visit::visit_item(self, other),
-        };
+impl Types {
+    fn add(&mut self, visibility: &Visibility, name: &Ident) {
         if matches!(visibility, Visibility::Public(_)) {
             self.names.insert(name.to_string());
         }
+    }
+}
+
+impl Visit<'_> for Types {
+    fn visit_item_struct(&mut self, item: &ItemStruct) {
+        self.add(&item.vis, &item.ident);
+    }
+
+    fn visit_item_enum(&mut self, item: &ItemEnum) {
+        self.add(&item.vis, &item.ident);
+    }
+
+    fn visit_item_trait(&mut self, item: &ItemTrait) {
+        self.add(&item.vis, &item.ident);
+    }
+
+    fn visit_item_type(&mut self, item: &ItemType) {
+        self.add(&item.vis, &item.ident);
     }
 }

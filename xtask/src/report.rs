@@ -56,7 +56,7 @@ impl Group {
         let lines: usize = self.files.iter().sum();
         let long = self.functions.iter().filter(|lines| **lines > LONG_FUNCTION).count();
         format!(
-            "| {name} | {} | {} | {} | {} | {:.1} % | {:.1} % |",
+            "| {name} | {} | {} | {} | {} | {} % | {} % |",
             self.files.len(),
             spread(&mut self.files),
             self.functions.len(),
@@ -76,9 +76,10 @@ fn spread(sizes: &mut [usize]) -> String {
     format!("{median}, {p90}, {longest}")
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts of lines")]
-fn percent(part: usize, whole: usize) -> f64 {
-    100.0 * part as f64 / whole.max(1) as f64
+/// With one decimal place.
+fn percent(part: usize, whole: usize) -> String {
+    let tenths = part * 1_000 / whole.max(1);
+    format!("{}.{}", tenths / 10, tenths % 10)
 }
 
 /// Collects the lengths of functions, from the line of `fn` to the closing brace.

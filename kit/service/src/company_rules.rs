@@ -11,11 +11,7 @@ use crate::{ApiError, Body, CompanyTx, Core, Data, Permit, Reads};
 /// A module's rules, as a row of its `settings` keeps them.
 pub trait CompanyRules: Copy + Serialize + Send + Sync + 'static {
     /// The body of a change.
-    type Change: FromBody + Send;
-
-    /// The rules after a change.
-    #[must_use]
-    fn apply(self, change: Self::Change) -> Self;
+    type Change: FromBody + RulesChange<Self> + Send;
 
     /// The rules of the permit's company.
     fn find(reads: &Reads, permit: &Permit) -> impl Future<Output = Result<Self, ApiError>> + Send;
@@ -25,6 +21,13 @@ pub trait CompanyRules: Copy + Serialize + Send + Sync + 'static {
 
     /// Writes the rules of a row that [`Self::lock`] holds.
     fn save(self, tx: &mut CompanyTx) -> impl Future<Output = Result<(), ApiError>> + Send;
+}
+
+/// A change of some of the rules.
+pub trait RulesChange<R> {
+    /// Returns the rules after the change; what the change does not name stays.
+    #[must_use]
+    fn apply(self, before: R) -> R;
 }
 
 /// A company's rules as clients see them.
@@ -61,7 +64,7 @@ pub async fn update<R: CompanyRules>(
 ) -> Result<Data<CompanySettings<R>>, ApiError> {
     let mut tx = permit.begin(&core).await?;
     let before = R::lock(&mut tx).await?;
-    let rules = before.apply(change);
+    let rules = change.apply(before);
     let save = async |tx: &mut CompanyTx| rules.save(tx).await;
     tx.commit_change(&before, &rules, save, "settings.updated", format!("settings:{}", permit.company))
         .await?;

@@ -30,21 +30,7 @@ pub fn router(app: App) -> Router {
             "/realms/{realm}/login-actions/action-token",
             get(letters::link::open).post(letters::link::save),
         )
-        .route("/realms/{realm}/account", get(account::http::account))
-        .route("/realms/{realm}/account/password", post(account::http::change_password))
-        .route(
-            "/realms/{realm}/account/totp",
-            get(account::second_factor::set_up).post(account::second_factor::turn_on),
-        )
-        .route("/realms/{realm}/account/totp/remove", post(account::second_factor::remove))
-        .route(
-            "/realms/{realm}/account/passkeys",
-            get(account::passkeys::set_up).post(account::passkeys::add),
-        )
-        .route("/realms/{realm}/account/passkeys/remove", post(account::passkeys::remove))
-        .route("/realms/{realm}/account/recovery-codes", post(account::second_factor::renew_codes))
-        .route("/realms/{realm}/account/sessions/end", post(account::sessions::end))
-        .route("/realms/{realm}/account/sessions/end-all", post(account::sessions::end_all))
+        .merge(account_pages())
         .route("/realms/{realm}/protocol/openid-connect/token", post(tokens::http::token))
         .route(
             "/realms/{realm}/protocol/openid-connect/logout",
@@ -82,4 +68,24 @@ pub fn router(app: App) -> Router {
     in_realm
         .route(pages::STYLE_PATH, get(login::http::style))
         .route(pages::SCRIPT_PATH, get(login::http::script))
+}
+
+/// The signed-in user's own pages.
+fn account_pages() -> Router<App> {
+    Router::new()
+        .route("/realms/{realm}/account", get(account::http::account))
+        .route("/realms/{realm}/account/password", post(account::http::change_password))
+        .route(
+            "/realms/{realm}/account/totp",
+            get(account::second_factor::set_up).post(account::second_factor::turn_on),
+        )
+        .route("/realms/{realm}/account/totp/remove", post(account::second_factor::remove))
+        .route(
+            "/realms/{realm}/account/passkeys",
+            get(account::passkeys::set_up).post(account::passkeys::add),
+        )
+        .route("/realms/{realm}/account/passkeys/remove", post(account::passkeys::remove))
+        .route("/realms/{realm}/account/recovery-codes", post(account::second_factor::renew_codes))
+        .route("/realms/{realm}/account/sessions/end", post(account::sessions::end))
+        .route("/realms/{realm}/account/sessions/end-all", post(account::sessions::end_all))
 }

@@ -2,6 +2,7 @@
 
 use contract::fields::{Fields, FromBody, Patch};
 use serde::Serialize;
+use service::company_rules::RulesChange;
 use time::{Duration, OffsetDateTime};
 
 /// Ten years: more is a slip of the finger.
@@ -42,10 +43,8 @@ pub struct Change {
     reporter_reopen_days: Patch<i64>,
 }
 
-impl Change {
-    /// The rules after the change.
-    #[must_use]
-    pub fn apply(self, before: TicketRules) -> TicketRules {
+impl RulesChange<TicketRules> for Change {
+    fn apply(self, before: TicketRules) -> TicketRules {
         let reopens = self.reopen_on_reporter_comment;
         TicketRules {
             auto_close_resolved_days: self.auto_close_resolved_days.apply(before.auto_close_resolved_days),

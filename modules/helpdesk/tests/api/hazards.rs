@@ -151,12 +151,12 @@ async fn hazard_a_ticket_and_a_comment_are_sent_twice() {
     for round in 0..rounds() {
         let key = format!("k{round}");
         let (left, right) = tokio::join!(
-            world.ask_with(ALICE, "POST", "/tickets", Some(body.clone()), Some(&key)),
-            world.ask_with(ALICE, "POST", "/tickets", Some(body.clone()), Some(&key)),
+            world.post_keyed(ALICE, "/tickets", Some(body.clone()), &key),
+            world.post_keyed(ALICE, "/tickets", Some(body.clone()), &key),
         );
         assert_eq!((left.status, left.body), (right.status, right.body.clone()));
         let comments = format!("/tickets/{}/comments", crate::world::id(&right));
-        let say = || world.ask_with(ALICE, "POST", &comments, Some(json!({ "body": "x" })), Some(&key));
+        let say = || world.post_keyed(ALICE, &comments, Some(json!({ "body": "x" })), &key);
         let (left, right) = tokio::join!(say(), say());
         assert_eq!((left.status, left.body), (201, right.body));
     }

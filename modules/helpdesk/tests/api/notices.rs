@@ -116,10 +116,7 @@ async fn a_change_that_is_rolled_back_or_replayed_is_not_told() {
     let (world, notification) = world().await;
     let body = json!({ "title": "x", "description": "" });
     for _ in 0..3 {
-        assert_eq!(
-            world.ask_with(ALICE, "POST", "/tickets", Some(body.clone()), Some("k1")).await.status,
-            201
-        );
+        assert_eq!(world.post_keyed(ALICE, "/tickets", Some(body.clone()), "k1").await.status, 201);
     }
     let ticket = world.open(ALICE, "y").await;
     assert_eq!(world.move_to(BOB, &ticket, "closed").await.status, 403);

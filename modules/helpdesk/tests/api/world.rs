@@ -146,19 +146,12 @@ impl World {
 
     /// Asks as this person, and checks that the document allows the answer.
     pub(crate) async fn ask(&self, who: Name, method: &str, tail: &str, body: Option<Value>) -> Reply {
-        self.ask_with(who, method, tail, body, None).await
+        self.module.ask_as(&self.people[who].token, method, tail, body, None).await
     }
 
-    /// The same under an `Idempotency-Key`.
-    pub(crate) async fn ask_with(
-        &self,
-        who: Name,
-        method: &str,
-        tail: &str,
-        body: Option<Value>,
-        key: Option<&str>,
-    ) -> Reply {
-        self.module.ask_as(&self.people[who].token, method, tail, body, key).await
+    /// Posts as this person under an `Idempotency-Key`.
+    pub(crate) async fn post_keyed(&self, who: Name, tail: &str, body: Option<Value>, key: &str) -> Reply {
+        self.module.ask_as(&self.people[who].token, "POST", tail, body, Some(key)).await
     }
 
     /// Opens a ticket; its id.

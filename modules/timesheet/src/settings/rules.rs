@@ -2,6 +2,7 @@
 
 use contract::fields::{Fields, FromBody};
 use serde::Serialize;
+use service::company_rules::RulesChange;
 
 /// Furthest week that may be opened, ten years: more is a slip of the finger.
 const MAX_WEEKS: i64 = 520;
@@ -39,10 +40,8 @@ pub struct Change {
     allowed_future_weeks: Option<i64>,
 }
 
-impl Change {
-    /// The rules after the change.
-    #[must_use]
-    pub fn apply(self, before: TimeRules) -> TimeRules {
+impl RulesChange<TimeRules> for Change {
+    fn apply(self, before: TimeRules) -> TimeRules {
         TimeRules {
             enforce_billable_within_actual: self
                 .enforce_billable_within_actual

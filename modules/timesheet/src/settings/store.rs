@@ -10,10 +10,6 @@ use super::rules::{Change, TimeRules};
 impl CompanyRules for TimeRules {
     type Change = Change;
 
-    fn apply(self, change: Change) -> Self {
-        change.apply(self)
-    }
-
     async fn find(reads: &Reads, permit: &Permit) -> Result<Self, ApiError> {
         rules(reads, permit.company).await
     }

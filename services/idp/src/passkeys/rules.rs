@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use service::ApiError;
 use uuid::Uuid;
 use webauthn_rs::prelude::{
-    AuthenticationResult, CredentialID, DiscoverableAuthentication, DiscoverableKey, Passkey,
-    PasskeyRegistration, PublicKeyCredential, RegisterPublicKeyCredential, Url, Webauthn, WebauthnBuilder,
+    AuthenticationResult, DiscoverableAuthentication, DiscoverableKey, Passkey, PasskeyRegistration,
+    PublicKeyCredential, RegisterPublicKeyCredential, Url, Webauthn, WebauthnBuilder,
 };
 
 /// Passkeys of one user.
@@ -79,7 +79,7 @@ impl RelyingParty {
         let mut passkey: Passkey = serde_json::from_value(stored).map_err(ApiError::internal)?;
         let Some(state) = challenge.state::<DiscoverableAuthentication>() else { return Ok(None) };
         let checked =
-            self.0.finish_discoverable_authentication_v2(assertion, state, &DiscoverableKey::from(&passkey));
+            self.0.finish_discoverable_authentication_v2(assertion, state, DiscoverableKey::from(&passkey));
         let Some(result) = checked.ok().filter(AuthenticationResult::user_verified) else { return Ok(None) };
         if passkey.update_credential(&result).is_none() {
             return Ok(None);
@@ -87,9 +87,8 @@ impl RelyingParty {
         serde_json::to_value(passkey).map(Some).map_err(ApiError::internal)
     }
 
-    /// Asks for a new passkey of a user, on an authenticator that has none of `known`.
+    /// Asks for a new passkey of a user, on an authenticator that has none of the credentials `known`.
     pub(crate) fn ask_new(&self, user: Uuid, name: &str, known: Vec<Vec<u8>>) -> Result<Ceremony, ApiError> {
-        let known = known.into_iter().map(CredentialID::from).collect();
         let started = self.0.start_passkey_registration(user, name, name, Some(known));
         let (options, state) = started.map_err(ApiError::internal)?;
         let mut options = serde_json::to_value(&options.public_key).map_err(ApiError::internal)?;
@@ -113,7 +112,7 @@ impl RelyingParty {
         };
         let Ok(passkey) = self.0.finish_passkey_registration(&credential, &state) else { return Ok(None) };
         let stored = serde_json::to_value(&passkey).map_err(ApiError::internal)?;
-        Ok(Some((passkey.cred_id().to_vec(), stored)))
+        Ok(Some((passkey.cred_id().clone(), stored)))
     }
 }
 

@@ -8,6 +8,7 @@ const MAX_USERNAME_BYTES: usize = 64;
 
 /// A person's account, or a client's service account.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of an account that do not depend on each other")]
 pub(crate) struct User {
     /// `sub`.
     pub(crate) id: Uuid,

@@ -46,7 +46,7 @@ impl Authenticator {
 
     /// Answers `navigator.credentials.create`.
     pub(crate) fn create(&mut self, options: &Value) -> String {
-        self.user = options["user"]["id"].as_str().expect("a user").to_owned();
+        options["user"]["id"].as_str().expect("a user").clone_into(&mut self.user);
         let client_data = self.client_data("webauthn.create", options);
         let point = self.key.public_key().as_ref();
         // COSE_Key: kty EC2, alg ES256, crv P-256, x, y.
@@ -73,7 +73,7 @@ impl Authenticator {
             &data,
         ]
         .concat();
-        self.answer(json!({ "clientDataJSON": encode(client_data.as_bytes()), "attestationObject": encode(&attestation) }))
+        self.answer(&json!({ "clientDataJSON": encode(client_data.as_bytes()), "attestationObject": encode(&attestation) }))
     }
 
     /// Answers `navigator.credentials.get`.
@@ -88,7 +88,7 @@ impl Authenticator {
         let data = self.data(options["rpId"].as_str(), 0);
         let signed = [&data, digest(&SHA256, client_data.as_bytes()).as_ref()].concat();
         let signature = self.key.sign(&SystemRandom::new(), &signed).expect("a signature");
-        self.answer(json!({
+        self.answer(&json!({
             "clientDataJSON": encode(client_data.as_bytes()),
             "authenticatorData": encode(&data),
             "signature": encode(signature.as_ref()),
@@ -102,7 +102,7 @@ impl Authenticator {
         self.user = encode(id.as_bytes());
     }
 
-    fn answer(&self, response: Value) -> String {
+    fn answer(&self, response: &Value) -> String {
         let id = encode(&self.id);
         json!({ "id": id, "rawId": id, "type": "public-key", "response": response }).to_string()
     }

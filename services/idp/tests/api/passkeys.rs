@@ -42,6 +42,9 @@ async fn sign_in(browser: &mut Browser<'_>, authenticator: &mut Authenticator) -
     browser.post(&action(&page, "webauth"), &[("assertion", &assertion)]).await
 }
 
+/// A change of what an authenticator says; its second argument is another user's subject.
+type Change = fn(&mut Authenticator, &str);
+
 /// The form of the second step, after the password.
 async fn second_step(browser: &mut Browser<'_>, user: &str) -> Reply {
     let page = browser.sign_in(user, user).await;
@@ -106,7 +109,7 @@ async fn an_answer_that_is_not_right_signs_nobody_in() {
     let bob = provider.login("bob", "bob").await;
     assert!(bob.contains_key("code"));
     let subject = subject(&provider, "bob").await;
-    let changes: [(&str, fn(&mut Authenticator, &str)); 5] = [
+    let changes: [(&str, Change); 5] = [
         ("another origin", |authenticator, _| authenticator.origin = "https://evil.test".to_owned()),
         ("another port", |authenticator, _| authenticator.origin = "https://localhost:9443".to_owned()),
         ("a user who was not verified", |authenticator, _| authenticator.flags = 0x01),
@@ -173,7 +176,7 @@ async fn an_answer_is_good_once_in_one_browser_and_for_half_an_hour() {
 
     let page = browser.open().await;
     let assertion = authenticator.get(&options(&page));
-    provider.clock.advance(Duration::from_secs(30 * 60));
+    provider.clock.advance(Duration::from_mins(30));
     let late = browser.post(&action(&page, "webauth"), &[("assertion", &assertion)]).await;
     assert!(problem(&late).contains("too long"), "{}", late.text);
     idp_swept(&provider).await;
