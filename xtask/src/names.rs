@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use syn::visit::Visit;
-use syn::{Ident, ItemEnum, ItemStruct, ItemTrait, ItemType, Visibility};
+use syn::{Ident, ItemEnum, ItemMacro, ItemStruct, ItemTrait, ItemType, Visibility};
 
 /// Names that several crates use on purpose, each with its reason.
 const SHARED: &[(&str, &str)] = &[
@@ -133,5 +133,18 @@ impl Visit<'_> for Types {
 
     fn visit_item_type(&mut self, item: &ItemType) {
         self.add(&item.vis, &item.ident);
+    }
+
+    /// Types that a macro of ours declares, such as `words!`, stand in its arguments as `pub enum NAME`.
+    fn visit_item_macro(&mut self, item: &ItemMacro) {
+        let words: Vec<String> = item.mac.tokens.clone().into_iter().map(|token| token.to_string()).collect();
+        for declared in words.windows(3) {
+            if let [public, kind, name] = declared
+                && public == "pub"
+                && ["enum", "struct", "trait", "type"].contains(&kind.as_str())
+            {
+                self.names.insert(name.clone());
+            }
+        }
     }
 }
