@@ -191,3 +191,12 @@ async fn only_an_operator_makes_users_and_gives_passwords() {
     let keys = provider.send("GET", "/admin/realms/platform/keys", |call| call.bearer(OPERATOR)).await;
     assert_eq!(keys.status, 401, "accounts alone");
 }
+
+#[tokio::test]
+async fn an_account_made_again_under_the_same_name_is_another_subject() {
+    let provider = Provider::start().await;
+    let id = add(&provider, "grace").await;
+    let path = format!("{USERS}/{id}?operator=root");
+    assert_eq!(provider.send("DELETE", &path, |call| call.bearer(OPERATOR)).await.status, 204);
+    assert_ne!(add(&provider, "grace").await, id);
+}

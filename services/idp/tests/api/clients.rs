@@ -118,3 +118,61 @@ async fn a_client_that_is_no_longer_declared_gets_nothing() {
     let after = claims_of(&Value::from(provider.client_token("crm-backend", CRM_SECRET).await));
     assert_eq!(before["sub"], after["sub"]);
 }
+
+#[tokio::test]
+async fn a_header_that_proves_nothing_gets_a_challenge() {
+    let provider = Provider::start().await;
+    let unknown = format!("Basic {}", STANDARD.encode("nobody:secret"));
+    for header in [unknown.as_str(), "Basic !", "Bearer x"] {
+        let form = [("grant_type", "client_credentials"), ("client_id", "crm-backend")];
+        let form = if header == unknown { &form[..1] } else { &form[..] };
+        let path = format!("{OIDC}/token");
+        let change = |call| with_form(call, form);
+        let reply = provider.send("POST", &path, |call| change(call.header("authorization", header))).await;
+        assert_eq!(oauth_error(&reply), expected(401, "invalid_client", REFUSAL), "{header}");
+        assert_eq!(reply.header("www-authenticate"), "Basic realm=\"platform\"", "{header}");
+    }
+}
+
+#[tokio::test]
+async fn a_secret_in_the_address_is_not_read() {
+    let provider = Provider::start().await;
+    let pairs =
+        [("grant_type", "client_credentials"), ("client_id", "crm-backend"), ("client_secret", CRM_SECRET)];
+    assert_eq!(provider.token(&pairs).await.status, 200, "control");
+    let query = serde_urlencoded::to_string(pairs).expect("pairs of texts");
+    let path = format!("{OIDC}/token?{query}");
+    let posted = provider.post_form(&path, &[]).await;
+    let missing = "Missing form parameter: grant_type";
+    assert_eq!(oauth_error(&posted), expected(400, "invalid_request", missing));
+    let posted = provider.post_form(&path, &pairs[..2]).await;
+    assert_eq!(oauth_error(&posted), expected(401, "unauthorized_client", REFUSAL));
+    // The document has no such operation.
+    let got = provider.api.get(path).send().await;
+    assert_eq!(got.status, 405, "{}", got.text);
+}
+
+#[tokio::test]
+async fn a_token_response_is_whole_kept_by_no_cache_and_unmoved_by_unknown_parameters() {
+    let provider = Provider::start().await;
+    let form = [
+        ("grant_type", "client_credentials"),
+        ("client_id", "crm-backend"),
+        ("client_secret", CRM_SECRET),
+        ("resource", "https://evil.test/"),
+        ("audience", "https://evil.test/"),
+        ("unknown", "x"),
+    ];
+    let service = provider.token(&form).await;
+    let code = provider.login("alice", "alice").await["code"].clone();
+    let person = provider.redeem(&code, &[("resource", "https://evil.test/"), ("unknown", "x")]).await;
+    for (reply, scope) in [(service, "email profile"), (person, "openid email profile")] {
+        assert_eq!(reply.status, 200, "{}", reply.text);
+        assert_eq!((reply.header("cache-control"), reply.header("pragma")), ("no-store", "no-cache"));
+        assert!(reply.header("content-type").starts_with("application/json"));
+        let body = &reply.body;
+        assert_eq!((&body["token_type"], &body["expires_in"]), (&json!("Bearer"), &json!(300)));
+        assert_eq!(body["scope"], scope);
+        assert_eq!(claims_of(&body["access_token"])["aud"], json!(["platform-api", "account"]));
+    }
+}

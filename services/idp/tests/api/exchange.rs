@@ -2,7 +2,12 @@
 
 use std::time::Duration;
 
-use crate::provider::{Provider, expected, oauth_error};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::HEXLOWER;
+use ring::digest::{SHA256, digest};
+
+use crate::provider::{ADMIN_SECRET, CALLBACK, CRM_SECRET, OIDC, Provider, answer_of, expected, oauth_error};
 
 const NOT_VALID: &str = "Code not valid";
 
@@ -31,7 +36,7 @@ async fn each_mismatch_is_refused_and_uses_the_code_up() {
 async fn another_client_cannot_redeem_a_code() {
     let provider = Provider::start().await;
     let code = provider.login("alice", "alice").await["code"].clone();
-    let theirs = [("client_id", "crm-backend"), ("client_secret", crate::provider::CRM_SECRET)];
+    let theirs = [("client_id", "crm-backend"), ("client_secret", CRM_SECRET)];
     let refused = provider.redeem(&code, &theirs).await;
     assert_eq!(oauth_error(&refused), expected(400, "invalid_grant", "Auth error"));
 }
@@ -84,5 +89,68 @@ async fn an_unknown_or_missing_code_is_refused() {
     for unknown in ["x", &"x".repeat(20_000)] {
         let refused = provider.redeem(unknown, &[]).await;
         assert_eq!(oauth_error(&refused), expected(400, "invalid_grant", NOT_VALID));
+    }
+}
+
+#[tokio::test]
+async fn a_verifier_has_43_to_128_unreserved_characters() {
+    let provider = Provider::start().await;
+    let invalid = expected(400, "invalid_grant", "PKCE verification failed: Invalid code verifier");
+    for (verifier, is_taken) in [
+        ("a".repeat(42), false),
+        ("a".repeat(43), true),
+        ("aZ09-._~".repeat(16), true),
+        ("a".repeat(129), false),
+        ("a+".repeat(30), false),
+    ] {
+        let challenge = URL_SAFE_NO_PAD.encode(digest(&SHA256, verifier.as_bytes()));
+        let page = provider.open(&[("code_challenge", challenge.as_str())]).await;
+        let answer = answer_of(&provider.submit(&page, "alice", "alice").await, &format!("{CALLBACK}?"));
+        let reply = provider.redeem(&answer["code"], &[("code_verifier", verifier.as_str())]).await;
+        if is_taken {
+            assert_eq!(reply.status, 200, "{verifier}: {}", reply.text);
+        } else {
+            assert_eq!(oauth_error(&reply), invalid, "{verifier}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_access_token_of_a_code_used_again_opens_userinfo_no_more() {
+    let provider = Provider::start().await;
+    let code = provider.login("alice", "alice").await["code"].clone();
+    let tokens = provider.redeem(&code, &[]).await.body;
+    let token = tokens["access_token"].as_str().expect("a token");
+    let path = format!("{OIDC}/userinfo");
+    let ask = async || provider.send("GET", &path, |call| call.bearer(token)).await.status;
+    assert_eq!(ask().await, 200);
+    assert_eq!(provider.redeem(&code, &[]).await.status, 400);
+    assert_eq!(ask().await, 401);
+}
+
+#[tokio::test]
+async fn codes_tokens_and_secrets_are_long_and_stored_as_digests_alone() {
+    let provider = Provider::start().await;
+    let (first, second) = (provider.login("alice", "alice").await, provider.login("alice", "alice").await);
+    assert_eq!((first["code"].len(), second["code"].len()), (43, 43), "256 bits");
+    assert_ne!(first["code"], second["code"]);
+    let tokens = provider.redeem(&first["code"], &[]).await.body;
+    provider.client_token("crm-backend", CRM_SECRET).await;
+    let stored = provider.everything().await;
+    assert!(stored.contains(&first["session_state"]), "the search finds the session");
+    let text = |name: &str| tokens[name].as_str().expect("a token");
+    for secret in [
+        &*first["code"],
+        &*second["code"],
+        text("access_token"),
+        text("refresh_token"),
+        text("id_token"),
+        CRM_SECRET,
+        ADMIN_SECRET,
+    ] {
+        assert!(
+            !stored.contains(secret) && !stored.contains(&HEXLOWER.encode(secret.as_bytes())),
+            "{secret}"
+        );
     }
 }

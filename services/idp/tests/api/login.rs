@@ -184,3 +184,13 @@ async fn the_pages_carry_the_headers_that_keep_them_safe() {
         assert!(reply.header("content-type").starts_with("text/html"));
     }
 }
+
+#[tokio::test]
+async fn the_form_is_in_the_language_that_the_client_asks_for() {
+    let provider = Provider::start().await;
+    for (locales, lang) in [("de", "de"), ("xx de en", "de"), ("en de", "en"), ("xx", "en")] {
+        let page = provider.open(&[("ui_locales", locales)]).await;
+        assert_eq!(page.status, 200, "{locales}");
+        assert!(page.text.contains(&format!("<html lang=\"{lang}\">")), "{locales}: {}", page.text);
+    }
+}

@@ -111,3 +111,12 @@ async fn a_client_gives_its_refresh_token_back() {
     let large = provider.send("POST", &path, |call| with_form(call, &[("state", &large)])).await;
     assert_eq!(large.status, 413);
 }
+
+#[tokio::test]
+async fn the_page_is_in_the_language_that_the_client_asks_for() {
+    let provider = Provider::start().await;
+    for (locales, text) in [("de", "Sie sind abgemeldet"), ("xx en", "You are logged out")] {
+        let page = provider.get(&query(&[("ui_locales", locales)])).await;
+        assert!(page.status == 200 && page.text.contains(text), "{locales}: {}", page.text);
+    }
+}

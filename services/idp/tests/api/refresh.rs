@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::provider::{CRM_SECRET, Provider, claims_of, expected, oauth_error};
+use crate::provider::{CALLBACK, CRM_SECRET, Provider, answer_of, claims_of, expected, oauth_error};
 
 #[tokio::test]
 async fn a_refresh_gives_new_tokens_of_the_same_session() {
@@ -129,4 +129,41 @@ async fn what_is_no_refresh_token_of_this_client_is_refused() {
         provider.token(&[("grant_type", "refresh_token"), ("client_id", "platform-frontend")]).await;
     assert_eq!(oauth_error(&missing), expected(400, "invalid_request", "No refresh token"));
     assert_eq!(provider.refresh(&tokens).await.status, 200, "none of these ended the session");
+}
+
+#[tokio::test]
+async fn an_id_token_of_a_refresh_is_about_the_same_login() {
+    let provider = Provider::start().await;
+    let tokens = provider.tokens("alice").await;
+    provider.clock.advance(Duration::from_secs(200));
+    let refreshed = provider.refresh(&tokens).await.body;
+    let (before, after) = (claims_of(&tokens["id_token"]), claims_of(&refreshed["id_token"]));
+    for same in ["iss", "sub", "aud", "azp", "auth_time", "sid", "nonce"] {
+        assert!(!before[same].is_null(), "{same}");
+        assert_eq!(before[same], after[same], "{same}");
+    }
+    assert_eq!(after["iat"].as_i64(), before["iat"].as_i64().map(|at| at + 200));
+    assert_ne!(before["at_hash"], after["at_hash"]);
+}
+
+#[tokio::test]
+async fn a_refresh_never_widens_the_scope() {
+    let provider = Provider::start().await;
+    let page = provider.open(&[("scope", "")]).await;
+    let answer = answer_of(&provider.submit(&page, "alice", "alice").await, &format!("{CALLBACK}?"));
+    let mut tokens = provider.redeem(&answer["code"], &[]).await.body;
+    for scope in ["openid", "openid root"] {
+        let reply = provider
+            .token(&[
+                ("grant_type", "refresh_token"),
+                ("client_id", "platform-frontend"),
+                ("refresh_token", tokens["refresh_token"].as_str().expect("a refresh token")),
+                ("scope", scope),
+            ])
+            .await;
+        assert_eq!((reply.status, &reply.body["scope"]), (200, &Value::from("email profile")), "{scope}");
+        assert!(reply.body.get("id_token").is_none(), "{scope}");
+        assert_eq!(claims_of(&reply.body["access_token"])["scope"], "email profile", "{scope}");
+        tokens = reply.body;
+    }
 }

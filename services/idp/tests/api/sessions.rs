@@ -227,3 +227,13 @@ async fn a_disabled_user_is_signed_in_nowhere() {
     sqlx::query(disable).execute(&provider.database.owner_pool()).await.expect("the users");
     assert!(!is_signed_in(&provider, &alice.cookies).await);
 }
+
+#[tokio::test]
+async fn an_id_token_of_another_user_leaves_the_browsers_session() {
+    let provider = Provider::start().await;
+    let (alice, bob) = (sign_in(&provider, "", "alice").await, sign_in(&provider, "", "bob").await);
+    let hint = alice.tokens["id_token"].as_str().expect("an ID token");
+    let reply = logout(&provider, &bob.cookies, &[("id_token_hint", hint)]).await;
+    assert_eq!((reply.status, reply.header("set-cookie")), (200, ""), "{}", reply.text);
+    assert!(is_signed_in(&provider, &bob.cookies).await && is_live(&provider, &bob.tokens).await);
+}

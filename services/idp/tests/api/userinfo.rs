@@ -65,7 +65,8 @@ async fn other_tokens_are_told_nothing() {
         assert_eq!(refusal(&ask(&provider, token).await), invalid);
     }
     let twice = [("access_token", "a"), ("access_token", "b")];
-    assert_eq!(provider.post_form(&path, &twice).await.status, 400);
+    let (status, error, _) = oauth_error(&provider.post_form(&path, &twice).await);
+    assert_eq!((status, error.as_str()), (400, "invalid_request"));
     let json = provider.send("POST", &path, |call| call.json(json!({}))).await;
     assert_eq!(json.status, 415);
     let large = "x".repeat(33 << 10);
@@ -105,4 +106,16 @@ async fn a_token_of_an_ended_session_a_disabled_user_or_the_past_is_invalid() {
     assert_eq!(ask(&provider, text(&bob, "access_token")).await.status, 200);
     provider.clock.advance(std::time::Duration::from_mins(5));
     assert_eq!(refusal(&ask(&provider, text(&bob, "access_token")).await), invalid);
+}
+
+#[tokio::test]
+async fn a_token_in_the_address_is_not_read() {
+    let provider = Provider::start().await;
+    let tokens = provider.tokens("alice").await;
+    let query = serde_urlencoded::to_string([("access_token", text(&tokens, "access_token"))]);
+    let path = format!("{OIDC}/userinfo?{}", query.expect("a pair of texts"));
+    let invalid = (401, "invalid_token".to_owned());
+    assert_eq!(refusal(&provider.get(&path).await), invalid);
+    assert_eq!(refusal(&provider.post_form(&path, &[]).await), invalid);
+    assert_eq!(ask(&provider, text(&tokens, "access_token")).await.status, 200, "control");
 }
