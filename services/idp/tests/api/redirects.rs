@@ -55,7 +55,7 @@ async fn a_client_in_doubt_is_a_page_and_never_a_redirect() {
         (auth_query(&[("client_id", "crm-backend")]), "Invalid parameter: redirect_uri"),
         (twice, "Duplicated parameter: client_id"),
     ] {
-        let reply = provider.get(&format!("{}/auth?{query}", OIDC)).await;
+        let reply = provider.get(&format!("{OIDC}/auth?{query}")).await;
         assert_eq!((reply.status, reply.header("location")), (400, ""), "{text}");
         assert!(reply.text.contains(text), "{text}: {}", reply.text);
     }
