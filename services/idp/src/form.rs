@@ -83,6 +83,12 @@ impl Params {
     }
 }
 
+/// A text as the description of an error may hold it (RFC 6749, section 5.2): printable ASCII without `"` and `\\`.
+pub(crate) fn printable(text: &str) -> String {
+    let is_printable = |letter: char| matches!(letter, ' '..='~') && !matches!(letter, '"' | '\\');
+    text.chars().map(|letter| if is_printable(letter) { letter } else { '?' }).collect()
+}
+
 /// Reads a body within the limit.
 pub(crate) async fn whole_body(request: Request) -> Result<Bytes, FormProblem> {
     match Limited::new(request.into_body(), MAX_FORM_BYTES).collect().await {

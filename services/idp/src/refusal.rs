@@ -50,9 +50,9 @@ impl OauthError {
         self
     }
 
-    /// Adds the challenge for a missing or refused bearer token, to 401 and 403 only.
+    /// Adds the challenge for a missing or refused bearer token, to 400, 401 and 403 only.
     pub(crate) fn bearer_challenged(mut self, realm: &str) -> Self {
-        if matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        if matches!(self.status, StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             let (error, description) = (self.error, &self.description);
             let challenge =
                 format!("Bearer realm=\"{realm}\", error=\"{error}\", error_description=\"{description}\"");

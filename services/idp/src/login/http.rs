@@ -22,6 +22,7 @@ use crate::login::rules::{self, Freshness, LoginRequest, Misaddressed, Refused, 
 use crate::pages;
 use crate::refusal::PageError;
 use crate::state::App;
+use crate::tokens::hint;
 
 impl From<Misaddressed> for PageError {
     fn from(problem: Misaddressed) -> Self {
@@ -45,10 +46,18 @@ pub(crate) async fn authorize(
     let target = Target::of(&params, client.as_ref())?;
     let client = client.ok_or(Misaddressed::UnknownClient)?;
     let accepted = LoginRequest::accept(&params, &client, target.clone());
+    let accepted = accepted.and_then(|request| with_subject(&app, request, &params));
     match accepted.and_then(|request| Ok((request, Freshness::of(&params)?))) {
         Ok((request, freshness)) => admit_or_ask(&app, request, freshness, &headers, &correlation).await,
         Err(refused) => Ok(refuse(&app, &target, &refused)),
     }
+}
+
+/// Reads the user whom the client names by an ID token, if it does.
+fn with_subject(app: &App, request: LoginRequest, params: &Params) -> Result<LoginRequest, Refused> {
+    let Some(token) = params.get("id_token_hint") else { return Ok(request) };
+    let hint = hint::read(app, token).ok_or_else(Refused::foreign_hint)?;
+    Ok(LoginRequest { subject: Some(hint.sub), ..request })
 }
 
 /// Responds from the browser's session if it is fresh enough, else with the form.
@@ -61,6 +70,7 @@ async fn admit_or_ask(
 ) -> Result<Response, PageError> {
     let now = app.core.clock.now();
     let session = browser_sessions::of(app, headers).await?;
+    let session = session.filter(|session| request.admits(session.user_id));
     if let Some(session) = session.filter(|session| freshness.admits(session.authenticated_at, now))
         && let Some(response) = answer::to_session(app, &request, &session, correlation).await?
     {
@@ -190,7 +200,7 @@ fn check_still_allowed(client: Option<&Client>, request: &LoginRequest) -> Resul
     if client.allows_redirect(&request.target.redirect_uri) { Ok(()) } else { Err(Misaddressed::RedirectUri) }
 }
 
-fn refuse(app: &App, target: &Target, refused: &Refused) -> Response {
+pub(super) fn refuse(app: &App, target: &Target, refused: &Refused) -> Response {
     let outcome = [("error", refused.error), ("error_description", refused.description.as_str())];
     redirect(&target.answer(&app.realm.issuer, &outcome))
 }

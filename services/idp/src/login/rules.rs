@@ -4,15 +4,16 @@
 use serde::{Deserialize, Serialize};
 
 use crate::clients::rules::{Client, MAX_CLIENT_ID_BYTES, MAX_REDIRECT_URI_BYTES};
-use crate::form::Params;
+use crate::form::{Params, printable};
 use crate::pages::lang::MAX_LOCALES_BYTES;
 use crate::tokens::scope::Scope;
 use time::{Duration, OffsetDateTime};
+use uuid::Uuid;
 
 /// Parameters that name the client and the redirect URI.
 const ADDRESS: [&str; 2] = ["client_id", "redirect_uri"];
 /// The other parameters read here, and the limits of their values in bytes.
-const LIMITS: [(&str, usize); 13] = [
+const LIMITS: [(&str, usize); 14] = [
     ("response_type", 64),
     ("response_mode", 32),
     ("scope", 1_024),
@@ -23,10 +24,13 @@ const LIMITS: [(&str, usize); 13] = [
     ("prompt", 64),
     ("max_age", 10),
     ("login_hint", 255),
+    ("id_token_hint", MAX_HINT_BYTES),
     ("ui_locales", MAX_LOCALES_BYTES),
     ("request", 1),
     ("request_uri", 1),
 ];
+/// Longest ID token that comes back; those of this provider have about 1 KiB.
+const MAX_HINT_BYTES: usize = 8_192;
 /// RFC 7636, section 4.1 and 4.2.
 const PKCE_LENGTH: std::ops::RangeInclusive<usize> = 43..=128;
 
@@ -114,12 +118,17 @@ pub(crate) struct Refused {
 
 impl Refused {
     fn new(error: &'static str, description: impl Into<String>) -> Self {
-        Self { error, description: description.into() }
+        Self { error, description: printable(&description.into()) }
     }
 
     /// A form may not be shown, and the browser has no session that is fresh enough.
     pub(super) fn login_required() -> Self {
         Self::new("login_required", "User not logged in")
+    }
+
+    /// Refuses an ID token that is not this provider's.
+    pub(super) fn foreign_hint() -> Self {
+        Self::invalid("Invalid parameter: id_token_hint")
     }
 
     fn invalid(description: impl Into<String>) -> Self {
@@ -136,10 +145,17 @@ pub(crate) struct LoginRequest {
     pub(crate) nonce: Option<String>,
     pub(crate) code_challenge: String,
     pub(crate) login_hint: Option<String>,
+    /// The only user for whom the client takes a code (`id_token_hint`).
+    pub(crate) subject: Option<Uuid>,
     pub(crate) ui_locales: Option<String>,
 }
 
 impl LoginRequest {
+    /// Whether the client takes a code for this user.
+    pub(super) fn admits(&self, user: Uuid) -> bool {
+        self.subject.is_none_or(|subject| subject == user)
+    }
+
     /// Checks everything but client and redirect URI, in Keycloak's order.
     pub(crate) fn accept(params: &Params, client: &Client, target: Target) -> Result<Self, Refused> {
         check_limits(params)?;
@@ -154,6 +170,7 @@ impl LoginRequest {
             nonce: params.get("nonce").map(ToOwned::to_owned),
             code_challenge,
             login_hint: params.get("login_hint").map(ToOwned::to_owned),
+            subject: None,
             ui_locales: params.get("ui_locales").map(ToOwned::to_owned),
         })
     }
@@ -335,6 +352,7 @@ mod tests {
             (with("response_type", "token"), "unsupported_response_type", "Unsupported response_type"),
             (with("response_mode", "form_post"), "invalid_request", "Invalid parameter: response_mode"),
             (with("scope", "openid+x"), "invalid_scope", "Invalid scopes: openid x"),
+            (with("scope", "%22x%5C%C3%A4"), "invalid_scope", "Invalid scopes: ?x??"),
             (without("code_challenge_method"), "invalid_request", "Missing parameter: code_challenge_method"),
             (
                 with("code_challenge_method", "plain"),

@@ -8,7 +8,8 @@ use service::ApiError;
 use super::answer;
 use super::credentials::{Failure, record_failure};
 use super::guard::Source;
-use super::http::set_cookie;
+use super::http::{refuse, set_cookie};
+use super::rules::Refused;
 use super::ticket::{BROWSER_COOKIE, Browser, Destination, Proof, Proved, Stage, Ticket};
 use crate::cookies::Keep;
 use crate::letters;
@@ -67,6 +68,12 @@ impl Login<'_> {
     /// Answers the request of an authenticated user.
     pub(super) async fn finish(self, user: &User, proof: Proof) -> Result<Response, PageError> {
         let app = self.app;
+        if let Destination::Client(request) = &self.destination
+            && !request.admits(proof.user())
+        {
+            // OpenID Connect Core, section 3.1.2.2: no code of another user than the client asks for.
+            return Ok(refuse(app, &request.target, &Refused::login_required()));
+        }
         let answered =
             answer::to_login(app, &self.destination, self.headers, proof, self.correlation).await?;
         if let Some(response) = answered {

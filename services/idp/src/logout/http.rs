@@ -17,12 +17,13 @@ use crate::cookies::Keep;
 use crate::form::Params;
 use crate::keys::rules::Purpose;
 use crate::login::http::{redirect, set_cookie};
-use crate::logout::rules::{self, Hint, Unfit};
+use crate::logout::rules::{self, Unfit};
 use crate::pages::{self, Lang};
 use crate::refusal::{OauthError, PageError};
 use crate::state::App;
 use crate::tokens;
 use crate::tokens::claims::RefreshClaims;
+use crate::tokens::hint::{self, Hint};
 
 /// Form field with which a user confirms a logout.
 const CONFIRMATION: &str = "session_code";
@@ -118,9 +119,7 @@ fn is_confirmed(app: &App, params: &Params, browser: &BrowserSession) -> bool {
 }
 
 fn hint_of(app: &App, token: &str) -> Result<Hint, Unfit> {
-    let hint: Option<Hint> = app.keys.verify_old(token);
-    let own = hint.filter(|hint| hint.iss == app.realm.issuer && hint.typ == "ID");
-    own.ok_or(Unfit::Invalid("id_token_hint"))
+    hint::read(app, token).ok_or(Unfit::Invalid("id_token_hint"))
 }
 
 async fn asking_client(app: &App, client_id: Option<&str>) -> Result<Option<Client>, PageError> {

@@ -1,10 +1,8 @@
 //! Validates logout requests (OpenID Connect RP-Initiated Logout 1.0). Pure.
 
-use serde::Deserialize;
-use uuid::Uuid;
-
 use crate::clients::rules::Client;
 use crate::form::Params;
+use crate::tokens::hint::Hint;
 
 /// Parameters that are read here.
 const READ: [&str; 5] = ["id_token_hint", "client_id", "post_logout_redirect_uri", "state", "session_code"];
@@ -24,17 +22,6 @@ pub(super) enum Unfit {
     UnknownClient,
     #[error("Invalid redirect uri")]
     RedirectUri,
-}
-
-/// The claims of an ID token. It may have expired, because it only identifies the session.
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Hint {
-    pub(super) iss: String,
-    pub(super) typ: String,
-    pub(super) sub: Uuid,
-    pub(super) azp: String,
-    /// `None` in a service account's token.
-    pub(super) sid: Option<Uuid>,
 }
 
 /// Checks that every parameter appears once and that the state can be sent back.
@@ -73,6 +60,8 @@ pub(super) fn target(params: &Params, client: Option<&Client>) -> Result<Option<
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
     use crate::clients::rules::ClientKind;
 

@@ -29,6 +29,9 @@ pub(crate) async fn authenticate(
     headers: &HeaderMap,
     params: &Params,
 ) -> Result<Client, OauthError> {
+    if headers.contains_key(AUTHORIZATION) && params.get("client_secret").is_some() {
+        return Err(OauthError::invalid_request("more than one way of client authentication"));
+    }
     let presented = presented(headers, params).ok_or_else(|| unknown(app, headers))?;
     let client = clients::store::find(&app.core.pool, &presented.client_id).await?;
     let client = client.filter(|client| client.enabled).ok_or_else(|| unknown(app, headers))?;

@@ -1,5 +1,6 @@
-//! Grant `authorization_code`: a code can be taken once, whatever the outcome. A code presented again ends the session
-//! that it opened, because one of its two holders must have stolen it (RFC 6749, section 4.1.2).
+//! Grant `authorization_code`: a code can be taken once, whatever the outcome. A code that is redeemed again by its client
+//! with the right verifier ends the session that it opened, because one of its two holders must have stolen it (RFC 6749,
+//! section 4.1.2); without the verifier it does not, or whoever saw a code could end its session (OAuth 2.1, section 7.5.2).
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -33,12 +34,15 @@ pub(super) async fn exchange(
     let (session_id, user_id) = owner.ok_or_else(|| OauthError::invalid_grant(NOT_VALID))?;
     let now = app.core.clock.now();
     let mut tx = app.core.begin_as(&user_id.to_string(), Some(correlation.as_str())).await?;
-    let Some(code) = store::take_code(tx.conn(), &code_hash, now).await? else {
-        return Err(end_reused(tx, session_id).await?);
-    };
+    let taken = store::take_code(tx.conn(), &code_hash, now).await?;
     let Some(session) = store::lock_session(tx.conn(), session_id).await? else {
         tx.unchanged().await?;
         return Err(OauthError::invalid_grant(NOT_VALID));
+    };
+    let Some(code) = taken else {
+        let used = store::used_code(tx.conn(), &code_hash).await?;
+        let is_holder = used.is_some_and(|used| matches(&used, &session, client, params).is_ok());
+        return Err(end_reused(tx, session_id, is_holder).await?);
     };
     if let Err(description) = redeem(&code, &session, client, params, now) {
         return Err(refuse(tx, &session, description).await?);
@@ -62,14 +66,24 @@ fn redeem(
     if code.expires_at <= now {
         return Err("Code is expired");
     }
+    matches(code, session, client, params)?;
+    if session.user.enabled { Ok(()) } else { Err("User disabled") }
+}
+
+/// Checks that the client is the one that got the code, with its redirect URI and its verifier.
+fn matches(
+    code: &TakenCode,
+    session: &Session,
+    client: &Client,
+    params: &Params,
+) -> Result<(), &'static str> {
     if session.client_id != client.id {
         return Err("Auth error");
     }
     if params.get("redirect_uri") != Some(code.redirect_uri.as_str()) {
         return Err("Incorrect redirect_uri");
     }
-    check_verifier(params.get("code_verifier"), &code.code_challenge)?;
-    if session.user.enabled { Ok(()) } else { Err("User disabled") }
+    check_verifier(params.get("code_verifier"), &code.code_challenge)
 }
 
 /// Checks the verifier (RFC 7636, section 4.6, method S256).
@@ -95,8 +109,9 @@ async fn refuse(
     Ok(OauthError::invalid_grant(description))
 }
 
-async fn end_reused(mut tx: AuditedTx, session: Uuid) -> Result<OauthError, OauthError> {
-    if store::end_session(tx.conn(), session).await? {
+/// Refuses a code that was used before, and ends its session if the request has all that a holder of the code has.
+async fn end_reused(mut tx: AuditedTx, session: Uuid, is_holder: bool) -> Result<OauthError, OauthError> {
+    if is_holder && store::end_session(tx.conn(), session).await? {
         tx.commit(&event("session.revoked", session, json!({ "reason": "code_reused" }))).await?;
     } else {
         tx.unchanged().await?;

@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use crate::clients::rules::{Client, ClientKind};
-use crate::form::Params;
+use crate::form::{Params, printable};
 use crate::refusal::OauthError;
 use crate::state::App;
 use crate::tokens::claims::Grant;
@@ -17,7 +17,11 @@ pub(super) async fn exchange(app: &App, client: &Client, params: &Params) -> Res
     }
     let asked = params.get("scope").unwrap_or_default();
     let scope = Scope::parse(asked).ok_or_else(|| {
-        OauthError::new(StatusCode::BAD_REQUEST, "invalid_scope", format!("Invalid scopes: {asked}"))
+        OauthError::new(
+            StatusCode::BAD_REQUEST,
+            "invalid_scope",
+            format!("Invalid scopes: {}", printable(asked)),
+        )
     })?;
     let account = users::store::service_account(&app.core.pool, &client.id).await?;
     let user = account.ok_or_else(|| unauthorized("Client not enabled to retrieve service account"))?;

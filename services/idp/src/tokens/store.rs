@@ -70,6 +70,17 @@ pub(crate) async fn take_code(
     .await
 }
 
+/// Reads a code that was taken before.
+pub(crate) async fn used_code(conn: &mut PgConnection, code_hash: &[u8]) -> sqlx::Result<Option<TakenCode>> {
+    sqlx::query_as!(
+        TakenCode,
+        "SELECT redirect_uri, scope, nonce, code_challenge, expires_at FROM idp.codes WHERE code_hash = $1",
+        code_hash
+    )
+    .fetch_optional(conn)
+    .await
+}
+
 /// Reads a session and locks it until the transaction ends.
 pub(crate) async fn lock_session(conn: &mut PgConnection, id: Uuid) -> sqlx::Result<Option<Session>> {
     let row = sqlx::query!(

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::AUTHORIZATION;
 use http::{Method, StatusCode};
 
-use crate::form::Params;
+use crate::form::{FormProblem, Params};
 use crate::refusal::{OauthError, never_stored};
 use crate::state::App;
 use crate::tokens::claims::{self, AccessClaims};
@@ -23,21 +23,28 @@ pub(crate) async fn userinfo(State(app): State<App>, request: Request) -> Result
     Ok(response)
 }
 
-/// Reads the token from the header, or from the form of a `POST` without that header.
+/// Reads the token from the header or from the form of a `POST`, but not from both (RFC 6750, section 2).
 async fn token_of(request: Request) -> Result<String, OauthError> {
-    if request.headers().contains_key(AUTHORIZATION) {
+    let in_header = request.headers().contains_key(AUTHORIZATION).then(|| {
         let token = bearer::token_of(request.headers());
-        return token.map(ToOwned::to_owned).map_err(|_| invalid_token("Token verification failed"));
-    }
+        token.map(ToOwned::to_owned).map_err(|_| invalid_token("Token verification failed"))
+    });
     let missing = || invalid_token("Token not provided");
     if request.method() != Method::POST {
-        return Err(missing());
+        return in_header.unwrap_or_else(|| Err(missing()));
     }
-    let form = Params::of_body(request).await?;
+    let form = match (Params::of_body(request).await, &in_header) {
+        (Err(FormProblem::ContentType), Some(_)) => Params::default(),
+        (form, _) => form?,
+    };
     if form.repeats_any(&["access_token"]) {
         return Err(OauthError::invalid_request("duplicated parameter"));
     }
-    form.get("access_token").map(ToOwned::to_owned).ok_or_else(missing)
+    match (in_header, form.get("access_token")) {
+        (Some(_), Some(_)) => Err(OauthError::invalid_request("the token is sent in two ways")),
+        (Some(token), None) => token,
+        (None, token) => token.map(ToOwned::to_owned).ok_or_else(missing),
+    }
 }
 
 async fn user_of(app: &App, token: &str) -> Result<User, OauthError> {

@@ -176,3 +176,33 @@ async fn a_token_response_is_whole_kept_by_no_cache_and_unmoved_by_unknown_param
         assert_eq!(claims_of(&body["access_token"])["aud"], json!(["platform-api", "account"]));
     }
 }
+
+#[tokio::test]
+async fn one_request_authenticates_in_one_way() {
+    let provider = Provider::start().await;
+    let form =
+        [("grant_type", "client_credentials"), ("client_id", "crm-backend"), ("client_secret", CRM_SECRET)];
+    let basic = format!("Basic {}", STANDARD.encode("crm-backend:crm+secret%3A+a%2Bb%26c%3Dd%25"));
+    let path = format!("{OIDC}/token");
+    let send = async |pairs: &[(&str, &str)]| {
+        provider
+            .send("POST", &path, |call| with_form(call.header("authorization", basic.as_str()), pairs))
+            .await
+    };
+    assert_eq!(send(&form[..2]).await.status, 200, "the header alone");
+    let (status, error, _) = oauth_error(&send(&form).await);
+    assert_eq!((status, error.as_str()), (400, "invalid_request"));
+}
+
+#[tokio::test]
+async fn a_description_is_printable_ascii_without_quotes() {
+    let provider = Provider::start().await;
+    let form = [
+        ("grant_type", "client_credentials"),
+        ("client_id", "crm-backend"),
+        ("client_secret", CRM_SECRET),
+        ("scope", "a\"b\\c\nä"),
+    ];
+    let refused = provider.token(&form).await;
+    assert_eq!(oauth_error(&refused), expected(400, "invalid_scope", "Invalid scopes: a?b?c??"));
+}

@@ -7,7 +7,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use data_encoding::HEXLOWER;
 use ring::digest::{SHA256, digest};
 
-use crate::provider::{ADMIN_SECRET, CALLBACK, CRM_SECRET, OIDC, Provider, answer_of, expected, oauth_error};
+use crate::provider::{
+    ADMIN_SECRET, BASE, CALLBACK, CRM_SECRET, OIDC, Provider, answer_of, expected, oauth_error,
+};
 
 const NOT_VALID: &str = "Code not valid";
 
@@ -65,6 +67,23 @@ async fn a_code_used_again_ends_its_session() {
     assert_eq!(provider.audited("session.revoked").await, 1);
     let third = provider.redeem(&code, &[]).await;
     assert_eq!(oauth_error(&third), expected(400, "invalid_grant", NOT_VALID));
+}
+
+#[tokio::test]
+async fn a_code_used_again_without_its_verifier_ends_nothing() {
+    let provider = Provider::start().await;
+    let code = provider.login("alice", "alice").await["code"].clone();
+    let tokens = provider.redeem(&code, &[]).await.body;
+    let other = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXX";
+    let theirs = [("client_id", "crm-backend"), ("client_secret", CRM_SECRET)];
+    for changes in
+        [&[("code_verifier", other)][..], &[("code_verifier", "")], &[("redirect_uri", BASE)], &theirs]
+    {
+        let again = provider.redeem(&code, changes).await;
+        assert_eq!(oauth_error(&again), expected(400, "invalid_grant", NOT_VALID));
+    }
+    assert_eq!(provider.audited("session.revoked").await, 0);
+    assert_eq!(provider.refresh(&tokens).await.status, 200, "whoever saw the code ends no session");
 }
 
 #[tokio::test]

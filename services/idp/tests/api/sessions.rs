@@ -237,3 +237,31 @@ async fn an_id_token_of_another_user_leaves_the_browsers_session() {
     assert_eq!((reply.status, reply.header("set-cookie")), (200, ""), "{}", reply.text);
     assert!(is_signed_in(&provider, &bob.cookies).await && is_live(&provider, &bob.tokens).await);
 }
+
+#[tokio::test]
+async fn a_client_that_asks_for_one_user_gets_no_code_of_another() {
+    let provider = Provider::start().await;
+    let alice = sign_in(&provider, "", "alice").await;
+    let bob = sign_in(&provider, "", "bob").await;
+    let hint = |signed_in: &SignedIn| signed_in.tokens["id_token"].as_str().expect("an ID token").to_owned();
+    let (alices, bobs) = (hint(&alice), hint(&bob));
+    let answer = async |changes: &[(&str, &str)]| {
+        answer_of(&authorize(&provider, &alice.cookies, changes).await, &format!("{CALLBACK}?"))
+    };
+    assert!(answer(&[("prompt", "none"), ("id_token_hint", &alices)]).await.contains_key("code"));
+    assert_eq!(answer(&[("prompt", "none"), ("id_token_hint", &bobs)]).await["error"], "login_required");
+    let access = alice.tokens["access_token"].as_str().expect("a token");
+    for bad in ["x", access, &"x".repeat(8_193)] {
+        let refused = answer(&[("prompt", "none"), ("id_token_hint", bad)]).await;
+        assert_eq!(refused["error"], "invalid_request");
+        assert_eq!(refused["error_description"], "Invalid parameter: id_token_hint");
+    }
+    for (user, gets) in [("alice", "error"), ("bob", "code")] {
+        let page = authorize(&provider, &alice.cookies, &[("id_token_hint", &bobs)]).await;
+        let form = format!("{}; {}", cookie_of(&page), alice.cookies);
+        let reply = provider.submit_to(&action_of(&page), &form, user, user).await;
+        let answer = answer_of(&reply, &format!("{CALLBACK}?"));
+        assert!(answer.contains_key(gets), "{user}: {answer:?}");
+    }
+    assert!(is_signed_in(&provider, &alice.cookies).await, "the refused login has changed nothing");
+}

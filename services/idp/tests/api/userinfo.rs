@@ -119,3 +119,16 @@ async fn a_token_in_the_address_is_not_read() {
     assert_eq!(refusal(&provider.post_form(&path, &[]).await), invalid);
     assert_eq!(ask(&provider, text(&tokens, "access_token")).await.status, 200, "control");
 }
+
+#[tokio::test]
+async fn a_token_is_sent_in_one_way() {
+    let provider = Provider::start().await;
+    let tokens = provider.tokens("alice").await;
+    let token = text(&tokens, "access_token");
+    let path = format!("{OIDC}/userinfo");
+    let send = async |pairs: &[(&str, &str)]| {
+        provider.send("POST", &path, |call| with_form(call.bearer(token), pairs)).await
+    };
+    assert_eq!(send(&[]).await.status, 200);
+    assert_eq!(refusal(&send(&[("access_token", token)]).await), (400, "invalid_request".to_owned()));
+}
