@@ -25,7 +25,7 @@ impl Service {
     }
 }
 
-/// Who answers a cleared request.
+/// Who answers an authorized request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
     Service(Service),

@@ -39,7 +39,7 @@ pub(crate) struct Authorized {
 }
 
 /// Asks the guard of a fixed route, or the catalog for a module.
-pub(crate) async fn clear(
+pub(crate) async fn authorize(
     worker: &Worker,
     guarded: &Guarded,
     to: To,

@@ -26,9 +26,7 @@ use crate::pipeline::refusal::{CONCURRENCY, Refusal, TUNNELS};
 use crate::pipeline::route::To;
 use crate::pipeline::routes::Then;
 use crate::pipeline::worker::Worker;
-use crate::pipeline::{
-    authorize as clearance, cors, guard, inbound, local, provision, rate_limit as rate, upgrade,
-};
+use crate::pipeline::{authorize, cors, guard, inbound, local, provision, rate_limit as rate, upgrade};
 use crate::response::body::EdgeBody;
 use crate::upstream::client::{Failure, Outgoing};
 use crate::upstream::target::Asker;
@@ -95,7 +93,7 @@ async fn attempt(
         To::Provider(path) => {
             trace.limited(worker, worker.rates.anonymous(&guarded))?;
             let client = ClientKey::address(rate::address_of(&guarded));
-            (clearance::provider(worker, &guarded, &path), client)
+            (authorize::provider(worker, &guarded, &path), client)
         }
         to @ (To::Fixed(_) | To::Module(_)) => {
             let step = trace.ids.step("authenticate");
@@ -110,7 +108,7 @@ async fn attempt(
             provision::ensure(worker, &caller, to.guard(), &guarded.ids, trace.began).await?;
             drop(step);
             let _step = trace.ids.step("clear");
-            match clearance::clear(worker, &guarded, to, &caller).await? {
+            match authorize::authorize(worker, &guarded, to, &caller).await? {
                 Authorization::Upstream(authorized) => {
                     (authorized, ClientKey::subject(caller.claims.subject_hash))
                 }
