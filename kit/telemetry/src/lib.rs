@@ -43,6 +43,9 @@ pub fn install(settings: &Settings) -> Result<Telemetry, Problems> {
     match (log, traces) {
         (Ok(log), Ok(traces)) => {
             log.install();
+            // The default hook writes to standard error in the thread that panics, which would wait for a reader that has
+            // stopped.
+            std::panic::set_hook(Box::new(|panic| tracing::error!(%panic, "a thread panicked")));
             Ok(Telemetry { _traces: traces, _log: writer::last_lines() })
         }
         (log, traces) => {

@@ -61,11 +61,12 @@ async fn invite(provider: &Provider<'_>, name: &str, lang: Language) -> Result<(
 async fn reset(provider: &Provider<'_>, request: &ResetRequest) -> Result<(), Stop> {
     let (name, password) = (&request.user.name, temporary_password()?);
     let id = provider.id_of(name).await?;
-    provider.ask(Method::PUT, &format!("/{id}/reset-password"), Some(&credential(&password))).await?;
+    // First, so that no passkey signs in after the reset.
     if request.second_factor {
         let path = format!("/{id}/disable-credential-types");
         provider.ask(Method::PUT, &path, Some(&json!(["otp", "webauthn"]))).await?;
     }
+    provider.ask(Method::PUT, &format!("/{id}/reset-password"), Some(&credential(&password))).await?;
     console::result(&format!("user {name}: password for the next login: {password}"));
     Ok(())
 }

@@ -363,7 +363,7 @@ impl Frames {
                 return;
             }
             self.marks.count();
-            if mend(block, self.fields.malformed()).is_none() {
+            if mend(block, &self.fields.take_malformed()).is_none() {
                 self.lose();
             }
         }

@@ -247,8 +247,7 @@ impl Default for Fields {
 impl Fields {
     /// Reads a whole header block; `None` when it cannot be followed, or when `h2` cannot be kept from ending the connection.
     pub(crate) fn read(&mut self, block: &[u8]) -> Option<Seen> {
-        self.malformed.start = None;
-        self.malformed.kept.clear();
+        self.malformed = Malformed::default();
         let mut rest = block;
         let (mut seen, mut any) = (Seen::default(), false);
         while let Some(first) = rest.first() {
@@ -286,9 +285,9 @@ impl Fields {
         Some(seen)
     }
 
-    /// What was malformed in the last block.
-    pub(crate) const fn malformed(&self) -> &Malformed {
-        &self.malformed
+    /// Takes what was malformed in the last block; its memory goes with it.
+    pub(crate) fn take_malformed(&mut self) -> Malformed {
+        std::mem::take(&mut self.malformed)
     }
 
     /// Entries of the table.
@@ -575,7 +574,7 @@ mod tests {
 
     fn malformed(fields: &mut Fields, block: &[u8]) -> Option<Left> {
         let seen = fields.read(block)?;
-        let Malformed { start, kept } = fields.malformed().clone();
+        let Malformed { start, kept } = fields.take_malformed();
         assert_eq!(start.is_some(), seen.malformed);
         Some((start, kept.into_iter().map(|kept| (kept.range, kept.instead)).collect()))
     }

@@ -16,7 +16,7 @@ use crate::passkeys;
 use crate::refusal::PageError;
 use crate::second_factors;
 use crate::state::App;
-use crate::users::change::{self, NewPassword};
+use crate::users::change::{self, Entitled, NewPassword};
 use crate::users::policy::Unfit;
 
 /// One of the pages' texts.
@@ -63,8 +63,8 @@ pub(crate) async fn change_password(
     let changed = match present {
         None => Err(Unfit::NotPresent),
         Some(present) => {
-            let (user, kept) = (&visitor.user, Some(visitor.session.id));
-            change::change(&app, user, present, &NewPassword::of(&form), kept, &correlation).await?
+            let entitled = Entitled::InSession { password: present, session: visitor.session.id };
+            change::change(&app, &visitor.user, entitled, &NewPassword::of(&form), &correlation).await?
         }
     };
     match changed {
@@ -104,7 +104,8 @@ pub(super) async fn show(
         frame: visitor.frame(),
         username: &visitor.user.username,
         totp: methods.totp,
-        passkeys: app.passkeys.as_ref().map(|_| passkeys.as_slice()),
+        passkeys: &passkeys,
+        has_ceremonies: app.passkeys.is_some(),
         codes_left: methods.any().then_some(methods.codes_left),
         sessions: &sessions,
         done: done.map(|(_, text)| text(visitor.lang.texts())),

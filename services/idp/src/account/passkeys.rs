@@ -159,6 +159,8 @@ pub(crate) async fn remove(
         return Err(PageError::bad("Invalid parameter: passkey"));
     };
     if store::remove(tx.conn(), user, passkey).await? {
+        // As after a change of the password: whoever signed in by it is signed out.
+        users::store::end_sessions(tx.conn(), user, Some(visitor.session.id)).await?;
         second_factors::store::drop_spare_codes(tx.conn(), user).await?;
         tx.commit(&event("passkey.removed", user, json!({ "passkey": passkey, "reason": "user" }))).await?;
     } else {

@@ -114,6 +114,7 @@ pub(crate) async fn disable_credentials(
         return Ok(StatusCode::NO_CONTENT);
     }
     second_factors::store::drop_spare_codes(tx.conn(), id).await?;
+    users::store::end_sessions(tx.conn(), id, None).await?;
     let payload = json!({ "reason": "operator", "oneTimeCodes": totp, "passkeys": passkeys });
     let event = user_event("second_factor.removed", id, payload);
     record(&app, tx, &asker, "ACTION", id, &event).await?;

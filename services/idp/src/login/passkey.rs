@@ -19,6 +19,10 @@ pub(super) async fn sign_in(
     assertion: &str,
 ) -> Result<Response, PageError> {
     match passkeys::take(login.app, challenge, assertion, None, login.correlation).await? {
+        Signed::By { user, .. } if user.must_change_password => {
+            let message = login.texts().password_first;
+            login.ask_password(&user.username, Some(message))
+        }
         Signed::By { user, passkey } => {
             let proof = Proof::Passkey { user: user.id, passkey };
             login.finish(&user, proof).await

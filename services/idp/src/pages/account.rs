@@ -16,8 +16,9 @@ pub(crate) struct Account<'a> {
     pub(crate) username: &'a str,
     /// Whether one-time codes are set up.
     pub(crate) totp: bool,
-    /// `None` where browsers know no passkeys.
-    pub(crate) passkeys: Option<&'a [Passkey]>,
+    pub(crate) passkeys: &'a [Passkey],
+    /// Whether browsers offer passkeys at this provider's address.
+    pub(crate) has_ceremonies: bool,
     /// Unused recovery codes; `None` without a second factor.
     pub(crate) codes_left: Option<i64>,
     pub(crate) sessions: &'a [Session],
@@ -108,7 +109,7 @@ pub(crate) fn account(account: &Account<'_>) -> String {
         username = escape(account.username),
         password = password(account),
         second = second_factor(account),
-        passkeys = account.passkeys.map_or_else(String::new, |passkeys| passkey_list(account, passkeys)),
+        passkeys = passkeys(account),
         codes = account.codes_left.map_or_else(String::new, |left| recovery_section(account, left)),
         sessions = sessions(account),
     );
@@ -158,18 +159,24 @@ fn second_factor(account: &Account<'_>) -> String {
     )
 }
 
-fn passkey_list(account: &Account<'_>, passkeys: &[Passkey]) -> String {
+fn passkeys(account: &Account<'_>) -> String {
     let (texts, frame) = (account.frame.lang.texts(), &account.frame);
-    let rows: String = passkeys.iter().map(|passkey| passkey_row(account, passkey)).collect();
+    if account.passkeys.is_empty() && !account.has_ceremonies {
+        return String::new();
+    }
+    let add = format!(
+        "<p><a class=\"button\" href=\"{}\">{}</a></p>\n",
+        frame.action("passkeys"),
+        texts.add_passkey
+    );
+    let add = if account.has_ceremonies { add } else { String::new() };
+    let rows: String = account.passkeys.iter().map(|passkey| passkey_row(account, passkey)).collect();
     let list = if rows.is_empty() { rows } else { format!("<ul class=\"sessions\">\n{rows}</ul>\n") };
     format!(
-        "<section aria-labelledby=\"h-passkeys\">\n<h2 id=\"h-passkeys\">{}</h2>\n{}<p>{}</p>\n{list}\
-         <p><a class=\"button\" href=\"{}\">{}</a></p>\n</section>\n",
+        "<section aria-labelledby=\"h-passkeys\">\n<h2 id=\"h-passkeys\">{}</h2>\n{}<p>{}</p>\n{list}{add}</section>\n",
         texts.passkeys,
         alert(account.problem(FormName::Passkeys)),
         texts.passkeys_why,
-        frame.action("passkeys"),
-        texts.add_passkey,
     )
 }
 

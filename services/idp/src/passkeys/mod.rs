@@ -20,6 +20,9 @@ use crate::users::passwords::CredentialDigest;
 use crate::users::rules::User;
 use rules::Challenge;
 
+/// How much longer than its form a used challenge is kept.
+const SLACK_SECONDS: i64 = 60;
+
 /// The outcome of an assertion.
 pub(crate) enum Signed {
     By {
@@ -44,6 +47,10 @@ pub(crate) async fn take(
     let read = read.filter(|(_, (_, user))| of.is_none_or(|wanted| wanted == *user));
     let Some((party, (assertion, user))) = read else { return Ok(Signed::Wrong(None)) };
     let (id, now) = (assertion.get_credential_id(), app.core.clock.now());
+    // A stranger who names somebody's id takes no lock.
+    if !store::is_known(&app.core.pool, user, id).await? {
+        return Ok(Signed::Wrong(None));
+    }
     let mut tx = app.core.begin_as(&user.to_string(), Some(correlation.as_str())).await?;
     // Every change of a user's credentials locks the user first.
     users::store::lock_password(tx.conn(), user).await?;
@@ -80,7 +87,7 @@ pub(crate) async fn use_up(
     challenge: &Challenge,
     now: OffsetDateTime,
 ) -> sqlx::Result<bool> {
-    // The form may have been shown this moment.
-    let until = now.saturating_add(Duration::seconds(FORM_SECONDS));
+    // The form may have been shown this moment, and its answer may wait for the database past its end.
+    let until = now.saturating_add(Duration::seconds(FORM_SECONDS + SLACK_SECONDS));
     store::use_challenge(conn, &sha256(challenge.as_bytes()), until).await
 }

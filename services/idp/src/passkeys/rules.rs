@@ -13,6 +13,8 @@ use webauthn_rs::prelude::{
 
 /// Passkeys of one user.
 pub(crate) const MAX_PASSKEYS: usize = 10;
+/// Bytes of a credential id (Web Authentication, section 5.1.3: at most 1023).
+const ID_BYTES: std::ops::RangeInclusive<usize> = 1..=1_023;
 /// Longest name of a passkey, in characters.
 pub(crate) const MAX_NAME: usize = 64;
 
@@ -111,6 +113,9 @@ impl RelyingParty {
             return Ok(None);
         };
         let Ok(passkey) = self.0.finish_passkey_registration(&credential, &state) else { return Ok(None) };
+        if !ID_BYTES.contains(&passkey.cred_id().len()) {
+            return Ok(None);
+        }
         let stored = serde_json::to_value(&passkey).map_err(ApiError::internal)?;
         Ok(Some((passkey.cred_id().clone(), stored)))
     }

@@ -42,6 +42,21 @@ pub(crate) async fn digests(db: impl PgExecutor<'_>, user: Uuid) -> sqlx::Result
     Ok(credential_ids(db, user).await?.into_iter().map(CredentialDigest::of).collect())
 }
 
+/// Whether this passkey is the user's.
+pub(crate) async fn is_known(
+    db: impl PgExecutor<'_>,
+    user: Uuid,
+    credential_id: &[u8],
+) -> sqlx::Result<bool> {
+    sqlx::query_scalar!(
+        "SELECT EXISTS (SELECT FROM idp.passkeys WHERE user_id = $1 AND credential_id = $2) AS \"is_known!\"",
+        user,
+        credential_id
+    )
+    .fetch_one(db)
+    .await
+}
+
 /// A passkey as it is kept.
 pub(crate) struct Stored {
     pub(crate) id: Uuid,

@@ -34,12 +34,12 @@ pub(super) async fn exchange(
     let (session_id, user_id) = owner.ok_or_else(|| OauthError::invalid_grant(NOT_VALID))?;
     let now = app.core.clock.now();
     let mut tx = app.core.begin_as(&user_id.to_string(), Some(correlation.as_str())).await?;
-    let taken = store::take_code(tx.conn(), &code_hash, now).await?;
+    // The session first, as whatever ends it does.
     let Some(session) = store::lock_session(tx.conn(), session_id).await? else {
         tx.unchanged().await?;
         return Err(OauthError::invalid_grant(NOT_VALID));
     };
-    let Some(code) = taken else {
+    let Some(code) = store::take_code(tx.conn(), &code_hash, now).await? else {
         let used = store::used_code(tx.conn(), &code_hash).await?;
         let is_holder = used.is_some_and(|used| matches(&used, &session, client, params).is_ok());
         return Err(end_reused(tx, session_id, is_holder).await?);

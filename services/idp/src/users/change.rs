@@ -14,8 +14,18 @@ use super::queue::Line;
 use super::rules::User;
 use super::store;
 use crate::form::Params;
+use crate::login::ticket::Proved;
 use crate::refusal::PageError;
 use crate::state::App;
+
+/// What entitles a user to another password.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Entitled {
+    /// The current password, given in this browser session, which stays.
+    InSession { password: CredentialDigest, session: Uuid },
+    /// What a login has proved so far.
+    AtLogin(Proved),
+}
 
 /// A new password, typed twice.
 pub(crate) struct NewPassword {
@@ -36,14 +46,13 @@ impl NewPassword {
     }
 }
 
-/// Changes the password whose digest is `present`, and ends the user's sessions except `kept`. Returns the digest of
-/// the new password.
+/// Changes the password of a user who is still entitled to it when it is written, and ends the user's sessions except the
+/// present one. Returns the digest of the new password.
 pub(crate) async fn change(
     app: &App,
     user: &User,
-    present: CredentialDigest,
+    entitled: Entitled,
     wanted: &NewPassword,
-    kept: Option<Uuid>,
     correlation: &CorrelationId,
 ) -> Result<Result<CredentialDigest, Unfit>, PageError> {
     if let Err(unfit) = fits(user, wanted).await? {
@@ -57,7 +66,13 @@ pub(crate) async fn change(
     }
     let hash = app.passwords.hash(line, &wanted.password).await?;
     let mut tx = app.core.begin_as(&user.id.to_string(), Some(correlation.as_str())).await?;
-    if !store::lock_password_of(tx.conn(), user.id, present).await? {
+    let (is_entitled, kept) = match entitled {
+        Entitled::InSession { password, session } => {
+            (store::lock_password_of(tx.conn(), user.id, password).await?, Some(session))
+        }
+        Entitled::AtLogin(proved) => (store::lock_factors(tx.conn(), proved).await?, None),
+    };
+    if !is_entitled {
         tx.unchanged().await?;
         return Ok(Err(Unfit::NotPresent));
     }

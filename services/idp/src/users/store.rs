@@ -101,18 +101,29 @@ pub(crate) async fn lock_proved(conn: &mut PgConnection, proof: Proof) -> sqlx::
         Proof::Password(proved) => proved,
         Proof::Passkey { user, passkey } => {
             let is_enabled = lock_password(conn, user).await?.is_some();
-            return Ok(is_enabled && passkeys::store::digests(conn, user).await?.contains(&passkey));
+            let is_present =
+                is_enabled && passkeys::store::digests(&mut *conn, user).await?.contains(&passkey);
+            return Ok(is_present && has_own_password(conn, user).await?);
         }
     };
+    Ok(lock_factors(conn, proved).await? && has_own_password(conn, proved.user).await?)
+}
+
+/// Checks the password and the second factor alone; locks as [`lock_proved`] does.
+pub(super) async fn lock_factors(conn: &mut PgConnection, proved: Proved) -> sqlx::Result<bool> {
     if !lock_password_of(conn, proved.user, proved.password).await? {
         return Ok(false);
     }
     let present = second_factors::present(conn, proved.user).await?;
-    let is_complete = match proved.second_factor {
+    Ok(match proved.second_factor {
         None => present.is_empty(),
         Some(shown) => present.contains(&shown),
-    };
-    Ok(is_complete && find(conn, proved.user).await?.is_some_and(|user| !user.must_change_password))
+    })
+}
+
+/// Whether the user has chosen the current password.
+async fn has_own_password(conn: &mut PgConnection, user: Uuid) -> sqlx::Result<bool> {
+    Ok(find(conn, user).await?.is_some_and(|user| !user.must_change_password))
 }
 
 /// Whether this is the password of an enabled user. Locks the user's row until the transaction ends.
