@@ -59,7 +59,7 @@ impl Authenticator {
         let length = u16::try_from(self.id.len()).expect("a short id").to_be_bytes();
         let attested = [&[0; 16], &length[..], &self.id, &cose.concat()].concat();
         let data = [self.data(options["rp"]["id"].as_str(), ATTESTED), attested].concat();
-        let size = u8::try_from(data.len()).expect("a short one");
+        let size = u16::try_from(data.len()).expect("a short one").to_be_bytes();
         let attestation = [
             &[0xa3, 0x63][..],
             b"fmt",
@@ -69,7 +69,8 @@ impl Authenticator {
             b"attStmt",
             &[0xa0, 0x68],
             b"authData",
-            &[0x58, size],
+            &[0x59],
+            &size,
             &data,
         ]
         .concat();
@@ -94,6 +95,11 @@ impl Authenticator {
             "signature": encode(signature.as_ref()),
             "userHandle": self.user,
         }))
+    }
+
+    /// Names its passkey by an id of so many bytes.
+    pub(crate) fn with_id_of(bytes: usize) -> Self {
+        Self { id: vec![7; bytes], ..Self::new() }
     }
 
     /// Says that it is of another user.

@@ -10,6 +10,8 @@ use crate::browser::{ACCOUNT, Browser, action, field, problem};
 use crate::provider::{BASE, CALLBACK, OPERATOR, Provider};
 use crate::second_factor::{code, own, set_up as set_up_codes};
 
+const CHOSEN: &str = "Kerze Zaun Bügel Möwe";
+
 /// Adds a passkey as the page says; the answer.
 async fn add(browser: &mut Browser<'_>, authenticator: &mut Authenticator, name: &str) -> Reply {
     let page = browser.get(&format!("{ACCOUNT}/passkeys")).await;
@@ -259,7 +261,10 @@ async fn codes_and_passkeys_stand_beside_each_other() {
         scene.browser.change(&account, "passkeys/remove", &[("passkey", &passkey), ("password", "no")]).await;
     assert!(problem(&wrong).contains("password is wrong"));
     let pairs = [("passkey", passkey.as_str()), ("password", "alice")];
+    let mut elsewhere = own(&provider);
+    assert_eq!(sign_in(&mut elsewhere, &mut authenticator).await.status, 302);
     let removed = scene.browser.change(&account, "passkeys/remove", &pairs).await;
+    assert!(elsewhere.get(ACCOUNT).await.text.contains("kc-form-login"), "whom it signed in is signed out");
     assert_eq!(removed.header("location"), format!("{BASE}{ACCOUNT}?done=passkey-removed"));
     let account = scene.browser.get(ACCOUNT).await;
     assert!(!account.text.contains("Unused recovery codes"), "{}", account.text);
@@ -339,6 +344,8 @@ async fn adding_one_needs_a_recent_login_its_own_form_and_a_right_answer() {
         again.text
     );
     authenticator.origin = BASE.to_owned();
+    let too_long = add_by(&mut browser, &page, &mut Authenticator::with_id_of(1_024), "Key").await;
+    assert!(problem(&too_long).contains("was not added"), "a credential id of 1,024 bytes");
     let long = "ä".repeat(64);
     assert_eq!(add_by(&mut browser, &again, &mut authenticator, &long).await.status, 200, "the codes");
     let twice = add_by(&mut browser, &again, &mut authenticator, &long).await;
@@ -377,6 +384,8 @@ async fn a_user_has_ten_at_most() {
 async fn operators_take_them_away_and_the_account_takes_them_along() {
     let provider = Provider::start().await;
     let (_, mut authenticator) = with_passkey(&provider, "alice").await;
+    let mut thief = own(&provider);
+    assert_eq!(sign_in(&mut thief, &mut authenticator).await.status, 302);
     let users = "/admin/realms/platform/users";
     let alice = subject(&provider, "alice").await;
     let shown = provider.send("GET", &format!("{users}/{alice}"), |call| call.bearer(OPERATOR)).await.body;
@@ -387,6 +396,7 @@ async fn operators_take_them_away_and_the_account_takes_them_along() {
         assert_eq!(reply.status, 204, "{}", reply.text);
     }
     assert_eq!(provider.audited("second_factor.removed").await, 1);
+    assert!(thief.get(ACCOUNT).await.text.contains("kc-form-login"), "the sessions have ended");
     assert!(problem(&sign_in(&mut own(&provider), &mut authenticator).await).contains("not accepted"));
     assert_eq!(own(&provider).sign_in("alice", "alice").await.status, 302);
 
@@ -400,4 +410,46 @@ async fn operators_take_them_away_and_the_account_takes_them_along() {
     .await
     .expect("the tables");
     assert_eq!(left, json!([0, 0]));
+}
+
+/// An operator gives alice another password.
+async fn reset(provider: &Provider, password: &str) {
+    let path = format!("/admin/realms/platform/users/{}/reset-password", subject(provider, "alice").await);
+    let body = json!({ "type": "password", "value": password, "temporary": true });
+    let reply = provider.send("PUT", &path, |call| call.bearer(OPERATOR).json(body)).await;
+    assert_eq!(reply.status, 204, "{}", reply.text);
+}
+
+#[tokio::test]
+async fn after_a_reset_the_new_password_comes_before_a_passkey() {
+    let provider = Provider::start().await;
+    let (_, mut authenticator) = with_passkey(&provider, "alice").await;
+    reset(&provider, "Sturm-Kiesel-42").await;
+    let mut browser = own(&provider);
+    let page = sign_in(&mut browser, &mut authenticator).await;
+    assert!(problem(&page).contains("gave you a new password"), "{}", page.text);
+    let page = browser.sign_in("alice", "Sturm-Kiesel-42").await;
+    let right = authenticator.get(&options(&page));
+    let page = browser.post(&action(&page, "webauth"), &[("assertion", &right)]).await;
+    let chosen = [("password-new", CHOSEN), ("password-confirm", CHOSEN)];
+    assert_eq!(browser.post(&action(&page, "kc-passwd-update-form"), &chosen).await.status, 302);
+    assert_eq!(sign_in(&mut own(&provider), &mut authenticator).await.status, 302);
+}
+
+#[tokio::test]
+async fn a_passkey_that_is_removed_meanwhile_chooses_no_password() {
+    let provider = Provider::start().await;
+    let (_, mut authenticator) = with_passkey(&provider, "alice").await;
+    reset(&provider, "Sturm-Kiesel-42").await;
+    let mut browser = own(&provider);
+    let page = browser.sign_in("alice", "Sturm-Kiesel-42").await;
+    let right = authenticator.get(&options(&page));
+    let page = browser.post(&action(&page, "webauth"), &[("assertion", &right)]).await;
+    let form = action(&page, "kc-passwd-update-form");
+    sqlx::query("DELETE FROM idp.passkeys").execute(&provider.database.owner_pool()).await.expect("removed");
+    let late = browser.post(&form, &[("password-new", CHOSEN), ("password-confirm", CHOSEN)]).await;
+    assert!(problem(&late).contains("too long") && late.text.contains("kc-form-login"), "{}", late.text);
+    assert_eq!(provider.audited("user.password_changed").await, 1, "by the operator alone");
+    let page = browser.sign_in("alice", "Sturm-Kiesel-42").await;
+    assert!(page.text.contains("kc-passwd-update-form"), "{}", page.text);
 }
