@@ -1,6 +1,6 @@
 //! Erases personal data from the member rows of closed subjects: a row keeps its ids; its name and code are replaced,
-//! and its address is removed. Identity commits the closing; a worker finds it in `identity.subject_facts`, so an outage
-//! of either service loses nothing. Modules store names too, and learn from `http.rs` which members are former.
+//! and its address is removed. Identity commits the closing; a worker finds it in `identity.subject_facts`, so an
+//! outage of either service loses nothing. Modules store names too, and learn from `http.rs` which members are former.
 
 pub(crate) mod http;
 mod store;
