@@ -1,4 +1,4 @@
-//! The start-up pass: what a start finds, and what it makes of it.
+//! The start-up pass.
 
 use serde_json::json;
 use service::ServeError;
