@@ -6,7 +6,7 @@
 //! every enabled module (`default_grants.rs`). In addition, a worker removes personal data from the member rows of
 //! subjects that identity has closed (`forgetting/`).
 //!
-//! The gateway guards these routes. On administration routes, org verifies the bearer again, and authz confirms its
+//! The gateway guards these routes. On administration routes, org verifies the bearer again and asks authz for its
 //! platform role. Other services read org's data through the views of its migrations, never from its tables.
 
 mod assignments;

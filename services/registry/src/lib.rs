@@ -6,8 +6,9 @@
 //! each locks the revision's row before it reads. Every enabled module and app has its default grants in every active
 //! company (`default_grants/`).
 //!
-//! The gateway guards these routes. For a change, registry verifies the bearer again, and authz confirms that it is a
-//! superadmin. authz and org read registry's data through the grants of its migrations; gateways follow `snapshot/`.
+//! The gateway guards these routes. For a change, registry verifies the bearer again and asks authz whether its subject
+//! is a superadmin. authz and org read registry's data through the grants of its migrations; gateways follow
+//! `snapshot/`.
 
 pub mod apps;
 mod backends;

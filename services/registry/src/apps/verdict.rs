@@ -66,7 +66,10 @@ impl Removed {
     }
 }
 
-/// Judges a manifest; returns every rule that it breaks.
+/// Judges a manifest.
+///
+/// # Errors
+/// Every rule that it breaks.
 pub(super) fn judge(checked: &Checked, standing: &Standing) -> Result<Verdict, Vec<FieldProblem>> {
     let mut problems = Vec::new();
     if standing.is_module {
