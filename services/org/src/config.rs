@@ -1,4 +1,4 @@
-//! What org reads from the environment beside the variables of every service.
+//! The configuration of org: the variables that every service reads, and org's own.
 
 use contract::settings::{Kind, Problems};
 use contract::{Settings, Variable, ports};
@@ -6,7 +6,7 @@ use service::ServiceConfig;
 use service::config::{AUTHZ_BASE_URL, base_url};
 use service::layers::Limits;
 
-/// The variables that org reads and that are not every service's.
+/// The variables that org reads in addition to those of every service.
 pub const VARIABLES: &[Variable] = &[
     Variable::new(
         "PLATFORM_IDENTITY_BASE_URL",
@@ -20,11 +20,11 @@ pub const VARIABLES: &[Variable] = &[
 /// The configuration of one org process.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What every service reads.
+    /// The configuration that all services share.
     pub service: ServiceConfig,
-    /// Where identity answers.
+    /// Base URL of identity.
     pub identity_url: String,
-    /// Where authz answers.
+    /// Base URL of authz.
     pub authz_url: String,
 }
 
@@ -32,7 +32,7 @@ impl Config {
     /// Reads the settings.
     ///
     /// # Errors
-    /// Every bad value.
+    /// Lists every invalid value.
     pub fn read(settings: &Settings) -> Result<Self, Problems> {
         let mut reader = settings.reader();
         let config = Self {

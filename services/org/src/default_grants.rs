@@ -1,13 +1,13 @@
-//! The default grants of a new company (module contract, "Default grants"): for every enabled module the anchor and the
-//! `system` tuple, in the company's own transaction. Enabling a module writes the same for every active company, so
-//! both sides take one advisory lock, here shared and there exclusive, in a statement of its own before they read: each
-//! then sees what the other committed.
+//! The default grants of a new company (module contract, "Default grants"): the anchor and the `system` tuple of every
+//! enabled module, written in the transaction that creates the company. Enabling a module writes the same tuples for
+//! every active company. So both sides take one advisory lock, shared here and exclusive in registry, in a separate
+//! statement before they read; each then sees what the other has committed.
 
 use contract::grants::{ANCHOR_RELATION, DEFAULT_GRANTS_LOCK, SYSTEM_ID, SYSTEM_RELATION};
 use contract::id::CompanyId;
 use sqlx::PgConnection;
 
-/// Keeps modules from being enabled until this transaction ends. The first statement of its transaction.
+/// Prevents modules from being enabled until this transaction ends. Must be the transaction's first statement.
 pub(crate) async fn lock(conn: &mut PgConnection) -> sqlx::Result<()> {
     sqlx::query!(
         r#"SELECT pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended($1, 0)) AS "locked!: ()""#,
@@ -18,7 +18,8 @@ pub(crate) async fn lock(conn: &mut PgConnection) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// Writes them for a company that has none yet, or not those of the modules that were enabled while it was inactive.
+/// Writes the default grants that a company lacks: all for a new company; for a reactivated one, those of the modules
+/// enabled while it was inactive.
 pub(crate) async fn write(conn: &mut PgConnection, company: CompanyId) -> sqlx::Result<()> {
     write_anchors(conn, company).await?;
     write_system_once(conn, company).await
@@ -38,7 +39,7 @@ async fn write_anchors(conn: &mut PgConnection, company: CompanyId) -> sqlx::Res
     Ok(())
 }
 
-/// The ledger says that the `system` tuple was written once: an operator's removal of it is then for good.
+/// Writes the `system` tuples that the ledger does not list yet, so that an operator's removal of one is permanent.
 async fn write_system_once(conn: &mut PgConnection, company: CompanyId) -> sqlx::Result<()> {
     sqlx::query!(
         "WITH first AS (

@@ -1,4 +1,4 @@
-//! Audit rows of org: which company, which thing, which fields.
+//! Audit events of org.
 
 use std::fmt::Display;
 
@@ -6,7 +6,7 @@ use contract::id::CompanyId;
 use serde_json::{Map, Value};
 use service::AuditEvent;
 
-/// The audit row of a change of one thing; `payload` as [`service::changes`] tells it.
+/// Builds the audit event of a change to one object; `payload` has the form of [`service::changes`].
 pub(crate) fn event(
     company: CompanyId,
     action: &'static str,

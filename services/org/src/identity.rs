@@ -1,5 +1,5 @@
-//! The one question that org has for identity: is there a record of this subject that is not closed? Asked before a transaction
-//! begins, never inside one.
+//! Client of identity: asks whether a subject has a record that is not closed. Handlers call it before they begin a
+//! transaction, never inside one.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use service::Inside;
 use service::client::{Call, Client, Unavailable, encode_segment};
 
-/// How long identity may take: it reads one row.
+/// Timeout of a call: identity reads one row.
 const BUDGET: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
@@ -22,7 +22,7 @@ struct Known {
     lifecycle: String,
 }
 
-/// Asks identity.
+/// A client of identity. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct IdentityClient(Client);
 
@@ -31,7 +31,10 @@ impl IdentityClient {
         Self(Client::new("identity", base_url, BUDGET).inside(inside))
     }
 
-    /// Whether the subject has an identity record and is not closed. Anything but a yes or a no is no answer.
+    /// Whether the subject has a record in identity that is not closed.
+    ///
+    /// # Errors
+    /// Identity is unreachable, or answers with a status other than 200 and 404.
     pub(crate) async fn knows(
         &self,
         subject: &Subject,

@@ -1,13 +1,13 @@
-//! org: companies and their units, members, positions and groups; who is a member of what. A request's way: `routes.rs`
-//! → `<resource>/http.rs` → `rules.rs` (pure) → `store.rs` (SQL), as `service` describes it.
+//! The service org: companies with their units, members, positions and groups. A request goes through `routes.rs` →
+//! `<resource>/http.rs` → `rules.rs` (pure) → `store.rs` (SQL), as `service` describes.
 //!
-//! Three things hold after every write here. Its audit row is committed with it. The tuples that follow from the rows
-//! (`tuples/`) are equal to their definition, the view `org.derived_tuples`. A company has the default grants of every
-//! enabled module (`default_grants.rs`). The member rows of a subject that identity has closed forget whose they were
-//! (`forgetting/`).
+//! Three invariants hold after every write. The audit row is committed with the change. The tuples derived from rows
+//! (`tuples/`) equal their definition, the view `org.derived_tuples`. Every active company has the default grants of
+//! every enabled module (`default_grants.rs`). In addition, a worker removes personal data from the member rows of
+//! subjects that identity has closed (`forgetting/`).
 //!
-//! The edge guards these routes; org verifies the bearer of administration routes again, for the audit row's actor,
-//! and decides no rights. Other services read org's facts through the views of its migration, never its tables.
+//! The gateway guards these routes. On administration routes, org verifies the bearer again and asks authz for its
+//! platform role. Other services read org's data through the views of its migrations, never from its tables.
 
 mod assignments;
 mod companies;
@@ -44,7 +44,7 @@ pub const OPENAPI: &str = include_str!("../openapi.json");
 /// Serves org until `shutdown` is cancelled, then drains.
 ///
 /// # Errors
-/// A metric family was registered twice.
+/// Fails if a metric family is registered twice.
 pub async fn serve(
     config: Config,
     listener: TcpListener,

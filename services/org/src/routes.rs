@@ -1,5 +1,5 @@
-//! The whole route table of org, in the specification's order. Public paths are the edge's; these are what it rewrites
-//! them to, and what modules call.
+//! The route table of org, in the specification's order: the routes to which the gateway rewrites public paths, and the
+//! routes that modules and operators call.
 
 use axum::Router;
 use axum::routing::{delete, get, post, put};
@@ -8,7 +8,7 @@ use crate::{
     App, assignments, companies, directory, forgetting, groups, lookup, members, operators, positions, units,
 };
 
-/// Every route of org.
+/// Builds the router with every route of org.
 pub fn router(app: App) -> Router {
     Router::new()
         .merge(self_scoped())

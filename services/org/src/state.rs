@@ -1,4 +1,4 @@
-//! What every handler of org holds.
+//! The state that every handler of org shares.
 
 use axum::extract::FromRef;
 use contract::CorrelationId;
@@ -8,7 +8,7 @@ use service::{ApiError, Caller, Core, PlatformRole, RoleAnswer};
 use crate::Config;
 use crate::identity::IdentityClient;
 
-/// The shared parts of org. Cheap to clone.
+/// The shared state of org. Cheap to clone.
 #[derive(Clone)]
 pub struct App {
     pub(crate) core: Core,
@@ -17,7 +17,7 @@ pub struct App {
 }
 
 impl App {
-    /// Of one process.
+    /// Creates the state of one process.
     #[must_use]
     pub fn new(core: Core, config: &Config) -> Self {
         Self {

@@ -1,5 +1,5 @@
-//! The modules that this program ships, read and checked together before anything is served: a mistake in one of their
-//! files stops the start, named by file and key.
+//! The modules that this program ships. They are parsed and checked together before the service starts; an error in one
+//! of their files prevents the start and names the module and the file.
 
 use contract::fragment;
 use contract::manifest::set::{self, FileProblem, ModuleContract};
@@ -9,35 +9,35 @@ use service::Bundle;
 
 use crate::content::fingerprint;
 
-/// One shipped module: what its files mean, and the files themselves as they are stored.
+/// A shipped module: its parsed contract, and its files as they are stored.
 #[derive(Clone, Debug)]
 pub struct ShippedModule {
-    /// What they mean.
+    /// The parsed files.
     pub contract: ModuleContract,
     /// `module.manifest.json`.
     pub manifest: Value,
     /// `authz.fragment.json`.
     pub fragment: Value,
-    /// Of both files.
+    /// Fingerprint of both files.
     pub content_hash: Vec<u8>,
 }
 
 impl ShippedModule {
-    /// Every feature key it has, the one that is there for every module included.
+    /// All feature keys of the module, including the access feature that every module has.
     #[must_use]
     pub fn feature_keys(&self) -> Vec<String> {
         let declared = self.contract.fragment.features.iter().map(|feature| feature.key.clone());
         declared.chain([fragment::access_feature(&self.contract.manifest.key)]).collect()
     }
 
-    /// Every object type it declares.
+    /// All object types that the module declares.
     #[must_use]
     pub fn object_types(&self) -> Vec<String> {
         self.contract.fragment.relations.keys().cloned().collect()
     }
 }
 
-/// An install list that names what this program does not ship.
+/// The error for an install list with modules that this program does not ship.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "PLATFORM_INSTALLED_MODULES: no such module: {}; this program ships {}",
@@ -47,14 +47,14 @@ impl ShippedModule {
 pub struct UnknownModules {
     /// The keys that are not shipped.
     pub unknown: Vec<String>,
-    /// The keys that are.
+    /// The keys that are shipped.
     pub shipped: Vec<String>,
 }
 
-/// Reads an install list: comma-separated keys, spaces ignored, each at most once in the answer.
+/// Parses an install list of comma-separated keys, ignoring spaces and duplicates.
 ///
 /// # Errors
-/// A key that no bundle has.
+/// Fails if no bundle has one of the keys.
 pub fn check_install_list(bundles: &[Bundle], list: &str) -> Result<Vec<String>, UnknownModules> {
     let mut keys = split_list(list);
     keys.sort();
@@ -64,7 +64,7 @@ pub fn check_install_list(bundles: &[Bundle], list: &str) -> Result<Vec<String>,
     if unknown.is_empty() { Ok(keys) } else { Err(UnknownModules { unknown, shipped }) }
 }
 
-/// Every problem of the bundles' manifests and fragments, each as `<key>/<file>: <path>: …`.
+/// Lists every problem of the bundles' manifests and fragments, each as `<key>/<file>: <path>: …`.
 #[must_use]
 pub fn check_bundles(bundles: &[Bundle]) -> Vec<String> {
     match parse(bundles) {
@@ -73,10 +73,10 @@ pub fn check_bundles(bundles: &[Bundle]) -> Vec<String> {
     }
 }
 
-/// The bundles as modules.
+/// Parses and checks the bundles.
 ///
 /// # Errors
-/// Every problem, a line each.
+/// Every problem, one per line.
 pub(crate) fn read(bundles: &[Bundle]) -> Result<Vec<ShippedModule>, String> {
     parse(bundles).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(FileProblem::to_string).collect();
@@ -93,7 +93,7 @@ fn parse(bundles: &[Bundle]) -> Result<Vec<ShippedModule>, Vec<FileProblem>> {
             Err(found) => problems.extend(found),
         }
     }
-    // Rules between modules are only told of modules that could be read: a missing one would be reported twice.
+    // Rules between modules are checked only if all modules parse; otherwise an invalid module is reported twice.
     if problems.is_empty() {
         let contracts: Vec<ModuleContract> = modules.iter().map(|module| module.contract.clone()).collect();
         problems = set::check(&contracts);

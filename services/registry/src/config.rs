@@ -1,4 +1,4 @@
-//! What registry reads from the environment beside the variables of every service.
+//! The configuration of registry: the variables that every service reads, and registry's own.
 
 use contract::settings::{Kind, Problems};
 use contract::{Settings, Variable, ports};
@@ -26,22 +26,22 @@ const IDENTITY_BASE_URL: Variable = Variable::new(
     "Address of identity; without it, identity's port on this machine",
 );
 
-/// The variables that registry reads and that are not every service's.
+/// The variables that registry reads in addition to those of every service.
 pub const VARIABLES: &[Variable] =
     &[INSTALLED_MODULES, IDP_ADMIN_CLIENT_ID, AUTHZ_BASE_URL, IDENTITY_BASE_URL];
 
 /// The configuration of one registry process.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What every service reads.
+    /// The configuration that all services share.
     pub service: ServiceConfig,
-    /// The install list as it was written; [`crate::check_install_list`] reads it.
+    /// The install list, unparsed; [`crate::check_install_list`] parses it.
     pub installed_modules: String,
     /// A client of the identity provider that no app may claim.
     pub idp_admin_client: Option<String>,
-    /// Where authz answers.
+    /// Base URL of authz.
     pub authz_url: String,
-    /// Where identity answers.
+    /// Base URL of identity.
     pub identity_url: String,
 }
 
@@ -49,7 +49,7 @@ impl Config {
     /// Reads the settings.
     ///
     /// # Errors
-    /// Every bad value.
+    /// Lists every invalid value.
     pub fn read(settings: &Settings) -> Result<Self, Problems> {
         let mut reader = settings.reader();
         let config = Self {

@@ -1,16 +1,17 @@
-//! The fingerprint of a contract: two JSON values have the same one when they say the same, in whatever order.
+//! Fingerprints of contracts. Two JSON values that differ only in the order of object members have the same
+//! fingerprint.
 
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
-/// SHA-256 of the value's canonical text.
+/// Returns the SHA-256 of the value's canonical text.
 pub(crate) fn fingerprint(value: &Value) -> Vec<u8> {
     let mut text = String::new();
     write(value, &mut text);
     digest(&SHA256, text.as_bytes()).as_ref().to_vec()
 }
 
-/// JSON without white space, members in the order of their names. Depth is bounded by the parser that read the value.
+/// Writes JSON without white space and with members sorted by name. The parser that read the value bounds its depth.
 fn write(value: &Value, text: &mut String) {
     match value {
         Value::Object(members) => {

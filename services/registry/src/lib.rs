@@ -1,12 +1,14 @@
-//! registry: which modules and apps there are, which are enabled, and what each of them claims. A request's way:
-//! `routes.rs` → `<resource>/http.rs` → `rules.rs` (pure) → `store.rs` (SQL), as `service` describes it.
+//! The service registry: the modules and apps, whether each is enabled, and the object types and feature keys that each
+//! claims. A request goes through `routes.rs` → `<resource>/http.rs` → `rules.rs` (pure) → `store.rs` (SQL), as
+//! `service` describes.
 //!
-//! Three things hold after every change. Its audit row and a higher revision are committed with it. Changes come one
-//! after the other: each locks the revision's row before it reads. Whatever is enabled has its default grants in
-//! every active company (`default_grants/`).
+//! Three invariants hold. The audit row and a higher revision are committed with each change. Changes are serialized:
+//! each locks the revision's row before it reads. Every enabled module and app has its default grants in every active
+//! company (`default_grants/`).
 //!
-//! The edge guards these routes; whoever changes something must be a superadmin here too: registry verifies the bearer again
-//! and asks authz for its platform role. authz and org read its facts through the grants of its migration; edges follow `snapshot/`.
+//! The gateway guards these routes. For a change, registry verifies the bearer again and asks authz whether its subject
+//! is a superadmin. authz and org read registry's data through the grants of its migrations; gateways follow
+//! `snapshot/`.
 
 pub mod apps;
 mod backends;
@@ -39,11 +41,11 @@ pub static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migration
 /// The internal routes as OpenAPI 3.1.
 pub const OPENAPI: &str = include_str!("../openapi.json");
 
-/// Serves registry for the modules that `bundles` ships until `shutdown` is cancelled, then drains.
+/// Serves registry for the modules in `bundles` until `shutdown` is cancelled, then drains.
 ///
 /// # Errors
-/// [`ServeError::Unfit`] when the bundles or the install list do not fit together, or do not fit what is registered
-/// already; else a metric family was registered twice.
+/// [`ServeError::Unfit`] if the bundles and the install list are inconsistent, or conflict with what is already
+/// registered. Also fails if a metric family is registered twice.
 pub async fn serve(
     config: Config,
     bundles: Vec<Bundle>,
@@ -63,6 +65,6 @@ pub async fn serve(
     enablement::enabling::start(&app);
     app.follower.start(&core, &app.catalog);
     service::serve(core, router(app), listener, stop, config.service.drain_timeout).await;
-    // Nothing was sent by a pass that succeeded, or that the stop came before.
+    // The sender is dropped without a message if the pass succeeded or the service was stopped first.
     found_unfit.await.map_or(Ok(()), |why| Err(ServeError::Unfit(why)))
 }

@@ -1,11 +1,12 @@
-//! The answer to a change: 200 with the revision that holds it, which the edge waits for before it answers.
+//! The response to a change, with the revision that contains it. The gateway waits for this revision before it
+//! responds.
 
 use axum::response::{IntoResponse, Response};
 use contract::catalog::REVISION_HEADER;
 use serde::Serialize;
 use service::Data;
 
-/// `{"data": …}` and the revision at which it is true.
+/// `{"data": …}` with the revision of the catalog for which it holds.
 #[derive(Debug)]
 pub(crate) struct AtRevision<T> {
     pub(crate) revision: i64,

@@ -1,12 +1,12 @@
-//! The whole route table of registry, in the specification's order. Public paths are the edge's; these are what it
-//! rewrites them to, and the stream that edges follow.
+//! The route table of registry, in the specification's order: the routes to which the gateway rewrites public paths,
+//! and the stream that gateways follow.
 
 use axum::Router;
 use axum::routing::{get, post};
 
 use crate::{App, apps, catalog, enablement, snapshot};
 
-/// Every route of registry.
+/// Builds the router with every route of registry.
 pub fn router(app: App) -> Router {
     Router::new()
         .route("/internal/platform/capabilities", get(catalog::http::capabilities))

@@ -1,4 +1,4 @@
-//! What every handler of registry holds.
+//! The state that every handler of registry shares.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::catalog::Current;
 use crate::enablement::enabling::EnablingQueue;
 use crate::snapshot::Follower;
 
-/// The shared parts of registry. Cheap to clone.
+/// The shared state of registry. Cheap to clone.
 #[derive(Clone)]
 pub struct App {
     pub(crate) core: Core,
@@ -30,7 +30,7 @@ pub struct App {
 }
 
 impl App {
-    /// Of one process, whose streams end when `stop` is cancelled.
+    /// Creates the state of one process, whose streams end when `stop` is cancelled.
     #[must_use]
     pub fn new(core: Core, config: &Config, shipped: &[ShippedModule], stop: &CancellationToken) -> Self {
         let module_keys = shipped.iter().map(|module| module.contract.manifest.key.clone()).collect();
@@ -47,7 +47,7 @@ impl App {
         }
     }
 
-    /// The same on the workers' connections.
+    /// The same state, with the workers' database connections.
     pub(crate) fn for_workers(&self) -> Self {
         Self { core: self.core.for_workers(), ..self.clone() }
     }

@@ -17,7 +17,8 @@ use crate::members::store::lock_all;
 use crate::tuples;
 use crate::units::store::share_company;
 
-/// Gives a position to a member from today on. Who held it holds it no more; the same member again changes nothing.
+/// Assigns a position to a member from today and ends the previous holder's term. Changes nothing if the member already
+/// holds the position.
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Superadmin,
@@ -66,7 +67,7 @@ pub(crate) async fn finish(
     Ok(Data(ended))
 }
 
-/// The company of a position, both rows held in the order that every writer keeps.
+/// Returns the company of a position and locks both rows, in the order that every writer follows.
 async fn held_position(tx: &mut AuditedTx, position: PositionId) -> Result<CompanyId, ApiError> {
     let company = store::company_of(tx.conn(), position).await?;
     let company = company.ok_or(ApiError::NotFound("position".into()))?;
@@ -75,10 +76,10 @@ async fn held_position(tx: &mut AuditedTx, position: PositionId) -> Result<Compa
     Ok(company)
 }
 
-/// The member who gets the position and the one who has it, their rows held.
+/// Locks and returns the rows of the new holder and of the current one, if any.
 ///
 /// # Errors
-/// 404 when the new one is no active member of the company.
+/// 404 if the new holder is not an active member of the company.
 async fn held_members(
     tx: &mut AuditedTx,
     company: CompanyId,
@@ -97,7 +98,7 @@ async fn held_members(
 async fn end(tx: &mut AuditedTx, open: OrgAssignment) -> Result<OrgAssignment, ApiError> {
     store::end(tx.conn(), open.id).await?.ok_or_else(|| ApiError::Conflict {
         code: code::ASSIGNMENT_ALREADY_ENDED,
-        message: "the assignment has ended already".into(),
+        message: "the assignment has already ended".into(),
         details: json!({ "assignmentId": open.id }),
     })
 }

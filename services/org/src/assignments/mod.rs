@@ -1,4 +1,4 @@
-//! Assignments: a member's term in a position. A position has at most one open term; a new one ends it.
+//! Assignments: a member's terms in a position. A position has at most one open term; a new term ends the open one.
 
 pub(crate) mod http;
 mod rules;

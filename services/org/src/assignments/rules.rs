@@ -1,11 +1,11 @@
-//! What an assignment is. Pure.
+//! Types of assignments. Pure.
 
 use contract::fields::{Fields, FromBody};
 use contract::id::{AssignmentId, CompanyId, MemberId, PositionId};
 use serde::{Serialize, Serializer};
 use time::Date;
 
-/// `OrgAssignment` of the specification; open while it has no last day.
+/// `OrgAssignment` of the specification; open while `valid_to` is absent.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OrgAssignment {
@@ -16,25 +16,25 @@ pub(crate) struct OrgAssignment {
     pub(super) valid_to: Option<Day>,
 }
 
-/// A day, as `YYYY-MM-DD`.
+/// A date, serialized as `YYYY-MM-DD`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Day(pub(super) Date);
 
 impl Serialize for Day {
-    /// The display form of a date is the ISO one for the years that a server's clock has.
+    /// For the years 0 to 9999, `Date` displays in the ISO format.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
     }
 }
 
-/// An assignment and the company of its position.
+/// An assignment with the company of its position.
 #[derive(Debug)]
 pub(super) struct Placed {
     pub(super) assignment: OrgAssignment,
     pub(super) company: CompanyId,
 }
 
-/// Body of create.
+/// The request body of `create`.
 #[derive(Debug)]
 pub(super) struct NewAssignment(pub(super) MemberId);
 

@@ -1,4 +1,4 @@
-//! Rows of `org.assignments`. Days are the database's, in UTC.
+//! Rows of `org.assignments`. Dates come from the database's clock, in UTC.
 
 use contract::id::{AssignmentId, CompanyId, MemberId, PositionId};
 use sqlx::types::time::Date;
@@ -27,7 +27,7 @@ impl From<Row> for OrgAssignment {
     }
 }
 
-/// The company of a position.
+/// Returns the company of a position.
 pub(super) async fn company_of(
     conn: &mut PgConnection,
     position: PositionId,
@@ -39,7 +39,7 @@ pub(super) async fn company_of(
     Ok(company.map(CompanyId::from))
 }
 
-/// Holds a position until the transaction ends, so that its terms follow one another.
+/// Locks a position until the transaction ends, so that its terms do not overlap.
 pub(super) async fn hold_position(conn: &mut PgConnection, position: PositionId) -> sqlx::Result<()> {
     sqlx::query!("SELECT id FROM org.positions WHERE id = $1 FOR UPDATE", position.as_uuid())
         .fetch_optional(conn)
@@ -47,7 +47,7 @@ pub(super) async fn hold_position(conn: &mut PgConnection, position: PositionId)
     Ok(())
 }
 
-/// The open term of a position.
+/// Returns the open term of a position.
 pub(super) async fn open_term(
     conn: &mut PgConnection,
     position: PositionId,
@@ -63,7 +63,7 @@ pub(super) async fn open_term(
     Ok(row.map(OrgAssignment::from))
 }
 
-/// An assignment of this id.
+/// Returns the assignment with this id.
 pub(super) async fn find(db: impl PgExecutor<'_>, id: AssignmentId) -> sqlx::Result<Option<Placed>> {
     let row = sqlx::query!(
         "SELECT id, company_id, position_id, member_id, valid_from, valid_to FROM org.assignments WHERE id = $1",
@@ -83,7 +83,7 @@ pub(super) async fn find(db: impl PgExecutor<'_>, id: AssignmentId) -> sqlx::Res
     }))
 }
 
-/// Begins a term today.
+/// Starts a term today.
 pub(super) async fn begin(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -105,7 +105,7 @@ pub(super) async fn begin(
     Ok(row.into())
 }
 
-/// Ends an open term today; `None` when it has ended already. A term never ends twice.
+/// Ends an open term today; returns `None` if the term has already ended.
 pub(super) async fn end(conn: &mut PgConnection, id: AssignmentId) -> sqlx::Result<Option<OrgAssignment>> {
     let row = sqlx::query_as!(
         Row,

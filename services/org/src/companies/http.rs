@@ -1,4 +1,4 @@
-//! `/internal/org/me/companies?kcSub=`: the edge writes the bearer's own subject into the query.
+//! `/internal/org/me/companies?kcSub=`; the gateway sets `kcSub` to the bearer's subject.
 
 use axum::extract::State;
 use contract::Subject;
@@ -7,7 +7,7 @@ use service::{ApiError, Data, Query, Reader};
 use super::store::{self, OrgMeCompany};
 use crate::App;
 
-/// The active companies in which the subject is an active member.
+/// Lists the active companies in which the subject is an active member.
 pub(crate) async fn mine(
     State(app): State<App>,
     reader: Reader,

@@ -15,8 +15,8 @@ pub(crate) struct OrgMeCompany {
     is_active: bool,
 }
 
-/// Active companies with an active membership, in order of code; none for a subject whose account may not act. identity's view
-/// tells that, so that the answer waits for no other service.
+/// Lists the active companies in which the subject is an active member, by code; none if the subject's account may not
+/// act. The view `identity.subject_facts` has the account's state, so no other service is asked.
 pub(super) async fn of_subject(reads: &Reads, subject: &Subject) -> sqlx::Result<Vec<OrgMeCompany>> {
     let rows = sqlx::query!(
         r#"SELECT c.id, c.code, c.name, c.is_active

@@ -1,5 +1,5 @@
-//! Who reads a company's names: a service, an operator, or a bearer to whom authz opens the directory at this moment. The
-//! edge asks the same before; org does not rely on who opened its port.
+//! Access to the names of a company's members: for services, operators, and bearers to whom authz opens the directory.
+//! The gateway makes the same check; org repeats it because other clients may reach its port.
 
 use contract::CorrelationId;
 use contract::envelope::code;
@@ -9,10 +9,10 @@ use service::{ApiError, Reader};
 
 use crate::App;
 
-/// Lets a reader read the names of a company.
+/// Checks that a reader may read the names of a company's members.
 ///
 /// # Errors
-/// 403 with authz's reason; 503 when authz cannot answer.
+/// 403 with authz's reason; 503 if authz cannot answer.
 pub(crate) async fn admit(
     app: &App,
     reader: &Reader,

@@ -9,7 +9,7 @@ use super::rules::{MAX_SEARCH, MemberContext, MemberDirectoryEntry, Membership, 
 use super::{guard, store};
 use crate::App;
 
-/// A page of the company's active members, searched by what it shows of them: name and address.
+/// Lists a page of the company's active members; `q` searches their names and addresses.
 pub(crate) async fn members(
     State(app): State<App>,
     reader: Reader,
@@ -25,7 +25,8 @@ pub(crate) async fn members(
     Ok(Data(store::page(&app.core.reads, company, &search, page).await?))
 }
 
-/// Whether one subject is a member: the module contract has it asked without any credential, and it names nobody.
+/// Tells whether a subject is a member. As the module contract requires, no credential is needed; the response holds no
+/// name.
 pub(crate) async fn membership(
     State(app): State<App>,
     Asker(asker): Asker,
@@ -36,12 +37,13 @@ pub(crate) async fn membership(
         Some(subject) => Some(app.core.read_limit.enter(subject).await?),
         None => None,
     };
-    // What cannot be a subject is the subject of no member.
+    // A malformed subject belongs to no member.
     let Some(subject) = path.subject("kcSub") else { return Ok(Data(Membership::default())) };
     Ok(Data(store::membership(&app.core.reads, company, &subject).await?))
 }
 
-/// One subject's place in the company, for a module that the subject calls, or for the subject itself.
+/// Returns a subject's membership, positions and groups in the company, to a module that the subject calls or to the
+/// subject itself.
 pub(crate) async fn context(
     State(app): State<App>,
     reader: Reader,

@@ -1,5 +1,5 @@
-//! What other services and members may see of a company's members: the directory, one subject's membership, and the
-//! caller's context for modules. Who reads names here is asked again, whatever the edge has asked ([`guard`]).
+//! What other services and members may read about a company's members: the directory, a subject's membership, and the
+//! caller's context for modules. [`guard`] checks readers of names again, after the gateway.
 
 pub(crate) mod guard;
 pub(crate) mod http;

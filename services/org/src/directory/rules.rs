@@ -1,9 +1,9 @@
-//! Shapes of the directory and of one subject's membership, and the search pattern. Pure.
+//! Types of the directory and of memberships, and the search pattern. Pure.
 
 use contract::id::{GroupId, MemberId, PositionId};
 use serde::Serialize;
 
-/// Longest search text.
+/// Longest search text, in characters.
 pub(super) const MAX_SEARCH: usize = 100;
 
 /// `MemberDirectoryEntry` of the specification.
@@ -16,7 +16,7 @@ pub(crate) struct MemberDirectoryEntry {
     pub(super) has_linked_user: bool,
 }
 
-/// One subject in one company; a stranger in any company, known or not, looks the same.
+/// A subject's membership in a company. The same for a non-member as for an unknown company.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Membership {
@@ -25,7 +25,8 @@ pub(crate) struct Membership {
     pub(super) member_id: Option<MemberId>,
 }
 
-/// A caller's place in a company. An inactive member holds no position and is in no group, as in the tuples.
+/// A caller's membership, positions and groups in a company. As in the tuples, an inactive member has no positions and
+/// no groups.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MemberContext {
@@ -37,25 +38,25 @@ pub(crate) struct MemberContext {
     pub(super) group_ids: Vec<GroupId>,
 }
 
-/// What the directory is searched for: an `ILIKE` pattern, by how the database finds it.
+/// A search of the directory, by the index that serves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Search {
-    /// Nothing: every member.
+    /// An empty search: every member.
     Everyone,
-    /// A text too short for its trigrams.
+    /// A text without a whole trigram.
     Short(Short),
-    /// A text of at least one whole trigram.
+    /// The `ILIKE` pattern of a text with at least one whole trigram.
     Long(String),
 }
 
-/// A text without a trigram: found by its letters and their pairs.
+/// A text without a trigram; the database finds it by its letters and pairs of letters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Short {
-    /// As it was asked for.
+    /// The text as requested.
     pub(super) text: String,
-    /// The `ILIKE` pattern that finds it.
+    /// Its `ILIKE` pattern.
     pub(super) pattern: String,
-    /// Whether whatever has its letters and pairs has the text, too.
+    /// Whether the text is a single letter or pair, so that a match by letters and pairs is exact.
     pub(super) is_one_pair: bool,
 }
 
@@ -66,11 +67,11 @@ impl Short {
     }
 }
 
-/// Letters and digits in a row that make a trigram.
+/// Length of a trigram, in consecutive letters and digits.
 const TRIGRAM: usize = 3;
 
 impl Search {
-    /// For `text` anywhere in a field.
+    /// The search that finds `text` anywhere in a field.
     pub(super) fn of(text: &str) -> Self {
         let words = text.split(|letter: char| !letter.is_alphanumeric());
         let longest = words.map(|word| word.chars().count()).max().unwrap_or_default();
@@ -82,7 +83,7 @@ impl Search {
     }
 }
 
-/// The `ILIKE` pattern that finds `text` anywhere, its own `%`, `_` and `\` taken literally.
+/// The `ILIKE` pattern that finds `text` anywhere; `%`, `_` and `\` in `text` are literal.
 fn contains(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len() + 2);
     pattern.push('%');

@@ -1,4 +1,4 @@
-//! Reads of `org.members` for others.
+//! Reads of `org.members` for the directory.
 
 use contract::Subject;
 use contract::id::{CompanyId, GroupId, MemberId, PositionId};
@@ -8,11 +8,11 @@ use uuid::Uuid;
 
 use super::rules::{MemberContext, MemberDirectoryEntry, Membership, Search, Short};
 
-/// A short text is looked for in each member of a company up to this size: in so many it costs less than going through the
-/// members of all companies that have its letters.
+/// Number of members up to which a search for a short text scans the company. Above it, the index is cheaper, although
+/// the index finds the members of all companies that have these letters.
 const MAX_SCANNED: i64 = 5_000;
 
-/// A row of the directory, with the total of its search.
+/// A row of the directory, with the total of the search.
 struct Row {
     id: Uuid,
     display_name: String,
@@ -21,7 +21,7 @@ struct Row {
     total: i64,
 }
 
-/// One page of a company's active members that a search finds.
+/// Returns a page of the company's active members that match a search.
 pub(super) async fn page(
     reads: &Reads,
     company: CompanyId,
@@ -36,7 +36,7 @@ pub(super) async fn page(
         Search::Short(short) => by_letters(reads, company, short, request).await?,
         Search::Long(pattern) => long(reads, company, pattern, request).await?,
     };
-    // The rows of a page past the end cannot carry the total.
+    // A page past the end has no row to carry the total.
     let total = match (rows.first(), search) {
         (Some(row), _) => row.total,
         (None, Search::Everyone) => count_all(reads, company).await?,
@@ -57,7 +57,7 @@ pub(super) async fn page(
     Ok(Page::new(request, items.collect(), total))
 }
 
-/// The page is read in the order of the index, and the total is the kept one: counting would read every row.
+/// Reads the page in index order, and the total from `org.member_counts`, because counting would read every row.
 async fn everyone(reads: &Reads, company: CompanyId, request: PageRequest) -> sqlx::Result<Vec<Row>> {
     sqlx::query_as!(
         Row,
@@ -95,9 +95,9 @@ async fn scanned(
     .await
 }
 
-/// By the expression of the index `members_letters`, letter for letter. What it finds has all letters and pairs of the text, so
-/// a text of one pair is found without another look. All that is found is counted, so it is gathered first: for the few rows of
-/// a page the planner would walk through every member in the order of names.
+/// Searches with the index `members_letters`; the query must repeat the index's expression exactly. A match has all
+/// letters and pairs of the text, so a single letter or pair needs no `ILIKE`. The matches are materialized because all
+/// of them are counted; otherwise the planner would walk through every member by name to fill a page.
 async fn by_letters(
     reads: &Reads,
     company: CompanyId,
@@ -138,7 +138,7 @@ async fn count_by_letters(reads: &Reads, company: CompanyId, text: &str) -> sqlx
     .await
 }
 
-/// By the expression of the index `members_search`, letter for letter.
+/// Searches with the index `members_search`; the query must repeat the index's expression exactly.
 async fn long(
     reads: &Reads,
     company: CompanyId,
@@ -179,7 +179,7 @@ async fn count(reads: &Reads, company: CompanyId, pattern: &str) -> sqlx::Result
     .await
 }
 
-/// The subject's member row in the company.
+/// Returns the subject's membership in the company.
 pub(super) async fn membership(
     reads: &Reads,
     company: CompanyId,
@@ -195,7 +195,7 @@ pub(super) async fn membership(
     Ok(row.map(|row| member(row.id, row.is_active)).unwrap_or_default())
 }
 
-/// The subject's member row with the positions it holds and the active groups it is in, read at one moment.
+/// Returns the subject's membership with its positions and active groups, read in one statement.
 pub(super) async fn context(
     reads: &Reads,
     company: CompanyId,

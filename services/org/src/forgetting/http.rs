@@ -1,5 +1,5 @@
-//! `GET /internal/org/former-members?after=SEQ`, for modules: the former members after one of them, in the order in which they
-//! were forgotten.
+//! `GET /internal/org/former-members?after=SEQ`, for modules: the former members after a sequence number, in the order
+//! in which they were forgotten.
 
 use axum::extract::State;
 use contract::id::{CompanyId, MemberId};
@@ -9,7 +9,7 @@ use service::{ApiError, Data, Insider, Query};
 use super::store;
 use crate::App;
 
-/// Members of one answer.
+/// Members per page.
 const PAGE: i64 = 100;
 
 /// A former member.
@@ -22,7 +22,7 @@ pub(crate) struct FormerMember {
     pub(super) kc_sub: String,
 }
 
-/// One page; an empty one says that the asker knows all.
+/// Returns one page; an empty page means that the client is up to date.
 pub(crate) async fn former_members(
     State(app): State<App>,
     _insider: Insider,

@@ -1,6 +1,6 @@
-//! Member rows of closed subjects: each keeps its ids and becomes a former member without name, address and code of its own.
-//! The closing commits in identity; this loop finds it in `identity.subject_facts`, so that nothing is lost when either of the
-//! two is away. Modules, which hold names of their own, read here which members are former ones (`http.rs`).
+//! Erases personal data from the member rows of closed subjects: a row keeps its ids; its name and code are replaced,
+//! and its address is removed. Identity commits the closing; a worker finds it in `identity.subject_facts`, so an
+//! outage of either service loses nothing. Modules store names too, and learn from `http.rs` which members are former.
 
 pub(crate) mod http;
 mod store;
@@ -18,12 +18,12 @@ use crate::tuples;
 
 /// Actor of the audit rows.
 const ACTOR: &str = "system:forgetting";
-/// How often closed subjects are looked for. Each look goes through all of them, however long ago they were closed.
+/// Interval of the search for closed subjects. Each search covers all of them, however long ago they were closed.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// Member rows of one step.
+/// Member rows per step.
 const PORTION: i64 = 100;
 
-/// Looks for closed subjects until the service stops.
+/// Starts the worker, which runs until the service stops.
 pub(crate) fn start(core: &Core) {
     core.workers.every("forgetting", INTERVAL, Forgetting(core.for_workers()));
 }
@@ -47,7 +47,7 @@ async fn forget(core: &Core, member: MemberId) -> Result<(), ApiError> {
     let mut tx = core.begin_as(ACTOR, None).await?;
     let before = held(&mut tx, member).await?;
     if !store::forget(tx.conn(), member).await? {
-        // Another process was first, or the row was unlinked meanwhile.
+        // Another process was faster, or the row was unlinked meanwhile.
         return tx.unchanged().await;
     }
     tuples::store::rewrite(tx.conn(), before.company_id, before.user_id.as_slice()).await?;

@@ -1,14 +1,14 @@
-//! Finds and empties the member rows of closed subjects.
+//! Finds the member rows of closed subjects and erases their personal data.
 
 use contract::id::{CompanyId, MemberId};
 use sqlx::{PgConnection, PgPool};
 
 use super::http::FormerMember;
 
-/// Longer than any request of a module takes.
+/// Age from which a former member is listed: longer than any request of a module takes.
 const SETTLED_SECONDS: f64 = 10.0;
 
-/// Member rows that still name a closed subject.
+/// Lists member rows of closed subjects that still hold personal data.
 pub(super) async fn of_closed(pool: &PgPool, limit: i64) -> sqlx::Result<Vec<MemberId>> {
     let rows = sqlx::query_scalar!(
         "SELECT m.id FROM identity.subject_facts f JOIN org.members m ON m.user_id = f.kc_sub
@@ -20,7 +20,8 @@ pub(super) async fn of_closed(pool: &PgPool, limit: i64) -> sqlx::Result<Vec<Mem
     Ok(rows.into_iter().map(MemberId::from).collect())
 }
 
-/// Empties a row whose subject is closed; false where it is not. The new code is the row's own and no other's.
+/// Erases the personal data of a row whose subject is closed; returns false if there is no such row. The new code
+/// contains the row's id.
 pub(super) async fn forget(conn: &mut PgConnection, member: MemberId) -> sqlx::Result<bool> {
     let done = sqlx::query!(
         "UPDATE org.members m
@@ -35,8 +36,8 @@ pub(super) async fn forget(conn: &mut PgConnection, member: MemberId) -> sqlx::R
     Ok(done.rows_affected() == 1)
 }
 
-/// Tells modules of it. Rows are added one transaction after the other, so that nobody who reads in their order passes over one
-/// that is committed later.
+/// Adds the member to the list that modules read. An advisory lock serializes these transactions, so that rows become
+/// visible in the order of `seq`.
 pub(super) async fn tell(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -57,7 +58,8 @@ pub(super) async fn tell(
     Ok(())
 }
 
-/// The former members after one of them, once so long ago that no request is under way any more that has read their names.
+/// Lists the former members after `after`, except those forgotten so recently that a request which read their names may
+/// still be in progress.
 pub(super) async fn former_after(pool: &PgPool, after: i64, limit: i64) -> sqlx::Result<Vec<FormerMember>> {
     let rows = sqlx::query!(
         "SELECT seq, company_id, member_id, kc_sub FROM org.former_members

@@ -11,7 +11,7 @@ use crate::App;
 use crate::events::event;
 use crate::units::store::company_exists;
 
-/// A page of a company's groups.
+/// Lists a page of a company's groups.
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Superadmin,
@@ -23,8 +23,8 @@ pub(crate) async fn list(
     Ok(Data(store::page(&app.core.pool, company, query.page()?).await?))
 }
 
-/// Creates an empty group that the platform manages. The only refusal of this route's row that fits a taken code or an
-/// unknown company is 400.
+/// Creates an empty group that the platform manages. A taken code or an unknown company is 400, because the
+/// specification lists neither 404 nor 409 for this route.
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Superadmin,

@@ -14,7 +14,7 @@ use crate::members::store::lock_all;
 use crate::tuples;
 use crate::units::store::share_company;
 
-/// Everybody in a group. The route lists neither 400 nor 404: an id that is none has no members.
+/// Lists the members of a group. The route has neither 400 nor 404, so a malformed id yields an empty list.
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Superadmin,
@@ -25,7 +25,7 @@ pub(crate) async fn list(
     Ok(Data(store::members(&app.core.pool, group).await?))
 }
 
-/// Puts a member into a group.
+/// Adds a member to a group.
 pub(crate) async fn add(
     State(app): State<App>,
     caller: Superadmin,
@@ -50,7 +50,7 @@ pub(crate) async fn add(
     }))
 }
 
-/// Takes a member out of a group.
+/// Removes a member from a group.
 pub(crate) async fn remove(
     State(app): State<App>,
     caller: Superadmin,
@@ -70,10 +70,10 @@ pub(crate) async fn remove(
     Ok(Data(removed))
 }
 
-/// The group and the member of its company, their rows held in the order that every writer keeps.
+/// Locks and returns the group and the member, in the order that every writer follows.
 ///
 /// # Errors
-/// 404 when there is no such group, or no such member in its company.
+/// 404 if there is no such group, or no such member in its company.
 async fn held(
     tx: &mut AuditedTx,
     group: GroupId,

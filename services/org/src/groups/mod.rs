@@ -1,5 +1,5 @@
-//! Groups of companies and who is in them. Only groups of source `platform` are changed here; others belong to whoever
-//! brought them in.
+//! Groups of companies and their members. Only groups with the source `platform` can be changed here; the others belong
+//! to the system that imported them.
 
 pub(crate) mod http;
 pub(crate) mod members;

@@ -1,4 +1,4 @@
-//! What a group is and who may change it. Pure.
+//! Types of groups, and which groups can be changed here. Pure.
 
 use contract::envelope::code;
 use contract::fields::{Fields, FromBody, Text};
@@ -8,11 +8,11 @@ use serde::Serialize;
 use serde_json::json;
 use service::ApiError;
 
-/// Source of the groups that the platform keeps.
+/// Source of the groups that the platform manages.
 pub(super) const PLATFORM: &str = "platform";
-/// Longest code.
+/// Longest code, in characters.
 const MAX_CODE: usize = 64;
-/// Longest name.
+/// Longest name, in characters.
 const MAX_NAME: usize = 200;
 
 /// `OrgGroup` of the specification.
@@ -30,7 +30,7 @@ pub(crate) struct OrgGroup {
 }
 
 impl OrgGroup {
-    /// Whether members may be added and removed here.
+    /// Checks that members may be added and removed here.
     ///
     /// # Errors
     /// 409 for a group of another source.
@@ -46,7 +46,7 @@ impl OrgGroup {
     }
 }
 
-/// `OrgGroupWithMemberCount` of the specification; counts active members.
+/// `OrgGroupWithMemberCount` of the specification; the count includes active members only.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OrgGroupWithMemberCount {
@@ -67,7 +67,7 @@ pub(crate) struct OrgGroupMember {
     pub(super) member_email: Option<String>,
 }
 
-/// What a removal answers.
+/// The response to a removal.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RemovedMember {
@@ -75,7 +75,7 @@ pub(crate) struct RemovedMember {
     pub(super) member_id: MemberId,
 }
 
-/// Body of create.
+/// The request body of `create`.
 #[derive(Debug)]
 pub(super) struct NewGroup {
     code: String,
@@ -91,7 +91,7 @@ impl FromBody for NewGroup {
 }
 
 impl NewGroup {
-    /// The group in its company, kept by the platform.
+    /// The new group in `company_id`, managed by the platform.
     pub(super) fn of(self, company_id: CompanyId) -> OrgGroup {
         OrgGroup {
             id: GroupId::mint(),
@@ -106,7 +106,7 @@ impl NewGroup {
     }
 }
 
-/// Body of add.
+/// The request body of `add`.
 #[derive(Debug)]
 pub(super) struct NewGroupMember(pub(super) MemberId);
 

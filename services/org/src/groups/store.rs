@@ -12,7 +12,7 @@ use super::rules::{OrgGroup, OrgGroupMember, OrgGroupWithMemberCount, PLATFORM};
 /// Adds a group.
 ///
 /// # Errors
-/// 400 when the code is taken in the company: the route lists no 409.
+/// 400 if the code is taken in the company; the route has no 409.
 pub(super) async fn insert(conn: &mut PgConnection, group: &OrgGroup) -> Result<(), ApiError> {
     let added = sqlx::query!(
         "INSERT INTO org.groups(id, company_id, code, name, source) VALUES ($1, $2, $3, $4, $5)",
@@ -29,7 +29,7 @@ pub(super) async fn insert(conn: &mut PgConnection, group: &OrgGroup) -> Result<
     added.map(|_| ()).map_err(|error| on_constraint(error, "groups_code", taken))
 }
 
-/// The group of this id.
+/// Returns the group with this id.
 pub(super) async fn find(conn: &mut PgConnection, id: GroupId) -> sqlx::Result<Option<OrgGroup>> {
     let row = sqlx::query!(
         "SELECT id, company_id, code, name, source, external_ref, is_active FROM org.groups WHERE id = $1",
@@ -49,7 +49,7 @@ pub(super) async fn find(conn: &mut PgConnection, id: GroupId) -> sqlx::Result<O
     }))
 }
 
-/// Holds a group as it is until the transaction ends.
+/// Takes a shared lock on a group until the transaction ends, so that it does not change.
 pub(super) async fn share(conn: &mut PgConnection, id: GroupId) -> sqlx::Result<()> {
     sqlx::query!("SELECT id FROM org.groups WHERE id = $1 FOR SHARE", id.as_uuid())
         .fetch_optional(conn)
@@ -57,7 +57,7 @@ pub(super) async fn share(conn: &mut PgConnection, id: GroupId) -> sqlx::Result<
     Ok(())
 }
 
-/// One page of a company's groups; empty for an unknown company.
+/// Returns a page of a company's groups; empty for an unknown company.
 pub(super) async fn page(
     pool: &PgPool,
     company: CompanyId,
@@ -95,7 +95,7 @@ pub(super) async fn page(
     Ok(Page::new(request, items.collect(), total))
 }
 
-/// For a page past the end, whose rows cannot carry the total.
+/// Counts the groups for a page past the end, which has no row to carry the total.
 async fn count(pool: &PgPool, company: CompanyId) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
         r#"SELECT count(*) AS "total!" FROM org.groups WHERE company_id = $1"#,
@@ -105,7 +105,7 @@ async fn count(pool: &PgPool, company: CompanyId) -> sqlx::Result<i64> {
     .await
 }
 
-/// Everybody in a group, inactive members included; nobody in an unknown one.
+/// Lists the members of a group, including inactive ones; none for an unknown group.
 pub(super) async fn members(pool: &PgPool, group: GroupId) -> sqlx::Result<Vec<OrgGroupMember>> {
     let rows = sqlx::query!(
         r#"SELECT gm.group_id, gm.member_id, gm.added_by, gm.added_at, m.display_name, m.email
@@ -126,10 +126,10 @@ pub(super) async fn members(pool: &PgPool, group: GroupId) -> sqlx::Result<Vec<O
     Ok(members.collect())
 }
 
-/// Puts a member into a group; gives the moment.
+/// Adds a member to a group and returns the time at which it was added.
 ///
 /// # Errors
-/// 409 when it is in already.
+/// 409 if the member is already in the group.
 pub(super) async fn add(
     conn: &mut PgConnection,
     group: &OrgGroup,
@@ -146,11 +146,11 @@ pub(super) async fn add(
     )
     .fetch_one(conn)
     .await;
-    let already = || ApiError::conflict("the member is in the group already");
+    let already = || ApiError::conflict("the member is already in the group");
     added.map(Timestamp::from).map_err(|error| on_constraint(error, "group_members_pkey", already))
 }
 
-/// Takes a member out of a group; false when it was not in.
+/// Removes a member from a group; returns false if it was not in the group.
 pub(super) async fn remove(conn: &mut PgConnection, group: GroupId, member: MemberId) -> sqlx::Result<bool> {
     let done = sqlx::query!(
         "DELETE FROM org.group_members WHERE group_id = $1 AND member_id = $2",

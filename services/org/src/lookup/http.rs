@@ -9,7 +9,7 @@ use super::store;
 use crate::App;
 use crate::directory::guard::admit;
 
-/// What a module keeps the ids of. An id that is not one of the company's is left out, as an unknown one is.
+/// Returns the members, positions and groups with the requested ids. Omits unknown ids and those of other companies.
 pub(crate) async fn lookup(
     State(app): State<App>,
     reader: Reader,
@@ -30,7 +30,7 @@ pub(crate) async fn lookup(
     Ok(Data(Found { members, positions, groups }))
 }
 
-/// The positions that something can be assigned to.
+/// Lists the positions to which a module can assign something.
 pub(crate) async fn assignable_positions(
     State(app): State<App>,
     reader: Reader,
@@ -43,7 +43,7 @@ pub(crate) async fn assignable_positions(
     Ok(Data(store::assignable_positions(&app.core.pool, company).await?))
 }
 
-/// The groups that something can be assigned to.
+/// Lists the groups to which a module can assign something.
 pub(crate) async fn assignable_groups(
     State(app): State<App>,
     reader: Reader,

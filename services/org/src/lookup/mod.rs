@@ -1,5 +1,5 @@
-//! What a module asks about ids that it keeps: members, positions and groups of one company by id, and what of it a
-//! module may offer for assignment. No bearer here: the routes are internal, and the edge forwards none of them.
+//! Look-ups for modules: members, positions and groups of a company by id, and the positions and groups that a module
+//! may offer for assignment. The routes are internal; the gateway forwards none of them.
 
 pub(crate) mod http;
 mod rules;

@@ -1,4 +1,4 @@
-//! Shapes of the look-up and of what can be assigned. Pure.
+//! Types of look-ups and assignables. Pure.
 
 use contract::Subject;
 use contract::fields::{Fields, FromBody};
@@ -7,10 +7,10 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-/// Most ids of one kind in one question.
+/// Maximum number of ids of one kind per request.
 const MAX_IDS: usize = 200;
 
-/// The body of a look-up: ids of each kind, any of them absent.
+/// The request body of `lookup`: ids of each kind; each list may be absent.
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub(super) members: Vec<Uuid>,
@@ -27,7 +27,7 @@ impl FromBody for Wanted {
     }
 }
 
-/// A list of ids; absent: none.
+/// Reads a list of ids; an absent list is empty.
 fn ids(fields: &mut Fields<'_>, name: &str) -> Option<Vec<Uuid>> {
     let Some(value) = fields.raw(name) else { return Some(Vec::new()) };
     let Value::Array(items) = value else { return fields.refuse(name, "type", "a list") };
@@ -45,7 +45,7 @@ fn ids(fields: &mut Fields<'_>, name: &str) -> Option<Vec<Uuid>> {
     read.into_iter().collect()
 }
 
-/// What of the wanted is in the company; the rest is left out.
+/// The requested members, positions and groups that the company has.
 #[derive(Debug, Serialize)]
 pub(crate) struct Found {
     pub(super) members: Vec<FoundMember>,
@@ -64,7 +64,7 @@ pub(super) struct FoundMember {
     pub(super) kc_sub: Option<Subject>,
 }
 
-/// A position and the active member who holds it now, and whether that one is linked to a login.
+/// A position with its active holder, if any, and whether the holder is linked to a login.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FoundPosition {
@@ -75,7 +75,7 @@ pub(super) struct FoundPosition {
     pub(super) has_login: bool,
 }
 
-/// A group, active or not, with the number of its active members, and whether one of them is linked to a login.
+/// A group, active or not, with the number of its active members and whether any of them is linked to a login.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FoundGroup {
@@ -86,7 +86,7 @@ pub(super) struct FoundGroup {
     pub(super) has_login: bool,
 }
 
-/// A position as the module contract's assignable.
+/// An assignable position, as the module contract defines it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AssignablePosition {
@@ -96,7 +96,7 @@ pub(crate) struct AssignablePosition {
     pub(super) holder_display_name: Option<String>,
 }
 
-/// A group as the module contract's assignable.
+/// An assignable group, as the module contract defines it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct AssignableGroup {

@@ -8,10 +8,10 @@ use uuid::Uuid;
 
 use super::rules::{AssignableGroup, AssignablePosition, FoundGroup, FoundMember, FoundPosition};
 
-/// Most rows of a list of assignables.
+/// Maximum length of a list of assignables.
 const MAX_ASSIGNABLES: i64 = 1_000;
 
-/// The company's members among `ids`.
+/// Returns the company's members with these ids.
 pub(super) async fn members(
     pool: &PgPool,
     company: CompanyId,
@@ -35,7 +35,7 @@ pub(super) async fn members(
     Ok(found.collect())
 }
 
-/// The company's positions among `ids`.
+/// Returns the company's positions with these ids.
 pub(super) async fn positions(
     pool: &PgPool,
     company: CompanyId,
@@ -62,7 +62,7 @@ pub(super) async fn positions(
     Ok(found.collect())
 }
 
-/// The company's groups among `ids`.
+/// Returns the company's groups with these ids.
 pub(super) async fn groups(pool: &PgPool, company: CompanyId, ids: &[Uuid]) -> sqlx::Result<Vec<FoundGroup>> {
     let rows = sqlx::query!(
         r#"SELECT g.id, g.name, g.is_active,
@@ -86,7 +86,7 @@ pub(super) async fn groups(pool: &PgPool, company: CompanyId, ids: &[Uuid]) -> s
     Ok(found.collect())
 }
 
-/// The company's positions by title.
+/// Lists the company's positions by title.
 pub(super) async fn assignable_positions(
     pool: &PgPool,
     company: CompanyId,
@@ -111,7 +111,7 @@ pub(super) async fn assignable_positions(
     Ok(list.collect())
 }
 
-/// The company's active groups by title.
+/// Lists the company's active groups by title.
 pub(super) async fn assignable_groups(
     pool: &PgPool,
     company: CompanyId,

@@ -1,14 +1,14 @@
-//! E-mail addresses: `addr-spec` of RFC 5322 without comments and folding, non-ASCII letters allowed (RFC 6532). Display
-//! data only: nothing is decided by an address.
+//! E-mail addresses: `addr-spec` of RFC 5322 without comments and folding, with non-ASCII characters (RFC 6532).
+//! Addresses are display data; no decision depends on them.
 
-/// Longest address.
+/// Longest address, in characters.
 pub(crate) const MAX_EMAIL: usize = 254;
 /// Longest part before the `@`, in bytes.
 const MAX_LOCAL: usize = 64;
-/// Longest part of a host name, in bytes.
+/// Longest label of a domain, in bytes.
 const MAX_LABEL: usize = 63;
 
-/// Whether the text is an address.
+/// Whether `text` is an e-mail address.
 pub(crate) fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else { return false };
     text.chars().count() <= MAX_EMAIL && is_local(local) && is_domain(domain)
@@ -25,12 +25,12 @@ fn is_atom(atom: &str) -> bool {
     !atom.is_empty() && atom.chars().all(fits)
 }
 
-/// A letter beyond ASCII that is neither a space nor a control character.
+/// Whether a character is non-ASCII and neither white space nor a control character.
 fn is_foreign(letter: char) -> bool {
     !letter.is_ascii() && !letter.is_whitespace() && !letter.is_control()
 }
 
-/// `"…"`, in which a quote and a backslash stand behind a backslash.
+/// Whether `local` is a quoted string, `"…"`, with inner quotes and backslashes escaped by a backslash.
 fn is_quoted(local: &str) -> bool {
     let inner = local.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     let Some(inner) = inner else { return false };

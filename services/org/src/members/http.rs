@@ -16,7 +16,7 @@ use crate::events::event;
 use crate::tuples;
 use crate::units::store::share_company;
 
-/// Creates a member, who has no login until linked.
+/// Creates a member; it has no login until it is linked to a subject.
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Superadmin,
@@ -32,7 +32,7 @@ pub(crate) async fn create(
     Ok(Created(member))
 }
 
-/// A page of a company's members.
+/// Lists a page of a company's members.
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Superadmin,
@@ -44,7 +44,7 @@ pub(crate) async fn list(
     Ok(Data(store::page(&app.core.pool, company, page).await?))
 }
 
-/// Changes what the body names.
+/// Changes the fields that the body contains.
 pub(crate) async fn update(
     State(app): State<App>,
     caller: Superadmin,
@@ -72,10 +72,10 @@ pub(crate) async fn update(
     Ok(Data(after))
 }
 
-/// The member with its row and its company's held, in the order that every writer keeps.
+/// Locks the company's and the member's rows, in the order that every writer follows, and returns the member.
 ///
 /// # Errors
-/// 404 when there is no such member.
+/// 404 if there is no such member.
 pub(crate) async fn held(tx: &mut AuditedTx, id: MemberId) -> Result<OrgMember, ApiError> {
     let unknown = || ApiError::NotFound("member".into());
     let found = store::find(&mut *tx.conn(), id).await?.ok_or_else(unknown)?;
@@ -83,7 +83,7 @@ pub(crate) async fn held(tx: &mut AuditedTx, id: MemberId) -> Result<OrgMember, 
     store::lock(tx.conn(), id).await?.ok_or_else(unknown)
 }
 
-/// What was forgotten is not written anew: the account behind the row is closed for good.
+/// The refusal to change a former member: the account behind the row is closed permanently.
 pub(super) fn is_former() -> ApiError {
     ApiError::conflict("the member's account is closed")
 }

@@ -1,4 +1,4 @@
-//! `/internal/org/admin/members/{id}/link-user`: a member becomes a subject's place in the company, or ceases to be.
+//! `/internal/org/admin/members/{id}/link-user`: links a member to a subject of the identity provider, or unlinks it.
 
 use axum::extract::State;
 use contract::id::MemberId;
@@ -12,7 +12,7 @@ use crate::App;
 use crate::events::event;
 use crate::tuples;
 
-/// Links a member to a subject that identity knows. The same subject again changes nothing.
+/// Links a member to a subject that identity knows. Changes nothing if they are already linked.
 pub(crate) async fn link(
     State(app): State<App>,
     caller: Superadmin,
@@ -40,7 +40,7 @@ pub(crate) async fn link(
     commit(tx, &before, after, "member.linked").await
 }
 
-/// Takes the link away; a member without one stays as it is.
+/// Removes a member's link; changes nothing if there is none.
 pub(crate) async fn unlink(
     State(app): State<App>,
     caller: Superadmin,

@@ -1,4 +1,4 @@
-//! Members of companies, and their link to a subject of the identity provider.
+//! Members of companies and their links to subjects of the identity provider.
 
 mod email;
 pub(crate) mod http;

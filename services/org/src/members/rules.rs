@@ -1,4 +1,4 @@
-//! What a member may be, and what a change or a link does to it. Pure.
+//! Rules of members, their changes and links. Pure.
 
 use contract::Subject;
 use contract::fields::{Fields, FromBody, Patch, Text};
@@ -8,12 +8,12 @@ use service::ApiError;
 
 use super::email::{MAX_EMAIL, is_email};
 
-/// Longest code.
+/// Longest code, in characters.
 const MAX_CODE: usize = 64;
-/// Longest display name.
+/// Longest display name, in characters.
 const MAX_NAME: usize = 200;
 
-/// Members of an [`OrgMember`] that audit rows hold as digests.
+/// Fields of an [`OrgMember`] that audit rows hold as digests.
 pub(crate) const NAMES: [&str; 3] = ["code", "displayName", "email"];
 
 /// `OrgMember` of the specification.
@@ -49,7 +49,7 @@ impl FromBody for NewMember {
 }
 
 impl NewMember {
-    /// The new member: active, without a login until it is linked.
+    /// The new member, active and not linked.
     pub(crate) fn member(self) -> OrgMember {
         OrgMember {
             id: MemberId::mint(),
@@ -63,7 +63,7 @@ impl NewMember {
     }
 }
 
-/// `OrgMemberUpdateRequest`: what is absent stays; `email: null` clears.
+/// `OrgMemberUpdateRequest`: absent fields stay unchanged; `email: null` removes the address.
 #[derive(Clone, Debug)]
 pub(crate) struct MemberChange {
     display_name: Option<String>,
@@ -81,7 +81,7 @@ impl FromBody for MemberChange {
 }
 
 impl MemberChange {
-    /// The member after the change.
+    /// Returns the member after the change.
     pub(crate) fn applied_to(self, before: &OrgMember) -> OrgMember {
         OrgMember {
             display_name: self.display_name.unwrap_or_else(|| before.display_name.clone()),
@@ -100,7 +100,7 @@ fn patch_email(fields: &mut Fields<'_>) -> Option<Patch<String>> {
     }
 }
 
-/// The body of link-user.
+/// The request body of `link`.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkRequest(pub(crate) Subject);
 
@@ -113,7 +113,7 @@ impl FromBody for LinkRequest {
 /// Whether linking `subject` changes the member.
 ///
 /// # Errors
-/// 409 when the member is linked to another subject.
+/// 409 if the member is linked to another subject.
 pub(crate) fn is_new_link(member: &OrgMember, subject: &Subject) -> Result<bool, ApiError> {
     match member.user_id.as_deref() {
         None => Ok(true),

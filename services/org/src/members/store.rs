@@ -33,7 +33,7 @@ impl From<Row> for OrgMember {
     }
 }
 
-/// The member of this id.
+/// Returns the member with this id.
 pub(crate) async fn find(db: impl PgExecutor<'_>, id: MemberId) -> sqlx::Result<Option<OrgMember>> {
     let row = sqlx::query_as!(
         Row,
@@ -45,7 +45,7 @@ pub(crate) async fn find(db: impl PgExecutor<'_>, id: MemberId) -> sqlx::Result<
     Ok(row.map(OrgMember::from))
 }
 
-/// The member of this id, its row held until the transaction ends.
+/// Returns the member with this id and locks its row until the transaction ends.
 pub(crate) async fn lock(conn: &mut PgConnection, id: MemberId) -> sqlx::Result<Option<OrgMember>> {
     let row = sqlx::query_as!(
         Row,
@@ -58,7 +58,7 @@ pub(crate) async fn lock(conn: &mut PgConnection, id: MemberId) -> sqlx::Result<
     Ok(row.map(OrgMember::from))
 }
 
-/// The members of these ids in one company, their rows held until the transaction ends, in the order of their ids.
+/// Returns a company's members with these ids and locks their rows, by id, until the transaction ends.
 pub(crate) async fn lock_all(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -77,16 +77,16 @@ pub(crate) async fn lock_all(
     Ok(rows.into_iter().map(OrgMember::from).collect())
 }
 
-/// The salt of the names in a member's audit rows; none of a former member.
+/// Returns the salt of the names in a member's audit rows; `None` for a former member.
 pub(super) async fn name_salt(conn: &mut PgConnection, id: MemberId) -> sqlx::Result<Option<Vec<u8>>> {
     let found = sqlx::query_scalar!("SELECT name_salt FROM org.members WHERE id = $1", id.as_uuid());
     Ok(found.fetch_optional(conn).await?.flatten())
 }
 
-/// Adds a member; gives the salt of the names in its audit rows, or `None` when there is no such company.
+/// Adds a member and returns the salt of the names in its audit rows, or `None` if there is no such company.
 ///
 /// # Errors
-/// 409 when the code is taken in the company.
+/// 409 if the code is taken in the company.
 pub(crate) async fn insert(conn: &mut PgConnection, member: &OrgMember) -> Result<Option<Vec<u8>>, ApiError> {
     let added = sqlx::query_scalar!(
         "INSERT INTO org.members(id, company_id, code, display_name, email)
@@ -105,7 +105,7 @@ pub(crate) async fn insert(conn: &mut PgConnection, member: &OrgMember) -> Resul
 /// Stores a changed member.
 ///
 /// # Errors
-/// 409 when its address is that of another linked member of the company.
+/// 409 if another linked member of the company has the same address.
 pub(crate) async fn update(conn: &mut PgConnection, member: &OrgMember) -> Result<(), ApiError> {
     let changed = sqlx::query!(
         "UPDATE org.members SET display_name = $2, email = $3, is_active = $4, updated_at = now() WHERE id = $1",
@@ -119,10 +119,10 @@ pub(crate) async fn update(conn: &mut PgConnection, member: &OrgMember) -> Resul
     changed.map(|_| ()).map_err(refusal)
 }
 
-/// Links a member to a subject, or unlinks it.
+/// Links a member to a subject, or unlinks it if `subject` is `None`.
 ///
 /// # Errors
-/// 409 when the subject is linked to another member of the company, or the address is that of another linked one.
+/// 409 if another member of the company is linked to the subject, or another linked member has the same address.
 pub(crate) async fn link(
     conn: &mut PgConnection,
     id: MemberId,
@@ -148,7 +148,7 @@ fn refusal(error: sqlx::Error) -> ApiError {
     }
 }
 
-/// One page of a company's members, inactive ones included; empty for an unknown company.
+/// Returns a page of a company's members, including inactive ones; empty for an unknown company.
 pub(crate) async fn page(
     pool: &PgPool,
     company: CompanyId,
@@ -181,7 +181,7 @@ pub(crate) async fn page(
     Ok(Page::new(request, items.collect(), total))
 }
 
-/// For a page past the end, whose rows cannot carry the total.
+/// Reads the total for a page past the end, which has no row to carry it.
 async fn count(pool: &PgPool, company: CompanyId) -> sqlx::Result<i64> {
     let kept =
         sqlx::query_scalar!("SELECT members FROM org.member_counts WHERE company_id = $1", company.as_uuid());

@@ -1,4 +1,5 @@
-//! `/internal/org/companies/{companyId}/admins/{kcSub}` and `/internal/org/units/{id}/activity`, for the operator's credential.
+//! `/internal/org/companies/{companyId}/admins/{kcSub}` and `/internal/org/units/{id}/activity`. Both require the
+//! operator's credential.
 
 use axum::extract::State;
 use contract::id::{CompanyId, UnitId};
@@ -13,7 +14,7 @@ use crate::units::rules::OrgUnit;
 use crate::units::store::{company_exists, find, share_company};
 use crate::{App, default_grants};
 
-/// Gives or takes the company role `admin`. To have it, a subject must be known to identity; to lose it, it need not.
+/// Grants or revokes the company role `admin`. Only a grant requires that identity knows the subject.
 pub(crate) async fn set_admin(
     State(app): State<App>,
     _operator: Operator,
@@ -48,8 +49,8 @@ pub(crate) async fn set_admin(
     Ok(Data(CompanyAdmin { company_id: company, kc_sub, is_admin: change.is_admin, changed }))
 }
 
-/// Turns a company or a unit off or on. A company that is turned on gets the default grants of the modules that were
-/// enabled meanwhile.
+/// Activates or deactivates a company or unit. Activating a company also writes the default grants of the modules that
+/// were enabled while it was inactive.
 pub(crate) async fn set_activity(
     State(app): State<App>,
     _operator: Operator,
@@ -76,7 +77,7 @@ pub(crate) async fn set_activity(
     find(&app.core.pool, unit).await?.map(Data).ok_or_else(unknown)
 }
 
-/// A flag that was turned, with what else belongs to it.
+/// The audit payload of a changed flag, with the fields of `more`.
 fn told(flag: &str, to: bool, more: Value) -> Map<String, Value> {
     let mut payload = if let Value::Object(more) = more { more } else { Map::new() };
     payload.insert(flag.to_owned(), json!({ "from": !to, "to": to }));

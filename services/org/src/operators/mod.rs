@@ -1,6 +1,6 @@
-//! What an operator's tool does that has no public route: giving and taking the company role `admin`, and turning
-//! companies and units off and on. No bearer: these routes are internal, as identity's lifecycle is, and the audit row
-//! names the operator's account.
+//! Operations without a public route, for the operator's tool: grant and revoke the company role `admin`, and activate
+//! and deactivate companies and units. Like identity's lifecycle, these internal routes take no user's bearer; the
+//! audit row names the operator's account.
 
 pub(crate) mod http;
 mod rules;

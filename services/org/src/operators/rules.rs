@@ -1,13 +1,13 @@
-//! Bodies and answers of the operators' routes. Pure.
+//! Request and response bodies of the operators' routes. Pure.
 
 use contract::fields::{Fields, FromBody, Text};
 use contract::id::CompanyId;
 use serde::Serialize;
 
-/// Longest name of an operator's account; as identity's.
+/// Longest name of an operator's account, in characters; the same limit as in identity.
 const MAX_OPERATOR: usize = 200;
 
-/// Who is named in the audit row.
+/// The operator's account name, for the audit row.
 #[derive(Clone, Debug)]
 pub(super) struct Operator(String);
 
@@ -22,7 +22,7 @@ impl Operator {
     }
 }
 
-/// Whether a subject is to be a company's administrator.
+/// The request body of `set_admin`.
 #[derive(Clone, Debug)]
 pub(super) struct AdminChange {
     pub(super) is_admin: bool,
@@ -36,7 +36,7 @@ impl FromBody for AdminChange {
     }
 }
 
-/// Whether a company or unit is to be active.
+/// The request body of `set_activity`.
 #[derive(Clone, Debug)]
 pub(super) struct ActivityChange {
     pub(super) is_active: bool,
@@ -55,13 +55,13 @@ fn flag(fields: &mut Fields<'_>, name: &str) -> Option<bool> {
     fields.required(name, value)
 }
 
-/// A company's administrator, or one that was.
+/// The response of `set_admin`: whether the subject is an administrator of the company.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CompanyAdmin {
     pub(super) company_id: CompanyId,
     pub(super) kc_sub: String,
     pub(super) is_admin: bool,
-    /// False: it was so already.
+    /// False if the subject already had this state.
     pub(super) changed: bool,
 }

@@ -1,10 +1,10 @@
-//! The tuples of company administrators, and the flag of units.
+//! SQL of the operators' routes: the tuples of company administrators and the activity flag of units.
 
 use contract::Subject;
 use contract::id::{CompanyId, UnitId};
 use sqlx::PgConnection;
 
-/// Gives the role; false when the subject holds it already.
+/// Grants the role; returns false if the subject already holds it.
 pub(super) async fn add_admin(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -21,7 +21,7 @@ pub(super) async fn add_admin(
     Ok(done.rows_affected() > 0)
 }
 
-/// Takes the role; false when the subject does not hold it.
+/// Revokes the role; returns false if the subject does not hold it.
 pub(super) async fn remove_admin(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -38,7 +38,7 @@ pub(super) async fn remove_admin(
     Ok(done.rows_affected() > 0)
 }
 
-/// The unit's company, its row held until the transaction ends.
+/// Returns the unit's company and locks the unit's row until the transaction ends.
 pub(super) async fn hold_unit(conn: &mut PgConnection, unit: UnitId) -> sqlx::Result<Option<CompanyId>> {
     let company =
         sqlx::query_scalar!("SELECT company_id FROM org.units WHERE id = $1 FOR UPDATE", unit.as_uuid())
@@ -47,7 +47,7 @@ pub(super) async fn hold_unit(conn: &mut PgConnection, unit: UnitId) -> sqlx::Re
     Ok(company.map(CompanyId::from))
 }
 
-/// Stores the flag; false when it was so already.
+/// Stores the flag; returns false if it already had this value.
 pub(super) async fn set_active(conn: &mut PgConnection, unit: UnitId, is_active: bool) -> sqlx::Result<bool> {
     let done = sqlx::query!(
         "UPDATE org.units SET is_active = $2, updated_at = now() WHERE id = $1 AND is_active <> $2",

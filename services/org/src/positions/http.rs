@@ -11,7 +11,7 @@ use crate::App;
 use crate::events::event;
 use crate::units::store::company_exists;
 
-/// A page of a company's positions.
+/// Lists a page of a company's positions.
 pub(crate) async fn list(
     State(app): State<App>,
     caller: Superadmin,

@@ -1,4 +1,4 @@
-//! Positions of companies. Who holds one is an assignment.
+//! Positions of companies. Their holders are recorded as assignments.
 
 pub(crate) mod http;
 mod rules;

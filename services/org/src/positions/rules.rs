@@ -1,12 +1,12 @@
-//! What a position is. Pure.
+//! Types of positions. Pure.
 
 use contract::fields::{Fields, FromBody, Text};
 use contract::id::{AssignmentId, CompanyId, MemberId, PositionId, UnitId};
 use serde::Serialize;
 
-/// Longest code.
+/// Longest code, in characters.
 const MAX_CODE: usize = 64;
-/// Longest title.
+/// Longest title, in characters.
 const MAX_TITLE: usize = 200;
 
 /// `OrgPosition` of the specification.
@@ -20,7 +20,7 @@ pub(crate) struct OrgPosition {
     pub(crate) org_unit_id: UnitId,
 }
 
-/// `OrgPositionWithHolder` of the specification; of a vacant position the last three are null.
+/// `OrgPositionWithHolder` of the specification; the last three fields are null for a vacant position.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OrgPositionWithHolder {
@@ -31,7 +31,7 @@ pub(crate) struct OrgPositionWithHolder {
     pub(super) holder_display_name: Option<String>,
 }
 
-/// Body of create.
+/// The request body of `create`.
 #[derive(Debug)]
 pub(crate) struct NewPosition {
     code: String,
@@ -49,7 +49,7 @@ impl FromBody for NewPosition {
 }
 
 impl NewPosition {
-    /// The position in its company.
+    /// The new position in `company_id`.
     pub(crate) fn of(self, company_id: CompanyId) -> OrgPosition {
         let id = PositionId::mint();
         OrgPosition { id, company_id, code: self.code, title: self.title, org_unit_id: self.unit }

@@ -8,10 +8,10 @@ use sqlx::{PgConnection, PgPool};
 
 use super::rules::{OrgPosition, OrgPositionWithHolder};
 
-/// Adds a position; false when its unit is not one of its company.
+/// Adds a position; returns false if its unit does not belong to its company.
 ///
 /// # Errors
-/// 422 when the code is taken in the company: the route lists no 409.
+/// 422 if the code is taken in the company; the route has no 409.
 pub(super) async fn insert(conn: &mut PgConnection, position: &OrgPosition) -> Result<bool, ApiError> {
     let added = sqlx::query!(
         "INSERT INTO org.positions(id, company_id, code, title, org_unit_id)
@@ -31,8 +31,8 @@ pub(super) async fn insert(conn: &mut PgConnection, position: &OrgPosition) -> R
     added.map(|done| done.rows_affected() == 1).map_err(|error| on_constraint(error, "positions_code", taken))
 }
 
-/// One page of a company's positions with who holds them; empty for an unknown company. Holders are joined to the rows of
-/// the page alone: joined to every position of a large company they cost five times as much.
+/// Returns a page of a company's positions with their holders; empty for an unknown company. Joins holders only to the
+/// rows of the page; joining them to every position of a large company takes five times as long.
 pub(super) async fn page(
     pool: &PgPool,
     company: CompanyId,
@@ -72,7 +72,7 @@ pub(super) async fn page(
     Ok(Page::new(request, items.collect(), total))
 }
 
-/// For a page past the end, whose rows cannot carry the total.
+/// Counts the positions for a page past the end, which has no row to carry the total.
 async fn count(pool: &PgPool, company: CompanyId) -> sqlx::Result<i64> {
     sqlx::query_scalar!(
         r#"SELECT count(*) AS "total!" FROM org.positions WHERE company_id = $1"#,

@@ -1,5 +1,5 @@
-//! The tuples that follow from org's rows. Their definition is the view `org.derived_tuples`; `store.rs` makes
-//! `authz.tuple` equal to it in the transaction of each change, `repair.rs` compares the whole after each start.
+//! Derived tuples: the tuples that follow from org's rows. The view `org.derived_tuples` defines them. `store.rs` makes
+//! `authz.tuple` equal to the view in the transaction of each change; `repair.rs` compares all tuples after each start.
 
 pub(crate) mod repair;
 pub(crate) mod store;

@@ -1,7 +1,7 @@
-//! The pass over the derived tuples that each start makes beside the requests: compares them with the rows, company by
-//! company and in portions, and repairs what differs. First the members in order: whoever lacks a tuple gets it. Then the
-//! tuples in order: what no row stands behind goes. Nothing should ever differ, so every repair is logged and audited. A
-//! portion reads what others have committed; what it found is worked out again while the company's row is held.
+//! Compares the derived tuples with their rows in the background after each start, in portions, and repairs any
+//! difference. A first pass over the members adds missing tuples; a second pass over the tuples removes those without a
+//! row. No difference is expected, so every repair is logged and audited. A portion is read without locks; a repair
+//! computes the tuples again while it holds the company's row.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,17 +17,17 @@ use super::store::{self, Kind};
 
 /// Actor of the audit rows.
 const ACTOR: &str = "system:tuple-repair";
-/// Rows that are compared at a time: some hundredths of a second of the database's work, and what holds a company's writers
-/// up when all of them differ.
+/// Rows per portion: a few tens of milliseconds of the database's time. Bounds how long a company's writers wait if all
+/// rows differ.
 const PORTION: i64 = 1_000;
-/// Between two portions, so that requests go before.
+/// Pause between two portions, which gives requests priority.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Between two tries while the database does not answer.
+/// Delay before a retry while the database does not answer.
 const RETRY: Duration = Duration::from_millis(500);
-/// A portion's own time limit: nobody waits for it, and a busy database is no reason to begin it again and again.
+/// Statement timeout of a portion. Long, because no request waits for it and a busy database should not cause retries.
 const TIME_LIMIT: &str = "SET LOCAL statement_timeout = '30s'";
 
-/// Begins the pass.
+/// Starts the comparison.
 pub(crate) fn start(core: &Core) {
     let at = Place::Members(CompanyId::from(Uuid::nil()), MemberId::from(Uuid::nil()));
     core.workers.every(
@@ -37,7 +37,7 @@ pub(crate) fn start(core: &Core) {
     );
 }
 
-/// After which row the next portion begins.
+/// The row after which the next portion begins.
 #[derive(Clone, Debug)]
 enum Place {
     Members(CompanyId, MemberId),
@@ -59,7 +59,7 @@ struct Repair {
 impl Step for Repair {
     type Error = ApiError;
 
-    /// One portion. One that failed is compared again; what was repaired stays repaired.
+    /// Processes one portion. A failed portion is compared again; its completed repairs remain.
     async fn step(&mut self) -> Result<Next, ApiError> {
         let (next, changed) = match &self.at {
             Place::Members(company, member) => self.members((*company, *member)).await?,
@@ -76,7 +76,7 @@ impl Step for Repair {
 }
 
 impl Repair {
-    /// Gives where to go on, and how many tuples changed.
+    /// Processes a portion of members; returns where the next one begins and the number of changed tuples.
     async fn members(&self, after: (CompanyId, MemberId)) -> Result<(Option<Place>, u64), ApiError> {
         let mut tx = self.read().await?;
         let portion = store::members_after(&mut *tx, after, PORTION).await?;
@@ -86,7 +86,7 @@ impl Repair {
         Ok((Some(next.unwrap_or_else(|| Place::of(Kind::Company))), changed))
     }
 
-    /// The same.
+    /// Processes a portion of tuples; returns where the next one begins and the number of changed tuples.
     async fn tuples(&self, kind: Kind, after: &(String, String)) -> Result<(Option<Place>, u64), ApiError> {
         let mut tx = self.read().await?;
         let portion = store::tuples_after(&mut *tx, kind, after, PORTION).await?;
@@ -142,7 +142,7 @@ impl Repair {
             tx.unchanged().await?;
             return Ok(0);
         }
-        tracing::warn!(changed, "derived tuples of nothing that exists");
+        tracing::warn!(changed, "derived tuples of objects that do not exist");
         tx.commit(&event(None, changed)).await?;
         Ok(changed)
     }

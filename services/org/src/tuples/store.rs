@@ -1,11 +1,11 @@
-//! Makes `authz.tuple` (source `org`) equal to `org.derived_tuples`, and finds where it is not, in portions.
+//! Makes `authz.tuple` (source `org`) equal to `org.derived_tuples`, and finds differences in portions.
 
 use contract::id::{CompanyId, MemberId};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-/// Rewrites the tuples of these subjects in a company from the rows as this transaction sees them; gives the number of
-/// tuples that changed. The caller holds the company's row and, unless it holds that alone, the members' rows.
+/// Rewrites the tuples of these subjects in a company from the rows that this transaction sees; returns the number of
+/// changed tuples. The caller must hold the company's row exclusively, or share it and hold the members' rows.
 pub(crate) async fn rewrite(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -51,15 +51,15 @@ async fn add_missing(conn: &mut PgConnection, company: CompanyId, subjects: &[St
     Ok(done.rows_affected())
 }
 
-/// A portion of the members in the order of companies and ids.
+/// A portion of the members, by company and id.
 pub(crate) struct Members {
-    /// Where the next portion begins; `None`: this was the last.
+    /// The member after which the next portion begins; `None` if this is the last portion.
     pub(crate) last: Option<(CompanyId, MemberId)>,
-    /// Companies and subjects that lack a tuple.
+    /// Companies and subjects with a missing tuple.
     pub(crate) lacking: Vec<(CompanyId, String)>,
 }
 
-/// The members after one of them.
+/// Reads the members after the given one and finds missing tuples.
 pub(crate) async fn members_after(
     db: impl PgExecutor<'_>,
     (company, member): (CompanyId, MemberId),
@@ -97,7 +97,7 @@ pub(crate) async fn members_after(
     })
 }
 
-/// What the tuples of a kind are of, in the order in which they are looked at.
+/// The type of the tuples' objects, in the order of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Company,
@@ -106,7 +106,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The type of their objects.
+    /// The object type of the tuples.
     const fn object_type(self) -> &'static str {
         match self {
             Self::Company => "company",
@@ -115,7 +115,7 @@ impl Kind {
         }
     }
 
-    /// The one relation that org derives on them.
+    /// The relation that org derives on these objects.
     const fn relation(self) -> &'static str {
         match self {
             Self::Company | Self::Group => "member",
@@ -123,7 +123,7 @@ impl Kind {
         }
     }
 
-    /// What is looked at after them.
+    /// The kind that is compared next.
     pub(crate) const fn next(self) -> Option<Self> {
         match self {
             Self::Company => Some(Self::Position),
@@ -133,23 +133,23 @@ impl Kind {
     }
 }
 
-/// A portion of the tuples of one kind in the order of objects and subjects.
+/// A portion of the tuples of one kind, by object and subject.
 pub(crate) struct Tuples {
-    /// Object and subject after which the next portion begins; `None`: this was the last.
+    /// Object and subject after which the next portion begins; `None` if this is the last portion.
     pub(crate) last: Option<(String, String)>,
-    /// Tuples that no rows stand behind.
+    /// Tuples without a row.
     pub(crate) stale: Vec<Stale>,
 }
 
-/// A tuple that no rows stand behind.
+/// A tuple without a row.
 pub(crate) struct Stale {
-    /// `None`: its object is none that there is.
+    /// `None` if the object does not exist.
     pub(crate) company: Option<CompanyId>,
     pub(crate) object: String,
     pub(crate) subject: String,
 }
 
-/// The tuples of a kind after one of them.
+/// Reads the tuples of a kind after the given one and finds those without a row.
 pub(crate) async fn tuples_after(
     db: impl PgExecutor<'_>,
     kind: Kind,
@@ -199,7 +199,7 @@ pub(crate) async fn tuples_after(
     Ok(Tuples { last, stale: stale.collect() })
 }
 
-/// Holds a company's row alone until the transaction ends, so that no write below it is under way.
+/// Locks a company's row exclusively until the transaction ends, so that no other transaction writes in the company.
 pub(crate) async fn hold_company(conn: &mut PgConnection, company: CompanyId) -> sqlx::Result<()> {
     sqlx::query!("SELECT id FROM org.units WHERE id = $1 FOR UPDATE", company.as_uuid())
         .fetch_optional(conn)
@@ -207,8 +207,8 @@ pub(crate) async fn hold_company(conn: &mut PgConnection, company: CompanyId) ->
     Ok(())
 }
 
-/// Removes the tuples of these objects, all of one kind, that are none that there is. Such ids never come into being later:
-/// every id is minted once.
+/// Removes the tuples of those of these objects, all of one kind, that do not exist. An id is minted only once, so none
+/// of these objects can appear later.
 pub(crate) async fn remove_orphans(
     conn: &mut PgConnection,
     kind: Kind,

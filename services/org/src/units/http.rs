@@ -12,7 +12,7 @@ use crate::App;
 use crate::default_grants;
 use crate::events::event;
 
-/// Creates a company or a unit below another.
+/// Creates a company, or a unit below another unit.
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Superadmin,
@@ -27,7 +27,7 @@ pub(crate) async fn create(
     Ok(Created(placed.unit))
 }
 
-/// One unit.
+/// Returns a unit.
 pub(crate) async fn one(
     State(app): State<App>,
     _caller: Superadmin,
@@ -37,7 +37,7 @@ pub(crate) async fn one(
     found.map(Data).ok_or(ApiError::NotFound("unit".into()))
 }
 
-/// A unit and every unit below it.
+/// Lists a unit and all units below it.
 pub(crate) async fn subtree(
     State(app): State<App>,
     caller: Superadmin,

@@ -1,4 +1,4 @@
-//! Units: companies and everything below them.
+//! Units: companies and the units below them.
 
 pub(crate) mod http;
 pub(crate) mod rules;

@@ -1,4 +1,4 @@
-//! What a unit may be and where it may stand. Pure.
+//! Rules of units and their position in the tree. Pure.
 
 use contract::FieldProblem;
 use contract::fields::{Fields, FromBody, Text};
@@ -6,15 +6,15 @@ use contract::id::{CompanyId, UnitId};
 use serde::Serialize;
 use service::ApiError;
 
-/// The type of a root.
+/// The type of a root unit.
 pub(crate) const COMPANY: &str = "company";
-/// Longest name.
+/// Longest name, in characters.
 const MAX_NAME: usize = 200;
-/// Longest type key that is looked up.
+/// Longest type key, in characters.
 const MAX_TYPE_KEY: usize = 64;
-/// Longest code.
+/// Longest code, in characters.
 const MAX_CODE: usize = 32;
-/// Levels below a company.
+/// Maximum number of levels below a company.
 const MAX_DEPTH: i16 = 32;
 
 /// `OrgUnit` of the specification.
@@ -29,7 +29,7 @@ pub(crate) struct OrgUnit {
     pub(crate) is_active: bool,
 }
 
-/// A unit with its place in the tree.
+/// A unit with its company and depth.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Placed {
     pub(crate) unit: OrgUnit,
@@ -37,7 +37,7 @@ pub(crate) struct Placed {
     pub(crate) depth: i16,
 }
 
-/// What is known of a parent.
+/// The properties of a parent that a new unit depends on.
 #[derive(Clone, Debug)]
 pub(crate) struct Parent {
     pub(crate) company: CompanyId,
@@ -45,7 +45,7 @@ pub(crate) struct Parent {
     pub(crate) depth: i16,
 }
 
-/// `OrgUnitCreateRequest`, its code in upper case.
+/// `OrgUnitCreateRequest`, with the code in upper case.
 #[derive(Clone, Debug)]
 pub(crate) struct NewUnit {
     pub(crate) type_key: String,
@@ -64,7 +64,7 @@ impl FromBody for NewUnit {
     }
 }
 
-/// Only ASCII letters change case: `ß` would become two letters that the client never wrote.
+/// Reads the code in upper case. Converts only ASCII letters: `ß` would become `SS`, which the client never sent.
 fn read_code(fields: &mut Fields<'_>) -> Option<String> {
     let code = fields.text("code", Text::line(MAX_CODE))?.to_ascii_uppercase();
     if is_code(&code) {
@@ -80,7 +80,7 @@ fn is_code(code: &str) -> bool {
         && code.bytes().all(|byte| plain(&byte) || matches!(byte, b'_' | b'-'))
 }
 
-/// Where a new unit asks to stand.
+/// The requested position of a new unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// A company, the root of its own tree.
@@ -90,7 +90,7 @@ pub(crate) enum Place {
 }
 
 impl NewUnit {
-    /// A company has no parent, everything else has one.
+    /// Returns the requested position: a company has no parent; every other unit has one.
     pub(crate) fn place(&self) -> Result<Place, ApiError> {
         match (self.type_key == COMPANY, self.parent) {
             (true, None) => Ok(Place::Root),
@@ -100,13 +100,13 @@ impl NewUnit {
         }
     }
 
-    /// The new company.
+    /// Builds the new company.
     pub(crate) fn into_company(self) -> Placed {
         let company = CompanyId::mint();
         self.placed(UnitId::from(company.as_uuid()), company, 0)
     }
 
-    /// The new unit below `parent`; `allowed_parents` is its type's row, absent when there is no such type.
+    /// Builds the new unit below `parent`; `allowed_parents` is `None` if its type does not exist.
     pub(crate) fn below(
         self,
         parent: Option<&Parent>,
@@ -121,7 +121,7 @@ impl NewUnit {
             return Err(ApiError::unprocessable(&problems));
         };
         if allowed_parents.is_some_and(|allowed| !allowed.contains(&parent.type_key)) {
-            let message = format!("a {} does not stand below a {}", self.type_key, parent.type_key);
+            let message = format!("a {} cannot be below a {}", self.type_key, parent.type_key);
             problems.push(FieldProblem::new("parentId", "type", message));
         }
         if parent.depth >= MAX_DEPTH {

@@ -29,7 +29,7 @@ impl From<Row> for OrgUnit {
     }
 }
 
-/// The unit of this id.
+/// Returns the unit with this id.
 pub(crate) async fn find(db: impl PgExecutor<'_>, id: UnitId) -> sqlx::Result<Option<OrgUnit>> {
     let row = sqlx::query_as!(
         Row,
@@ -41,8 +41,8 @@ pub(crate) async fn find(db: impl PgExecutor<'_>, id: UnitId) -> sqlx::Result<Op
     Ok(row.map(OrgUnit::from))
 }
 
-/// The unit and every unit below it, root first, then by level, code, id; empty when there is no such unit. Parents are
-/// immutable, so the walk ends.
+/// Returns the unit and all units below it, by level, code and id; empty if there is no such unit. Parents are
+/// immutable, so the recursion terminates.
 pub(crate) async fn subtree(db: impl PgExecutor<'_>, root: UnitId) -> sqlx::Result<Vec<OrgUnit>> {
     let rows = sqlx::query_as!(
         Row,
@@ -61,7 +61,7 @@ pub(crate) async fn subtree(db: impl PgExecutor<'_>, root: UnitId) -> sqlx::Resu
     Ok(rows.into_iter().map(OrgUnit::from).collect())
 }
 
-/// The types that may stand above a type; `None` when there is no such type.
+/// Returns the types that may be the parent of a type; `None` if there is no such type.
 pub(crate) async fn allowed_parents(
     conn: &mut PgConnection,
     type_key: &str,
@@ -71,7 +71,7 @@ pub(crate) async fn allowed_parents(
         .await
 }
 
-/// What a new unit below this one must know of it.
+/// Returns the properties of a unit that a new unit below it depends on.
 pub(crate) async fn parent(conn: &mut PgConnection, id: UnitId) -> sqlx::Result<Option<Parent>> {
     let row = sqlx::query!("SELECT company_id, type_key, depth FROM org.units WHERE id = $1", id.as_uuid())
         .fetch_optional(conn)
@@ -86,7 +86,7 @@ pub(crate) async fn parent(conn: &mut PgConnection, id: UnitId) -> sqlx::Result<
 /// Adds a unit.
 ///
 /// # Errors
-/// 409 when its code is taken, in the platform for a company, in its company otherwise.
+/// 409 if the code is taken: among all companies for a company, within its company for another unit.
 pub(crate) async fn insert(conn: &mut PgConnection, placed: &Placed) -> Result<(), ApiError> {
     let unit = &placed.unit;
     let added = sqlx::query!(
@@ -114,7 +114,7 @@ fn refusal(error: sqlx::Error) -> ApiError {
     }
 }
 
-/// Whether this is a company.
+/// Whether there is a company with this id.
 pub(crate) async fn company_exists(conn: &mut PgConnection, id: CompanyId) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"SELECT EXISTS(SELECT FROM org.units WHERE id = $1 AND type_key = 'company') AS "exists!""#,
@@ -124,8 +124,8 @@ pub(crate) async fn company_exists(conn: &mut PgConnection, id: CompanyId) -> sq
     .await
 }
 
-/// Holds the company's row until the transaction ends: writes below it share the row, the repair of its derived tuples
-/// has it alone.
+/// Takes a shared lock on the company's row until the transaction ends. Writes within the company share it; the repair
+/// of its derived tuples locks it exclusively.
 pub(crate) async fn share_company(conn: &mut PgConnection, company: CompanyId) -> sqlx::Result<()> {
     sqlx::query!("SELECT id FROM org.units WHERE id = $1 FOR KEY SHARE", company.as_uuid())
         .fetch_optional(conn)

@@ -1,5 +1,5 @@
-//! A company gets the default grants of every enabled module in its own transaction, and none is missed when a module is
-//! enabled at the same moment.
+//! A company gets the default grants of every enabled module in the transaction that creates it, even if a module is
+//! enabled concurrently.
 
 use serde_json::json;
 use sqlx::{Connection, PgPool};
@@ -7,7 +7,7 @@ use sqlx::{Connection, PgPool};
 use crate::support::Org;
 use crate::units::futures;
 
-/// Puts a module into the catalog as registry would.
+/// Adds a module to the catalog, as registry does.
 pub(crate) async fn module(db: &PgPool, key: &str, port: i32, installed: bool, enabled: bool) {
     sqlx::query(
         "INSERT INTO registry.modules(key, kind, display_name, version, port, installed, enabled, manifest, fragment, content_hash)
@@ -52,7 +52,7 @@ async fn every_enabled_module_and_no_other_is_granted() {
     assert_eq!(org.tuples("default").await, expected, "only companies have default grants");
 }
 
-/// registry writes the grants of companies in portions and does not look for those that came after them.
+/// registry writes the grants of companies in portions and never revisits companies created in between.
 #[tokio::test]
 async fn what_is_being_enabled_is_granted_as_well() {
     let org = Org::start().await;
@@ -68,7 +68,7 @@ async fn what_is_being_enabled_is_granted_as_well() {
     assert_eq!(org.tuples("default").await, defaults(&company, "docs"));
 }
 
-/// Registry's transaction of an enablement, its lock first.
+/// Runs registry's enabling transaction, which first takes the lock.
 async fn enable(db: &PgPool, key: &str) {
     let mut conn = db.acquire().await.expect("a connection");
     let mut tx = conn.begin().await.expect("a transaction");

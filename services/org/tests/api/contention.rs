@@ -1,18 +1,18 @@
-//! A write of org that PostgreSQL gives up because of a real deadlock is done again, and answers as if nothing had been.
+//! org retries a write that PostgreSQL aborts because of a real deadlock; the client sees only success.
 
 use serde_json::json;
 use sqlx::{AssertSqlSafe, PgConnection};
 
 use crate::support::{Org, until};
 
-/// How often one is provoked.
+/// Number of provoked deadlocks.
 const DEADLOCKS: usize = 3;
 const COMPANY: &str = "SELECT FROM org.units WHERE id = $1::uuid FOR UPDATE";
 const MEMBER: &str = "SELECT FROM org.members WHERE id = $1::uuid FOR UPDATE";
 const COUNTS: &str = "SELECT FROM org.member_counts WHERE company_id = $1::uuid FOR UPDATE";
 
-/// A change of a member holds its company, then the member, then the company's counts. Another session has the counts
-/// and waits for the company before the change comes to the counts: then each waits for the other.
+/// A change of a member locks its company, then the member, then the company's counts. Another session holds the counts
+/// and waits for the company before the change reaches the counts, so each waits for the other.
 #[tokio::test]
 async fn a_change_of_a_member_survives_real_deadlocks() {
     let org = start().await;
@@ -22,7 +22,7 @@ async fn a_change_of_a_member_survives_real_deadlocks() {
     for round in 0..DEADLOCKS {
         let active = round % 2 == 1;
         let mut other = org.owner.begin().await.expect("a transaction");
-        // The service is the one that notices and gives way.
+        // PostgreSQL must abort the service's transaction, not this one.
         sqlx::query("SET LOCAL deadlock_timeout = '1min'").execute(&mut *other).await.expect("it may");
         hold(&mut other, COUNTS, &company).await;
         let mut gate = org.owner.begin().await.expect("a transaction");
@@ -42,10 +42,10 @@ async fn a_change_of_a_member_survives_real_deadlocks() {
         assert_eq!((reply.status, &reply.data()["isActive"]), (200, &json!(active)), "{}", reply.text);
     }
     let updates = org.audit().await.iter().filter(|row| row.contains("member.updated")).count();
-    assert_eq!(updates, DEADLOCKS, "one row for each change, none for what was given up");
+    assert_eq!(updates, DEADLOCKS, "one row per change, none for an aborted one");
 }
 
-/// With deadlocks that are noticed soon, and patience with the other sessions of the test.
+/// Starts org with a short deadlock timeout and no lock or statement timeout.
 async fn start() -> Org {
     let database = testkit::database().await;
     for setting in ["deadlock_timeout = '100ms'", "lock_timeout = 0", "statement_timeout = 0"] {

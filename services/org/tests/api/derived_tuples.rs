@@ -1,5 +1,4 @@
-//! The tuples that follow from the rows are equal to their definition after any history, and the start-up pass repairs
-//! whatever else happened to them.
+//! The derived tuples equal their definition after any history, and the start-up pass repairs any other difference.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +11,7 @@ use serde_json::json;
 use crate::support::{Org, until};
 use crate::units::futures;
 
-/// One step of a history; numbers choose among three members, subjects, positions and groups.
+/// A step of a history; the numbers select one of three members, subjects, positions and groups.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Link(usize, usize),
@@ -101,7 +100,7 @@ impl World {
         self.org.send(Method::POST, &format!("/internal/org/admin/assignments/{id}/end"), None).await
     }
 
-    /// The definition, worked out here from the bare rows.
+    /// The expected tuples, computed from the rows.
     async fn defined(&self) -> BTreeSet<String> {
         let members: Vec<(String, String, String)> =
             self.rows("SELECT id::text, company_id::text, user_id FROM org.members WHERE is_active AND user_id IS NOT NULL").await;
@@ -140,7 +139,7 @@ async fn property_3_after_any_history_the_tuples_are_what_the_rows_say() {
     for _ in 0..12 {
         let history = history.new_tree(&mut runner).expect("a history").current();
         for together in &history {
-            // The steps of one entry run at once: what they leave behind must be right in any order.
+            // The steps of one entry run concurrently; the result must be right in any order.
             futures(together.iter().map(|step| world.take(*step)).collect()).await;
             assert_eq!(world.stored().await, world.defined().await, "after {together:?} of {history:?}");
         }
@@ -167,7 +166,7 @@ async fn unlinking_and_deactivating_at_once_leave_no_tuple() {
 #[tokio::test]
 async fn a_change_that_waited_for_another_sees_what_that_one_left() {
     let World { org, members, .. } = &World::start().await;
-    // A link of the same member that is not committed yet.
+    // An uncommitted link of the same member.
     let mut link = org.owner.begin().await.expect("a transaction");
     let company: String = sqlx::query_scalar(
         "UPDATE org.members SET user_id = 'alice' WHERE id = $1::uuid RETURNING company_id::text",
@@ -192,7 +191,7 @@ async fn a_change_that_waited_for_another_sees_what_that_one_left() {
     assert!(org.tuples("org").await.is_empty(), "an inactive member has no tuple");
 }
 
-/// Statements of org that wait for a lock.
+/// Number of org's statements that wait for a lock.
 async fn waiting(org: &Org) -> i64 {
     sqlx::query_scalar("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = 'platform_org' AND wait_event_type = 'Lock'")
         .fetch_one(&org.owner)
@@ -229,10 +228,10 @@ async fn the_start_up_pass_repairs_and_reports_what_differs() {
     until("repaired", || async { world.stored().await == world.defined().await }).await;
     let repairs: Vec<String> =
         second.audit().await.into_iter().filter(|row| row.contains("tuples.repaired")).collect();
-    assert_eq!(repairs.len(), 3, "a missing one, one too many, one of nothing: {repairs:?}");
+    assert_eq!(repairs.len(), 3, "one missing, one extra, one orphan: {repairs:?}");
     assert!(repairs.iter().all(|row| row.starts_with("system:tuple-repair ")));
     let third = Org::start_on(org.database.clone()).await;
-    // Members, then the tuples of companies, positions and groups.
+    // One step each for members and the tuples of companies, positions and groups.
     let succeeded = |line: &str| {
         line.contains("worker=\"tuple_repair\"") && line.contains("\"succeeded\"") && line.ends_with("} 4")
     };

@@ -1,4 +1,4 @@
-//! What others may read: the directory, one subject's membership, a caller's context, one's own companies.
+//! The directory, a subject's membership, a caller's context and a caller's companies.
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -181,7 +181,7 @@ async fn my_companies_are_active_ones_with_an_active_membership_by_code() {
     }
 }
 
-/// The directory shows no codes, so a search must not tell whose they are.
+/// The directory shows no codes, so a search must not reveal them.
 #[tokio::test]
 async fn a_search_finds_nobody_by_a_code() {
     let org = Org::start().await;
@@ -197,7 +197,7 @@ async fn a_search_finds_nobody_by_a_code() {
     }
 }
 
-/// While the members cannot be read, lists wait; what decides and what services ask does not count among them.
+/// Lists wait while the members cannot be read. Other reads and services' requests do not count toward the limit.
 #[tokio::test]
 async fn the_fifth_list_of_a_subject_is_refused_and_other_reads_are_not() {
     let org = Org::start().await;
@@ -224,10 +224,10 @@ async fn the_fifth_list_of_a_subject_is_refused_and_other_reads_are_not() {
         assert_eq!(told, (429, "RATE_LIMITED", "1"), "{}", refused.text);
     }
     let units = format!("/internal/org/admin/units/{company}");
-    assert_eq!(org.get(&units).await.status, 200, "what is no list goes on");
+    assert_eq!(org.get(&units).await.status, 200, "other reads succeed");
     let services = futures_util::future::join_all((0..6).map(|_| org.ask(&members)));
     let (services, ()) = tokio::join!(services, async { holding.rollback().await.expect("let go") });
-    assert!(services.iter().all(|reply| reply.status == 200), "a service stands for many subjects");
+    assert!(services.iter().all(|reply| reply.status == 200), "services have no limit");
     while let Some(reply) = lists.next().await {
         assert_eq!(reply.status, 200, "{}", reply.text);
     }

@@ -1,4 +1,4 @@
-//! A closed subject's member rows: the ids stay, names and addresses are in no table any more.
+//! A closed subject's member rows keep their ids; names and addresses disappear from every table.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ const EMAIL: &str = "rosalind.f@example.test";
 const CODE: &str = "rosalind";
 const MEMBERS: &str = "/internal/org/admin/members";
 
-/// Every row of org's tables and audit rows as text, in lower case.
+/// Every row of every table as text, in lower case.
 async fn everything(org: &Org) -> String {
     let tables: Vec<String> = sqlx::query_scalar(
         "SELECT format('%I.%I', table_schema, table_name) FROM information_schema.tables
@@ -71,12 +71,12 @@ async fn the_member_rows_of_a_closed_subject_are_those_of_a_former_member() {
     assert_eq!((shown("id"), shown("userId")), (json!(here), json!("rosalind-subject")), "ids stay");
     assert_eq!((shown("displayName"), shown("email")), (json!("Former member"), Value::Null));
     assert_eq!((shown("code"), shown("isActive")), (json!(format!("former-{here}")), json!(false)));
-    assert!(org.tuples("org").await.is_empty(), "nothing follows from the rows any more");
+    assert!(org.tuples("org").await.is_empty(), "a former member has no tuple");
 
     let left = org.get(&format!("{MEMBERS}?companyId={}", org.company("FOURTH").await)).await;
     assert_eq!(left.data()["total"], 0);
     let all = everything(&org).await;
-    assert_eq!(all.matches(&EMAIL.to_lowercase()).count(), 1, "the namesake of another company stays");
+    assert_eq!(all.matches(&EMAIL.to_lowercase()).count(), 1, "the namesake in another company stays");
     let removed = sqlx::query("DELETE FROM org.members WHERE id::text = $1").bind(&namesake);
     removed.execute(&org.owner).await.expect("the superuser may");
     let all = everything(&org).await;

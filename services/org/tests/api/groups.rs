@@ -1,4 +1,4 @@
-//! Groups and who is in them.
+//! Groups and their members.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What every route does before its own work: bearer, path, body; and that every route is tried at all.
+//! Checks that every route makes before its own work: bearer, path and body. Covers all administration routes.
 
 use http::Method;
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::support::{Org, fields};
 
 const ID: &str = "018f0000-0000-7000-8000-000000000000";
 
-/// Every administration route with ids that are nobody's.
+/// Every administration route, with unknown ids.
 pub(crate) fn admin_routes() -> Vec<(Method, String)> {
     let route = |method, path: &str| (method, format!("/internal/org/admin{}", path.replace("ID", ID)));
     vec![
@@ -31,7 +31,7 @@ pub(crate) fn admin_routes() -> Vec<(Method, String)> {
     ]
 }
 
-/// The routes among them that read a body.
+/// The administration routes that read a body.
 fn with_body() -> Vec<(Method, String)> {
     let mut routes = admin_routes();
     routes.retain(|(method, path)| {
@@ -80,7 +80,7 @@ async fn a_body_is_json_of_limited_size_without_nul() {
         let reply = org.checked(method.as_str(), &path, large).await;
         assert_eq!((reply.status, reply.code()), (413, "PAYLOAD_TOO_LARGE"), "{method} {path}");
     }
-    assert!(org.audit().await.is_empty(), "what is refused leaves no audit row");
+    assert!(org.audit().await.is_empty(), "a refused request leaves no audit row");
 }
 
 #[tokio::test]

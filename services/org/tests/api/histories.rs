@@ -1,6 +1,6 @@
-//! What holds after any history, with several writers at once: a subject is one member of a company, a position has one
-//! holder, a term that ended stays as it ended, codes are one whatever their case, and a subtree is what lies below its
-//! root. Then the races between two administrators, each provoked many times.
+//! Invariants after any history with concurrent writers: a subject is at most one member of a company, a position has
+//! at most one holder, an ended term does not change, codes are unique regardless of case, and a subtree contains
+//! exactly the units below its root. Also races between two administrators, each provoked many times.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ use testkit::Reply;
 use crate::support::{Org, made};
 use crate::units::futures;
 
-/// How often each race is provoked.
+/// Number of times that each race is provoked.
 const RACES: usize = 200;
-/// Things of each kind and company that a history chooses among.
+/// Number of objects per kind and company.
 const CHOICE: usize = 4;
 const ADMIN: &str = "/internal/org/admin";
 
-/// One step of a history. The first number of each chooses the company.
+/// A step of a history. The first number selects the company.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Link(usize, usize, usize),
@@ -27,7 +27,7 @@ enum Step {
     SetActive(usize, usize, bool),
     Assign(usize, usize, usize),
     EndAny(usize),
-    /// A unit below one that there is, with one of a few codes in some case.
+    /// A unit below an existing one, with one of a few codes in some case.
     Unit(usize, usize, usize),
     /// A member, a position or a group with one of a few codes in some case.
     Member(usize, usize),
@@ -174,7 +174,7 @@ impl World {
         .await;
     }
 
-    /// When each term ended.
+    /// The last day of each ended term.
     async fn ends(&self) -> BTreeMap<String, String> {
         let rows: Vec<(String, String)> =
             sqlx::query_as("SELECT id::text, valid_to::text FROM org.assignments WHERE valid_to IS NOT NULL")
@@ -184,7 +184,7 @@ impl World {
         rows.into_iter().collect()
     }
 
-    /// The subtree of every unit, from the API and from the bare rows.
+    /// Compares the subtree of every unit from the API with the rows.
     async fn check_subtrees(&self) {
         let rows: Vec<(String, Option<String>)> =
             sqlx::query_as("SELECT id::text, parent_id::text FROM org.units")
@@ -224,7 +224,7 @@ async fn properties_4_5_6_after_any_history_of_several_writers_the_rules_hold() 
             world.check().await;
             let now = world.ends().await;
             for (term, end) in &ended {
-                assert_eq!(now.get(term), Some(end), "a term that ended stays as it ended");
+                assert_eq!(now.get(term), Some(end), "an ended term does not change");
             }
             ended = now;
         }
@@ -237,7 +237,7 @@ async fn properties_4_5_6_after_any_history_of_several_writers_the_rules_hold() 
     );
 }
 
-/// Statuses of two calls at once, sorted.
+/// Runs two calls concurrently and returns their statuses, sorted.
 async fn both(calls: Vec<impl Future<Output = Reply>>) -> Vec<u16> {
     let mut statuses: Vec<u16> = futures(calls).await.iter().map(|reply| reply.status).collect();
     statuses.sort_unstable();
@@ -291,7 +291,7 @@ async fn hazard_h2_two_administrators_at_once_never_break_a_rule() {
         for member in [&one, &two] {
             org.delete(&format!("{ADMIN}/members/{member}/link-user")).await;
         }
-        assert!(org.tuples("org").await.is_empty(), "nobody is left");
+        assert!(org.tuples("org").await.is_empty(), "no tuple is left");
     }
     println!("H2: {RACES} times two links, two holders, two ends, two adds at once; one of each pair won");
 }

@@ -1,13 +1,13 @@
-//! A start beside very many linked members: org is ready at once, and compares the derived tuples with their rows in portions
-//! beside its requests. `ORG_MEMBERS=1000000` makes it as large as the platform promises.
+//! A start with a large number of linked members: org is ready at once and compares the derived tuples with their rows
+//! in the background, in portions. `ORG_MEMBERS=1000000` tests the size that the platform promises.
 
 use std::time::{Duration, Instant};
 
 use crate::support::Org;
 
-/// Members in `cargo test`: some portions of them.
+/// Members in `cargo test`: several portions.
 const SOME: i64 = 5_000;
-/// The promise, at the size it is made for.
+/// The promised limit, at the promised size.
 const READY: Duration = Duration::from_secs(10);
 
 #[tokio::test]
@@ -20,7 +20,7 @@ async fn org_is_ready_at_once_and_repairs_beside_its_requests() {
     let begun = Instant::now();
     let org = Org::start_on(first.database.clone()).await;
     let ready = begun.elapsed();
-    // The first and the last member's tuple are missing, and one is there of nobody.
+    // The tuples of the first and the last member are missing, and one tuple has no member.
     let is_repaired = async || {
         let wrong: i64 = sqlx::query_scalar(
             "SELECT (SELECT count(*) FROM authz.tuple WHERE source = 'org' AND subject_id IN ('s0', $1))
@@ -45,11 +45,11 @@ async fn org_is_ready_at_once_and_repairs_beside_its_requests() {
     assert_eq!(first.data()["isActive"], true, "{}", first.text);
 }
 
-/// Linked members with their tuples, which no log needs.
+/// Adds linked members with their tuples, without entries in the change log.
 async fn fill(org: &Org, company: &str, members: i64) {
     let mut owner = org.owner.acquire().await.expect("a connection");
     for statement in [
-        // Nobody searches here, and so many rows fill these for minutes.
+        // The test does not search, and filling these indexes takes minutes.
         "DROP INDEX org.members_letters",
         "DROP INDEX IF EXISTS org.members_search",
         "ALTER TABLE authz.tuple DISABLE TRIGGER USER",

@@ -1,4 +1,4 @@
-//! Linking members to subjects.
+//! Links of members to subjects.
 
 use serde_json::{Value, json};
 
@@ -56,9 +56,9 @@ async fn only_what_is_known_can_be_linked() {
         let reply = org.post(&link_path(&member), bad.clone()).await;
         assert_eq!((reply.status, reply.code(), fields(&reply).len()), (400, "VALIDATION_ERROR", 1), "{bad}");
     }
-    // A subject is one segment of identity's path, whatever it holds.
+    // A subject is always one segment of identity's path.
     org.link(&member, "a/../b?c").await;
-    let asked = org.identity.requests().pop().expect("a question");
+    let asked = org.identity.requests().pop().expect("a request");
     assert_eq!(asked.path, "/internal/identity/users/a%2F..%2Fb%3Fc");
 }
 

@@ -1,4 +1,4 @@
-//! What modules ask by id, and what they may offer for assignment.
+//! Look-ups by id, and assignables, for modules.
 
 use serde_json::{Value, json};
 use uuid::Uuid;

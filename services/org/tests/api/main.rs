@@ -1,12 +1,12 @@
-//! The API tests of org: the service as it runs, as its own database role, against a fresh database; identity is
-//! scripted. Every answer is checked against `openapi.json`.
+//! API tests of org. Each starts the service with its own database role on a fresh database; identity and authz are
+//! scripted. Every response is checked against `openapi.json`.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test that finds something else than it expects has failed"
+    reason = "a test that finds an unexpected result has failed"
 )]
-#![expect(clippy::print_stdout, reason = "figures, for whoever runs the tests with --nocapture")]
+#![expect(clippy::print_stdout, reason = "figures, shown by --nocapture")]
 
 mod assignments;
 mod company_creation;

@@ -1,5 +1,5 @@
-//! A company with very many members: the directory, one's own companies and one subject's membership are read by index.
-//! `ORG_MEMBERS=100000` makes it as large as the platform promises, and holds the medians to what it promises.
+//! A company with a large number of members: the directory, a caller's companies and a subject's membership are read by
+//! index. `ORG_MEMBERS=100000` tests the size that the platform promises, and its limits on the medians.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,10 @@ use crate::support::Org;
 
 /// Members in `cargo test`.
 const SOME: i64 = 20_000;
-/// The promise, at the size it is made for.
+/// The size that the platform promises.
 const PROMISED: i64 = 100_000;
 const MEDIAN_LIMIT: Duration = Duration::from_millis(5);
-/// The same for two letters, which a great many members have.
+/// Limit of searches for two letters, which match many members.
 const SHORT_LIMIT: Duration = Duration::from_millis(50);
 /// Requests per median.
 const REQUESTS: usize = 200;
@@ -68,7 +68,7 @@ async fn reads_of_a_large_company_are_served_by_indexes() {
     );
 }
 
-/// Members with names that differ as people's do; gives the surnames of the first.
+/// Adds members with realistic variation in their names; returns the surnames of the first ones.
 async fn fill(org: &Org, company: &str, members: i64) -> Vec<String> {
     sqlx::query(
         "INSERT INTO org.members(id, company_id, code, display_name, email, user_id)
@@ -93,7 +93,7 @@ async fn fill(org: &Org, company: &str, members: i64) -> Vec<String> {
     .expect("names")
 }
 
-/// What PostgreSQL says it would do, of the service's own statements.
+/// Checks PostgreSQL's plans of the service's statements.
 async fn plans(org: &Org, company: &str, names: &[String]) {
     let statements = [
         (
@@ -143,7 +143,7 @@ async fn plans(org: &Org, company: &str, names: &[String]) {
     }
 }
 
-/// Each subject asks for its own companies with its own bearer, as the edge sends the request on.
+/// Each subject requests its own companies with its own bearer, as the gateway forwards the request.
 fn own_companies(org: &Org, one: impl Fn(usize) -> i64) -> Vec<Call> {
     let subjects = (0..REQUESTS).map(|number| format!("s{}", one(number)));
     let call = |subject: String| {

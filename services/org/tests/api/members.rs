@@ -1,4 +1,4 @@
-//! Members: making, listing, changing.
+//! Creating, listing and changing members.
 
 use serde_json::{Value, json};
 
@@ -134,7 +134,7 @@ async fn a_change_touches_what_it_names_and_no_change_is_not_audited() {
     assert_eq!(
         payload["emailDigest"]["from"].as_str().map(str::len),
         Some(64),
-        "no address stands in audit rows"
+        "no address is in audit rows"
     );
     let bad = org.put(&path, json!({ "displayName": "", "email": "x", "isActive": "yes" })).await;
     assert_eq!(fields(&bad), ["displayName length", "email email", "isActive type"]);

@@ -1,4 +1,4 @@
-//! What operators do: company administrators, and companies and units turned off and on.
+//! Routes for operators: company administrators, and the activity of companies and units.
 
 use serde_json::{Value, json};
 use testkit::Reply;
@@ -23,7 +23,7 @@ async fn the_role_is_given_and_taken_once_and_each_change_is_audited() {
     assert_eq!(set_admin(&org, &company, "alice", true).await.data(), &admin(true, true));
     assert_eq!(org.tuples("operator").await, [format!("company:{company}#admin@user:alice")]);
     assert_eq!(set_admin(&org, &company, "alice", true).await.data(), &admin(true, false));
-    // A link and its end rewrite the derived tuples of the same subject, and leave the role alone.
+    // Linking and unlinking rewrite the subject's derived tuples but keep the role.
     let member = org.member(&company, "A1").await;
     org.link(&member, "alice").await;
     org.delete(&format!("/internal/org/admin/members/{member}/link-user")).await;
@@ -53,7 +53,7 @@ async fn only_a_known_subject_of_a_company_gets_the_role_and_anybody_can_lose_it
     assert_eq!(set_admin(&org, &company, "stranger", false).await.status, 200);
     let unit = json!({ "typeKey": "department", "parentId": company, "code": "D", "name": "D" });
     let unit = crate::support::made(&org.post("/internal/org/admin/units", unit).await);
-    assert_eq!(set_admin(&org, &unit, "alice", true).await.code(), "NOT_FOUND", "no company");
+    assert_eq!(set_admin(&org, &unit, "alice", true).await.code(), "NOT_FOUND", "not a company");
     org.identity.answer("GET", "/internal/identity/users/*", 500, json!({}));
     assert_eq!(set_admin(&org, &company, "alice", true).await.status, 503);
     assert!(org.tuples("operator").await.is_empty());
@@ -92,7 +92,7 @@ async fn a_company_is_turned_off_and_on_and_gets_what_was_enabled_meanwhile() {
     assert_eq!(set_active(&org, &company, true).await.data()["isActive"], true);
     assert_eq!(org.mine("alice").await.data()[0]["code"], "ACME");
     assert_eq!(org.tuples("default").await, crate::company_creation::defaults(&company, "timesheet"));
-    // What an operator took away stays away.
+    // A tuple that an operator removed does not come back.
     sqlx::query("DELETE FROM authz.tuple WHERE relation = 'system'")
         .execute(&org.owner)
         .await

@@ -71,7 +71,7 @@ async fn every_page_of_the_list_names_the_total_of_its_company_alone() {
     for code in ["mia", "bob"] {
         members.push(org.member(&company, code).await);
     }
-    // Position B has had a holder before its present one; both terms are rows.
+    // Position B has a previous and a current holder; each term is a row.
     for (position, member) in [(1, 0), (1, 1), (4, 0)] {
         let path = format!("/internal/org/admin/positions/{}/assignments", positions[position]);
         made(&org.post(&path, json!({ "memberId": members[member] })).await);

@@ -1,11 +1,11 @@
-//! Who reads names inside: services by their credential, operators by theirs, and bearers that authz lets in.
+//! Access to names: services and operators by their credentials, and bearers by authz's decision.
 
 use http::Method;
 use serde_json::{Value, json};
 
 use crate::support::{DIRECTORY, OPERATOR, Org, role};
 
-/// The reads that give names of a company.
+/// The reads that return names of a company's members.
 fn reads(company: &str) -> [(Method, String, Value); 4] {
     let path = |tail: &str| format!("/internal/org/companies/{company}/{tail}");
     let wanted = json!({ "memberIds": [], "positionIds": [], "groupIds": [] });
@@ -39,12 +39,12 @@ async fn names_are_for_services_operators_and_whom_authz_opens_the_directory() {
         for open in [call().service(), call().bearer(OPERATOR)] {
             assert_eq!(ask(open).await.0, 200, "{path}");
         }
-        assert_eq!(ask(call().bearer(&alice)).await.0, 200, "{path}: authz lets her in");
+        assert_eq!(ask(call().bearer(&alice)).await.0, 200, "{path}: authz allows it");
         org.authz.answer("GET", DIRECTORY, 200, role(false, "COMPANY_MEMBERSHIP_REQUIRED"));
         assert_eq!(ask(call().bearer(&alice)).await, refused(403, "FORBIDDEN"), "{path}");
         org.authz.answer("GET", DIRECTORY, 500, json!({}));
         assert_eq!(ask(call().bearer(&alice)).await, refused(503, "AUTHORIZATION_UNAVAILABLE"), "{path}");
-        assert_eq!(ask(call().service()).await.0, 200, "{path}: a service has asked authz itself");
+        assert_eq!(ask(call().service()).await.0, 200, "{path}: a service asks authz itself");
         org.authz.answer("GET", DIRECTORY, 200, role(true, "ALLOWED"));
     }
     let asked = org.authz.requests().into_iter().filter(|asked| asked.path.contains("/directory/"));

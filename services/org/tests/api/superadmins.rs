@@ -1,5 +1,5 @@
-//! Who opens org's port without the edge: administration routes are for superadmins by authz's word, operators' routes for
-//! the operator's credential, and nothing else opens either.
+//! Direct access to org's port, without the gateway: administration routes are open only to superadmins that authz
+//! confirms, operators' routes only to the operator's credential.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -24,7 +24,7 @@ async fn an_administration_route_asks_for_the_platform_role_of_its_bearer_every_
         assert_eq!(reply.body["error"]["details"]["reason"], "PLATFORM_ROLE_REQUIRED");
     }
     let asked = org.authz.requests().split_off(before);
-    assert_eq!(asked.len(), admin_routes().len(), "one question each");
+    assert_eq!(asked.len(), admin_routes().len(), "one request each");
     assert!(asked.iter().all(|asked| asked.path == format!("/internal/authz/superadmin/{ADMIN}")));
     org.authz.answer("GET", ROLE, 200, role(false, "USER_LIFECYCLE_DISABLED"));
     let member = json!({ "companyId": company, "code": "M1", "displayName": "M" });
@@ -35,7 +35,7 @@ async fn an_administration_route_asks_for_the_platform_role_of_its_bearer_every_
     assert_eq!(org.post("/internal/org/admin/members", member).await.status, 201);
 }
 
-/// A request of each administration route that changes something, which succeeds.
+/// A successful request for each administration route that makes a change.
 async fn changes(org: &Org) -> Vec<(Method, String, Value)> {
     let company = org.company("ACME").await;
     let (member, linked, joined) = (
@@ -79,14 +79,14 @@ async fn changes(org: &Org) -> Vec<(Method, String, Value)> {
     .into()
 }
 
-/// A path with an id of nothing for each of its ids.
+/// The path with every id replaced by [`ID`].
 fn pattern(path: &str) -> String {
     let segment =
         |part: &str| if uuid::Uuid::parse_str(part).is_ok() { ID.to_owned() } else { part.to_owned() };
     path.split('/').map(segment).collect::<Vec<_>>().join("/")
 }
 
-/// The role goes after the first answer and before the commit.
+/// The role is revoked between authz's first response and the commit.
 #[tokio::test]
 async fn no_change_is_committed_once_the_role_has_gone() {
     let org = Org::start().await;
@@ -202,5 +202,5 @@ async fn operators_routes_open_to_the_operators_credential_and_to_nothing_else()
             org.api.get("/internal/org/admin/units/x").bearer(OPERATOR),
         )
         .await;
-    assert_eq!(reply.status, 401, "the credential is no bearer of a user");
+    assert_eq!(reply.status, 401, "the credential is not a user's bearer");
 }

@@ -1,4 +1,4 @@
-//! One running org with everything around it.
+//! A running org with its dependencies.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use testkit::{Api, OpenApi, Reply, Stub, TestDatabase, TokenIssuer};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Subject of the bearer that tests act with.
+/// Subject of the bearer that tests use by default.
 pub(crate) const ADMIN: &str = "admin-subject";
-/// What opens the routes of operators.
+/// The operator's credential.
 pub(crate) const OPERATOR: &str = "the-credential-of-an-operator";
-/// Where authz is asked who holds the platform role.
+/// authz's route for the platform role.
 pub(crate) const ROLE: &str = "/internal/authz/superadmin/*";
-/// Where authz is asked to whom a company's directory is open.
+/// authz's route for access to a company's directory.
 pub(crate) const DIRECTORY: &str = "/internal/authz/directory/*";
-/// Longest wait for something that another task does.
+/// Longest wait for another task.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A running org.
@@ -36,12 +36,12 @@ pub(crate) struct Org {
 }
 
 impl Org {
-    /// On a fresh database.
+    /// Starts org on a fresh database.
     pub(crate) async fn start() -> Self {
         Self::start_on(testkit::database().await).await
     }
 
-    /// On a database that a test has prepared.
+    /// Starts org on a prepared database.
     pub(crate) async fn start_on(database: TestDatabase) -> Self {
         let org = Self::spawn(database, |settings| settings).await;
         org.until_it_answers(404).await;
@@ -49,7 +49,7 @@ impl Org {
         org
     }
 
-    /// With nobody where its database should be.
+    /// Starts org with no server at its database's address.
     pub(crate) async fn without_a_database() -> Self {
         let unused = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let port = unused.local_addr().expect("bound").port().to_string();
@@ -86,7 +86,7 @@ impl Org {
         Self { api, issuer, identity, authz, database, owner, token, document, _stop: stop.drop_guard() }
     }
 
-    /// The listener is open at once; the signing keys come a moment later, and until then `idp` is what is missing.
+    /// Waits for the signing keys, which arrive after the listener opens; until then, `idp` is the missing dependency.
     async fn until_it_answers(&self, status: u16) {
         let probe = format!("/internal/org/admin/units/{}", uuid::Uuid::now_v7());
         until("org answers", || async {
@@ -96,7 +96,7 @@ impl Org {
         .await;
     }
 
-    /// Sends with the tests' bearer and checks the answer against the document.
+    /// Sends a request with the tests' bearer and checks the response against the document.
     pub(crate) async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Reply {
         let call = self.api.call(method.clone(), path).bearer(&self.token);
         let call = match body {
@@ -106,7 +106,7 @@ impl Org {
         self.checked(method.as_str(), path, call).await
     }
 
-    /// Sends a call as it is and checks the answer against the document.
+    /// Sends a call and checks the response against the document.
     pub(crate) async fn checked(&self, method: &str, path: &str, call: Call) -> Reply {
         let reply = call.send().await;
         self.document.check(method, path, &reply);
@@ -129,35 +129,35 @@ impl Org {
         self.send(Method::DELETE, path, None).await
     }
 
-    /// As another service.
+    /// Sends a request as another service.
     pub(crate) async fn ask(&self, path: &str) -> Reply {
         self.checked("GET", path, self.api.get(path).service()).await
     }
 
-    /// The companies of a subject, with its own bearer.
+    /// Requests a subject's companies with its own bearer.
     pub(crate) async fn mine(&self, subject: &str) -> Reply {
         let path = format!("/internal/org/me/companies?kcSub={subject}");
         self.checked("GET", &path, self.api.get(&path).bearer(&self.issuer.issue(subject))).await
     }
 
-    /// A subject's account as identity has it, which may act.
+    /// Adds an active account of a subject to identity.
     pub(crate) async fn account(&self, subject: &str) {
         let row = sqlx::query("INSERT INTO identity.users(kc_sub, kind) VALUES ($1, 'user')").bind(subject);
         row.execute(&self.owner).await.expect("the superuser may");
     }
 
-    /// As an operator.
+    /// Sends a request as an operator.
     pub(crate) async fn operate(&self, path: &str, body: Value) -> Reply {
         self.checked("PUT", path, self.api.put(path).bearer(OPERATOR).json(body)).await
     }
 
-    /// A new company's id.
+    /// Creates a company and returns its id.
     pub(crate) async fn company(&self, code: &str) -> String {
         let body = json!({ "typeKey": "company", "code": code, "name": code });
         made(&self.post("/internal/org/admin/units", body).await)
     }
 
-    /// A new member's id.
+    /// Creates a member and returns its id.
     pub(crate) async fn member(&self, company: &str, code: &str) -> String {
         let body = json!({ "companyId": company, "code": code, "displayName": code });
         made(&self.post("/internal/org/admin/members", body).await)
@@ -169,13 +169,13 @@ impl Org {
         self.post(&path, json!({ "kcSub": subject })).await
     }
 
-    /// A new position's id.
+    /// Creates a position and returns its id.
     pub(crate) async fn position(&self, company: &str, code: &str) -> String {
         let path = format!("/internal/org/admin/companies/{company}/positions");
         made(&self.post(&path, json!({ "code": code, "title": code, "orgUnitId": company })).await)
     }
 
-    /// A new group's id.
+    /// Creates a group and returns its id.
     pub(crate) async fn group(&self, company: &str, code: &str) -> String {
         let path = format!("/internal/org/admin/companies/{company}/groups");
         made(&self.post(&path, json!({ "code": code, "name": code })).await)
@@ -204,30 +204,30 @@ impl Org {
     }
 }
 
-/// What authz answers about the platform role.
+/// authz's response about the platform role or the directory.
 pub(crate) fn role(held: bool, reason: &str) -> Value {
     json!({ "data": { "held": held, "reason": reason, "evidence": [], "accountActive": held } })
 }
 
-/// The id of what was made.
+/// The id of the created object.
 pub(crate) fn made(reply: &Reply) -> String {
     assert_eq!(reply.status, 201, "{}", reply.text);
     reply.data()["id"].as_str().expect("an id").to_owned()
 }
 
-/// `path rule` of every wrong field.
+/// `path rule` of every invalid field.
 pub(crate) fn fields(reply: &Reply) -> Vec<String> {
     let fields = reply.body["error"]["details"]["fields"].as_array().cloned().unwrap_or_default();
     let text = |field: &Value, name: &str| field[name].as_str().unwrap_or_default().to_owned();
     fields.iter().map(|field| format!("{} {}", text(field, "path"), text(field, "rule"))).collect()
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) async fn until<F: Future<Output = bool>>(what: &str, is_so: impl Fn() -> F) {
     let waiting = async {
         while !is_so().await {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("not in time: {what}"));
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("timed out: {what}"));
 }

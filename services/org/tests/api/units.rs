@@ -170,7 +170,7 @@ async fn a_subtree_is_the_unit_and_everything_below_it_by_level_then_code() {
     assert_eq!(org.get(&format!("{UNITS}/{nobody}")).await.code(), "NOT_FOUND");
 }
 
-/// Runs calls at once.
+/// Runs calls concurrently.
 pub(crate) async fn futures<F: Future>(calls: Vec<F>) -> Vec<F::Output> {
     futures_util::future::join_all(calls).await
 }

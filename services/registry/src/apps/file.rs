@@ -1,5 +1,5 @@
-//! An app's manifest as a file, judged beside the modules that ship: what its author can know before registering it.
-//! What only the running catalog knows (other apps, earlier versions, tuples in use) is told by the registration.
+//! Checks an app's manifest file against the shipped modules, for its author, before registration. The registration
+//! also checks it against the running catalog: other apps, earlier versions and tuples in use.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use super::rules::{self, Reserved};
 use super::verdict::{self, Standing};
 use crate::bundles;
 
-/// Largest manifest that is read, in bytes: what the registration takes.
+/// Largest manifest, in bytes; the same limit as for a registration.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Every rule that the manifest breaks.
+/// Lists every rule that the manifest breaks.
 #[must_use]
 pub fn check_app(text: &str, bundles: &[Bundle]) -> Vec<FieldProblem> {
     judge(text, bundles).err().unwrap_or_default()

@@ -1,5 +1,5 @@
-//! `POST /internal/platform/apps`: 400 for a manifest that lacks keys or holds wrong types, 422 naming each field that
-//! breaks a rule, 200 with the app's capability.
+//! `POST /internal/platform/apps`: 200 with the app's capability; 400 for a manifest with missing keys or wrong types;
+//! 422 with each field that breaks a rule.
 
 use axum::extract::State;
 use contract::{CorrelationId, Subject};
@@ -15,7 +15,7 @@ use crate::catalog::rules::Capability;
 use crate::catalog::store::{bump, lock};
 use crate::reply::AtRevision;
 
-/// Registers an app, or updates it in place to a higher version.
+/// Registers an app, or updates it to a higher version.
 pub(crate) async fn register(
     State(app): State<App>,
     caller: Superadmin,
@@ -46,19 +46,19 @@ pub(crate) async fn register(
     Ok(AtRevision { revision, data })
 }
 
-/// The account of the app's client, when identity can tell now; otherwise the app is registered without, and nobody is its
-/// backend until it is known.
+/// Returns the account of the app's client. If identity cannot answer, the app is registered without a backend; the
+/// worker in `backends` finds it later.
 async fn account_of(app: &App, client_id: &str, id: &CorrelationId) -> Option<Subject> {
     match app.backends.identity.account_of(client_id, id).await {
         Ok(found) => found,
         Err(error) => {
-            tracing::warn!(%error, client_id, "the account of an app's client is not known yet");
+            tracing::warn!(%error, client_id, "could not look up the account of an app's client");
             None
         }
     }
 }
 
-/// What a new version leaves out must not be in use: its tuples would mean nothing any more.
+/// Refuses a version that removes an object type or relation with tuples, which would lose their meaning.
 async fn refuse_removal_in_use(
     tx: &mut AuditedTx,
     checked: &Checked,

@@ -1,4 +1,4 @@
-//! Registering and updating apps: a manifest that is checked whole before anything is written.
+//! Registration and update of apps. A manifest is checked completely before anything is written.
 
 mod file;
 pub(crate) mod http;

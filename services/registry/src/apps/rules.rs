@@ -1,4 +1,4 @@
-//! What a manifest must be by itself: pure. What it must be beside everything that is registered is `verdict.rs`.
+//! The rules of an app's manifest on its own. Pure. `verdict.rs` has the rules against everything that is registered.
 
 use std::collections::BTreeSet;
 
@@ -12,22 +12,22 @@ use serde_json::{Map, Value, json};
 
 use crate::content::fingerprint;
 
-/// Where the relations stand in the manifest.
+/// The manifest's key for the relations.
 pub(super) const FRAGMENT: &str = "authzFragment";
-/// Longest text of a manifest, in characters: longer ones are refused as wrong types are, before any rule is asked.
+/// Longest text in a manifest, in characters. Longer texts are refused like wrong types, before any rule is checked.
 const MAX_TEXT: usize = 1_000;
 /// Longest display name, in characters.
 const MAX_DISPLAY_NAME: usize = 200;
-/// Most feature keys of one app.
+/// Maximum number of feature keys per app.
 const MAX_FEATURES: usize = 256;
 /// Longest feature key, in characters.
 const MAX_FEATURE_KEY: usize = 128;
 
 const KEYS: [&str; 6] = ["key", "displayName", "version", "serviceClientId", "features", FRAGMENT];
-/// Keys whose paths mean something else at the edge.
+/// Keys that would collide with other paths of the gateway.
 const RESERVED_KEYS: [&str; 9] =
     ["auth", "console", "healthz", "internal", "org", "platform", "readyz", "realms", "resources"];
-/// The browser's client, and the clients that an identity provider has for itself.
+/// The browser's client and the identity provider's built-in clients.
 const RESERVED_CLIENTS: [&str; 8] = [
     "platform-frontend",
     "account",
@@ -39,16 +39,16 @@ const RESERVED_CLIENTS: [&str; 8] = [
     "master-realm",
 ];
 
-/// What no app may be named after.
+/// Keys and clients that no app may use.
 #[derive(Clone, Debug, Default)]
 pub struct Reserved {
-    /// Keys of the modules that this program ships, installed or not.
+    /// Keys of the shipped modules, installed or not.
     pub module_keys: BTreeSet<String>,
     /// The client that administers the identity provider.
     pub idp_admin_client: Option<String>,
 }
 
-/// A manifest as it was sent: every key is there and of the right type, nothing else is known of it.
+/// A manifest as sent: all required keys are present and all types are correct; no rule has been checked.
 #[derive(Clone, Debug)]
 pub(super) struct AppManifest {
     key: String,
@@ -59,14 +59,14 @@ pub(super) struct AppManifest {
     relations: Value,
 }
 
-/// A manifest that keeps every rule it can break by itself.
+/// A manifest that satisfies every rule of this file.
 #[derive(Clone, Debug)]
 pub(super) struct Checked {
     pub(super) key: String,
     pub(super) display_name: String,
     pub(super) version: Version,
     pub(super) client_id: String,
-    /// Without the one that every app has.
+    /// Without the access feature that every app has.
     pub(super) features: BTreeSet<String>,
     pub(super) relations: Relations,
     raw_relations: Value,
@@ -115,7 +115,7 @@ fn read_relations(fields: &mut Fields<'_>) -> Option<Value> {
 }
 
 impl Checked {
-    /// The manifest as it is stored.
+    /// Returns the manifest as it is stored.
     pub(super) fn manifest(&self) -> Value {
         json!({
             "key": self.key, "displayName": self.display_name, "version": self.version.to_string(),
@@ -123,7 +123,7 @@ impl Checked {
         })
     }
 
-    /// In the sections of a module's fragment, so that authz reads one shape.
+    /// Returns the app's fragment in the format of a module's, so that authz reads only one format.
     pub(super) fn fragment(&self) -> Value {
         let feature = |key: &String| {
             json!({
@@ -139,12 +139,12 @@ impl Checked {
         })
     }
 
-    /// Fingerprint of everything but the version.
+    /// Returns the fingerprint of everything except the version.
     pub(super) fn content_hash(&self) -> Vec<u8> {
         fingerprint(&json!([self.display_name, self.client_id, self.features, self.raw_relations]))
     }
 
-    /// Its own feature keys and the one that every app has.
+    /// All feature keys of the app, including the access feature that every app has.
     pub(super) fn feature_keys(&self) -> Vec<String> {
         self.features.iter().cloned().chain([access_feature(&self.key)]).collect()
     }
@@ -154,7 +154,7 @@ impl Checked {
     }
 }
 
-/// Checks every rule that a manifest can break by itself. `sent` is the body it was read from.
+/// Checks every rule of this file. `sent` is the body from which `manifest` was read.
 pub(super) fn check(
     manifest: AppManifest,
     sent: &Value,

@@ -1,4 +1,5 @@
-//! SQL of app registration. The caller holds the catalog's lock, so what is read stays true until it commits.
+//! SQL of app registration. The caller must hold the catalog's lock, so that nothing it reads changes before it
+//! commits.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use sqlx::PgConnection;
 use super::rules::Checked;
 use super::verdict::{Own, Removed, Standing};
 
-/// Everything that the manifest is judged by.
+/// Reads the registered state against which the manifest is judged.
 pub(super) async fn standing(conn: &mut PgConnection, checked: &Checked) -> Result<Standing, ApiError> {
     let mut standing = Standing {
         client_owner: client_owner(conn, checked).await?,
@@ -45,8 +46,8 @@ pub(super) async fn standing(conn: &mut PgConnection, checked: &Checked) -> Resu
     Ok(standing)
 }
 
-/// Adds the app or updates it in place; enabled stays as it is. Without an `account` the one that is known stays, as long as
-/// the client does.
+/// Adds or updates the app; `enabled` does not change. If `account` is `None` and the client is the same, the stored
+/// account is kept.
 pub(super) async fn write(
     tx: &mut AuditedTx,
     checked: &Checked,
@@ -59,7 +60,7 @@ pub(super) async fn write(
     Ok(())
 }
 
-/// Whether tuples use what would be removed.
+/// Whether there are tuples of the removed type or relation.
 pub(super) async fn has_tuples(conn: &mut PgConnection, removed: &Removed) -> sqlx::Result<bool> {
     sqlx::query_scalar!(
         r#"SELECT authz.has_tuples($1, $2) AS "found!""#,
@@ -115,7 +116,7 @@ async fn write_version(conn: &mut PgConnection, checked: &Checked, actor: &str) 
     Ok(())
 }
 
-/// Object types and feature keys, as this version has them.
+/// Replaces the app's object types and feature keys by those of this version.
 async fn write_claims(conn: &mut PgConnection, checked: &Checked) -> sqlx::Result<()> {
     let key = &checked.key;
     sqlx::query!("DELETE FROM registry.object_types WHERE key = $1", key).execute(&mut *conn).await?;
@@ -172,7 +173,7 @@ async fn feature_owners(
     Ok(rows.into_iter().map(|row| (row.feature_key, row.key)).collect())
 }
 
-/// What is stored was checked when it was written; a row that cannot be read is a bug.
+/// Parses stored relations. They were checked when they were written, so an unreadable row is a bug.
 fn stored_relations(key: &str, value: &Value) -> Result<Relations, ApiError> {
     parse_relations(value, "relations")
         .map_err(|_| ApiError::internal(format!("the relations of {key} cannot be read")))

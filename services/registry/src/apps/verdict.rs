@@ -1,5 +1,5 @@
-//! What a manifest must be beside everything that is registered: pure. The store reads the [`Standing`] under the
-//! catalog's lock, so that two registrations are judged one after the other.
+//! The rules of an app's manifest against everything that is registered. Pure. The store reads the [`Standing`] under
+//! the catalog's lock, so that concurrent registrations are judged one after the other.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -11,24 +11,25 @@ use semver::Version;
 
 use super::rules::{Checked, FRAGMENT};
 
-/// What is registered, as far as it matters to one manifest.
+/// The registered state that matters to one manifest.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Standing {
-    /// The app of this key, when there is one.
+    /// The app with the same key, if any.
     pub(super) own: Option<Own>,
-    /// Whether the key is a module's.
+    /// Whether a module has the same key.
     pub(super) is_module: bool,
-    /// The app that has this client, if it is another one.
+    /// The other app with the same client, if any.
     pub(super) client_owner: Option<String>,
-    /// Owner of each object type that is not this app's.
+    /// Owner of each declared object type that belongs to another module or app.
     pub(super) type_owners: BTreeMap<String, String>,
-    /// Owner of each feature key that is not this app's.
+    /// Owner of each declared feature key that belongs to another module or app.
     pub(super) feature_owners: BTreeMap<String, String>,
-    /// The relations of everything else that is installed: with the base types, the model that authz evaluates.
+    /// The relations of everything else that is installed. With the base types and the app's own relations, they form
+    /// the model that authz evaluates.
     pub(super) others: Vec<Relations>,
 }
 
-/// An app as it is registered.
+/// The registered state of an app.
 #[derive(Clone, Debug)]
 pub(super) struct Own {
     pub(super) version: Version,
@@ -38,20 +39,20 @@ pub(super) struct Own {
     pub(super) relations: Relations,
 }
 
-/// What is to be done.
+/// The outcome of judging a manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Nothing: this version is registered with this content.
+    /// The version is already registered with the same content.
     Same,
-    /// Write it.
+    /// The manifest is to be written.
     Write,
 }
 
-/// An object type, or one relation of it, that a new version leaves out.
+/// An object type, or one of its relations, that a new version no longer has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Removed {
     pub(super) object_type: String,
-    /// `None`: the whole type.
+    /// `None` for the whole type.
     pub(super) relation: Option<String>,
 }
 
@@ -66,6 +67,9 @@ impl Removed {
 }
 
 /// Judges a manifest.
+///
+/// # Errors
+/// Every rule that it breaks.
 pub(super) fn judge(checked: &Checked, standing: &Standing) -> Result<Verdict, Vec<FieldProblem>> {
     let mut problems = Vec::new();
     if standing.is_module {
@@ -75,7 +79,7 @@ pub(super) fn judge(checked: &Checked, standing: &Standing) -> Result<Verdict, V
         problems.push(FieldProblem::new(
             "serviceClientId",
             "unique",
-            format!("the client of app {owner} already"),
+            format!("already the client of app {owner}"),
         ));
     }
     problems.extend(foreign_types(checked, standing));
@@ -92,7 +96,7 @@ pub(super) fn judge(checked: &Checked, standing: &Standing) -> Result<Verdict, V
     }
 }
 
-/// What the new version leaves out of the registered one.
+/// Lists the object types and relations that the new version removes.
 pub(super) fn removed(checked: &Checked, standing: &Standing) -> Vec<Removed> {
     let mut removed = Vec::new();
     for (name, relations) in standing.own.iter().flat_map(|own| &own.relations) {
@@ -125,7 +129,7 @@ fn judge_version(checked: &Checked, own: Option<&Own>) -> Result<Verdict, FieldP
 fn foreign_types(checked: &Checked, standing: &Standing) -> Vec<FieldProblem> {
     let owned = |name: &String| {
         let owner = standing.type_owners.get(name)?;
-        Some(FieldProblem::new(format!("{FRAGMENT}.{name}"), "unique", format!("a type of {owner} already")))
+        Some(FieldProblem::new(format!("{FRAGMENT}.{name}"), "unique", format!("already a type of {owner}")))
     };
     checked.relations.keys().filter_map(owned).collect()
 }
@@ -133,7 +137,7 @@ fn foreign_types(checked: &Checked, standing: &Standing) -> Vec<FieldProblem> {
 fn foreign_features(checked: &Checked, standing: &Standing) -> Vec<FieldProblem> {
     let owned = |name: &String| {
         let owner = standing.feature_owners.get(name)?;
-        Some(FieldProblem::new("features", "unique", format!("\"{name}\" is a feature of {owner} already")))
+        Some(FieldProblem::new("features", "unique", format!("\"{name}\" is already a feature of {owner}")))
     };
     checked.feature_keys().iter().filter_map(owned).collect()
 }

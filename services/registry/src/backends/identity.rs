@@ -1,5 +1,5 @@
-//! The one question that registry has for identity: which account is a client's own? Asked before a transaction begins,
-//! never inside one.
+//! Client of identity: looks up the service account of a client of the identity provider. Handlers call it before they
+//! begin a transaction, never inside one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use service::Inside;
 use service::client::{Call, Client, Unavailable, encode_segment};
 use tokio::sync::Notify;
 
-/// How long identity may take, which asks the provider twice. A registration that waits so long in vain still ends within
-/// the budget of a request.
+/// Timeout of a call, during which identity asks the provider twice. After a timeout, a registration still completes
+/// within the budget of a request.
 const BUDGET: Duration = Duration::from_millis(1_500);
 
-/// Asks identity.
+/// A client of identity. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct IdentityClient(Client);
 
@@ -30,7 +30,7 @@ impl IdentityClient {
         Self(Client::new("identity", base_url, BUDGET).inside(inside))
     }
 
-    /// The subject of the client's own tokens; `None` while the provider has no such client.
+    /// Returns the subject of the client's service account; `None` if the provider has no such client.
     pub(crate) async fn account_of(
         &self,
         client_id: &str,
@@ -45,7 +45,7 @@ impl IdentityClient {
     }
 }
 
-/// What handlers and the task share. Cheap to clone.
+/// The state that handlers and the worker share. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Backends {
     pub(crate) identity: IdentityClient,
@@ -53,17 +53,17 @@ pub(crate) struct Backends {
 }
 
 impl Backends {
-    /// With identity at `base_url`.
+    /// Creates the state for identity at `base_url`.
     pub(crate) fn new(base_url: &str, inside: &Inside) -> Self {
         Self { identity: IdentityClient::new(base_url, inside), registered: Arc::default() }
     }
 
-    /// Says that an app was registered whose backend may not be known.
+    /// Wakes the worker after the registration of an app, whose backend may be unknown.
     pub(crate) fn look(&self) {
         self.registered.notify_one();
     }
 
-    /// Notified when somebody says so.
+    /// Returns the notification that [`look`](Self::look) sends.
     pub(crate) fn registered(&self) -> Arc<Notify> {
         Arc::clone(&self.registered)
     }

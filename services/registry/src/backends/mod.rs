@@ -1,8 +1,9 @@
-//! The subject of each app's backend: the service account of its client, which identity asks the provider for. It is
-//! learned when the app is registered, where the provider answers then; whatever is not known yet, or has changed since
-//! (a client that is declared later, or made anew), one loop a process finds out ([`start`]). [`once`] is its step.
+//! The subject of each app's backend: the service account of its client, which identity looks up at the provider. The
+//! registration looks it up once. A worker in each process ([`start`]; [`once`] is its step) finds accounts that were
+//! unknown then or have changed since, because their clients were created or recreated later.
 //!
-//! While identity or the provider cannot answer, what is known stays. That the provider has no such client is an answer.
+//! While identity or the provider cannot answer, stored accounts remain. If the provider has no such client, the stored
+//! account is removed.
 
 mod identity;
 mod store;
@@ -22,18 +23,18 @@ use store::Backend;
 
 /// Actor of the audit rows.
 const ACTOR: &str = "system:app-backends";
-/// How long a client that was declared just now waits at most, while there is one that nobody knows: a question to the
-/// provider for each such app is all it costs.
+/// Interval while an account is unknown, which bounds how long a new client waits. Each round costs one look-up per
+/// app.
 const UNKNOWN_PAUSE: Duration = Duration::from_secs(2);
-/// A service account that is known changes when its client is made anew, which is rare; until it is noticed the new one
-/// is refused.
+/// Interval while all accounts are known. An account changes only if its client is recreated, which is rare; until the
+/// worker notices, the new account is refused.
 const KNOWN_PAUSE: Duration = Duration::from_secs(30);
 
-/// Keeps the subjects as the provider has them until the service stops.
+/// Starts the worker, which keeps the subjects up to date until the service stops.
 pub(crate) fn start(app: &App) {
     let aside = app.for_workers();
     let pace = Pace::every(KNOWN_PAUSE).retrying(UNKNOWN_PAUSE, UNKNOWN_PAUSE);
-    // A step waits for identity, and what it did not come to the next one does.
+    // A step waits for identity; if it is dropped, the next one repeats it.
     let pace = pace.woken_by(app.backends.registered()).dropped_at_stop();
     app.core.workers.every("app_backends", pace, move || {
         let app = aside.clone();
@@ -44,10 +45,10 @@ pub(crate) fn start(app: &App) {
     });
 }
 
-/// Asks for every app once; gives the number of apps whose backend is not known.
+/// Looks up every app's account once; returns the number of apps whose account is unknown.
 ///
 /// # Errors
-/// identity or the database did not answer; what was learned before stays.
+/// Fails if identity or the database does not answer; accounts that were already stored remain.
 pub(crate) async fn once(app: &App) -> Result<usize, ApiError> {
     let mut unknown = 0;
     for backend in store::all(&app.core.pool).await? {
@@ -62,7 +63,7 @@ pub(crate) async fn once(app: &App) -> Result<usize, ApiError> {
     Ok(unknown)
 }
 
-/// Stores an account that was found, or that there is none, unless the app has another client by now.
+/// Stores the result of a look-up, unless the app has another client by now.
 async fn learn(app: &App, backend: &Backend, found: Option<&Subject>) -> Result<(), ApiError> {
     let mut tx = app.core.begin_as(ACTOR, None).await?;
     lock(tx.conn()).await?;
@@ -73,7 +74,7 @@ async fn learn(app: &App, backend: &Backend, found: Option<&Subject>) -> Result<
     let subject = format!("app:{}", backend.key);
     let payload = json!({ "serviceSubject": { "from": backend.subject, "to": found } });
     tx.commit(&AuditEvent { company: None, action: "app.backend_learned", subject, payload }).await?;
-    tracing::info!(app = backend.key, known = found.is_some(), "an app's backend is another account now");
+    tracing::info!(app = backend.key, known = found.is_some(), "the account of an app's backend has changed");
     app.follower.look();
     Ok(())
 }

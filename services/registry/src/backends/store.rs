@@ -1,9 +1,9 @@
-//! SQL of the backends' subjects.
+//! SQL of the subjects of backends.
 
 use contract::Subject;
 use sqlx::{PgConnection, PgPool};
 
-/// An app's client, and the subject that is known of it.
+/// An app's client and its stored subject.
 #[derive(Debug)]
 pub(super) struct Backend {
     pub(super) key: String,
@@ -11,7 +11,7 @@ pub(super) struct Backend {
     pub(super) subject: Option<String>,
 }
 
-/// Every registered app, in the order of keys.
+/// Lists every registered app by key.
 pub(super) async fn all(pool: &PgPool) -> sqlx::Result<Vec<Backend>> {
     sqlx::query_as!(
         Backend,
@@ -22,8 +22,8 @@ pub(super) async fn all(pool: &PgPool) -> sqlx::Result<Vec<Backend>> {
     .await
 }
 
-/// Stores the subject; false when the app has another client by now, or it was stored already. The caller holds the
-/// catalog's lock.
+/// Stores the subject; returns false if the app has another client by now or the subject is already stored. The caller
+/// must hold the catalog's lock.
 pub(super) async fn set(
     conn: &mut PgConnection,
     backend: &Backend,

@@ -1,9 +1,9 @@
-//! The catalog in memory, as fresh as a read of the database. Every question is answered from a round that began after it
-//! arrived: one short statement tells the catalog's present edition, and only another edition than the one in memory is read
-//! whole. Questions that arrive while a round is under way share the next one. A change that was acknowledged before the
-//! question was sent had been committed before that statement, so the answer holds it, whichever process made the change.
+//! The catalog in memory, as fresh as a read of the database. Every call is served by a round that began after the call
+//! arrived: one short statement reads the current edition, and the whole catalog is read only if its edition differs
+//! from the one in memory. Calls that arrive during a round share the next one. A change that was acknowledged before a
+//! call, by any process, was committed before that statement, so the result contains it.
 //!
-//! Without the statement's answer there is none: memory alone never answers.
+//! If the statement fails, so does the call; memory alone never serves one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,22 +19,22 @@ use tokio::time::timeout;
 use super::published::Published;
 use super::store;
 
-/// How long a round may take, with a new connection when it needs one. A question waits for two of them at most, the one
-/// under way and its own, which is within a request's 4.5 s.
+/// Timeout of a round, including a new connection if needed. A call waits for at most two rounds, the current one and
+/// its own, which is within a request's 4.5 s.
 const ROUND_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Answers with the catalog as it is now. Cheap to clone.
+/// Provides the current catalog. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Current(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// How many questions have arrived.
+    /// Number of calls that have arrived.
     arrived: AtomicU64,
     reader: Mutex<Reader>,
 }
 
-/// Whoever holds it may begin a round.
+/// The state of rounds. A round holds its lock.
 #[derive(Debug)]
 struct Reader {
     connection: OwnConnection,
@@ -42,31 +42,31 @@ struct Reader {
     last: Round,
 }
 
-/// The round that ended last.
+/// The result of the last round.
 #[derive(Debug, Default)]
 struct Round {
-    /// Questions up to this number had arrived when it began.
+    /// Number of calls that had arrived when the round began.
     covers: u64,
-    /// `None`: the database did not answer, or not in time.
+    /// `None` if the round failed or timed out.
     found: Option<Arc<Published>>,
 }
 
 impl Current {
-    /// Connects when it is asked.
+    /// Creates the reader; it connects at the first call.
     pub(crate) fn new(database: &DatabaseConfig) -> Self {
         let reader = Reader { connection: OwnConnection::new(database), known: None, last: Round::default() };
         Self(Arc::new(Shared { arrived: AtomicU64::new(0), reader: Mutex::new(reader) }))
     }
 
-    /// The catalog at a moment after this call began.
+    /// Returns the catalog as of a time after this call began.
     ///
     /// # Errors
-    /// 503 when the database does not answer in time.
+    /// 503 if the database does not answer in time.
     pub(crate) async fn get(&self) -> Result<Arc<Published>, ApiError> {
         let arrival = self.0.arrived.fetch_add(1, Ordering::SeqCst) + 1;
         let mut reader = self.0.reader.lock().await;
         if reader.last.covers < arrival {
-            // Counted before the statement is sent. A round that is dropped half-way covers nobody.
+            // Read before the statement is sent. A round that is dropped covers no call.
             let covers = self.0.arrived.load(Ordering::SeqCst);
             let outcome = reader.round().await;
             reader.last = Round { covers, found: outcome.as_ref().ok().cloned() };
@@ -80,12 +80,12 @@ impl Reader {
     async fn round(&mut self) -> Result<Arc<Published>, ApiError> {
         let read = timeout(ROUND_TIMEOUT, self.read()).await;
         read.unwrap_or_else(|_| {
-            tracing::warn!(timeout = ?ROUND_TIMEOUT, "the catalog's revision was not read in time");
+            tracing::warn!(timeout = ?ROUND_TIMEOUT, "reading the catalog timed out");
             Err(ApiError::unavailable("postgres"))
         })
     }
 
-    /// A connection on which anything went wrong, or whose statement was given up, is closed.
+    /// Runs a round. A connection is closed, not reused, after an error or a timeout.
     async fn read(&mut self) -> Result<Arc<Published>, ApiError> {
         let mut connection = self.connection.take().await?;
         let published = self.follow(&mut connection).await?;

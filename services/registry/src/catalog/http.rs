@@ -1,5 +1,5 @@
-//! `/internal/platform/capabilities` and `/internal/platform/catalog`. They need no bearer here: the edge asks for one,
-//! and there is nothing in them that a bearer may not see.
+//! `/internal/platform/capabilities` and `/internal/platform/catalog`. They require no bearer: the gateway already
+//! does, and any bearer may read them.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -9,12 +9,12 @@ use service::{ApiError, Data, PathParams};
 use super::rules::Capability;
 use crate::App;
 
-/// Modules and apps.
+/// Returns all modules and apps.
 pub(crate) async fn capabilities(State(app): State<App>, asked: HeaderMap) -> Result<Response, ApiError> {
     Ok(app.catalog.get().await?.capabilities.answer(&asked))
 }
 
-/// One module or app.
+/// Returns one module or app.
 pub(crate) async fn capability(
     State(app): State<App>,
     path: PathParams,
@@ -24,7 +24,7 @@ pub(crate) async fn capability(
     found.map(Data).ok_or(ApiError::NotFound("module or app".into()))
 }
 
-/// Modules only.
+/// Returns all modules.
 pub(crate) async fn catalog(State(app): State<App>, asked: HeaderMap) -> Result<Response, ApiError> {
     Ok(app.catalog.get().await?.entries.answer(&asked))
 }

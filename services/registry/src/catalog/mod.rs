@@ -1,4 +1,4 @@
-//! The catalog as it is read: modules and apps, their state, and what a module still misses.
+//! Reads of the catalog: modules and apps, their state, and the missing dependencies of modules.
 
 mod current;
 pub(crate) mod http;

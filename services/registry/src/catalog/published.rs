@@ -1,4 +1,4 @@
-//! One edition of the catalog with its answers, rendered once.
+//! An edition of the catalog with its rendered responses.
 
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
@@ -14,7 +14,7 @@ use service::ApiError;
 
 use super::rules::Catalog;
 
-/// The catalog of one edition.
+/// An edition of the catalog with its snapshot and rendered responses.
 #[derive(Debug)]
 pub(crate) struct Published {
     pub(crate) catalog: Catalog,
@@ -24,10 +24,10 @@ pub(crate) struct Published {
 }
 
 impl Published {
-    /// Renders everything that is asked for whole.
+    /// Renders the responses that contain the whole catalog.
     ///
     /// # Errors
-    /// It cannot be rendered: a bug.
+    /// Fails if rendering fails, which is a bug.
     pub(crate) fn of(catalog: Catalog) -> Result<Self, ApiError> {
         let revision = catalog.edition.revision;
         Ok(Self {
@@ -39,8 +39,8 @@ impl Published {
     }
 }
 
-/// The body of an answer, its entity tag and the revision at which it is true. The tag is a hash of the body, so that two of
-/// them are equal exactly when the bodies are, whatever process, database or revision they come from.
+/// A response body with its entity tag and revision. The tag is a hash of the body, so tags are equal exactly if the
+/// bodies are, across processes, databases and revisions.
 #[derive(Clone, Debug)]
 pub(crate) struct Representation {
     body: Bytes,
@@ -56,7 +56,7 @@ impl Representation {
         Ok(Self { body: Bytes::from(body), tag, revision: HeaderValue::from(revision) })
     }
 
-    /// 304 when the request names this very tag in `If-None-Match`, else 200 with the body.
+    /// Responds with 304 if `If-None-Match` contains this tag, otherwise with 200 and the body.
     pub(crate) fn answer(&self, asked: &HeaderMap) -> Response {
         let headers = [
             (ETAG, self.tag.clone()),
@@ -70,8 +70,8 @@ impl Representation {
         (headers, json, self.body.clone()).into_response()
     }
 
-    /// RFC 9110, 13.1.2: a list of tags, compared without their weakness, or `*`. A tag of ours holds no comma, so a part
-    /// that is equal is the whole tag.
+    /// Whether `If-None-Match` matches (RFC 9110, 13.1.2): `*`, or a list of tags under weak comparison. Our tags
+    /// contain no comma, so splitting at commas cannot produce a false match.
     fn is_known(&self, asked: &HeaderMap) -> bool {
         let tag = self.tag.as_bytes();
         let is_this = |part: &[u8]| {
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn tags_are_equal_exactly_when_bodies_are() {
         let tag = |revision, data: &[&str]| Representation::of(revision, data).expect("rendered").tag;
-        assert_eq!(tag(1, &["a"]), tag(2, &["a"]), "of another revision");
+        assert_eq!(tag(1, &["a"]), tag(2, &["a"]), "with another revision");
         assert_ne!(tag(1, &["a"]), tag(1, &["b"]));
     }
 }

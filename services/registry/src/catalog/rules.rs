@@ -1,29 +1,29 @@
-//! What the catalog says: pure, from the rows of one moment.
+//! The content of the catalog, computed from one consistent read. Pure.
 
 use contract::Subject;
 use contract::catalog::{AppEntry, CatalogSnapshot, ModuleEntry, ModuleState};
 use semver::{Version, VersionReq};
 use serde::Serialize;
 
-/// The `state` of what is not enabled yet, but will be once its default grants are written in every company.
+/// The `state` of a module or app that will be enabled once its default grants are written in every company.
 pub(crate) const ENABLING: &str = "ENABLING";
 
-/// Which catalog it is: a database that was put back has revisions that another history had before.
+/// Identifies a catalog's content. The revision alone does not: a restored database can reuse revisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Edition {
     pub(crate) revision: i64,
-    /// The transaction that wrote the revision, and when the server that tells so was started: only compared.
+    /// The transaction that wrote the revision and the start time of the database server. Opaque; only compared.
     pub(crate) written: String,
 }
 
-/// Everything that is registered, in one edition, in the order of keys.
+/// All registered modules and apps of one edition, by key.
 #[derive(Clone, Debug)]
 pub(crate) struct Catalog {
     pub(crate) edition: Edition,
     pub(crate) registered: Vec<Registered>,
 }
 
-/// One module or app.
+/// A registered module or app.
 #[derive(Clone, Debug)]
 pub(crate) struct Registered {
     pub(crate) key: String,
@@ -41,18 +41,18 @@ impl Registered {
     }
 }
 
-/// What only one of the two has.
+/// The properties that only modules or only apps have.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     Module(Module),
-    /// The subject is its client's own account, where it is known.
+    /// `subject` is the service account of the client, if known.
     App {
         client_id: String,
         subject: Option<Subject>,
     },
 }
 
-/// What a module has beside its name and state.
+/// The properties that only modules have.
 #[derive(Clone, Debug)]
 pub(crate) struct Module {
     pub(crate) scope_type: String,
@@ -64,7 +64,7 @@ pub(crate) struct Module {
     pub(crate) dependencies: Vec<Dependency>,
 }
 
-/// A module that another one needs.
+/// A module on which another one depends.
 #[derive(Clone, Debug)]
 pub(crate) struct Dependency {
     pub(crate) module_key: String,
@@ -80,7 +80,7 @@ pub(crate) struct Capability {
     pub(crate) enabled: bool,
     pub(crate) dependencies: Vec<String>,
     pub(crate) missing_dependencies: Vec<String>,
-    /// [`ENABLING`], only as long as it is so.
+    /// [`ENABLING`] while the module or app is being enabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<&'static str>,
 }
@@ -99,7 +99,7 @@ pub(crate) struct CatalogEntry {
     license_class: String,
     manifest_version: String,
     is_active: bool,
-    /// As a capability's.
+    /// As in [`Capability`].
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
 }
@@ -113,12 +113,12 @@ impl Catalog {
         self.registered.iter().find(|one| one.key == key).map(|one| self.capability_of(one))
     }
 
-    /// Modules only, in the order of keys.
+    /// Returns the modules by key.
     pub(crate) fn entries(&self) -> Vec<CatalogEntry> {
         self.modules().map(|(one, module)| entry(one, module)).collect()
     }
 
-    /// What edges gate by.
+    /// Returns the snapshot by which gateways admit requests.
     pub(crate) fn snapshot(&self) -> CatalogSnapshot {
         let apps = self.registered.iter().filter_map(app_entry).collect();
         let modules = self.modules().map(|(one, module)| self.module_entry(one, module)).collect();
@@ -159,7 +159,7 @@ impl Catalog {
         ModuleEntry { key: one.key.clone(), state, port: module.port, missing }
     }
 
-    /// Needs that are not installed, not enabled or out of range.
+    /// Returns the keys of the dependencies that are not installed, not enabled or out of range.
     fn missing(&self, needs: &[Dependency]) -> Vec<String> {
         let met = |need: &Dependency| {
             let module = self.modules().find(|(one, _)| one.key == need.module_key);

@@ -1,4 +1,4 @@
-//! SQL of the catalog: reading it whole, and the revision that every change raises.
+//! SQL of the catalog: reads of the whole catalog, and the revision that every change increments.
 
 use contract::Subject;
 use contract::manifest::version;
@@ -9,7 +9,7 @@ use sqlx::types::Json;
 
 use super::rules::{Catalog, Dependency, Edition, Kind, Module, Registered};
 
-/// Reads modules, apps and the revision in one statement, so that they belong together.
+/// Reads modules, apps and the revision in one statement, so that they are consistent.
 pub(crate) async fn load(conn: &mut PgConnection) -> Result<Catalog, ApiError> {
     let found = sqlx::query!(
         r#"SELECT r.revision, r.xmin::text || ' ' || date_part('epoch', pg_postmaster_start_time())::text AS "written!",
@@ -30,7 +30,7 @@ pub(crate) async fn load(conn: &mut PgConnection) -> Result<Catalog, ApiError> {
     Ok(Catalog { edition, registered })
 }
 
-/// The present edition.
+/// Reads the current edition.
 pub(crate) async fn edition(conn: &mut PgConnection) -> sqlx::Result<Edition> {
     sqlx::query_as!(
         Edition,
@@ -41,13 +41,13 @@ pub(crate) async fn edition(conn: &mut PgConnection) -> sqlx::Result<Edition> {
     .await
 }
 
-/// Waits until no other change is under way, and keeps others out until this transaction ends: whoever changes the
-/// catalog does this before it reads what it decides by.
+/// Takes the catalog's lock until this transaction ends and returns the revision. Every change takes the lock before it
+/// reads the state on which it depends.
 pub(crate) async fn lock(conn: &mut PgConnection) -> sqlx::Result<i64> {
     sqlx::query_scalar!("SELECT revision FROM registry.model_revision FOR UPDATE").fetch_one(conn).await
 }
 
-/// Raises the revision.
+/// Increments the revision and returns it.
 pub(crate) async fn bump(conn: &mut PgConnection) -> sqlx::Result<i64> {
     sqlx::query_scalar!("UPDATE registry.model_revision SET revision = revision + 1 RETURNING revision")
         .fetch_one(conn)
@@ -82,7 +82,7 @@ struct DependencyRow {
     version_range: String,
 }
 
-/// What is stored was checked when it was written; a row that cannot be read is a bug, never a default.
+/// Rows were checked when they were written, so an unreadable row is a bug and never becomes a default.
 impl TryFrom<Row> for Registered {
     type Error = ApiError;
 

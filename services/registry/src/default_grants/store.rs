@@ -1,12 +1,12 @@
-//! SQL of the default grants. Companies are read through org's view; tuples are added under authz's row-level security,
-//! which lets registry's role write nothing else.
+//! SQL of the default grants. Companies are read through org's view. authz's row-level security allows registry's role
+//! to write only these tuples.
 
 use contract::grants::{ANCHOR_RELATION, DEFAULT_GRANTS_LOCK, SYSTEM_ID, SYSTEM_RELATION};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-/// Keeps companies from being created until this transaction ends. The first statement of its transaction: taken
-/// together with a read, the read would not see what the company's transaction committed meanwhile.
+/// Prevents companies from being created until this transaction ends. Must be the transaction's first statement: a read
+/// in the same statement would miss what the other transaction committed while this one waited.
 pub(crate) async fn lock(conn: &mut PgConnection) -> sqlx::Result<()> {
     sqlx::query!(
         r#"SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended($1, 0)) AS "locked!: ()""#,
@@ -17,7 +17,7 @@ pub(crate) async fn lock(conn: &mut PgConnection) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// Active companies whose ids are greater than `after`.
+/// Lists active companies with ids greater than `after`.
 pub(super) async fn companies_after(
     conn: &mut PgConnection,
     after: Uuid,
@@ -33,14 +33,14 @@ pub(super) async fn companies_after(
     .await
 }
 
-/// How many companies are active.
+/// Counts the active companies.
 pub(crate) async fn active_companies(conn: &mut PgConnection) -> sqlx::Result<i64> {
     sqlx::query_scalar!(r#"SELECT count(*) AS "count!" FROM org.company_facts WHERE is_active"#)
         .fetch_one(conn)
         .await
 }
 
-/// Writes the anchors that are missing.
+/// Writes the missing anchors.
 pub(super) async fn ensure_anchors(
     conn: &mut PgConnection,
     keys: &[String],
@@ -62,7 +62,7 @@ pub(super) async fn ensure_anchors(
     Ok(done.rows_affected())
 }
 
-/// Writes a `system` tuple together with its row in the ledger, where there is no such row yet.
+/// Writes the `system` tuples that the ledger does not list yet, together with their ledger rows.
 pub(super) async fn write_system_once(
     conn: &mut PgConnection,
     keys: &[String],

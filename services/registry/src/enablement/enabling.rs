@@ -1,10 +1,11 @@
-//! Enabling where there are many companies: their default grants are written portion by portion, each in a transaction of its
-//! own, and the module is enabled when all have theirs. Until then it is disabled everywhere, so no company is ever enabled
-//! without its grants. A portion that was written stays written: another process, or the next start, goes on after it.
+//! Enables a module or app when there are many companies: a worker writes the default grants in portions, each in its
+//! own transaction, and enables the module once every company has its grants. Until then the module is disabled
+//! everywhere, so it is never enabled for a company without grants. Written portions remain: another process, or the
+//! next start, resumes after them.
 //!
-//! What begins it holds the lock of the default grants, and from then on org grants a company that is made or activated what
-//! is being enabled, too (the view `registry.granted_modules`). So the portions need no lock, and nothing has to be looked
-//! through again in the end.
+//! The transaction that begins the enabling holds the lock of the default grants. From then on, org also writes the
+//! grants of modules being enabled for companies that are created or activated (the view `registry.granted_modules`).
+//! So the portions need no lock, and no final pass is needed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,23 +21,23 @@ use crate::App;
 use crate::catalog::store::{bump, lock};
 use crate::default_grants::{self, Portion};
 
-/// How late a process goes on with what another one left.
+/// Maximum delay until another process resumes an interrupted enabling.
 const POLL: Duration = Duration::from_secs(5);
-/// After a failure.
+/// Delay before the first retry after a failure.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Wakes the worker of this process. Cheap to clone.
+/// A handle that wakes this process's worker. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EnablingQueue(Arc<Notify>);
 
 impl EnablingQueue {
-    /// Says that there is something to enable.
+    /// Wakes the worker because there is something to enable.
     pub(crate) fn look(&self) {
         self.0.notify_one();
     }
 }
 
-/// Writes portions until the service stops.
+/// Starts the worker, which runs until the service stops.
 pub(crate) fn start(app: &App) {
     let aside = app.for_workers();
     let pace = Pace::every(POLL).retrying(RETRY, POLL).woken_by(Arc::clone(&app.enabling.0));
@@ -46,14 +47,14 @@ pub(crate) fn start(app: &App) {
     });
 }
 
-/// One portion, or the enabling itself after the last one.
+/// Writes one portion, or enables the module after the last one.
 async fn once(app: &App) -> Result<Next, ApiError> {
     let Some(enabling) = store::next_enabling(&app.core.pool).await? else { return Ok(Next::Interval) };
     let more = if portion(app, &enabling).await? { true } else { finish(app, &enabling).await? };
     Ok(if more { Next::In(Duration::ZERO) } else { Next::Interval })
 }
 
-/// Writes the next portion; false when there is none any more.
+/// Writes the next portion; returns false if none is left, or another process is writing one.
 async fn portion(app: &App, enabling: &Enabling) -> Result<bool, ApiError> {
     let mut tx = begin(app, enabling).await?;
     let Some(after) = store::claim(tx.conn(), &enabling.key).await? else {
@@ -72,14 +73,15 @@ async fn portion(app: &App, enabling: &Enabling) -> Result<bool, ApiError> {
     Ok(true)
 }
 
-/// Enables it, unless another process did or it was called off; false when there was nothing to do.
+/// Enables the module, unless another process has or the enabling was cancelled. Returns true if the worker should
+/// continue at once.
 async fn finish(app: &App, enabling: &Enabling) -> Result<bool, ApiError> {
     let mut tx = begin(app, enabling).await?;
-    // Grants are judged by a catalog that stays as it is under this lock.
+    // Under these locks, the companies and the catalog do not change.
     default_grants::store::lock(tx.conn()).await?;
     lock(tx.conn()).await?;
     let standing = store::find(tx.conn(), &enabling.key).await?.filter(|standing| standing.enabling);
-    // Locked by nobody: another process may be at the last portion.
+    // `None` if another process is still writing the last portion.
     let after = store::claim(tx.conn(), &enabling.key).await?;
     let (Some(standing), Some(after)) = (standing, after) else {
         tx.unchanged().await?;
@@ -103,7 +105,7 @@ const fn action(standing: &Standing) -> &'static str {
     if standing.installed { "module.enabled" } else { "module.installed" }
 }
 
-/// In the name of whoever asked.
+/// Begins a transaction in the name of the caller who requested the enabling.
 async fn begin(app: &App, enabling: &Enabling) -> Result<AuditedTx, ApiError> {
     app.core.begin_as(&enabling.requested_by, enabling.correlation_id.as_deref()).await
 }

@@ -19,13 +19,13 @@ use crate::catalog::store::{bump, lock};
 use crate::default_grants::{self, Portion};
 use crate::reply::AtRevision;
 
-/// What both answer.
+/// The response of `enable` and `disable`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Enabled {
     enabled: bool,
 }
 
-/// What enabling answers where it goes on in the background.
+/// The response of `enable` while the enabling continues in the background.
 #[derive(Debug, Serialize)]
 pub(crate) struct Accepted {
     enabled: bool,
@@ -33,8 +33,8 @@ pub(crate) struct Accepted {
     companies: Progress,
 }
 
-/// Enables a module or app and writes its default grants in one transaction: 200. Where there are more companies than one
-/// transaction writes grants for, it begins that, or tells how far it is: 202.
+/// Enables a module or app and writes its default grants in one transaction: 200. If there are too many companies for
+/// one transaction, starts the enabling in the background, or reports its progress: 202.
 pub(crate) async fn enable(
     State(app): State<App>,
     caller: Superadmin,
@@ -90,8 +90,7 @@ fn accepted(revision: i64, companies: Progress) -> Response {
     (StatusCode::ACCEPTED, AtRevision { revision, data }).into_response()
 }
 
-/// Disables a module or app, or calls off that it is being enabled. Nothing is removed, and nothing that needs it is
-/// disabled with it.
+/// Disables a module or app, or cancels its enabling. Removes nothing, and does not disable modules that depend on it.
 pub(crate) async fn disable(
     State(app): State<App>,
     caller: Superadmin,
@@ -115,7 +114,7 @@ pub(crate) async fn disable(
     Ok(AtRevision { revision, data: Enabled { enabled: false } })
 }
 
-/// A text that cannot be a key is the key of nothing.
+/// Returns the key in the path; 404 if it is malformed.
 fn known_key(path: &PathParams) -> Result<&str, ApiError> {
     Some(path.text("key")).filter(|key| is_key(key)).ok_or_else(unknown)
 }

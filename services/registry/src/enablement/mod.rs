@@ -1,4 +1,4 @@
-//! Enabling and disabling modules and apps, for the whole deployment.
+//! Enables and disables modules and apps for the whole deployment.
 
 pub(crate) mod enabling;
 pub(crate) mod http;

@@ -1,11 +1,11 @@
-//! When a module or app may be enabled or disabled: pure.
+//! Rules for enabling and disabling modules and apps. Pure.
 
 use contract::envelope::code;
 use serde::Serialize;
 use serde_json::json;
 use service::ApiError;
 
-/// A module or app as it stands.
+/// The current state of a module or app.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "columns of a row")]
 pub(super) struct Standing {
@@ -15,11 +15,11 @@ pub(super) struct Standing {
     pub(super) mandatory: bool,
     pub(super) installed: bool,
     pub(super) enabled: bool,
-    /// Its default grants are being written.
+    /// Whether its default grants are being written.
     pub(super) enabling: bool,
 }
 
-/// Something that is being enabled, and who asked for it.
+/// A module or app that is being enabled, and the caller who requested it.
 #[derive(Clone, Debug)]
 pub(super) struct Enabling {
     pub(super) key: String,
@@ -27,23 +27,23 @@ pub(super) struct Enabling {
     pub(super) correlation_id: Option<String>,
 }
 
-/// Companies whose default grants are written, of those that were active when it began.
+/// The number of companies whose default grants are written, and of those that were active at the beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Progress {
     pub(super) done: i64,
     pub(super) total: i64,
 }
 
-/// What is to be done.
+/// The change that a request requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It is so already.
+    /// No change; the module already has the requested state.
     Unchanged,
-    /// Make it so.
+    /// The state must be changed.
     Change,
 }
 
-/// Enabling wants it installed, and nothing of its dependencies.
+/// Checks an enabling. The module must be installed or being enabled; its dependencies need not be.
 pub(super) fn enable(standing: &Standing) -> Result<Step, ApiError> {
     if !standing.installed && !standing.enabling {
         return Err(ApiError::Conflict {
@@ -55,7 +55,7 @@ pub(super) fn enable(standing: &Standing) -> Result<Step, ApiError> {
     Ok(if standing.enabled { Step::Unchanged } else { Step::Change })
 }
 
-/// A mandatory module cannot be disabled. What is being enabled is called off.
+/// Checks a disabling. A mandatory module cannot be disabled; an enabling can be cancelled.
 pub(super) fn disable(standing: &Standing) -> Result<Step, ApiError> {
     if standing.mandatory {
         return Err(ApiError::Unprocessable {

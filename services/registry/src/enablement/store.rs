@@ -1,4 +1,4 @@
-//! SQL of enabling and disabling. The caller holds the catalog's lock.
+//! SQL of enabling and disabling. Changing a module's state requires the catalog's lock.
 
 use sqlx::{PgConnection, PgPool};
 use uuid::Uuid;
@@ -16,7 +16,7 @@ pub(super) async fn find(conn: &mut PgConnection, key: &str) -> sqlx::Result<Opt
     .await
 }
 
-/// What is enabled is installed; what was being enabled is not any more.
+/// Stores the flag, marks the module as installed, and ends its enabling.
 pub(super) async fn set_enabled(conn: &mut PgConnection, key: &str, enabled: bool) -> sqlx::Result<()> {
     sqlx::query!(
         "UPDATE registry.modules SET installed = true, enabled = $2, updated_at = now() WHERE key = $1",
@@ -29,7 +29,7 @@ pub(super) async fn set_enabled(conn: &mut PgConnection, key: &str, enabled: boo
     Ok(())
 }
 
-/// Begins to enable; what is being enabled goes on.
+/// Records the beginning of an enabling; does nothing if one is in progress.
 pub(crate) async fn begin_enabling(
     conn: &mut PgConnection,
     key: &str,
@@ -50,7 +50,7 @@ pub(crate) async fn begin_enabling(
     Ok(())
 }
 
-/// How far it is.
+/// Returns the progress of an enabling, if one is in progress.
 pub(super) async fn progress(conn: &mut PgConnection, key: &str) -> sqlx::Result<Option<Progress>> {
     sqlx::query_as!(
         Progress,
@@ -61,7 +61,7 @@ pub(super) async fn progress(conn: &mut PgConnection, key: &str) -> sqlx::Result
     .await
 }
 
-/// Whoever asked first is served first.
+/// Returns the enabling that was requested first.
 pub(super) async fn next_enabling(pool: &PgPool) -> sqlx::Result<Option<Enabling>> {
     sqlx::query_as!(
         Enabling,
@@ -71,8 +71,8 @@ pub(super) async fn next_enabling(pool: &PgPool) -> sqlx::Result<Option<Enabling
     .await
 }
 
-/// The company after which the next portion begins, locked; `None` when another process writes that portion, or the
-/// enabling was called off.
+/// Locks the enabling and returns the company after which the next portion begins; `None` if another process is writing
+/// that portion or the enabling was cancelled.
 pub(super) async fn claim(conn: &mut PgConnection, key: &str) -> sqlx::Result<Option<Uuid>> {
     sqlx::query_scalar!(
         "SELECT after_company FROM registry.enabling WHERE key = $1 FOR UPDATE SKIP LOCKED",
@@ -82,7 +82,7 @@ pub(super) async fn claim(conn: &mut PgConnection, key: &str) -> sqlx::Result<Op
     .await
 }
 
-/// The portion up to `end` is written.
+/// Records that the portion up to `end` is written.
 pub(super) async fn advance(conn: &mut PgConnection, key: &str, end: Uuid, written: i64) -> sqlx::Result<()> {
     sqlx::query!(
         "UPDATE registry.enabling SET after_company = $2, companies_done = companies_done + $3 WHERE key = $1",

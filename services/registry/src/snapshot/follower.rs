@@ -1,5 +1,5 @@
-//! One loop a process that notices changes of the catalog, its own and those of other registry processes, and publishes
-//! each as a snapshot. It reads nothing while no stream is open.
+//! A worker in each process that detects changes of the catalog, by this and other registry processes, and publishes
+//! them to the streams. It does not read the database while no stream is open.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use tokio::sync::{Notify, watch};
 
 use crate::catalog::{Current, Published};
 
-/// How late another process's change may be seen: half of the 100 ms that edges promise.
+/// Maximum delay until another process's change is detected: half of the 100 ms that the gateway promises.
 const POLL: Duration = Duration::from_millis(50);
-/// Between two tries while the database does not answer.
+/// Delay before a retry while the database does not answer.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The newest catalog that was noticed; `None` before the first.
+/// The newest published catalog; `None` before the first.
 pub(crate) type Latest = Option<Arc<Published>>;
 
-/// Gives streams what the loop notices. Cheap to clone.
+/// Publishes the worker's catalogs to the streams. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Follower {
     latest: watch::Sender<Latest>,
@@ -32,7 +32,7 @@ impl Default for Follower {
 }
 
 impl Follower {
-    /// Follows the catalog until the service stops.
+    /// Starts the worker, which runs until the service stops.
     pub(crate) fn start(&self, core: &Core, catalog: &Current) {
         let (follower, catalog) = (self.clone(), catalog.clone());
         let pace = Pace::every(POLL).retrying(RETRY, RETRY).woken_by(Arc::clone(&self.hint));
@@ -42,19 +42,19 @@ impl Follower {
         });
     }
 
-    /// Says that something was committed just now; without it the next poll notices.
+    /// Wakes the worker after a commit, so that it does not wait for the next poll.
     pub(crate) fn look(&self) {
         self.hint.notify_one();
     }
 
-    /// A stream's end of it.
+    /// Subscribes a stream and wakes the worker.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Latest> {
         let receiver = self.latest.subscribe();
         self.look();
         receiver
     }
 
-    /// One look. Without a stream the next one waits until somebody asks.
+    /// Reads the catalog and publishes it if it has changed. Without a stream, the worker sleeps until it is woken.
     async fn step(&self, catalog: &Current) -> Result<Next, ApiError> {
         if self.latest.receiver_count() == 0 {
             return Ok(Next::Woken);

@@ -1,6 +1,6 @@
-//! The stream: a line a change, each a whole snapshot; an empty line when a second passed without one. It ends when the
-//! service drains, or when the catalog is another one without a higher revision (a restored database): whoever follows then
-//! asks again and is told at once.
+//! The stream of snapshots: one line with a whole snapshot per change, and an empty line after each second without one.
+//! It ends when the service drains, or when the catalog changes without a higher revision (a restored database); the
+//! client then reconnects and receives the new snapshot at once.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ use super::follower::Latest;
 use crate::App;
 use crate::catalog::rules::Edition;
 
-/// How long a stream may be silent.
+/// Interval of empty lines on an idle stream.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
-/// Follows the catalog from the revision `after`, or from nothing.
+/// Streams the catalog. The first line comes at once unless the catalog is at the revision `after`.
 pub(crate) async fn follow(State(app): State<App>, query: Query) -> Result<Response, ApiError> {
     let after = after(&query)?;
     let mut changes = app.follower.subscribe();
@@ -61,7 +61,8 @@ impl Stream {
         }
     }
 
-    /// The next snapshot of a higher revision than what was sent; `None` when it is another one without that.
+    /// Waits for a snapshot with a higher revision than the last one sent; returns `None` if the catalog changes
+    /// without one.
     async fn change(&mut self) -> Option<Result<Bytes, ApiError>> {
         loop {
             self.changes.changed().await.ok()?;

@@ -1,4 +1,5 @@
-//! `GET /internal/platform/snapshot`: the catalog as edges follow it, a line of JSON a change.
+//! `GET /internal/platform/snapshot`: the stream of catalog snapshots that gateways follow, one line of JSON per
+//! change.
 
 mod follower;
 pub(crate) mod http;

@@ -1,7 +1,7 @@
-//! The start-up pass: brings the tables to what this program ships and to what the install list says, and ensures the
-//! default grants. One transaction, tried again until the database lets it; `/ready` waits for it. Where there are more
-//! companies than one transaction writes grants for, what is to be installed begins to be enabled, and the grants of what is
-//! enabled already are ensured portion by portion after the service is ready (`sweep`).
+//! The start-up pass: updates the tables to the shipped modules and the install list, and ensures the default grants,
+//! in one transaction. The pass is retried until it succeeds; the service is not ready before. If there are too many
+//! companies for one transaction, the pass begins to enable the modules to be installed, and the grants of modules that
+//! are already enabled are ensured in portions after the service is ready (`sweep`).
 
 mod store;
 mod sweep;
@@ -25,23 +25,23 @@ use sweep::Sweep;
 
 /// Actor of the audit rows.
 const ACTOR: &str = "system:registry";
-/// Subject of the audit rows of grants that were missing.
+/// Subject of the audit rows of missing grants that were written.
 const CATALOG_GRANTS: &str = "catalog:default_grants";
-/// Between two tries while the database does not answer.
+/// Delay before a retry while the database does not answer.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// What a pass works with.
+/// The input of a pass.
 pub(crate) struct Pass {
     pub(crate) app: App,
     pub(crate) shipped: Vec<ShippedModule>,
     pub(crate) install: Vec<String>,
 }
 
-/// Why a pass did not end well.
+/// The reason why a pass failed.
 enum Failed {
-    /// May go better the next time.
+    /// A temporary failure.
     Now(ApiError),
-    /// Will never: what is shipped does not fit what is registered.
+    /// A permanent failure: the shipped modules conflict with what is registered.
     ForGood(String),
 }
 
@@ -57,15 +57,15 @@ impl From<sqlx::Error> for Failed {
     }
 }
 
-/// Runs passes until one has succeeded; the service is not ready before. One that never can stops the service and says why
-/// to `unfit`.
+/// Runs passes until one succeeds; the service is not ready before. A permanent failure stops the service and sends the
+/// reason to `unfit`.
 pub(crate) fn begin(app: &App, pass: Pass, hold: ReadinessHold, unfit: oneshot::Sender<String>) {
     app.core.workers.every("catalog_pass", Pace::every(RETRY), Passes { pass, end: Some((hold, unfit)) });
 }
 
 struct Passes {
     pass: Pass,
-    /// Taken by the last pass.
+    /// Taken when the last pass ends.
     end: Option<(ReadinessHold, oneshot::Sender<String>)>,
 }
 
@@ -79,7 +79,7 @@ impl Step for Passes {
         }
         match (outcome, self.end.take()) {
             (Err(Failed::ForGood(why)), Some((_, unfit))) => {
-                // The service waits for it unless it was dropped.
+                // `serve` receives the reason unless it was dropped.
                 unfit.send(why).unwrap_or_default();
                 self.pass.app.stop.cancel();
             }
@@ -94,7 +94,7 @@ impl Step for Passes {
     }
 }
 
-/// Whether one transaction writes the default grants of all companies.
+/// Whether one transaction can write the default grants of all companies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Companies {
     Few,
@@ -130,7 +130,7 @@ impl Pass {
         Ok(companies)
     }
 
-    /// New modules get a row, changed ones their new manifest and version.
+    /// Inserts new modules and updates changed ones.
     async fn write_modules(&self, tx: &mut AuditedTx) -> Result<bool, Failed> {
         let mut changed = false;
         for module in &self.shipped {
@@ -154,8 +154,8 @@ impl Pass {
         Ok(changed)
     }
 
-    /// Object types and feature keys: first everything is given up that no module has any more, so that a type may move
-    /// from one module to another.
+    /// Updates the claims of object types and feature keys. All modules first give up claims that they no longer
+    /// declare, so that a type can move from one module to another.
     async fn write_claims(&self, tx: &mut AuditedTx) -> Result<bool, Failed> {
         let mut changed = 0;
         for module in &self.shipped {
@@ -166,14 +166,14 @@ impl Pass {
             if let Some(Taken { what, owner }) = store::foreign_claim(tx.conn(), module).await? {
                 let key = &module.contract.manifest.key;
                 return Err(Failed::ForGood(format!(
-                    "the built-in module {key}: \"{what}\" belongs to {owner} already"
+                    "the built-in module {key}: \"{what}\" already belongs to {owner}"
                 )));
             }
         }
         Ok(changed > 0)
     }
 
-    /// What is listed and not installed becomes installed and enabled; what is installed keeps its flag.
+    /// Installs and enables the listed modules that are not installed; installed modules keep their flag.
     async fn install(&self, tx: &mut AuditedTx) -> Result<bool, Failed> {
         let installed = store::install(tx.conn(), &self.install).await?;
         for key in &installed {
@@ -183,7 +183,8 @@ impl Pass {
         Ok(!installed.is_empty())
     }
 
-    /// The same where there are many companies: it is installed and enabled once they have its default grants.
+    /// Begins to install the listed modules when there are many companies: each is installed and enabled once all
+    /// companies have its default grants.
     async fn begin_to_install(&self, tx: &mut AuditedTx) -> Result<bool, Failed> {
         let keys = store::not_installed(tx.conn(), &self.install).await?;
         for key in &keys {

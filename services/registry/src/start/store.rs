@@ -1,10 +1,10 @@
-//! SQL of the start-up pass. The caller holds the lock of the default grants and the catalog's.
+//! SQL of the start-up pass. The caller must hold the locks of the default grants and the catalog.
 
 use sqlx::PgConnection;
 
 use crate::bundles::ShippedModule;
 
-/// A row as it stands.
+/// The current row of a module or app.
 #[derive(Clone, Debug)]
 pub(super) struct Existing {
     pub(super) kind: String,
@@ -12,14 +12,14 @@ pub(super) struct Existing {
     pub(super) content_hash: Vec<u8>,
 }
 
-/// A claim of somebody else.
+/// A claim that belongs to another module or app.
 #[derive(Clone, Debug)]
 pub(super) struct Taken {
     pub(super) what: String,
     pub(super) owner: String,
 }
 
-/// A pass over every company may take longer than a request may.
+/// Raises the statement timeout: a pass may take longer than a request.
 pub(super) async fn take_time(conn: &mut PgConnection) -> sqlx::Result<()> {
     sqlx::query!("SET LOCAL statement_timeout = '60s'").execute(conn).await?;
     Ok(())
@@ -31,7 +31,8 @@ pub(super) async fn find(conn: &mut PgConnection, key: &str) -> sqlx::Result<Opt
         .await
 }
 
-/// Adds or replaces what the files say; installed and enabled stay, save that a mandatory module cannot stay disabled.
+/// Adds or updates the module's row from its files. `installed` and `enabled` do not change, except that an installed
+/// mandatory module becomes enabled.
 pub(super) async fn write(conn: &mut PgConnection, module: &ShippedModule) -> sqlx::Result<()> {
     let manifest = &module.contract.manifest;
     sqlx::query!(
@@ -62,7 +63,7 @@ pub(super) async fn write(conn: &mut PgConnection, module: &ShippedModule) -> sq
     Ok(())
 }
 
-/// The history keeps the first content that a version was shipped with.
+/// Adds the version to the history, which keeps the first content of each version.
 pub(super) async fn write_version(
     conn: &mut PgConnection,
     module: &ShippedModule,
@@ -82,7 +83,7 @@ pub(super) async fn write_version(
     Ok(())
 }
 
-/// Removes what the module claimed and does not claim any more.
+/// Removes claims that the module no longer declares.
 pub(super) async fn give_up_claims(conn: &mut PgConnection, module: &ShippedModule) -> sqlx::Result<u64> {
     let key = &module.contract.manifest.key;
     let types = sqlx::query!(
@@ -102,7 +103,7 @@ pub(super) async fn give_up_claims(conn: &mut PgConnection, module: &ShippedModu
     Ok(types.rows_affected() + features.rows_affected())
 }
 
-/// Adds what it claims and nobody has yet.
+/// Adds the module's claims that nothing else has.
 pub(super) async fn take_claims(conn: &mut PgConnection, module: &ShippedModule) -> sqlx::Result<u64> {
     let key = &module.contract.manifest.key;
     let types = sqlx::query!(
@@ -124,7 +125,7 @@ pub(super) async fn take_claims(conn: &mut PgConnection, module: &ShippedModule)
     Ok(types.rows_affected() + features.rows_affected())
 }
 
-/// Something that the module claims and another one has.
+/// Returns one of the module's claims that belongs to another module or app, if any.
 pub(super) async fn foreign_claim(
     conn: &mut PgConnection,
     module: &ShippedModule,
@@ -144,7 +145,7 @@ pub(super) async fn foreign_claim(
     .await
 }
 
-/// Installs and enables those of `keys` that are not installed; gives their keys.
+/// Installs and enables those of `keys` that are not installed; returns their keys.
 pub(super) async fn install(conn: &mut PgConnection, keys: &[String]) -> sqlx::Result<Vec<String>> {
     sqlx::query_scalar!(
         "UPDATE registry.modules SET installed = true, enabled = true, updated_at = now()
@@ -155,7 +156,7 @@ pub(super) async fn install(conn: &mut PgConnection, keys: &[String]) -> sqlx::R
     .await
 }
 
-/// Those of `keys` that are modules, not installed and not about to be.
+/// Returns those of `keys` that are modules and neither installed nor being enabled.
 pub(super) async fn not_installed(conn: &mut PgConnection, keys: &[String]) -> sqlx::Result<Vec<String>> {
     sqlx::query_scalar!(
         "SELECT key FROM registry.modules m
@@ -167,7 +168,7 @@ pub(super) async fn not_installed(conn: &mut PgConnection, keys: &[String]) -> s
     .await
 }
 
-/// Everything that gets default grants, apps too.
+/// Returns the keys of all enabled modules and apps, which get default grants.
 pub(super) async fn enabled_keys(conn: &mut PgConnection) -> sqlx::Result<Vec<String>> {
     sqlx::query_scalar!("SELECT key FROM registry.modules WHERE installed AND enabled ORDER BY key")
         .fetch_all(conn)

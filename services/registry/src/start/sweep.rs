@@ -1,5 +1,5 @@
-//! Ensures the default grants of everything that is enabled, portion by portion, once a start: companies that were restored,
-//! or whose anchors somebody removed, have them again. Nobody waits for it.
+//! Ensures the default grants of all enabled modules and apps in portions, once after each start, in the background.
+//! This repairs companies that were restored or whose anchors were removed.
 
 use std::time::Duration;
 
@@ -11,25 +11,25 @@ use super::{ACTOR, CATALOG_GRANTS, store};
 use crate::App;
 use crate::default_grants::Portion;
 
-/// Between two portions, so that it takes a small part of the database's time.
+/// Pause between two portions, so that the sweep takes only a small part of the database's time.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The pauses after failures.
+/// First and longest delay before a retry after a failure.
 const RETRIES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// Where it stands.
+/// The progress of the sweep.
 pub(super) struct Sweep {
     app: App,
     after: Uuid,
 }
 
 impl Sweep {
-    /// From the first company on.
+    /// Creates a sweep that begins at the first company.
     pub(super) fn of(app: &App) -> Self {
         Self { app: app.clone(), after: Uuid::nil() }
     }
 }
 
-/// Sweeps beside the requests.
+/// Starts the sweep in the background.
 pub(super) fn start(sweep: Sweep) {
     let workers = sweep.app.core.workers.clone();
     workers.every("default_grants", Pace::every(PAUSE).retrying(RETRIES.0, RETRIES.1), sweep);

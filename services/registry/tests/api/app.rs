@@ -1,5 +1,5 @@
-//! A registry of its own for one test: a fresh database, a token issuer, and modules made for the test. Every answer is
-//! checked against the OpenAPI document.
+//! A running registry for one test, with a fresh database, a token issuer and test modules. Every response is checked
+//! against the OpenAPI document.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// Nothing that a test waits for takes this long.
+/// Longest wait in a test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// The subject of [`TestApp::admin`].
 pub(crate) const ADMIN: &str = "admin-subject";
-/// Where authz is asked who holds the platform role.
+/// authz's route for the platform role.
 pub(crate) const ROLE: &str = "/internal/authz/superadmin/*";
-/// Where identity is asked for the account of a client.
+/// identity's route for the account of a client.
 pub(crate) const ACCOUNTS: &str = "/internal/identity/service-accounts/*";
 
 pub(crate) struct TestApp {
@@ -34,7 +34,7 @@ pub(crate) struct TestApp {
     pub(crate) serving: JoinHandle<Result<(), ServeError>>,
 }
 
-/// A module made for a test.
+/// A test module.
 #[derive(Clone)]
 pub(crate) struct Made {
     pub(crate) key: &'static str,
@@ -77,20 +77,20 @@ impl Made {
     }
 }
 
-/// Shipped files are texts of the program; a test's are leaked, once a module.
+/// Builds a bundle. A bundle's files are static strings, so this leaks them.
 pub(crate) fn bundle(key: &'static str, manifest: &Value, fragment: &Value) -> Bundle {
     let leak = |value: &Value| -> &'static str { Box::leak(value.to_string().into_boxed_str()) };
     let (manifest, fragment) = (leak(manifest), leak(fragment));
     Bundle { key, manifest, fragment, openapi: "{}", license: "", migrations: &registry::MIGRATIONS }
 }
 
-/// Starts registry with `modules` on a database and does not wait for it.
+/// Starts registry with `modules` on a database, without waiting until it is ready.
 pub(crate) async fn launch(database: TestDatabase, modules: &[Made], install: &str) -> TestApp {
     let port = database.port();
     launch_at(database, port, modules, install).await
 }
 
-/// The same with the database at another port than its own.
+/// Like [`launch`], with the database behind another port.
 pub(crate) async fn launch_at(database: TestDatabase, port: u16, modules: &[Made], install: &str) -> TestApp {
     let identity = Stub::start().await;
     identity.answer_with("GET", ACCOUNTS, |asked| {
@@ -100,7 +100,7 @@ pub(crate) async fn launch_at(database: TestDatabase, port: u16, modules: &[Made
     launch_beside(identity, database, port, modules, install).await
 }
 
-/// The same beside an identity that a test has prepared.
+/// Like [`launch_at`], with a prepared identity.
 pub(crate) async fn launch_beside(
     identity: Stub,
     database: TestDatabase,
@@ -126,12 +126,12 @@ pub(crate) async fn launch_beside(
     TestApp { api, address, database, owner, admin, issuer, authz, stop, serving }
 }
 
-/// What authz answers about the platform role.
+/// authz's response about the platform role.
 pub(crate) fn role(held: bool, reason: &str) -> Value {
     json!({ "data": { "held": held, "reason": reason, "evidence": [], "accountActive": held } })
 }
 
-/// What identity answers about the account of a client.
+/// identity's response about the account of a client.
 pub(crate) fn account(client: &str, subject: Option<&str>) -> Value {
     json!({ "data": { "clientId": client, "kcSub": subject } })
 }
@@ -153,7 +153,7 @@ impl TestApp {
         }
     }
 
-    /// Stops it and starts another on the same database, with other modules.
+    /// Stops registry and starts it again on the same database, with other modules.
     pub(crate) async fn restart(self, modules: &[Made], install: &str) -> Self {
         let database = self.database.clone();
         self.end().await;
@@ -173,7 +173,7 @@ impl TestApp {
         checked("GET", path, reply)
     }
 
-    /// As the administrator, without a body.
+    /// Sends a POST as the administrator, without a body.
     pub(crate) async fn post(&self, path: &str) -> Reply {
         let reply = self
             .api
@@ -198,7 +198,7 @@ impl TestApp {
         checked("POST", path, self.api.post(path).bearer(&self.admin).json(manifest).send().await)
     }
 
-    /// A company as org would have made it before this module was enabled: without grants.
+    /// Adds a company without grants, as if org had created it before any module was enabled.
     pub(crate) async fn company(&self, code: &str, is_active: bool) -> Uuid {
         let id = Uuid::now_v7();
         let sql = "INSERT INTO org.units(id, company_id, type_key, depth, code, name, is_active) VALUES ($1, $1, 'company', 0, $2, $2, $3)";
@@ -224,7 +224,7 @@ impl TestApp {
         row.expect("a revision").get(0)
     }
 
-    /// Waits until the service itself waits for a lock.
+    /// Waits until the service waits for a lock.
     pub(crate) async fn blocked(&self) {
         let waiting = "SELECT count(*) FROM pg_stat_activity
             WHERE wait_event_type = 'Lock' AND usename = 'platform_registry' AND datname = current_database()";
@@ -239,12 +239,12 @@ impl TestApp {
     }
 }
 
-/// A number from the environment.
+/// Reads a number from the environment.
 pub(crate) fn number(variable: &str, default: u64) -> u64 {
     std::env::var_os(variable).and_then(|text| text.to_str()?.parse().ok()).unwrap_or(default)
 }
 
-/// What a test found, for whoever runs it by hand.
+/// Prints a test's figures.
 #[expect(clippy::print_stdout, reason = "shown by --nocapture")]
 pub(crate) fn told(line: &str) {
     println!("{line}");
@@ -255,7 +255,7 @@ pub(crate) fn checked(method: &str, path: &str, reply: Reply) -> Reply {
     reply
 }
 
-/// `path rule` of every field that the answer names.
+/// `path rule` of every field in the response.
 pub(crate) fn fields(reply: &Reply) -> Vec<String> {
     let fields =
         reply.body.pointer("/error/details/fields").and_then(Value::as_array).cloned().unwrap_or_default();

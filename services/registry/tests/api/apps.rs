@@ -21,7 +21,7 @@ fn with(mut manifest: Value, name: &str, value: Value) -> Value {
     manifest
 }
 
-/// Registers, and expects exactly these fields to be refused with 422.
+/// Registers a manifest and expects 422 for exactly these fields.
 async fn refused(app: &TestApp, manifest: Value, expected: &[&str]) {
     let reply = app.register(manifest).await;
     assert_eq!((reply.status, reply.code()), (422, "VALIDATION_FAILED"), "{}", reply.text);
@@ -245,7 +245,7 @@ async fn what_has_tuples_cannot_be_left_out() {
         .await
         .status,
         200,
-        "a type that was given up is free"
+        "a removed type is free"
     );
     app.end().await;
 }
@@ -269,7 +269,7 @@ async fn of_many_at_once_the_highest_stands() {
         .expect("one app");
     assert_eq!(version, "1.19.0");
     let audit = app.audit().await;
-    assert_eq!(audit.len(), accepted, "one row a change");
+    assert_eq!(audit.len(), accepted, "one row per change");
     assert_eq!(audit.iter().filter(|row| row.starts_with("app.registered")).count(), 1);
     let versions: i64 = sqlx::query_scalar("SELECT count(*) FROM registry.module_versions")
         .fetch_one(&app.owner)

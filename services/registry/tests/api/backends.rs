@@ -1,5 +1,5 @@
-//! The subject of an app's backend: learned at registration, or as soon as the provider knows the client; told to the edges
-//! and to authz; never guessed.
+//! The subject of an app's backend: looked up at registration, or as soon as the provider has the client, and published
+//! to gateways and authz.
 
 use contract::Subject;
 use contract::catalog::CatalogSnapshot;
@@ -24,7 +24,7 @@ async fn stored(app: &TestApp) -> Option<String> {
     sqlx::query_scalar(sql).fetch_one(&app.owner).await.expect("one app")
 }
 
-/// Waits for a snapshot that names this subject as the backend of the only app.
+/// Waits for a snapshot with this subject as the backend of the only app.
 async fn told(stream: &mut Stream, subject: Option<&str>) {
     let names_it = |snapshot: &CatalogSnapshot| {
         snapshot.apps.first().is_some_and(|app| app.subject.as_ref().map(Subject::as_str) == subject)
@@ -38,7 +38,7 @@ async fn the_account_of_the_client_is_learned_with_the_registration() {
     identity.answer("GET", ACCOUNTS, 200, account("crm-backend", Some("sub-1")));
     let app = start(&identity).await;
     assert_eq!(app.register(manifest("crm", "1.0.0")).await.status, 200);
-    assert_eq!(stored(&app).await.as_deref(), Some("sub-1"), "before the answer");
+    assert_eq!(stored(&app).await.as_deref(), Some("sub-1"), "before the response");
     told(&mut Stream::open(&app, "").await, Some("sub-1")).await;
     assert_eq!(identity.requests()[0].path, "/internal/identity/service-accounts/crm-backend");
     app.end().await;
@@ -70,10 +70,10 @@ async fn an_outage_registers_without_a_backend_and_heals() {
     let app = start(&identity).await;
     let mut stream = Stream::open(&app, "").await;
     assert_eq!(app.register(manifest("crm", "1.0.0")).await.status, 200);
-    assert_eq!(stored(&app).await, None, "nobody is the backend");
+    assert_eq!(stored(&app).await, None, "the backend is unknown");
     identity.answer("GET", ACCOUNTS, 200, account("crm-backend", Some("sub-1")));
     told(&mut stream, Some("sub-1")).await;
-    // A later version without an answer keeps what is known of the same client, and nothing of another.
+    // Without an answer from identity, a new version keeps the account of the same client, but not that of another.
     identity.answer("GET", ACCOUNTS, 503, json!({ "error": {} }));
     assert_eq!(app.register(manifest("crm", "1.1.0")).await.status, 200);
     assert_eq!(stored(&app).await.as_deref(), Some("sub-1"));

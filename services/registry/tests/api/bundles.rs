@@ -1,4 +1,4 @@
-//! What is shipped is checked together before anything is served.
+//! The shipped modules are checked together before the service starts.
 
 use registry::{Config, UnknownModules, check_bundles, check_install_list};
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! Default grants: for every active company and everything enabled, the anchor always and the `system` tuple once.
+//! Default grants of every enabled module and app in every active company: the anchor on every pass, the `system` tuple
+//! once.
 
 use uuid::Uuid;
 

@@ -1,4 +1,4 @@
-//! A way to the database that a test shuts, opens and blocks.
+//! A TCP proxy to the database that a test can shut, open and block.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,18 +7,18 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// What becomes of connections.
+/// How the proxy treats connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// They are closed as soon as they are made.
+    /// Connections are closed at once.
     Shut,
-    /// They lead to the database.
+    /// Connections are forwarded to the database.
     Open,
-    /// They are taken, and nothing comes back: a database that hangs.
+    /// Connections are accepted but never answered, like a database that hangs.
     Hangs,
 }
 
-/// Shut at first.
+/// The proxy; initially shut.
 pub(crate) struct Door {
     pub(crate) port: u16,
     state: watch::Sender<State>,
@@ -46,7 +46,7 @@ impl Door {
         self.state.send_replace(State::Hangs);
     }
 
-    /// Whatever led through it before is cut off.
+    /// Changes the state and closes all connections.
     fn change(&self, state: State) {
         self.state.send_replace(state);
         self.inside.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
@@ -71,12 +71,12 @@ async fn relay(
     }
 }
 
-/// Until the door hangs; then what the client still says is heard by nobody.
+/// Forwards a connection until the proxy hangs, then discards what the client sends.
 async fn pass(mut from: TcpStream, port: u16, mut states: watch::Receiver<State>) {
     let mut to = TcpStream::connect(("127.0.0.1", port)).await.expect("the database");
     let hangs = async { states.wait_for(|state| *state == State::Hangs).await.is_ok() };
     tokio::select! {
-        // Either side may end the connection in any way; the test looks at what the service makes of it.
+        // Either side may end the connection in any way; the test checks how the service reacts.
         ended = copy_bidirectional(&mut from, &mut to) => drop(ended),
         true = hangs => swallow(from).await,
         else => {}

@@ -1,4 +1,4 @@
-//! Enabling where there are more companies than one transaction writes default grants for. `ENABLE_COMPANIES=200000` makes it
+//! Enabling with more companies than one transaction writes default grants for. `ENABLE_COMPANIES=200000` makes it
 //! large.
 
 use std::time::Instant;
@@ -8,14 +8,14 @@ use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::app::{ADMIN, Made, PATIENCE, TestApp, launch, made, number, start, told};
 
-/// What one transaction writes grants for.
+/// Maximum number of companies per transaction.
 const PORTION: u64 = 1_000;
 
 fn many() -> u64 {
     number("ENABLE_COMPANIES", 2_500)
 }
 
-/// So many active companies, as they were before any module was enabled.
+/// Adds `count` active companies without grants.
 async fn companies(app: &TestApp, count: u64) {
     let sql = format!(
         "INSERT INTO org.units(id, company_id, type_key, depth, code, name)
@@ -35,7 +35,7 @@ async fn capability(app: &TestApp, key: &str) -> Value {
     app.get(&format!("/internal/platform/capabilities/{key}")).await.data().clone()
 }
 
-/// Waits until it is enabled, and gives the time; the large form waits for as long as a hundred small ones.
+/// Waits until the module is enabled and returns the seconds that this took. The limit allows for the large test.
 async fn enabled(app: &TestApp, key: &str) -> f64 {
     let begun = Instant::now();
     while capability(app, key).await["enabled"] != json!(true) {
@@ -45,7 +45,7 @@ async fn enabled(app: &TestApp, key: &str) -> f64 {
     begun.elapsed().as_secs_f64()
 }
 
-/// Keeps everybody from writing tuples until it is dropped.
+/// Blocks all writes of tuples until the connection is dropped.
 async fn no_tuples(app: &TestApp) -> PgConnection {
     let mut held = PgConnection::connect_with(&app.database.owner_options()).await.expect("a connection");
     sqlx::query("BEGIN").execute(&mut held).await.expect("a transaction");
@@ -53,7 +53,7 @@ async fn no_tuples(app: &TestApp) -> PgConnection {
     held
 }
 
-/// Whatever is enabled has both tuples in every active company.
+/// Checks that there are `companies` tuples of each of the two relations.
 async fn complete(app: &TestApp, companies: u64) {
     for relation in ["company", "system"] {
         let what = format!("authz.tuple WHERE object_type = 'company_module' AND relation = '{relation}'");
@@ -154,7 +154,7 @@ async fn what_is_being_enabled_counts_for_new_companies_and_can_be_called_off() 
     let begun = app.enable("alpha").await;
     assert_eq!(begun.status, 202);
     assert_eq!(granted().await, ["alpha"]);
-    // It waits for the portion in hand, which itself waits for tuples here: one of the two is given up first.
+    // The request waits for the current portion, which waits for the lock held here; one of the two times out first.
     let asked = Instant::now();
     let mut off = app.disable("alpha").await;
     while off.status == 503 && asked.elapsed() < PATIENCE {
@@ -170,7 +170,7 @@ async fn what_is_being_enabled_counts_for_new_companies_and_can_be_called_off() 
     drop(held);
     let after = capability(&app, "alpha").await;
     assert_eq!((&after["enabled"], after.get("state")), (&json!(false), None));
-    assert_eq!(app.disable("alpha").await.status, 200, "again, which changes nothing");
+    assert_eq!(app.disable("alpha").await.status, 200, "a repetition changes nothing");
     assert_eq!(app.enable("alpha").await.status, 202);
     enabled(&app, "alpha").await;
     complete(&app, PORTION + 1).await;
@@ -188,7 +188,7 @@ async fn a_start_installs_where_there_are_many_companies_once_they_are_granted()
         let now = capability(&app, key).await;
         assert_eq!((&now["installed"], &now["state"]), (&json!(false), &json!("ENABLING")), "{key}");
     }
-    assert_eq!(app.enable("beta").await.status, 202, "it is on its way");
+    assert_eq!(app.enable("beta").await.status, 202, "it is being enabled");
     drop(held);
     for key in ["alpha", "beta"] {
         enabled(&app, key).await;
@@ -214,6 +214,6 @@ async fn a_start_gives_many_companies_back_what_they_lost() {
         assert!(begun.elapsed() < PATIENCE, "the anchors never come back");
     }
     let systems = "authz.tuple WHERE relation = 'system'";
-    assert_eq!(count(&app, systems).await, 0, "what was removed once never comes back");
+    assert_eq!(count(&app, systems).await, 0, "a removed tuple never comes back");
     app.end().await;
 }

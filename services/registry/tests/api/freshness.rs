@@ -1,6 +1,6 @@
-//! The catalog is answered from memory and never stale: a change that was acknowledged before a question was sent is in the
-//! answer, whichever of two processes made it and whichever is asked. The journal runs for seconds;
-//! `REGISTRY_JOURNAL_SECONDS` makes it longer.
+//! The catalog is served from memory and never stale: a response contains every change that was acknowledged before the
+//! request was sent, whichever of two processes made the change and serves the request. The journal test runs for a few
+//! seconds; `REGISTRY_JOURNAL_SECONDS` makes it longer.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
@@ -17,10 +17,10 @@ use crate::door::Door;
 const READS: [&str; 2] = ["/internal/platform/capabilities", "/internal/platform/catalog"];
 const KEYS: [&str; 4] = ["alpha", "beta", "delta", "gamma"];
 const READERS: usize = 8;
-/// Within the time limit of a request.
+/// Longest time for a response, including a margin over a request's timeout.
 const IN_TIME: Duration = Duration::from_millis(4_700);
 
-/// Two processes on one database, with everything in [`KEYS`] installed and enabled.
+/// Starts two processes on one database, with all of [`KEYS`] installed and enabled.
 async fn two() -> [Arc<TestApp>; 2] {
     let modules: Vec<_> = KEYS.into_iter().zip(8201..).map(|(key, port)| made(key, port)).collect();
     let one = start(&modules, &KEYS.join(",")).await;
@@ -35,7 +35,7 @@ async fn end(apps: [Arc<TestApp>; 2]) {
     }
 }
 
-/// What a read says of a key: `enabled` of a capability, `isActive` of an entry.
+/// The flag of a key in a response: `enabled` of a capability, `isActive` of an entry.
 fn is_on(path: &str, reply: &Reply, key: &str) -> bool {
     let (name, flag) =
         if path.ends_with("catalog") { ("moduleKey", "isActive") } else { ("module", "enabled") };
@@ -94,7 +94,7 @@ async fn not_modified_is_answered_only_to_the_tag_of_this_very_body() {
     app.end().await;
 }
 
-/// How far the writer of one key has come: after its `n`-th change the key is enabled where `n` is even.
+/// Progress of the writer of one key. After its `n`-th change the key is enabled if `n` is even.
 #[derive(Default)]
 struct Key {
     begun: AtomicUsize,
@@ -104,9 +104,9 @@ struct Key {
 #[derive(Default)]
 struct Journal {
     keys: [Key; KEYS.len()],
-    /// Of every change that was acknowledged.
+    /// The highest acknowledged revision.
     revision: AtomicI64,
-    /// What was read at each revision: it may be one body only.
+    /// The body read at each path and revision; there must be only one.
     bodies: Mutex<HashMap<String, String>>,
     stop: AtomicBool,
 }
@@ -131,7 +131,7 @@ impl Journal {
         }
     }
 
-    /// The number of answers, and what was wrong with them.
+    /// Returns the number of responses and their errors.
     async fn read(self: Arc<Self>, app: Arc<TestApp>, own: usize, path: &'static str) -> (u64, Vec<String>) {
         let (mut answers, mut wrong) = (0, Vec::new());
         while self.goes_on() {
@@ -193,7 +193,7 @@ async fn no_answer_of_two_processes_is_older_than_what_was_acknowledged() {
     end(apps).await;
 }
 
-/// As a restore of rows or an operator's statement: the database itself makes another edition of every change.
+/// Like a restore of rows or an operator's statement: the database itself creates a new edition for every change.
 #[tokio::test]
 async fn rows_that_are_changed_by_hand_are_in_the_very_next_answer() {
     let app = start(&[made("alpha", 8201), made("beta", 8202)], "alpha").await;
@@ -209,7 +209,7 @@ async fn rows_that_are_changed_by_hand_are_in_the_very_next_answer() {
     app.end().await;
 }
 
-/// Another database comes under the same name, as after a restore: a copy that has come to the same revision by another way.
+/// Another database takes the same name, as after a restore: a copy that reached the same revision with other changes.
 #[tokio::test]
 async fn a_database_that_was_put_back_answers_from_its_own_rows() {
     let app = start(&[made("alpha", 8201), made("beta", 8202)], "alpha,beta").await;
@@ -228,7 +228,7 @@ async fn a_database_that_was_put_back_answers_from_its_own_rows() {
     );
     run(&mut server, &[&copy, &back, &format!("ALTER DATABASE {name}_copy ALLOW_CONNECTIONS true")]).await;
     assert_eq!(settled(&app).await, [true, true]);
-    // The first connections that a request is given may be among those that were cut.
+    // The first pooled connections may be among the terminated ones.
     while app.disable("alpha").await.status != 200 {}
     let before = app.get(READS[1]).await;
     assert_eq!(KEYS[..2].iter().map(|key| is_on(READS[1], &before, key)).collect::<Vec<_>>(), [false, true]);
@@ -275,7 +275,7 @@ async fn until_alone(server: &mut PgConnection, name: &str) {
     }
 }
 
-/// Whether alpha and beta are on, in the first answer that is one.
+/// Whether alpha and beta are on, in the first successful response.
 async fn settled(app: &TestApp) -> [bool; 2] {
     let begun = Instant::now();
     loop {

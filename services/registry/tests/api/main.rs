@@ -1,10 +1,11 @@
-//! The API of registry, asked over HTTP as the role `platform_registry`: one file a resource, one [`app::TestApp`].
+//! API tests of registry over HTTP, with the database role `platform_registry`: one file per resource, one
+//! [`app::TestApp`] per test.
 
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "a test that does not find what it needs has failed, in its helpers too"
+    reason = "a test that does not find what it needs has failed, in helpers too"
 )]
 
 mod app;

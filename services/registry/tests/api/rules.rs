@@ -1,6 +1,6 @@
-//! Every rule of an app's manifest and of its relations, by the cases of the contract: what keeps it is registered, what
-//! breaks it is refused with the field's name and leaves the catalog as it was. The table is printed, and a rule without a
-//! case fails.
+//! Every rule of an app's manifest and relations, with the contract's cases: a manifest that satisfies the rule is
+//! registered; one that breaks it is refused with the field's name and does not change the catalog. Prints the table; a
+//! rule without a case fails.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use crate::app::{TestApp, fields, made, start};
 use crate::apps::manifest;
 use crate::cases::{self, Case};
 
-/// One row of the table: rule, path, and how the refused case was answered.
+/// A row of the table: rule, path, and the response status of the refused case.
 struct Row(String, String, u16);
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn of_its_relations() -> Vec<Row> {
     rows
 }
 
-/// The rules that a manifest breaks only by what is registered already.
+/// The rules against what is already registered.
 async fn beside_what_is_registered() -> Vec<Row> {
     let app = start(&[], "").await;
     let with = |mut manifest: Value, name: &str, value: Value| {
@@ -99,7 +99,7 @@ async fn beside_what_is_registered() -> Vec<Row> {
     rows
 }
 
-/// Registers what must be refused: exactly one field is named, of this rule, and nothing has changed.
+/// Registers a manifest and expects a refusal that names exactly one field, by this rule, and changes nothing.
 async fn refuse(app: &TestApp, list: &[Rule], rule: &str, body: &Value, path: &str, below: &str) -> Row {
     let (revision, audit) = (app.revision().await, app.audit().await);
     let reply = app.register(body.clone()).await;

@@ -1,4 +1,4 @@
-//! `GET /internal/platform/snapshot`: the stream that edges follow.
+//! `GET /internal/platform/snapshot`: the stream that gateways follow.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::app::{Made, PATIENCE, TestApp, made, start};
 
-/// An open stream and what was read of it.
+/// An open stream and the unprocessed bytes read from it.
 pub(crate) struct Stream {
     body: hyper::body::Incoming,
     read: Vec<u8>,
@@ -27,7 +27,7 @@ impl Stream {
         Self { body: response.into_body(), read: Vec::new() }
     }
 
-    /// The next line, or `None` when the stream ended.
+    /// Returns the next line, or `None` if the stream has ended.
     async fn line(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
@@ -39,12 +39,12 @@ impl Stream {
         }
     }
 
-    /// The next snapshot; skips heartbeats.
+    /// Returns the next snapshot, skipping heartbeats.
     pub(crate) async fn snapshot(&mut self) -> CatalogSnapshot {
         self.snapshot_with("anything", |_| true).await
     }
 
-    /// The next snapshot that `is` accepts; `what` names it where none comes in time.
+    /// Returns the next snapshot that `is` accepts; `what` describes it in the error after a timeout.
     pub(crate) async fn snapshot_with(
         &mut self,
         what: &str,
@@ -66,7 +66,7 @@ impl Stream {
         in_time.unwrap_or_else(|_| panic!("no snapshot with {what} within {PATIENCE:?}"))
     }
 
-    /// Waits for the end of the stream, before which only heartbeats may come.
+    /// Waits for the end of the stream; only heartbeats may come before it.
     async fn ended(&mut self) {
         let heartbeats = async {
             while let Some(line) = self.line().await {
@@ -173,7 +173,8 @@ async fn a_catalog_that_went_back_ends_the_stream_and_is_told_anew() {
     app.end().await;
 }
 
-/// As a database that was put back and has changed as often since; and one that another installation's was put into.
+/// Like a database that was restored and has since reached the same revision, or one restored from another
+/// installation.
 #[tokio::test]
 async fn another_catalog_of_the_same_revision_is_told() {
     let app = start(&[made("alpha", 8201)], "alpha").await;

@@ -1,4 +1,4 @@
-//! The start-up pass: what a start finds, and what it makes of it.
+//! The start-up pass.
 
 use serde_json::json;
 use service::ServeError;
@@ -95,7 +95,7 @@ async fn an_object_type_that_an_app_has_stops_the_start() {
     let ended =
         tokio::time::timeout(PATIENCE, app.serving).await.expect("it stops by itself").expect("no panic");
     let Err(ServeError::Unfit(why)) = ended else { panic!("{ended:?}") };
-    assert_eq!(why, "the built-in module alpha: \"crm_deal\" belongs to crm already");
+    assert_eq!(why, "the built-in module alpha: \"crm_deal\" already belongs to crm");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Who opens registry's port without the edge: what changes something is for superadmins by authz's word.
+//! Direct access to registry's port, without the gateway: only superadmins that authz confirms can make changes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -28,7 +28,7 @@ async fn a_change_asks_for_the_platform_role_of_its_bearer_every_time() {
         }
     }
     let asked = app.authz.requests().split_off(before);
-    assert_eq!(asked.len(), 6, "one question each");
+    assert_eq!(asked.len(), 6, "one request each");
     assert!(asked.iter().all(|asked| asked.path == format!("/internal/authz/superadmin/{ADMIN}")));
     app.authz.answer("GET", ROLE, 503, json!({ "error": {} }));
     let reply = app.post(DISABLE).await;
@@ -44,7 +44,7 @@ async fn a_change_asks_for_the_platform_role_of_its_bearer_every_time() {
     app.end().await;
 }
 
-/// The role goes after the first answer and before the commit.
+/// The role is revoked between authz's first response and the commit.
 #[tokio::test]
 async fn no_change_is_committed_once_the_role_has_gone() {
     let app = start(&[made("alpha", 8201), made("beta", 8202)], "alpha,beta").await;

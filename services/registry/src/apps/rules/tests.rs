@@ -1,4 +1,4 @@
-//! Each rule of an app's manifest: what it lets through and what it refuses, by field and rule.
+//! Tests of each rule of an app's manifest: accepted and refused values, by field and rule.
 
 use contract::fields;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn reserved() -> Reserved {
 }
 
 fn check_sent(sent: &Value) -> Result<Checked, Vec<FieldProblem>> {
-    let manifest = fields::parse::<AppManifest>(sent).expect("every key is there and of its type");
+    let manifest = fields::parse::<AppManifest>(sent).expect("every key is present with the right type");
     check(manifest, sent, &reserved())
 }
 
