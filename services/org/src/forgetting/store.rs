@@ -21,11 +21,14 @@ pub(super) async fn of_closed(pool: &PgPool, limit: i64) -> sqlx::Result<Vec<Mem
 }
 
 /// Erases the personal data of a row whose subject is closed; returns false if there is no such row. The new code
-/// contains the row's id.
+/// contains the row's id, unless another member of the company has that code.
 pub(super) async fn forget(conn: &mut PgConnection, member: MemberId) -> sqlx::Result<bool> {
     let done = sqlx::query!(
         "UPDATE org.members m
-            SET code = 'former-' || m.id, display_name = 'Former member', email = NULL, is_active = false,
+            SET code = 'former-' || CASE
+                  WHEN EXISTS (SELECT FROM org.members o WHERE o.company_id = m.company_id AND o.id <> m.id
+                    AND lower(o.code) = 'former-' || m.id) THEN gen_random_uuid() ELSE m.id END,
+                display_name = 'Former member', email = NULL, is_active = false,
                 name_salt = NULL, updated_at = now()
           WHERE m.id = $1 AND m.name_salt IS NOT NULL
             AND EXISTS (SELECT FROM identity.subject_facts f WHERE f.kc_sub = m.user_id AND f.lifecycle = 'closed')",
@@ -37,7 +40,7 @@ pub(super) async fn forget(conn: &mut PgConnection, member: MemberId) -> sqlx::R
 }
 
 /// Adds the member to the list that modules read. An advisory lock serializes these transactions, so that rows become
-/// visible in the order of `seq`.
+/// visible, and settle, in the order of `seq`: the time is taken under the lock.
 pub(super) async fn tell(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -48,7 +51,8 @@ pub(super) async fn tell(
         .execute(&mut *conn)
         .await?;
     sqlx::query!(
-        "INSERT INTO org.former_members(company_id, member_id, kc_sub) VALUES ($1, $2, $3)",
+        "INSERT INTO org.former_members(company_id, member_id, kc_sub, forgotten_at)
+         VALUES ($1, $2, $3, clock_timestamp())",
         company.as_uuid(),
         member.as_uuid(),
         subject

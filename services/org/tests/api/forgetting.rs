@@ -112,6 +112,60 @@ async fn what_was_forgotten_is_not_written_anew() {
 }
 
 #[tokio::test]
+async fn a_chosen_code_keeps_nobody_from_being_forgotten() {
+    let org = Org::start().await;
+    let company = org.company("ACME").await;
+    let id = member(&org, &company).await;
+    let body = json!({ "companyId": company, "code": format!("FORMER-{id}"), "displayName": "Squatter" });
+    assert_eq!(org.post(MEMBERS, body).await.status, 201);
+    org.account("rosalind-subject").await;
+    assert_eq!(org.link(&id, "rosalind-subject").await.status, 200);
+    close(&org, "rosalind-subject").await;
+    until("the row is forgotten", || async {
+        org.audit().await.contains(&format!("system:forgetting member.forgotten member:{id}"))
+    })
+    .await;
+    let code: String = sqlx::query_scalar("SELECT code FROM org.members WHERE id::text = $1")
+        .bind(&id)
+        .fetch_one(&org.owner)
+        .await
+        .expect("the row");
+    assert!(code.starts_with("former-") && code != format!("former-{id}"), "{code}");
+}
+
+#[tokio::test]
+async fn a_former_member_settles_from_the_moment_of_its_number() {
+    let org = Org::start().await;
+    let id = member(&org, &org.company("ACME").await).await;
+    org.account("rosalind-subject").await;
+    assert_eq!(org.link(&id, "rosalind-subject").await.status, 200);
+    let mut holder = org.owner.acquire().await.expect("a connection");
+    let lock = "SELECT pg_advisory_lock(hashtextextended('platform.former_members', 0))";
+    sqlx::query(lock).execute(&mut *holder).await.expect("locked");
+    close(&org, "rosalind-subject").await;
+    until("the worker waits for its number", || async {
+        let waiting = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+                         AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))";
+        sqlx::query_scalar(waiting).fetch_one(&org.owner).await.expect("the locks")
+    })
+    .await;
+    let freed =
+        "SELECT clock_timestamp(), pg_advisory_unlock(hashtextextended('platform.former_members', 0))";
+    let (freed, _): (time::OffsetDateTime, bool) =
+        sqlx::query_as(freed).fetch_one(&mut *holder).await.expect("freed");
+    until("it has one", || async {
+        let found = "SELECT forgotten_at FROM org.former_members";
+        let at: Option<time::OffsetDateTime> =
+            sqlx::query_scalar(found).fetch_optional(&org.owner).await.expect("the table");
+        at.is_some_and(|at| {
+            assert!(at >= freed, "{at} is the beginning of the transaction, before {freed}");
+            true
+        })
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn audit_rows_hold_no_names_from_the_beginning() {
     let org = Org::start().await;
     let id = member(&org, &org.company("ACME").await).await;
