@@ -76,8 +76,9 @@ pub struct Explained {
 pub enum Shown {
     /// Every tuple that leads to the relation.
     All,
-    /// For objects that the subject manages, every tuple; for other objects, only tuples that name the subject itself,
-    /// because only managers may see whom an object is shared with. An object the subject does not manage has no tree.
+    /// For objects that the subject manages, every tuple; for other objects, only the tuples through which the subject
+    /// holds the relation, because only managers may see whom an object is shared with. The root must be an object that
+    /// the subject manages; otherwise there is no tree.
     Managed,
 }
 
