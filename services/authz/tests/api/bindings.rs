@@ -1,12 +1,12 @@
-//! The rules that bind a grant, one row each: a request that it lets through and the same kind of request that it refuses.
-//! The table is printed.
+//! The rules of a grant, one row each: a request that the rule accepts and a similar one that it refuses. The test
+//! prints the table.
 
 use std::fmt::Write as _;
 
 use crate::cases;
 use crate::grants::{ANCHOR, OWNER, World};
 
-/// Who asks what, and how a refusal reads: its status, and the field or reason that it names.
+/// The requests of a rule and the expected refusal: its status, and the field or reason that it names.
 struct Row {
     rule: &'static str,
     accepted: (&'static str, &'static [&'static str]),
@@ -106,7 +106,7 @@ async fn every_binding_rule_has_a_grant_that_it_accepts_and_one_that_it_refuses(
         let before = world.granted().await;
         let (status, what) = world.refused(refused.0, "grant", refused.1).await;
         assert_eq!((status, what.as_str()), told, "{rule}");
-        assert_eq!(world.granted().await, before, "{rule}: nothing of a refused request is written");
+        assert_eq!(world.granted().await, before, "{rule}: a refused request writes nothing");
         writeln!(table, "{rule:52} 200 {:6} | {status} {:8} {what}", accepted.0, refused.0).expect("text");
     }
     cases::told(&format!("{table}{} binding rules, each accepted and refused", ROWS.len()));
