@@ -46,7 +46,7 @@ pub struct DirectoryAnswer {
 }
 
 /// `GET /internal/authz/directory/{companyId}/{kcSub}`: steps 1 to 5 in that company as a member, or else steps 1 to 4
-/// as a superadmin, who needs neither a membership nor an active company; both with facts of one moment.
+/// as a superadmin, who needs neither a membership nor an existing company; both with facts of one moment.
 pub async fn directory(
     State(app): State<App>,
     reader: Reader,

@@ -13,7 +13,7 @@ use crate::decision::{self, Undecided};
 use crate::engine::facts::{Place, Question, SubjectRef, deciding_module};
 use crate::engine::{Engine, Known, Listed, Listing, Window};
 
-/// Maximum number of times that a list is retried for a changed catalog; past it, registry counts as unavailable.
+/// Maximum number of attempts per list while the catalog changes; past it, registry counts as unavailable.
 const ATTEMPTS: usize = 4;
 
 /// The query of a list.

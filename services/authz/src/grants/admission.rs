@@ -22,8 +22,7 @@ use crate::decision::{self, Undecided};
 use crate::engine::Engine;
 use crate::engine::facts::{Ask, Facts, Held, Place, PlaceFacts, Question, SubjectRef};
 
-/// Maximum number of times that a request is judged again for a changed catalog; past it, registry counts as
-/// unavailable.
+/// Maximum number of attempts per request while the catalog changes; past it, registry counts as unavailable.
 pub(super) const ATTEMPTS: usize = 4;
 
 /// The result of the checks before the transaction.

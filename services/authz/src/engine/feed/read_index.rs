@@ -50,7 +50,7 @@ const CATCH_UP_TIMEOUT: &str = "SET LOCAL statement_timeout = '5min'";
 const MAX_CURSOR_AGE: Duration = Duration::from_mins(30);
 /// A graph that could not be updated for this long is discarded; SQL decides while the table is reloaded.
 const MAX_SILENCE: Duration = Duration::from_secs(10);
-/// Maximum number of times that a round retries for a changed catalog; past it, registry counts as unavailable.
+/// Maximum number of attempts per round while the catalog changes; past it, registry counts as unavailable.
 const MODEL_ATTEMPTS: usize = 4;
 
 /// The graph, its cursor in the change log, and the connection that reads it.

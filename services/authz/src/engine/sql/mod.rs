@@ -23,7 +23,7 @@ use crate::engine::source::{ModelSource, Models};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Connections for lists, in addition to those for decisions.
 const LIST_CONNECTIONS: u32 = 2;
-/// Maximum number of times that a question retries for a changed catalog; past it, registry counts as unavailable.
+/// Maximum number of attempts per question while the catalog changes; past it, registry counts as unavailable.
 pub(super) const MODEL_ATTEMPTS: usize = 4;
 
 /// The engine that asks the database.
