@@ -1,4 +1,4 @@
-//! Makes a new migration file rebuild the crate: `sqlx::migrate!` alone does not notice one.
+//! Rebuilds the crate when a migration file is added, which `sqlx::migrate!` alone does not notice.
 
 fn main() {
     println!("cargo::rerun-if-changed=../../migrations/authz");

@@ -1,6 +1,6 @@
-//! The engine without its feed: checks of one, three and five hops, hits and misses, a batch, a list, a change and a new
-//! base, on a graph of some hundred thousand tuples. Ratios between two runs on one machine mean something; figures of one
-//! run do not.
+//! The engine without its feed: checks of one, three and five hops, hits and misses, a batch, a list, a change and a
+//! new base, on a graph of some hundred thousand tuples. Compare ratios of two runs on one machine; absolute figures
+//! are not meaningful.
 
 #![expect(clippy::expect_used, reason = "a broken premise ends the benchmark")]
 
@@ -34,7 +34,7 @@ fn model() -> Arc<Model> {
     Arc::new(Model::compile(0, &base, &BTreeMap::new()).expect("each type once"))
 }
 
-/// Five levels of groups, each with four of the next one.
+/// Five levels of groups; each group contains four of the next level.
 fn tuples() -> Vec<[String; 6]> {
     let row = |parts: [&str; 6]| parts.map(ToOwned::to_owned);
     let mut tuples = Vec::new();

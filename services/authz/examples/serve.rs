@@ -1,4 +1,4 @@
-//! authz alone, as a program: what load and fault tests start and kill. The variables are those of `platform serve authz`.
+//! authz as a stand-alone program, for load and fault tests. It reads the variables of `platform serve authz`.
 
 use contract::Settings;
 use tokio_util::sync::CancellationToken;

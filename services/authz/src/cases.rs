@@ -1,6 +1,6 @@
-//! Relationship questions with known answers, as data: `{cases: [{id, model, tuples, checks, listObjects?, listSubjects?}]}`.
-//! Each case brings its own effective model in the grammar of fragments; members that are not known are ignored. They are
-//! put to the graph in memory and to the SQL engine, and every answer that is not the expected one is told.
+//! Relationship questions with known answers, as data: `{cases: [{id, model, tuples, checks, listObjects?,
+//! listSubjects?}]}`. Each case has its own effective model in the grammar of fragments; unknown members are ignored.
+//! The cases run against the graph in memory and the SQL engine, and every unexpected answer is reported.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use sqlx::PgConnection;
 use crate::engine::facts::{Ask, Held, Question, SubjectRef};
 use crate::engine::{FixedGraph, Model, SqlEngine, TupleRow, Unanswered};
 
-/// Deepest expression that is read.
+/// Maximum depth of an expression.
 const MAX_DEPTH: usize = 64;
 
-/// A file cannot be read as cases.
+/// Why a file cannot be read as cases.
 #[derive(Debug, thiserror::Error)]
 pub enum BadCases {
-    /// It is no JSON of this shape.
+    /// The text is not JSON of this shape.
     #[error("not a file of cases: {0}")]
     Shape(#[from] serde_json::Error),
-    /// A case cannot be put.
+    /// A case is invalid.
     #[error("case {case}: {problem}")]
     Case {
-        /// Its id.
+        /// The id of the case.
         case: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }
@@ -92,7 +92,7 @@ struct RawSubjects {
     expected: Vec<String>,
 }
 
-/// One case, ready to be put.
+/// One parsed case.
 pub struct Case {
     id: String,
     model: Arc<Model>,
@@ -102,12 +102,12 @@ pub struct Case {
     subjects: Vec<(Ask, (String, String), Vec<String>)>,
 }
 
-/// What came of some cases.
+/// The result of some cases.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Answers that were the expected ones.
+    /// Number of expected answers.
     pub passed: usize,
-    /// The others, told.
+    /// Descriptions of the unexpected answers.
     pub failed: Vec<String>,
 }
 
@@ -132,10 +132,10 @@ impl Outcome {
     }
 }
 
-/// Reads a file.
+/// Parses a file.
 ///
 /// # Errors
-/// It is no such file, or one of its cases cannot be put.
+/// The text is not a file of cases, or a case is invalid.
 pub fn parse(text: &str) -> Result<Vec<Case>, BadCases> {
     let File { cases } = serde_json::from_str(text)?;
     cases.into_iter().map(Case::parse).collect()
@@ -193,7 +193,7 @@ impl Case {
         format!("{} ({engine}) {what}", self.id)
     }
 
-    /// Puts the case to a graph in memory.
+    /// Runs the case against a graph in memory.
     #[must_use]
     pub fn by_memory(&self) -> Outcome {
         let mut outcome = Outcome::default();
@@ -222,10 +222,10 @@ impl Case {
         outcome
     }
 
-    /// Puts the case to the SQL engine, whose tuples are replaced by the case's over `owner`.
+    /// Runs the case against the SQL engine. Replaces all tuples with the case's, over `owner`.
     ///
     /// # Errors
-    /// The database cannot be asked.
+    /// The database cannot be queried.
     pub async fn by_sql(&self, engine: &SqlEngine, owner: &mut PgConnection) -> Result<Outcome, Unanswered> {
         self.store(owner)
             .await
@@ -293,7 +293,7 @@ fn subject(text: &str) -> Result<SubjectRef, String> {
     Ok(SubjectRef { kind, id, relation: relation.to_owned() })
 }
 
-/// Sorted, as the engines answer.
+/// The ids of these names, sorted as the engines return them.
 fn ids(kind: &str, of: &str, names: &[String]) -> Result<Vec<String>, String> {
     let id = |name: &String| {
         let SubjectRef { kind: own, id, relation } = subject(name)?;
@@ -308,7 +308,7 @@ fn ids(kind: &str, of: &str, names: &[String]) -> Result<Vec<String>, String> {
     Ok(ids)
 }
 
-/// An effective model is not a fragment: its types may be base types and need no anchor.
+/// Parses an expression. An effective model is not a fragment: it may contain base types and needs no anchor.
 fn expression(value: &Value, depth: usize) -> Result<Expression, String> {
     let wrong = || format!("{value} is no expression");
     if depth > MAX_DEPTH {

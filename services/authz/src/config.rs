@@ -1,4 +1,4 @@
-//! What authz reads from the environment beside the variables of every service.
+//! The authz settings, in addition to those that every service reads.
 
 use contract::settings::{Kind, Problems};
 use contract::{Settings, Variable, ports};
@@ -19,17 +19,17 @@ const IDENTITY_BASE_URL: Variable = Variable::new(
     "Address of identity; without it, identity's port on this machine",
 );
 
-/// The variables that authz reads and that are not every service's.
+/// The variables that only authz reads.
 pub const VARIABLES: &[Variable] = &[SUPERADMINS, IDENTITY_BASE_URL];
 
 /// The configuration of one authz process.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// What every service reads.
+    /// The settings that every service reads.
     pub service: ServiceConfig,
-    /// Where identity answers.
+    /// Base URL of identity.
     pub identity_url: String,
-    /// Who becomes superadmin at a start that finds none.
+    /// User names or subjects that become superadmins at a start that finds none.
     pub superadmins: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ impl Config {
     /// Reads the settings.
     ///
     /// # Errors
-    /// Every bad value.
+    /// Returns every invalid value.
     pub fn read(settings: &Settings) -> Result<Self, Problems> {
         let mut reader = settings.reader();
         let config = Self {

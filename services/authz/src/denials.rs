@@ -1,6 +1,6 @@
-//! The audit of denials: a denied `can`, or a batch with denied items, is answered only after its row is committed. The rows of one moment are written by
-//! one statement, so that many denials at once cost one commit. A row that cannot be written is a dependency that cannot
-//! answer.
+//! The audit of denials: a denied `can`, or a batch with denied items, is answered only after its row is committed. One
+//! statement writes all waiting rows, so that many concurrent denials cost one commit. A row that cannot be written
+//! makes the answer unavailable.
 
 use std::collections::BTreeMap;
 
@@ -17,20 +17,20 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::decision::BatchAnswer;
 
-/// Most rows of one statement.
+/// Maximum number of rows per statement.
 const MAX_ROWS: usize = 256;
-/// Most denials that wait for their turn; the next one waits for room, within its request's time limit.
+/// Maximum number of queued denials; further ones wait for room, within their request's time limit.
 const MAX_WAITING: usize = 1_024;
 
-/// Most denied items that the row of a batch lists.
+/// Maximum number of denied items that the row of a batch lists.
 const MAX_LISTED: usize = 50;
-/// Most bytes of each text of such an item, so that the row is small whatever a request names. The longest object that the
-/// platform names itself, a module in a company, fits.
+/// Maximum number of bytes per text of such an item, which bounds the row whatever a request names. The longest object
+/// that the platform itself names, a module in a company, fits.
 const MAX_TEXT: usize = 128;
-/// Ends a text that goes on.
+/// Marks a text that was cut.
 const MORE: &str = "…";
 
-/// What is written of one denial.
+/// The audit row of one denial.
 #[derive(Clone, Debug, Serialize)]
 pub struct Denial {
     company: Option<CompanyId>,
@@ -42,7 +42,7 @@ pub struct Denial {
 }
 
 impl Denial {
-    /// Of one request.
+    /// The denial of one request.
     #[must_use]
     pub fn of_request(bearer: &Subject, request: &AccessRequest, reason: Reason, correlation: &str) -> Self {
         let payload = json!({
@@ -62,7 +62,7 @@ impl Denial {
         }
     }
 
-    /// Of the denied items of one batch; `None` when there are none.
+    /// The denied items of one batch; `None` when there are none.
     #[must_use]
     pub fn of_batch(bearer: &Subject, answers: &[BatchAnswer], correlation: &str) -> Option<Self> {
         let denied: Vec<_> = answers.iter().filter(|answer| !answer.decision.allowed).collect();
@@ -88,7 +88,7 @@ impl Denial {
     }
 }
 
-/// The first of the denied items.
+/// The first denied items, as JSON.
 fn listed(denied: &[&BatchAnswer]) -> Vec<Value> {
     let told = |answer: &&BatchAnswer| {
         json!({
@@ -100,7 +100,7 @@ fn listed(denied: &[&BatchAnswer]) -> Vec<Value> {
     denied.iter().take(MAX_LISTED).map(told).collect()
 }
 
-/// At most [`MAX_TEXT`] bytes of a text, and what tells that it goes on.
+/// Cuts a text to [`MAX_TEXT`] bytes and marks the cut.
 fn cut(mut text: String) -> String {
     if text.len() > MAX_TEXT {
         text.truncate(text.floor_char_boundary(MAX_TEXT));
@@ -114,12 +114,12 @@ struct Waiting {
     written: oneshot::Sender<bool>,
 }
 
-/// Writes denials, over a connection of its own. Cheap to clone; the writer ends with the last clone.
+/// Writes denials over its own connection. Cheap to clone; the writer ends with the last clone.
 #[derive(Clone, Debug)]
 pub struct DenialLog(mpsc::Sender<Waiting>);
 
 impl DenialLog {
-    /// Starts the writer.
+    /// Starts the writer task.
     #[must_use]
     pub fn start(database: &DatabaseConfig) -> Self {
         let (sender, queue) = mpsc::channel(MAX_WAITING);
@@ -127,10 +127,10 @@ impl DenialLog {
         Self(sender)
     }
 
-    /// Returns when the denial is committed.
+    /// Returns once the denial is committed.
     ///
     /// # Errors
-    /// 503: it is not, or nobody knows.
+    /// 503 when it is not committed, or when that is unknown.
     pub async fn write(&self, denial: Denial) -> Result<(), ApiError> {
         let (written, answer) = oneshot::channel();
         let queued = self.0.send(Waiting { denial, written }).await.is_ok();
@@ -146,10 +146,10 @@ async fn write_all(mut own: OwnConnection, mut queue: mpsc::Receiver<Waiting>) {
     while queue.recv_many(&mut waiting, MAX_ROWS).await > 0 {
         let outcome = insert(&mut own, &waiting).await;
         if let Err(error) = &outcome {
-            tracing::error!(%error, denials = waiting.len(), "denials could not be audited");
+            tracing::error!(%error, denials = waiting.len(), "failed to audit denials");
         }
         for one in waiting.drain(..) {
-            // Who asked may have hung up; the row is there all the same.
+            // The requester may have hung up; the row exists all the same.
             one.written.send(outcome.is_ok()).unwrap_or_default();
         }
     }

@@ -1,6 +1,6 @@
-//! The upkeep of the change log (`feed.change`): rows that every reader has left behind are removed. A row has no time of
-//! its own; so the pruner remembers, now and then, below which transaction everything had ended, and an hour later removes
-//! what is older than that. How far rows were removed is told in the log itself (`feed.epoch`), not by anybody's clock.
+//! Prunes the change log (`feed.change`): removes rows that every reader has passed. A row carries no timestamp, so the
+//! pruner periodically records the transaction before which everything had ended, and an hour later removes the rows
+//! older than that mark. The log itself (`feed.epoch`) records how far it was trimmed, so readers need no clock.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -9,21 +9,21 @@ use service::workers::{Next, Step};
 use sqlx::PgPool;
 use uuid::Uuid;
 
-/// How long a row stays; a reader that is further behind loads everything anew.
+/// How long a row is kept; a reader that falls further behind reloads everything.
 const KEPT: Duration = Duration::from_hours(1);
-/// How often the pruner looks.
+/// Interval between two steps of the pruner.
 pub(crate) const INTERVAL: Duration = Duration::from_mins(10);
-/// Rows of one statement, so that none of them runs into the role's time limit.
+/// Rows per statement, few enough to stay within the role's time limit.
 const BATCH: i64 = 10_000;
 
-/// Prunes with every step.
+/// The worker step that prunes the log.
 pub(crate) struct Pruning {
     pool: PgPool,
     pruner: Pruner,
 }
 
 impl Pruning {
-    /// Of the log in the database of `pool`.
+    /// Prunes the log in the database of `pool`.
     pub(crate) fn on(pool: PgPool) -> Self {
         Self { pool, pruner: Pruner::default() }
     }
@@ -37,26 +37,26 @@ impl Step for Pruning {
     }
 }
 
-/// Remembers when which transactions had ended.
+/// Records, for each mark, which transactions had ended by then.
 #[derive(Debug, Default)]
 pub struct Pruner {
     marks: VecDeque<Mark>,
 }
 
-/// Of one log: another one counts its transactions anew.
+/// A mark in one log. Another log counts its transactions from the start.
 #[derive(Debug)]
 struct Mark {
     at: Instant,
     epoch: Uuid,
-    /// Everything before it had ended.
+    /// Every transaction before this one had ended.
     oldest: String,
 }
 
 impl Pruner {
-    /// Removes what is older than [`KEPT`] at `now`; returns how many rows.
+    /// Removes what is older than [`KEPT`] at `now` and returns the number of rows.
     ///
     /// # Errors
-    /// The database cannot be asked; what was due is removed with a later mark.
+    /// The database cannot be queried; a later mark removes the rows that were due.
     pub async fn step(&mut self, pool: &PgPool, now: Instant) -> sqlx::Result<u64> {
         let Some(mark) = mark(pool, now).await? else {
             self.marks.clear();
@@ -78,7 +78,7 @@ impl Pruner {
     }
 }
 
-/// `None`: the log is not this database's own.
+/// Returns the current mark, or `None` when the log is not this database's own.
 async fn mark(pool: &PgPool, at: Instant) -> sqlx::Result<Option<Mark>> {
     let row = sqlx::query!(
         r#"SELECT feed.own_epoch() AS epoch, pg_snapshot_xmin(pg_current_snapshot())::text AS "oldest!""#
@@ -88,7 +88,7 @@ async fn mark(pool: &PgPool, at: Instant) -> sqlx::Result<Option<Mark>> {
     Ok(row.epoch.map(|epoch| Mark { at, epoch, oldest: row.oldest }))
 }
 
-/// The watermark first: a reader that is behind it begins anew, whatever its clock says.
+/// Trims in batches. `feed.trim` moves the watermark first, so a reader behind it starts over whatever its clock says.
 async fn remove(pool: &PgPool, mark: &Mark) -> sqlx::Result<u64> {
     let mut removed = 0;
     loop {

@@ -1,10 +1,11 @@
-//! authz: may this subject do this here? A decision's way: `routes.rs` → `access/http.rs` → `decision/` (seven steps in
-//! one list) over `engine/facts.rs`, which an engine (`engine/`) reads from one moment of the database. Beside it: the
-//! summary (`summary/`), grants (`grants/`), the platform role (`roles/`) and the upkeep of the change log (`feed.rs`).
+//! authz decides whether a subject may do something here. A decision goes through `routes.rs` → `access/http.rs` →
+//! `decision/` (seven steps in one list) over `engine/facts.rs`, which an engine (`engine/`) reads from one moment of
+//! the database. The other parts are the summary (`summary/`), grants (`grants/`), the platform role (`roles/`) and the
+//! pruning of the change log (`feed.rs`).
 //!
-//! Fail closed: what cannot be read is 503, never a no and never a yes. A denial is committed to the audit table before
-//! it is answered. authz reads other services' facts through the views they keep for it, and calls none of them for a
-//! decision; only at a start without a superadmin does it ask identity who the named ones are.
+//! authz fails closed: facts that cannot be read give 503, never a denial and never an allow. It commits a denial to
+//! the audit table before it answers. It reads other services' facts through the views they maintain for it and calls
+//! no service for a decision. Only a start without a superadmin asks identity to resolve the configured names.
 
 pub mod access;
 pub mod cases;
@@ -34,13 +35,13 @@ pub use state::App;
 /// The DDL of the schemas `authz` and `feed`.
 pub static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations/authz");
 
-/// The internal routes as OpenAPI 3.1.
+/// The internal routes, as OpenAPI 3.1.
 pub const OPENAPI: &str = include_str!("../openapi.json");
 
 /// Serves authz until `shutdown` is cancelled, then drains.
 ///
 /// # Errors
-/// A metric family was registered twice, or nobody is a superadmin and nobody is to become one.
+/// A metric family is registered twice, or there is no superadmin and the configuration names none.
 pub async fn serve(
     config: Config,
     listener: TcpListener,

@@ -1,5 +1,5 @@
-//! The two decision families (module contract, "Metrics"): decisions of `can` and `batch-can`, never those that the
-//! edge's own guard asks for. A decision that could not be made counts as `DEPENDENCY_UNAVAILABLE`.
+//! The two decision metric families (module contract, "Metrics"). They count decisions of `can` and `batch-can`, not
+//! those that the gateway's own guard requests. An undecidable request counts as `DEPENDENCY_UNAVAILABLE`.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use contract::decision::Reason;
 use prometheus::{Histogram, HistogramOpts, IntCounterVec, Opts};
 use telemetry::Metrics;
 
-/// 100 µs (an answer from memory) to 2.5 s (past every time limit of a decision).
+/// From 100 µs (an answer from memory) to 2.5 s (past every time limit of a decision).
 const BUCKETS: [f64; 14] =
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5];
 
@@ -19,10 +19,10 @@ pub struct DecisionMeter {
 }
 
 impl DecisionMeter {
-    /// Registers both families, every reason at zero.
+    /// Registers both families, with every reason at zero.
     ///
     /// # Errors
-    /// They are registered already.
+    /// A family is already registered.
     pub fn register(metrics: &Metrics) -> prometheus::Result<Self> {
         let total = Opts::new("platform_authz_decisions_total", "Decisions by reason.");
         let total = metrics.register(IntCounterVec::new(total, &["reason"])?)?;
@@ -34,7 +34,7 @@ impl DecisionMeter {
         Ok(Self { total, duration })
     }
 
-    /// One decision.
+    /// Counts one decision.
     pub fn count(&self, reason: Reason, elapsed: Duration) {
         self.total.with_label_values(&[reason.as_str()]).inc();
         self.duration.observe(elapsed.as_secs_f64());

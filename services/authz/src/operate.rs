@@ -1,6 +1,6 @@
-//! What an operator does at the database, without a running service: look at a relation, see why, list tuples, add or remove
-//! one with its audit row, make every reader of the change log begin anew. For whoever may connect as the owner of the
-//! schemas; nothing here is behind a route.
+//! Operator commands that work on the database without a running service: check a relation, explain it, list tuples,
+//! add or remove one with its audit row, and make every reader of the change log start over. They require a connection
+//! as the owner of the schemas; no route exposes them.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use crate::engine::facts::{Ask, Held, Question, SubjectRef};
 use crate::engine::{DEFAULT_BUDGET, FixedGraph, Known, Model, Models, SqlEngine, Tree, Unanswered};
 use crate::grants;
 
-/// Most tuples that one listing shows.
+/// Maximum number of tuples per listing.
 pub const MAX_LISTED: i64 = 10_000;
 
-/// Why an operator's wish is not fulfilled.
+/// Why an operator command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum OperateError {
-    /// It cannot be read, or must not be done here.
+    /// The input is malformed or the change is not allowed here.
     #[error("{0}")]
     Refused(String),
     /// The database cannot answer.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
-    /// Nor can the engine.
+    /// The engine cannot answer.
     #[error(transparent)]
     Unanswered(#[from] Unanswered),
 }
@@ -35,7 +35,7 @@ fn refused<T>(message: impl Into<String>) -> Result<T, OperateError> {
     Err(OperateError::Refused(message.into()))
 }
 
-/// A tuple as people write it: `type:id#relation@type:id[#relation]`.
+/// A tuple as text: `type:id#relation@type:id[#relation]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TupleText {
     ask: Ask,
@@ -43,10 +43,10 @@ pub struct TupleText {
 }
 
 impl TupleText {
-    /// Reads one.
+    /// Parses a tuple.
     ///
     /// # Errors
-    /// It is none.
+    /// The text does not have this form.
     pub fn parse(text: &str) -> Result<Self, OperateError> {
         let parts = text.split_once('@').and_then(|(object, subject)| {
             let (object, relation) = object.split_once('#')?;
@@ -61,14 +61,14 @@ impl TupleText {
     }
 }
 
-/// `type:id`
+/// Parses `type:id`.
 #[must_use]
 pub fn parse_object(text: &str) -> Option<ObjectRef> {
     let (kind, id) = text.split_once(':').filter(|(kind, id)| !kind.is_empty() && !id.is_empty())?;
     Some(crate::decision::canonical(&ObjectRef { kind: kind.to_owned(), id: id.to_owned() }))
 }
 
-/// `type:id[#relation]`
+/// Parses `type:id[#relation]`.
 #[must_use]
 pub fn parse_subject(text: &str) -> Option<SubjectRef> {
     let (name, relation) = text.split_once('#').unwrap_or((text, ""));
@@ -76,8 +76,8 @@ pub fn parse_subject(text: &str) -> Option<SubjectRef> {
     Some(SubjectRef { kind, id, relation: relation.to_owned() })
 }
 
-/// The model of this moment, which must know the types and relations of object and subject:
-/// a misspelt one would look like "not held".
+/// Returns the current model, which must know the types and relations of object and subject: a misspelled one would
+/// look like "not held".
 async fn model_that_knows(
     pool: &PgPool,
     ask: &Ask,
@@ -120,19 +120,19 @@ fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String 
     nearest(name, known).map(|near| format!(" (did you mean \"{near}\"?)")).unwrap_or_default()
 }
 
-/// Makes sure that the model of this moment knows the types and relations of a tuple that is to be added.
+/// Checks that the current model knows the types and relations of a tuple to add.
 ///
 /// # Errors
-/// It does not know one of them, or the database cannot answer.
+/// The model does not know one of them, or the database cannot answer.
 pub async fn must_fit(pool: &PgPool, tuple: &TupleText) -> Result<(), OperateError> {
     let TupleText { ask, subject } = tuple;
     model_that_knows(pool, ask, subject).await.map(|_| ())
 }
 
-/// Whether a relation is held, by SQL.
+/// Whether a relation is held, according to the SQL engine.
 ///
 /// # Errors
-/// The model does not know a type or the relation, or the database cannot answer, or not within the budget.
+/// The model does not know a type or the relation, the database cannot answer, or the budget is exceeded.
 pub async fn check(pool: &PgPool, ask: &Ask, subject: &SubjectRef) -> Result<bool, OperateError> {
     let model = model_that_knows(pool, ask, subject).await?;
     let question = Question { subject: subject.clone(), places: Vec::new(), asks: vec![ask.clone()] };
@@ -144,21 +144,21 @@ pub async fn check(pool: &PgPool, ask: &Ask, subject: &SubjectRef) -> Result<boo
     }
 }
 
-/// Why a relation is held or not, from all tuples in memory.
+/// Why a relation is or is not held, according to all tuples in memory.
 #[derive(Clone, Debug)]
 pub struct Why {
-    /// Whether it is.
+    /// Whether the relation is held.
     pub held: bool,
-    /// The tuples that satisfy it; empty when it is not.
+    /// The tuples that satisfy it; empty when it is not held.
     pub path: String,
-    /// What it follows from; absent when the object is in no tuple.
+    /// How it is derived; absent when no tuple names the object.
     pub tree: Option<Tree>,
 }
 
 /// Explains one relation.
 ///
 /// # Errors
-/// The model does not know a type or the relation, the database cannot answer, or the search was given up.
+/// The model does not know a type or the relation, the database cannot answer, or the budget is exceeded.
 pub async fn explain(pool: &PgPool, ask: &Ask, subject: &SubjectRef) -> Result<Why, OperateError> {
     let model = model_that_knows(pool, ask, subject).await?;
     let connection = pool.acquire().await?.detach();
@@ -170,7 +170,7 @@ pub async fn explain(pool: &PgPool, ask: &Ask, subject: &SubjectRef) -> Result<W
     }
 }
 
-/// Tuples of an object, of a subject, of both or of any; in order, with who keeps them.
+/// Lists the tuples of an object, of a subject, of both or all, in order and with their source.
 ///
 /// # Errors
 /// The database cannot answer.
@@ -197,10 +197,10 @@ pub async fn list(
     Ok(rows.fetch_all(connection).await?)
 }
 
-/// Adds or removes a tuple with its audit row; false when nothing changed.
+/// Adds or removes a tuple with its audit row; returns false when nothing changed.
 ///
 /// # Errors
-/// The tuple is one that has a way of its own or that a service keeps, or the database cannot answer.
+/// The tuple is a platform role or is kept by a service, or the database cannot answer.
 pub async fn change(
     connection: &mut PgConnection,
     add: bool,
@@ -209,13 +209,13 @@ pub async fn change(
 ) -> Result<bool, OperateError> {
     let TupleText { ask: Ask { object, relation }, subject } = tuple;
     if object.kind == "system" && relation == "superadmin" {
-        return refused("the platform role has a ledger and a last holder: use its routes");
+        return refused("the platform role has a ledger and a guard for its last holder: use its routes");
     }
     if add && is_derived(&tuple.ask, subject) {
         return refused(kept_by_org(tuple));
     }
     let mut tx = connection.begin().await?;
-    // Grants are ordered by it: one that rests on the tuple is written before it goes, or refused.
+    // Orders this change with grants: a grant that depends on the tuple commits before its removal or is refused.
     grants::lock_objects(&mut tx, std::iter::once((object.kind.clone(), object.id.clone()))).await?;
     let values = [&object.kind, &object.id, relation, &subject.kind, &subject.id, &subject.relation];
     let [object_type, object_id, relation, subject_type, subject_id, subject_relation] = values;
@@ -264,8 +264,8 @@ fn is_derived(ask: &Ask, subject: &SubjectRef) -> bool {
     is_users && [("company", "member"), ("position", "holder"), ("group", "member")].contains(&kind)
 }
 
-/// Why a tuple of this source is not an operator's to remove: its service would not learn of it, and would put it back only
-/// at its next start.
+/// Why an operator must not remove a tuple of this source: its service would not notice and would restore it only at
+/// its next start.
 fn kept(source: &str, tuple: &TupleText) -> Option<String> {
     match source {
         "org" => Some(kept_by_org(tuple)),
@@ -287,14 +287,14 @@ fn kept_by_org(TupleText { ask: Ask { object, relation }, subject }: &TupleText)
     )
 }
 
-/// Makes every reader of the change log load all tuples anew: the log is emptied and begins anew as this database's own, and
-/// the tuples write it again should a restore have left that out.
+/// Makes every reader of the change log reload all tuples: empties the log and restarts it as this database's own. Also
+/// restores the triggers that write the log if a restore left them out.
 ///
 /// # Errors
 /// The database cannot answer.
 pub async fn rebuild(connection: &mut PgConnection, operator: &str) -> Result<(), OperateError> {
     let mut tx = connection.begin().await?;
-    // The table before the log, as everybody who writes tuples.
+    // Locks the table before the log, as every writer of tuples does.
     if !sqlx::query_scalar!(r#"SELECT feed.is_wired() AS "wired!""#).fetch_one(&mut *tx).await? {
         sqlx::query!("SELECT feed.wire()").execute(&mut *tx).await?;
     }
@@ -303,8 +303,8 @@ pub async fn rebuild(connection: &mut PgConnection, operator: &str) -> Result<()
     Ok(tx.commit().await?)
 }
 
-/// Begins the change log anew when another database wrote it, as after a restore; true when it did. The runner of migrations
-/// asks this each time.
+/// Restarts the change log if another database wrote it, as after a restore; returns whether it did. Every run of the
+/// migrations calls this.
 ///
 /// # Errors
 /// The database cannot answer.
@@ -312,7 +312,7 @@ pub async fn keep_own_log(connection: &mut PgConnection) -> Result<bool, Operate
     let renewed = sqlx::query_scalar!(r#"SELECT feed.keep_own(true) AS "renewed!""#);
     let renewed = renewed.fetch_one(connection).await?;
     if renewed {
-        tracing::warn!("the change log was another database's, as after a restore; it begins anew");
+        tracing::warn!("another database wrote the change log, as after a restore; the log was reset");
     }
     Ok(renewed)
 }

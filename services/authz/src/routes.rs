@@ -1,5 +1,5 @@
-//! The whole route table of authz, internal routes only. The edge guards those it proxies; here every route verifies
-//! the bearer again, or knows a service by its credential, and the platform role is written only by whoever holds it.
+//! The route table of authz: internal routes only. The gateway guards the routes that it proxies; here every route
+//! verifies the bearer again or checks a service credential, and only a superadmin can change the platform role.
 
 use axum::Router;
 use axum::routing::{delete, get, post};

@@ -1,4 +1,4 @@
-//! What every handler of authz holds.
+//! The state that every authz handler shares.
 
 use std::sync::Arc;
 
@@ -14,24 +14,24 @@ use crate::denials::DenialLog;
 use crate::engine::{DEFAULT_BUDGET, Engine, MemoryEngine, SqlEngine};
 use crate::meter::DecisionMeter;
 
-/// The shared parts of authz. Cheap to clone.
+/// The shared state of authz. Cheap to clone.
 #[derive(Clone)]
 pub struct App {
     pub(crate) core: Core,
     pub(crate) engine: Arc<dyn Engine>,
-    /// Connections of lists and summaries, which nothing else waits for.
+    /// Connections for lists and summaries only, so that slow ones delay nothing else.
     pub(crate) lists: PgPool,
     pub(crate) denials: DenialLog,
     pub(crate) meter: DecisionMeter,
-    /// The public origin, for whoever is told where to ask.
+    /// The public origin, for the AuthZEN metadata.
     pub(crate) base_url: Arc<str>,
 }
 
 impl App {
-    /// Of one process; starts the writer of denials, which ends with the last clone, and the feed.
+    /// Starts the shared state of one process: the writer of denials, which ends with the last clone, and the feed.
     ///
     /// # Errors
-    /// A metric family registered twice.
+    /// A metric family is registered twice.
     pub fn start(core: Core, config: &Config, stop: &CancellationToken) -> Result<Self, ServeError> {
         let database = &config.service.database;
         let sql = Arc::new(SqlEngine::connect(database, DEFAULT_BUDGET));

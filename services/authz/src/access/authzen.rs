@@ -1,6 +1,6 @@
-//! AuthZEN 1.0: the same decision under the names of that standard, for gateways and products that speak it. The subject is
-//! the bearer, the action a relation, the resource an object; the company is the resource's, as in `batch-can`. The answers
-//! have the standard's shape, without the platform's envelope; refusals have the platform's.
+//! AuthZEN 1.0: the same decision in the terms of that standard, for gateways and products that support it. The subject
+//! is the bearer, the action a relation, the resource an object; the company is the resource's, as in `batch-can`. The
+//! answers have the standard's shape without the platform's envelope; refusals have the platform's shape.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use super::http::{count_batch, decide_and_audit};
 use crate::App;
 use crate::decision::BatchItem;
 
-/// One question, or a part of it that stands for all of a batch.
+/// One question, or a part of it that applies to all of a batch.
 struct Evaluation {
     subject: Option<ObjectRef>,
     action: Option<String>,
@@ -31,7 +31,7 @@ impl FromBody for Action {
     }
 }
 
-/// A subject as long as the provider's may be.
+/// A subject, with an id as long as the provider's may be.
 struct Named(ObjectRef);
 
 impl FromBody for Named {
@@ -52,7 +52,7 @@ impl FromBody for Evaluation {
     }
 }
 
-/// When a batch stops.
+/// When a batch stops early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Semantic {
     All,
@@ -112,17 +112,17 @@ pub struct AllEvaluated {
     evaluations: Vec<Evaluated>,
 }
 
-/// One answer or many, as it was asked.
+/// One answer or many, depending on the body.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Answer {
-    /// Of a body without `evaluations`.
+    /// The answer to a body without `evaluations`.
     One(Evaluated),
-    /// Of a body with them.
+    /// The answers to a body with `evaluations`.
     Many(AllEvaluated),
 }
 
-/// Where the decision point answers.
+/// The addresses of the decision point.
 #[derive(Debug, Serialize)]
 pub struct Metadata {
     policy_decision_point: String,
@@ -151,7 +151,7 @@ pub async fn evaluations(
     body: RawBody,
 ) -> Result<Json<Answer>, ApiError> {
     let Request { whole, parts, semantic } = body.parse()?;
-    // A body without `evaluations`, or with none in them, is one question.
+    // A body whose `evaluations` are missing or empty is one question.
     let Some(parts) = parts.filter(|parts| !parts.is_empty()) else {
         let item = item("", &caller, &whole, None)?;
         let mut answers = answer(&app, &caller, vec![item], Semantic::All, correlation.as_str()).await?;
@@ -179,7 +179,7 @@ pub async fn metadata(State(app): State<App>, _caller: Caller) -> Json<Metadata>
     })
 }
 
-/// What a part leaves out, the whole says.
+/// Builds an item from a part; the whole supplies what the part omits.
 fn item(
     path: &str,
     caller: &Caller,

@@ -1,9 +1,9 @@
-//! `GET /internal/authz/effective-access/explain`: why a decision is what it is. The seven steps with what became of each,
-//! the decision, and what the last step followed from. A superadmin may ask about anybody; an active member about itself in
-//! its company. The tree of relations names whom objects are shared with: each object's tuples are for who manages that object
-//! and for superadmins, of the others on the way a member sees only how it holds the relation itself. Who does not manage the
-//! object that is asked about sees the path by which it holds the relation. An explanation is no decision: it is neither counted nor
-//! audited.
+//! `GET /internal/authz/effective-access/explain`: explains a decision. The answer has the outcome of each of the seven
+//! steps, the decision, and what the last step follows from. A superadmin may ask about any subject, an active member
+//! of the company only about itself. The tree of relations reveals whom objects are shared with. Superadmins and
+//! managers of the requested object see it; for other objects in it, a member sees only the tuples through which it
+//! holds the relation, unless it manages them. Other callers see only the path by which they hold the relation. An
+//! explanation is not a decision: it is neither counted nor audited.
 
 use axum::extract::State;
 use contract::Subject;
@@ -21,18 +21,18 @@ use crate::engine::{Explained, Known, Model, Shown, Tree};
 /// The path of a relation that is not held.
 const NO_PATH: &str = "no path";
 
-/// The answer.
+/// The answer to an explain request.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
     subject: Subject,
     steps: Vec<StepTold>,
     decision: Decision,
-    /// The tuples that satisfy the relation, or [`NO_PATH`]; present when the relation was looked at.
+    /// The tuples that satisfy the relation, or [`NO_PATH`]; present when the relation was checked.
     path: Option<String>,
-    /// The path goes on.
+    /// Whether the path was cut.
     path_truncated: bool,
-    /// Present when the relation was looked at by somebody who may see the object's tuples.
+    /// Present when the relation was checked and the caller may see the object's tuples.
     tree: Option<Tree>,
 }
 
@@ -65,7 +65,7 @@ pub async fn explain(
     must_know(&facts.model, &request)?;
     let decision = decision::judge(&subject, &request, &facts, place)?;
     let steps = decision::steps_told(&request, &decision);
-    // A step before the last that denied has nothing to do with relations, and an object of another company is not shown.
+    // An earlier step that denied did not check the relation, and an object of another company stays hidden.
     let looked = decision.evidence.iter().any(|item| item.key == "anchor" && item.value == "bound")
         || request.company_id.is_none();
     let asked = decision::relation_ask(&request).filter(|_| looked);
@@ -76,7 +76,7 @@ pub async fn explain(
     Ok(Data(Explanation { subject, steps, decision, path, path_truncated, tree }))
 }
 
-/// A misspelt type or relation would look like a denial.
+/// Rejects an unknown type or relation: a misspelled one would look like a denial.
 fn must_know(model: &Model, request: &AccessRequest) -> Result<(), ApiError> {
     let (Some(object), Some(relation)) = (&request.object, &request.relation) else { return Ok(()) };
     let (field, what, known) = match model.knows(&object.kind, relation) {

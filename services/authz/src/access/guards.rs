@@ -1,5 +1,6 @@
-//! What the edge's guards ask about a subject before a request goes on, and services again: with that subject's bearer, or
-//! with their own credential. The subject is the path's. Not counted and not audited: the request's own decision is, where it has one.
+//! Checks of one subject for the gateway's guards and for services, authenticated with that subject's bearer or with a
+//! service's own credential. The path names the subject. These checks are neither counted nor audited; the request's
+//! own decision, if it has one, is.
 
 use axum::extract::State;
 use contract::Subject;
@@ -11,14 +12,14 @@ use service::{ApiError, Data, PathParams, Reader};
 use crate::App;
 use crate::decision::{self, Undecided, superadmin_request};
 
-/// Whether the platform role is held.
+/// Whether the subject holds the platform role.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SuperadminAnswer {
     held: bool,
     reason: Reason,
     evidence: Vec<Evidence>,
-    /// Steps 1 to 3 passed, whatever became of the role.
+    /// Whether steps 1 to 3 passed, regardless of the role.
     account_active: bool,
 }
 
@@ -36,7 +37,7 @@ pub async fn superadmin(
     Ok(Data(SuperadminAnswer { held, reason, evidence, account_active }))
 }
 
-/// Whether a company's directory is open to the subject.
+/// Whether the subject may read a company's directory.
 #[derive(Debug, Serialize)]
 pub struct DirectoryAnswer {
     held: bool,
@@ -44,8 +45,8 @@ pub struct DirectoryAnswer {
     evidence: Vec<Evidence>,
 }
 
-/// `GET /internal/authz/directory/{companyId}/{kcSub}`: steps 1 to 5 in that company as its member, else steps 1 to 4 as a
-/// superadmin, who needs neither membership nor a company; both by facts of one moment.
+/// `GET /internal/authz/directory/{companyId}/{kcSub}`: steps 1 to 5 in that company as a member, or else steps 1 to 4
+/// as a superadmin, who needs neither a membership nor an existing company; both with facts of one moment.
 pub async fn directory(
     State(app): State<App>,
     reader: Reader,
@@ -64,7 +65,7 @@ pub async fn directory(
     Ok(Data(DirectoryAnswer { held, reason, evidence: member.evidence }))
 }
 
-/// The role is named so that its facts are read together with the company's; it opens nothing here.
+/// Names the role so that its facts are read together with the company's; the role grants nothing here.
 fn directory_request(company: CompanyId) -> AccessRequest {
     AccessRequest {
         feature_key: "org.directory".to_owned(),
@@ -75,5 +76,5 @@ fn directory_request(company: CompanyId) -> AccessRequest {
 }
 
 fn subject(path: &PathParams) -> Result<Subject, ApiError> {
-    path.subject("kcSub").ok_or_else(|| ApiError::BadRequest("kcSub is no subject".into()))
+    path.subject("kcSub").ok_or_else(|| ApiError::BadRequest("kcSub is not a subject".into()))
 }

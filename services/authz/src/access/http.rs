@@ -1,4 +1,4 @@
-//! The handlers of the decision routes, which answer for the bearer only.
+//! The handlers of the decision routes, which decide for the bearer only.
 
 use std::time::Instant;
 
@@ -14,9 +14,9 @@ use crate::App;
 use crate::decision::{self, BatchAnswer, BatchItem, Undecided};
 use crate::denials::Denial;
 
-/// `POST /internal/authz/effective-access/can`: shape (400), then the steps; a denial is written down before it is told. A
-/// service, known by the services' credential, may narrow its answer by a no instead of refusing anybody (`probe`): then there
-/// is no denial, so none is written or counted.
+/// `POST /internal/authz/effective-access/can`: checks the shape (400), then runs the steps. A denial is audited before
+/// it is answered. A caller with the services' credential may set `probe` when a no only narrows its answer and refuses
+/// no request; a denied probe is neither audited nor counted.
 pub async fn can(
     State(app): State<App>,
     caller: Caller,
@@ -62,7 +62,8 @@ impl FromBody for Batch {
     }
 }
 
-/// `POST /internal/authz/effective-access/batch-can`: every pair is decided at one moment; one audit row tells the denied.
+/// `POST /internal/authz/effective-access/batch-can`: decides every pair at one moment; one audit row lists the
+/// denials.
 pub async fn batch_can(
     State(app): State<App>,
     caller: Caller,
@@ -77,7 +78,7 @@ pub async fn batch_can(
     answered.map(Data)
 }
 
-/// Each of a batch counts as one decision, and the time is shared evenly.
+/// Counts each item of a batch as one decision, with an even share of the time.
 pub(super) fn count_batch(
     app: &App,
     answered: &Result<Vec<BatchAnswer>, ApiError>,
@@ -92,8 +93,8 @@ pub(super) fn count_batch(
     }
 }
 
-/// Decides all at one moment, keeps the answers up to the first that `stop` names, and writes one audit row of the denied
-/// among them.
+/// Decides all items at one moment, keeps the answers up to the first that `stop` selects, and writes one audit row for
+/// the denials among them.
 pub(super) async fn decide_and_audit(
     app: &App,
     subject: &Subject,

@@ -1,5 +1,5 @@
-//! Effective access: the decision routes and the audit of what they deny, the lists, the explanations, and the decision under
-//! the names of AuthZEN.
+//! Effective access: the decision routes with the audit of their denials, lists, explanations, and the decision in the
+//! terms of AuthZEN.
 
 pub mod authzen;
 pub mod explain;

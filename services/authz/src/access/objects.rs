@@ -1,6 +1,6 @@
-//! `GET /internal/authz/effective-access/objects`: every object of one type, in one company, on which the bearer holds one
-//! relation. Complete, in the order of their ids, in pages. What `can` would deny before it comes to the relation is an
-//! empty list here. A list is no decision: it is neither counted nor audited.
+//! `GET /internal/authz/effective-access/objects`: every object of one type, in one company, on which the bearer holds
+//! one relation. The list is complete, ordered by id and paged. It is empty when `can` would deny before it checks the
+//! relation. A list is not a decision: it is neither counted nor audited.
 
 use axum::extract::State;
 use contract::decision::{AccessRequest, MAX_NAME, ObjectRef, Scope};
@@ -13,10 +13,10 @@ use crate::decision::{self, Undecided};
 use crate::engine::facts::{Place, Question, SubjectRef, deciding_module};
 use crate::engine::{Engine, Known, Listed, Listing, Window};
 
-/// A catalog that changes more often than this while one list is made is a dependency that cannot answer.
+/// Maximum number of attempts per list while the catalog changes; past it, registry counts as unavailable.
 const ATTEMPTS: usize = 4;
 
-/// What is asked for.
+/// The query of a list.
 struct Wanted {
     object_type: String,
     relation: String,
@@ -55,7 +55,7 @@ pub async fn objects(
     Ok(Data(Page::new(wanted.page, items, i64::try_from(total).unwrap_or(i64::MAX))))
 }
 
-/// The ids of the page, and how many there are.
+/// The ids of the page and the total number of objects.
 async fn list(
     engine: &dyn Engine,
     caller: &Caller,
@@ -64,7 +64,7 @@ async fn list(
     let count = |rows: i64| usize::try_from(rows).unwrap_or(usize::MAX);
     let window = Window { skip: count(wanted.page.offset()), take: count(wanted.page.limit()) };
     for _ in 0..ATTEMPTS {
-        // Whose type it is says the model, and the model is the engine's.
+        // The engine's model knows the owner of the type.
         let question = question(caller, None);
         let request = access(wanted.company, None);
         let unread = |why| Undecided::at_once(&why, &caller.subject, &request);
@@ -106,7 +106,7 @@ fn question(caller: &Caller, listing: Option<&Listing>) -> Question {
     Question { subject: SubjectRef::user(caller.subject.as_str()), places, asks: Vec::new() }
 }
 
-/// Steps 1 to 6.
+/// The request for steps 1 to 6.
 fn access(company: CompanyId, module: Option<&str>) -> AccessRequest {
     AccessRequest {
         feature_key: "platform.objects".to_owned(),

@@ -1,7 +1,7 @@
-//! Many pairs of object and relation at once: one question, one moment, the same steps for each. An item names no company;
-//! it is the one of its `company_module` object, else of the object's anchor, where the subject is let into that company; without
-//! either the item is denied, so that another company's object looks like none. The module
-//! is the one that `can` would take for that object without a `moduleKey`.
+//! Decides many pairs of object and relation at once: one question, one moment, the same steps for each. An item names
+//! no company. Its company is that of its `company_module` object, or else that of the object's anchor if the subject
+//! has access to that company. Without either the item is denied, so that another company's object looks like a missing
+//! one. The module is the one that `can` would use for that object without a `moduleKey`.
 
 use contract::Subject;
 use contract::decision::{AccessRequest, Decision, MAX_NAME, ObjectRef, Scope};
@@ -22,7 +22,7 @@ pub struct BatchAnswer {
     pub(crate) decision: Decision,
 }
 
-/// One pair.
+/// One pair of object and relation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchItem {
     /// The object.
@@ -39,10 +39,10 @@ impl FromBody for BatchItem {
     }
 }
 
-/// Decides every item, in their order.
+/// Decides every item; the decisions are in the order of the items.
 ///
 /// # Errors
-/// One of them cannot be decided now, so none is answered.
+/// An item cannot be decided now; then none is answered.
 pub async fn decide_all(
     engine: &dyn Engine,
     subject: &Subject,
@@ -84,7 +84,7 @@ fn place(item: &BatchItem) -> Place {
     }
 }
 
-/// The request that `can` would be asked for this item.
+/// The equivalent `can` request of an item.
 fn request(item: &BatchItem, place: Option<&PlaceFacts>) -> AccessRequest {
     let anchor = place.filter(|place| is_open(place)).and_then(|place| place.anchors.iter().min());
     let company = match item.object.kind.as_str() {
@@ -107,7 +107,7 @@ fn request(item: &BatchItem, place: Option<&PlaceFacts>) -> AccessRequest {
     }
 }
 
-/// Whether the subject is let into the company. Where it is not, whose an object is must not be told: it looks like nobody's.
+/// Whether the subject has access to the company. Without it, the object's company stays hidden, as if there were none.
 fn is_open(place: &PlaceFacts) -> bool {
     place.company_active == Some(true) && place.member_active == Some(true)
 }

@@ -1,6 +1,6 @@
-//! The decision: a question made of the request (here), facts of one moment (`engine/`), seven steps (`steps.rs`), an
-//! answer with its evidence (`reason.rs`). The steps stand in the specification's order and nothing else knows it. A
-//! step that cannot be decided makes the whole decision unavailable; it never becomes a no, let alone a yes.
+//! The decision: a question built from the request (here), facts of one moment (`engine/`), seven steps (`steps.rs`),
+//! an answer with its evidence (`reason.rs`). The steps are in the specification's order; nothing else depends on it. A
+//! step that cannot be decided makes the whole decision unavailable, never a no and never a yes.
 
 mod batch;
 mod reason;
@@ -21,7 +21,7 @@ pub(crate) use steps::{canonical, relation_ask, told as steps_told};
 /// Decides one request of one subject.
 ///
 /// # Errors
-/// It is not a question that can be asked, or it cannot be answered now.
+/// The feature key is unknown to its app, or the question cannot be answered now.
 pub async fn decide(
     engine: &dyn Engine,
     subject: &Subject,
@@ -34,10 +34,10 @@ pub async fn decide(
     judge(subject, request, &facts, place)
 }
 
-/// An app's features are known, so a question with any other is wrong, whoever asks.
+/// Rejects a feature key that its app has not registered.
 ///
 /// # Errors
-/// The feature is not one of the app that the question is about.
+/// The feature is unknown to the app that the question is about.
 fn refuse_unknown_feature(
     request: &AccessRequest,
     facts: &Facts,
@@ -48,7 +48,7 @@ fn refuse_unknown_feature(
     if is_unknown { Err(Undecided::UnknownFeature) } else { Ok(()) }
 }
 
-/// Decides one request by facts that were read already, for a place among them.
+/// Decides one request with facts already read, for one of their places.
 pub(crate) fn judge(
     subject: &Subject,
     request: &AccessRequest,
@@ -58,7 +58,7 @@ pub(crate) fn judge(
     steps::run(&Case { subject, request, facts, place })
 }
 
-/// The request that asks whether a subject is a superadmin: steps 1 to 4.
+/// The request that checks whether a subject is a superadmin: steps 1 to 4.
 #[must_use]
 pub fn superadmin_request() -> AccessRequest {
     AccessRequest {
@@ -77,14 +77,14 @@ pub fn superadmin_request() -> AccessRequest {
     }
 }
 
-/// Everything that any step may look at, asked for at once.
+/// The question of a request: everything that any step may look at.
 pub(crate) fn question(subject: &Subject, request: &AccessRequest) -> Question {
     let company = request.company_id.filter(|_| request.scope == Scope::Company);
     let object = request.object.as_ref();
     let place = Place {
         company,
         module: request.module_key.clone(),
-        // What an app declares is only its own: a key is asked of the module that the request names.
+        // Apps declare their own features only: the key is checked against the module that the request names.
         feature: request.module_key.is_some().then(|| request.feature_key.clone()),
         object_type: object.map(|object| object.kind.clone()),
         object_id: object.map(|object| object.id.clone()),

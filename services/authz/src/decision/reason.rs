@@ -1,4 +1,4 @@
-//! How a decision is told: the evidence in its fixed order, the reason, and the ways in which there is no decision.
+//! The representation of a decision: the evidence in its fixed order, the reason, and the ways to have no decision.
 
 use contract::Subject;
 use contract::decision::{AccessRequest, Decision, Evidence, Reason, Scope};
@@ -7,12 +7,12 @@ use service::ApiError;
 
 use crate::engine::Unanswered;
 
-/// The facts a decision looked at, in the order in which the steps look.
+/// The facts that a decision looked at, in the order of the steps.
 #[derive(Clone, Debug)]
 pub(super) struct Trail(Vec<Evidence>);
 
 impl Trail {
-    /// Begins with what is known before the first step.
+    /// Starts with what is known before the first step.
     pub(super) fn begin(subject: &Subject, request: &AccessRequest) -> Self {
         let mut trail = Self(Vec::with_capacity(16));
         if !request.feature_key.is_empty() {
@@ -27,42 +27,42 @@ impl Trail {
         self.0.push(Evidence { key: key.into(), value: value.into() });
     }
 
-    /// Puts the number of the deciding step in front.
+    /// Prepends the number of the deciding step.
     pub(super) fn finish(mut self, step: usize) -> Vec<Evidence> {
         self.0.insert(0, Evidence { key: "step".into(), value: step.to_string() });
         self.0
     }
 }
 
-/// A decision with its reason; allowed only with [`Reason::Allowed`].
+/// A decision with its reason; allowed only for [`Reason::Allowed`].
 pub(super) fn decision(reason: Reason, evidence: Vec<Evidence>) -> Decision {
     Decision { allowed: reason == Reason::Allowed, reason, evidence }
 }
 
-/// There is no decision.
+/// Why there is no decision.
 #[derive(Clone, Debug)]
 pub enum Undecided {
-    /// The feature key is none of the registered app's.
+    /// The registered app has no such feature key.
     UnknownFeature,
     /// A dependency cannot answer; the caller must refuse.
     Unavailable {
-        /// Which one.
+        /// The dependency.
         dependency: &'static str,
         /// The step that needed it.
         step: usize,
-        /// What was known by then.
+        /// The evidence collected until then.
         evidence: Vec<Evidence>,
     },
 }
 
 impl Undecided {
-    /// Nothing could be read, so not even the first step was taken.
+    /// Nothing could be read, so not even the first step was decided.
     pub(crate) fn at_once(why: &Unanswered, subject: &Subject, request: &AccessRequest) -> Self {
         let evidence = Trail::begin(subject, request).finish(1);
         Self::Unavailable { dependency: why.dependency, step: 1, evidence }
     }
 
-    /// The engine left out the one place that was asked about.
+    /// The engine returned no facts for a place of the question.
     pub(super) fn without_place(subject: &Subject, request: &AccessRequest) -> Self {
         let why = Unanswered { dependency: "engine", cause: "no facts of the place".to_owned() };
         Self::at_once(&why, subject, request)

@@ -1,5 +1,5 @@
 //! The seven steps (gateway document, "Access decision", rule 7), one function each, in one list. A step reads facts,
-//! notes what it looked at, and passes, denies, or cannot say. No step does I/O.
+//! records what it looked at, and passes, denies, or cannot decide. No step does I/O.
 
 use std::cmp::Ordering;
 
@@ -12,11 +12,11 @@ use super::reason::{Trail, Undecided, decision};
 use crate::engine::facts::{Ask, Facts, Held, PlaceFacts, company_module, deciding_module};
 use crate::engine::{Known, Model};
 
-/// How old identity's last look at the provider may be: as old as an access token. A look in the future is none; a second
-/// is left to a clock that was set back a little.
+/// Valid age of identity's last poll of the provider: at most that of an access token. A poll from the future does not
+/// count, except for one second, to allow for a clock that was set back.
 const LOOK_AGE_S: std::ops::RangeInclusive<f64> = -1.0..=300.0;
 
-/// Everything a step may look at.
+/// Everything that a step may look at.
 pub(super) struct Case<'a> {
     pub(super) subject: &'a Subject,
     pub(super) request: &'a AccessRequest,
@@ -24,7 +24,7 @@ pub(super) struct Case<'a> {
     pub(super) place: &'a PlaceFacts,
 }
 
-/// What a step says. The word of a refusal names the part of the step that refused.
+/// The result of a step. The word of a denial names the part of the step that denied.
 enum Verdict {
     Pass,
     Deny(Reason, &'static str),
@@ -43,7 +43,7 @@ const STEPS: [Step; 7] = [
     relation_is_held,
 ];
 
-/// Takes the steps until one does not pass.
+/// Runs the steps until one does not pass.
 pub(super) fn run(case: &Case<'_>) -> Result<Decision, Undecided> {
     let mut trail = Trail::begin(case.subject, case.request);
     for (index, step) in STEPS.iter().enumerate() {
@@ -68,7 +68,7 @@ fn end(case: &Case<'_>, mut trail: Trail, reason: Reason, step: usize, stopped: 
     decision(reason, trail.finish(step))
 }
 
-/// One step, and what became of it.
+/// One step and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StepTold {
     step: usize,
@@ -77,14 +77,14 @@ pub struct StepTold {
     outcome: &'static str,
 }
 
-/// The evidence of a module whose state was looked at.
+/// The evidence key of the module whose state was checked.
 const MODULE_KEY: &str = "moduleKey";
 
-/// The names of the steps, in their order.
+/// The names of the steps, in order.
 const NAMES: [&str; STEPS.len()] =
     ["subject", "account", "lifecycle", "platformRole", "company", "module", "relation"];
 
-/// What became of each step of a decision.
+/// The outcome of each step of a decision.
 pub(crate) fn told(request: &AccessRequest, decision: &Decision) -> Vec<StepTold> {
     let deciding = decision.evidence.first().and_then(|item| item.value.parse().ok()).unwrap_or(0);
     let asked = |name: &str| match name {
@@ -115,7 +115,7 @@ fn subject_exists(case: &Case<'_>, _trail: &mut Trail) -> Verdict {
     }
 }
 
-/// What identity last saw is believed only as long as it is fresh.
+/// Passes only while identity's last poll of the provider is fresh.
 fn account_is_enabled(case: &Case<'_>, _trail: &mut Trail) -> Verdict {
     let fresh = case.facts.look_age_s.is_some_and(|age| LOOK_AGE_S.contains(&age));
     match &case.facts.subject {
@@ -143,7 +143,7 @@ fn platform_role_is_held(case: &Case<'_>, trail: &mut Trail) -> Verdict {
     }
 }
 
-/// Company active, then membership or the operator exception, then the company role.
+/// Checks that the company is active, then membership or the operator exception, then the company role.
 fn company_lets_in(case: &Case<'_>, trail: &mut Trail) -> Verdict {
     if case.request.scope != Scope::Company {
         return Verdict::Pass;
@@ -159,7 +159,7 @@ fn company_lets_in(case: &Case<'_>, trail: &mut Trail) -> Verdict {
     }
 }
 
-/// An item of a batch whose object belongs to no company.
+/// Denies a batch item whose object belongs to no company.
 fn without_company(case: &Case<'_>, trail: &mut Trail) -> Verdict {
     if let Some(ask) = relation_ask(case.request) {
         trail.note("object", ask.object.to_string());
@@ -265,14 +265,14 @@ fn relation_is_held(case: &Case<'_>, trail: &mut Trail) -> Verdict {
     }
 }
 
-/// The relation check of a request, its object written as tuples write it.
+/// The relation check of a request, with its object in the form that tuples use.
 pub(crate) fn relation_ask(request: &AccessRequest) -> Option<Ask> {
     let object = request.object.as_ref()?;
     let relation = request.relation.as_ref()?;
     Some(Ask::new(canonical(object), relation))
 }
 
-/// UUIDs stand in tuples in lower case; a request may write them in any.
+/// Lower-cases UUIDs, as tuples do; a request may use any case.
 pub(crate) fn canonical(object: &ObjectRef) -> ObjectRef {
     let same = || object.clone();
     match object.kind.as_str() {
@@ -284,7 +284,7 @@ pub(crate) fn canonical(object: &ObjectRef) -> ObjectRef {
     }
 }
 
-/// Whether an object belongs to the request's company (and module, when it names one).
+/// Whether an object belongs to the request's company and, if it names one, its module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bound {
     Here,
@@ -319,8 +319,8 @@ fn bind(case: &Case<'_>, company: CompanyId, object: &ObjectRef) -> Bound {
     }
 }
 
-/// A module's object is anchored to its module in this company, and to nothing else. One that is anchored elsewhere looks like one
-/// that is nowhere: what other companies have is not told.
+/// A module's object is anchored to its module in this company and to nothing else. One that is anchored elsewhere
+/// looks like a missing one, so that other companies' objects stay hidden.
 fn bind_anchored(case: &Case<'_>, company: CompanyId, owner: &str) -> Bound {
     let anchors = &case.place.anchors;
     let anchor = ObjectRef::company_module(company, owner).id;
@@ -331,7 +331,7 @@ fn bind_anchored(case: &Case<'_>, company: CompanyId, owner: &str) -> Bound {
     }
 }
 
-/// The module whose state step 6 looked at is the object's.
+/// Checks that the module whose state step 6 checked is the object's.
 fn bind_module(case: &Case<'_>, owner: &str) -> Bound {
     match module_key(case) {
         Some(key) if key != owner => Bound::OtherModule,

@@ -1,5 +1,5 @@
-//! What an engine is: [`Engine`] answers questions, with the facts of one moment, and what it answers lists and explanations
-//! with.
+//! The interface of an engine: [`Engine`] answers each question with the facts of one moment. The types of lists and
+//! explanations are here too.
 
 use std::pin::Pin;
 
@@ -8,40 +8,40 @@ use serde::Serialize;
 
 use crate::engine::facts::{Ask, Facts, Question};
 
-/// Most (object, relation) pairs that one question visits. Past it the answer is "cannot say", never a no.
+/// Maximum number of (object, relation) pairs that one question visits. Past it the answer is "unknown", never a no.
 pub const DEFAULT_BUDGET: i64 = 1_000_000;
 
 /// A question could not be answered; the caller must refuse.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{dependency} cannot answer: {cause}")]
 pub struct Unanswered {
-    /// Which dependency.
+    /// The dependency that failed.
     pub dependency: &'static str,
     /// What happened, for the log.
     pub cause: String,
 }
 
-/// What is to be listed: the objects of one type that belong to one module in one company.
+/// A list request: the objects of one type that belong to one module in one company.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
     /// The type.
     pub object_type: String,
-    /// The relation that the subject holds on them.
+    /// The relation that the subject must hold on them.
     pub relation: String,
     /// The company.
     pub company: CompanyId,
     /// The module or app that declared the type.
     pub module: String,
-    /// What of the list is wanted.
+    /// The part of the list to return.
     pub window: Window,
 }
 
-/// Part of a list.
+/// A part of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Objects before it.
+    /// Number of objects before the window.
     pub skip: usize,
-    /// Most objects in it.
+    /// Maximum number of objects in the window.
     pub take: usize,
 }
 
@@ -50,70 +50,72 @@ impl Window {
     pub const ALL: Self = Self { skip: 0, take: usize::MAX };
 }
 
-/// Part of a list and the facts of its moment.
+/// A part of a list and the facts of the same moment.
 #[derive(Clone, Debug)]
 pub struct Listed {
     /// The facts of the question.
     pub facts: Facts,
-    /// The objects of the window, by id.
+    /// The objects of the window, ordered by id.
     pub ids: Vec<String>,
-    /// How many objects the list has.
+    /// Total number of objects in the list.
     pub total: usize,
 }
 
-/// A tree and the facts of its moment.
+/// A tree and the facts of the same moment.
 #[derive(Clone, Debug)]
 pub struct Explained {
-    /// The facts of the question, its relations among them.
+    /// The facts of the question, including its relations.
     pub facts: Facts,
-    /// What the relation follows from; absent when the object is in no tuple, the relation is not known or none may be shown.
+    /// How the relation is derived; absent when no tuple names the object, the relation is unknown or nothing may be
+    /// shown.
     pub tree: Option<Tree>,
 }
 
 /// How much a tree shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
-    /// Every tuple that leads on.
+    /// Every tuple that leads to the relation.
     All,
-    /// Those of the objects that the subject manages, and of others those by which it holds the relation itself: whom an
-    /// object is shared with is for its managers. There is no tree of an object that it does not manage.
+    /// For objects that the subject manages, every tuple; for other objects, only the tuples through which the subject
+    /// holds the relation, because only managers may see whom an object is shared with. The root must be an object that
+    /// the subject manages; otherwise there is no tree.
     Managed,
 }
 
-/// One relation of one object.
+/// One relation on one object and how it is derived.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Tree {
     pub(crate) object: String,
     pub(crate) relation: String,
     pub(crate) held: bool,
-    /// The tuple by which the subject holds it itself.
+    /// The tuple that gives the relation to the subject directly.
     pub(crate) tuple: Option<String>,
-    /// What it follows from besides.
+    /// The other tuples that the relation follows from.
     pub(crate) from: Vec<Branch>,
-    /// It stands elsewhere in the tree with what it follows from.
+    /// Whether this node appears elsewhere in the tree, with its branches.
     pub(crate) repeated: bool,
-    /// There is more that it follows from.
+    /// Whether branches were left out.
     pub(crate) truncated: bool,
 }
 
-/// A tuple that leads on.
+/// A tuple that leads to another relation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Branch {
     pub(crate) tuple: String,
     pub(crate) to: Tree,
 }
 
-/// An answer that is being read.
+/// A pending answer.
 pub type Reading<'a, T> = Pin<Box<dyn Future<Output = Result<T, Unanswered>> + Send + 'a>>;
 
-/// Answers questions, each by one moment that is not before the call.
+/// Answers questions, each from one moment that is not before the call.
 pub trait Engine: Send + Sync {
-    /// The facts, and who holds what was asked about.
+    /// Reads the facts, including whether each requested relation is held.
     fn read<'a>(&'a self, question: &'a Question) -> Reading<'a, Facts>;
 
-    /// The facts, and the wanted objects of a listing.
+    /// Reads the facts and the requested objects of a listing.
     fn list<'a>(&'a self, question: &'a Question, listing: &'a Listing) -> Reading<'a, Listed>;
 
-    /// The facts, who holds what was asked about, and why one relation is held or not.
+    /// Reads the facts, including the requested relations, and why one relation is or is not held.
     fn explain<'a>(&'a self, question: &'a Question, ask: &'a Ask, shown: Shown) -> Reading<'a, Explained>;
 }

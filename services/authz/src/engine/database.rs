@@ -1,12 +1,12 @@
-//! What the engines' connections to the database share.
+//! Settings and error handling shared by the engines' database connections.
 
 use crate::engine::answers::Unanswered;
 
-/// How long the server may work on the statement (`statement_timeout` of the engine's connections).
+/// Time limit of one statement (`statement_timeout` of the engines' connections).
 const STATEMENT_TIMEOUT: &str = "500ms";
 
-/// The settings of the engine's connections. Every step of the search is a look-up of a few rows by index; a plan made
-/// for a table that happened to be small would read it whole, and compiling the statement costs more than running it.
+/// Settings of the engines' connections. Every step of the search looks up a few rows by index. A plan made while a
+/// table happened to be small would scan all of it, and JIT compilation costs more than running the statement.
 pub(crate) const SETTINGS: [(&str, &str); 5] = [
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
@@ -15,9 +15,9 @@ pub(crate) const SETTINGS: [(&str, &str); 5] = [
     ("statement_timeout", STATEMENT_TIMEOUT),
 ];
 
-/// Whatever kept the statement from answering, the facts are not known.
+/// Reports any database error as unknown facts.
 #[expect(clippy::needless_pass_by_value, reason = "it is a `map_err` function")]
 pub(crate) fn unanswered(error: sqlx::Error) -> Unanswered {
-    tracing::warn!(%error, "the facts of a decision could not be read");
+    tracing::warn!(%error, "failed to read the facts of a decision");
     Unanswered { dependency: "postgres", cause: error.to_string() }
 }

@@ -1,6 +1,6 @@
-//! What a decision rests on: the [`Question`] that is put to an engine and the [`Facts`] it answers with. The facts of
-//! steps 1 to 6 and the relations of step 7 come from one moment of the database, so that no decision rests on a state
-//! that never was. The steps (`decision/steps.rs`) only read them; nothing here does I/O.
+//! The input of a decision: the [`Question`] put to an engine and the [`Facts`] it answers with. The facts of steps 1
+//! to 6 and the relations of step 7 come from one moment of the database, so that no decision uses a state that never
+//! existed. The steps (`decision/steps.rs`) only read them; nothing here does I/O.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::model::Model;
 
-/// Who holds a relation: an object, or (with a relation) whoever holds that relation on it.
+/// The subject of a relation: an object or, with a relation, every holder of that relation on the object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SubjectRef {
     /// `user`, `group`, …
@@ -31,7 +31,7 @@ impl SubjectRef {
     }
 }
 
-/// One relation that may be held on one object.
+/// A query for one relation on one object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ask {
     /// The object.
@@ -41,29 +41,29 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// On any object.
+    /// Asks for a relation on an object.
     #[must_use]
     pub fn new(object: ObjectRef, relation: &str) -> Self {
         Self { object, relation: relation.to_owned() }
     }
 
-    /// The relation behind a platform role; `None`: there is no such role, so nobody holds it.
+    /// The relation behind a platform role; `None` when there is no such role, so that it has no holder.
     #[must_use]
     pub fn platform_role(role: &str) -> Option<Self> {
         let system = ObjectRef { kind: "system".to_owned(), id: SYSTEM_ID.to_owned() };
         (role == SUPERADMIN).then(|| Self::new(system, "superadmin"))
     }
 
-    /// A company role is a relation of the company.
+    /// The relation behind a company role, which is a relation on the company.
     #[must_use]
     pub fn company_role(company: CompanyId, role: &str) -> Self {
         Self::new(ObjectRef { kind: "company".to_owned(), id: company.to_string() }, role)
     }
 }
 
-/// The module whose state decides: the one that a question names, else the one of the object that it asks about, which is
-/// the module of a `company_module` and the owner of any other type. This is the only place that knows it, for every kind of
-/// question. `None`: no module has a say.
+/// The module whose state decides: the one that the question names, or else the module of its object. The module of a
+/// `company_module` is in its id; any other type belongs to its owner. `None` when no module's state matters. Every
+/// kind of question uses this rule.
 #[must_use]
 pub fn deciding_module<'a>(
     model: &'a Model,
@@ -77,18 +77,18 @@ pub fn deciding_module<'a>(
     named.or_else(of_object)
 }
 
-/// Company and module of a `company_module` object's id.
+/// Parses the company and the module key from the id of a `company_module` object.
 pub(crate) fn company_module(id: &str) -> Option<(CompanyId, &str)> {
     let (company, key) = id.split_once('/')?;
     Some((CompanyId::from(parse_uuid(company)?), key))
 }
 
-/// What is asked of the database for one decision: the rows of one company, one module and one object.
+/// The rows that one decision reads from the database: of one company, one module and one object.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Place {
     /// Company whose state and membership are read.
     pub company: Option<CompanyId>,
-    /// Module whose state is read; without it [`deciding_module`] tells.
+    /// Module whose state is read; without it, [`deciding_module`] chooses.
     pub module: Option<String>,
     /// Feature key that the module, when it is an app, must have declared.
     pub feature: Option<String>,
@@ -96,7 +96,7 @@ pub struct Place {
     pub object_type: Option<String>,
     /// Id of that object.
     pub object_id: Option<String>,
-    /// The company is the one of the object's anchor.
+    /// Whether the company is taken from the object's anchor.
     pub by_anchor: bool,
 }
 
@@ -109,12 +109,12 @@ impl Place {
     }
 }
 
-/// Everything that is read for one subject at one moment.
+/// Everything to read about one subject at one moment.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// Who.
+    /// The subject.
     pub subject: SubjectRef,
-    /// One for each decision.
+    /// One place per decision.
     pub places: Vec<Place>,
     /// The relations that any of the decisions may need.
     pub asks: Vec<Ask>,
@@ -123,11 +123,11 @@ pub struct Question {
 /// Whether a relation is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// It is.
+    /// The relation is held.
     Yes,
-    /// It is not.
+    /// The relation is not held.
     No,
-    /// The search was given up at its budget; never to be read as a no.
+    /// The search exceeded its budget; must never be read as a no.
     Unknown,
 }
 
@@ -135,9 +135,9 @@ pub enum Held {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SubjectFacts {
-    /// As of the last look at the provider.
+    /// Whether the account was enabled at identity's last poll of the provider.
     pub idp_enabled: bool,
-    /// `active`, `suspended`, `closed`.
+    /// `active`, `suspended` or `closed`.
     pub lifecycle: String,
 }
 
@@ -145,58 +145,58 @@ pub struct SubjectFacts {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModuleFacts {
-    /// Apps always are.
+    /// Whether it is installed; always true for apps.
     pub installed: bool,
-    /// Whether it may be used.
+    /// Whether it is enabled.
     pub enabled: bool,
     /// False only for an app that did not declare the feature key of the place.
     pub knows_feature: bool,
 }
 
-/// The rows of one [`Place`]; what does not exist is `None`.
+/// The rows of one [`Place`]; a missing row is `None`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlaceFacts {
-    /// The company's flag.
+    /// Whether the company is active.
     pub company_active: Option<bool>,
-    /// The flag of the subject's member row in it.
+    /// Whether the subject's membership in the company is active.
     pub member_active: Option<bool>,
-    /// The module.
+    /// The state of the module.
     pub module: Option<ModuleFacts>,
     /// Ids of the `company_module` objects that the object is anchored to.
     pub anchors: Vec<String>,
 }
 
-/// The answer to a [`Question`], all of one moment.
+/// The answer to a [`Question`], all from one moment.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// The model that the relations were decided by.
+    /// The model that decided the relations.
     pub model: Arc<Model>,
     /// The database's snapshot of that moment.
     pub snapshot: String,
-    /// Seconds since identity's last complete look at the provider; `None`: it never looked.
+    /// Seconds since identity's last complete poll of the provider; `None` before the first.
     pub look_age_s: Option<f64>,
-    /// `None`: no identity record.
+    /// The identity record, if there is one.
     pub subject: Option<SubjectFacts>,
     /// In the order of the question's places.
     pub places: Vec<PlaceFacts>,
-    /// The relations that were asked about.
+    /// The requested relations.
     pub held: HashMap<Ask, Held>,
-    /// Why each relation that is held is; the SQL engine tells none.
+    /// Why each held relation is held; the SQL engine leaves this empty.
     pub paths: HashMap<Ask, Path>,
 }
 
-/// The tuples that satisfied a relation, one after the other.
+/// The chain of tuples that satisfied a relation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// The first of them.
+    /// The first tuples of the chain.
     pub text: String,
-    /// There are more.
+    /// Whether the text was cut.
     pub is_cut: bool,
 }
 
 impl Facts {
-    /// Whether the subject holds a relation. One that was not asked about is unknown, which is never a yes.
+    /// Whether the subject holds a relation. A relation that the question left out is unknown, which is never a yes.
     #[must_use]
     pub fn holds(&self, ask: &Ask) -> Held {
         self.held.get(ask).copied().unwrap_or(Held::Unknown)

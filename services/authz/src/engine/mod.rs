@@ -1,8 +1,8 @@
-//! The authorization engine: given a question, the facts of one moment and who holds what (`facts.rs`). [`Engine`]
-//! (`answers.rs`) is the seam: the SQL engine (`sql/`) asks the database everything in one statement and is always exact; the
-//! memory engine (`memory/`) keeps the graph of all tuples (`graph/`), follows the change log (`feed/`) and answers the same
-//! questions. The validated model (`model.rs`) and its source (`source.rs`) are theirs both. An engine decides no step and knows
-//! no reason.
+//! The authorization engine: answers a question with the facts of one moment, including who holds what (`facts.rs`).
+//! [`Engine`] (`answers.rs`) is the interface. The SQL engine (`sql/`) asks the database everything in one statement
+//! and is always exact. The memory engine (`memory/`) keeps the graph of all tuples (`graph/`), follows the change log
+//! (`feed/`) and answers the same questions. Both share the validated model (`model.rs`) and its source (`source.rs`).
+//! An engine decides no step and knows no reason.
 
 mod answers;
 mod database;

@@ -1,14 +1,14 @@
-//! The effective model, compiled: for every relation of every type, whose tuples count (`direct`), which relations of the
-//! same object imply it (`implied`, itself among them) and which tuples lead on to other objects (`follow`). Unions and
-//! `computedUserset` are flattened here once, so an evaluator only searches a graph. Cycles of `computedUserset` end,
-//! because a relation is visited once. Pure; reads no database.
+//! The compiled effective model: for every relation of every type, which tuples grant it (`direct`), which relations of
+//! the same object imply it (`implied`, including itself) and which tuples lead to other objects (`follow`). Unions and
+//! `computedUserset` are flattened here once, so that an evaluator only searches a graph. Cycles of `computedUserset`
+//! end because each relation is visited once. Pure; reads no database.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use contract::fragment::{Expression, Relations};
 use serde::Serialize;
 
-/// What holding one relation follows from.
+/// The ways to hold one relation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Rules {
     pub(super) direct: BTreeSet<String>,
@@ -17,7 +17,7 @@ pub(super) struct Rules {
     pub(super) implied: BTreeSet<String>,
 }
 
-/// Holders of `computed` on every object that a tuple of `tupleset` names.
+/// Gives the relation to holders of `computed` on every object that a tuple of `tupleset` names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Follow {
     pub(super) tupleset: String,
@@ -27,26 +27,26 @@ pub(super) struct Follow {
 /// Whether the model has a relation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// It has.
+    /// The relation exists.
     Yes,
-    /// No such type.
+    /// The type does not exist.
     NoType,
     /// The type has no such relation.
     NoRelation,
 }
 
-/// Which state of which database's catalog a model was compiled from. The revision alone is not enough: a database that was
-/// put back counts on from an earlier one, and comes to the same number with another content.
+/// The state of one database's catalog that a model was compiled from. The revision alone does not identify it: a
+/// restored database counts on from an earlier revision and reaches the same number with different content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edition {
-    /// Revision, and the number of the transaction that wrote it.
+    /// The revision and the number of the transaction that wrote it.
     catalog: String,
-    /// When the server was started, as bits: it is only compared.
+    /// Start time of the server, as bits; only compared.
     started: u64,
 }
 
 impl Edition {
-    /// As a statement tells it; `None`: there is no catalog.
+    /// The edition that a statement reported; `None` when there is no catalog.
     #[must_use]
     pub fn told(catalog: Option<String>, started: f64) -> Option<Self> {
         catalog.map(|catalog| Self { catalog, started: started.to_bits() })
@@ -68,16 +68,16 @@ pub struct Model {
     turned_json: String,
 }
 
-/// A type declared twice.
+/// An object type was declared twice.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("object type \"{0}\" is declared twice")]
 pub struct Redeclared(pub String);
 
 impl Model {
-    /// Compiles base types and the relations of every module and app, given with the key of its owner.
+    /// Compiles the base types and the relations of every module and app, keyed by their owner.
     ///
     /// # Errors
-    /// Two of them declare one type.
+    /// A type is declared twice.
     pub fn compile(
         revision: i64,
         base: &Relations,
@@ -100,29 +100,29 @@ impl Model {
         Ok(Self { revision, edition, owners, managers, apps, rules, rules_json, implied_json, turned_json })
     }
 
-    /// Revision of the catalog that it was compiled from.
+    /// The catalog revision that the model was compiled from.
     #[must_use]
     pub const fn revision(&self) -> i64 {
         self.revision
     }
 
-    /// The same model, known to be of this edition.
+    /// Sets the edition of the model.
     #[must_use]
     pub fn of(mut self, edition: Edition) -> Self {
         self.edition = edition;
         self
     }
 
-    /// The same model, with the feature keys that each registered app declares.
+    /// Sets the feature keys that each registered app declares.
     #[must_use]
     pub fn with_apps(mut self, apps: BTreeMap<String, BTreeSet<String>>) -> Self {
         self.apps = apps;
         self
     }
 
-    /// Whether a question names a feature that its app does not have: neither one that the app declares nor its
-    /// `<key>.access`. Its app is the one whose state decides (`deciding`), else the one whose keys begin as the feature does.
-    /// Features of modules are not checked.
+    /// Whether a question names a feature unknown to its app: neither declared by the app nor its `<key>.access`. The
+    /// app is the deciding one (`deciding`), or else the one whose key is the feature's first part. Module features are
+    /// not checked.
     #[must_use]
     pub fn is_unknown_feature(&self, deciding: Option<&str>, feature: &str) -> bool {
         let named = deciding.or_else(|| feature.split_once('.').map(|(key, _)| key));
@@ -131,20 +131,20 @@ impl Model {
         !is_access && !features.contains(feature)
     }
 
-    /// The same model, with the relation of each type whose holders manage its objects.
+    /// Sets, for each type, the relation whose holders manage its objects.
     #[must_use]
     pub fn managed_by(mut self, managers: BTreeMap<String, String>) -> Self {
         self.managers = managers;
         self
     }
 
-    /// The relation whose holders manage objects of a type; `None`: its fragment names none, as those of apps.
+    /// The relation whose holders manage objects of a type; `None` when the fragment names none, as for apps.
     #[must_use]
     pub fn manager_relation(&self, object_type: &str) -> Option<&str> {
         self.managers.get(object_type).map(String::as_str)
     }
 
-    /// The state of the catalog that it was compiled from.
+    /// The catalog edition that the model was compiled from.
     #[must_use]
     pub const fn edition(&self) -> &Edition {
         &self.edition
@@ -166,12 +166,12 @@ impl Model {
         }
     }
 
-    /// Every type, by name.
+    /// All types, sorted by name.
     pub fn types(&self) -> impl Iterator<Item = &str> {
         self.rules.keys().map(String::as_str)
     }
 
-    /// The relations of a type, by name; empty for an unknown one.
+    /// The relations of a type, sorted by name; empty for an unknown type.
     #[must_use]
     pub fn relations(&self, object_type: &str) -> Vec<&str> {
         let of_type = self.rules.get(object_type);
@@ -181,14 +181,14 @@ impl Model {
         names
     }
 
-    /// Whether a tuple of this relation makes its subject hold it.
+    /// Whether a tuple of this relation gives the relation to its subject.
     #[must_use]
     pub fn is_direct(&self, object_type: &str, relation: &str) -> bool {
         let rules = self.rules.get(object_type).and_then(|of_type| of_type.get(relation));
         rules.is_some_and(|rules| rules.direct.contains(relation))
     }
 
-    /// Whether tuples of this relation are followed to the objects that they name.
+    /// Whether tuples of this relation are followed to the objects they name.
     #[must_use]
     pub fn is_tupleset(&self, object_type: &str, relation: &str) -> bool {
         let follows = |rules: &Rules| rules.follow.iter().any(|follow| follow.tupleset == relation);
@@ -208,7 +208,7 @@ impl Model {
     }
 
     /// `{type: {direct: {tuple relation: [relation]}, follow: {tupleset: [{computed, gives}]}, implied: {relation:
-    /// [relation]}}}`: what follows from a tuple or a relation, for the SQL engine's lists.
+    /// [relation]}}}`: the relations that follow from a tuple or a relation, for the SQL engine's lists.
     #[must_use]
     pub fn turned_json(&self) -> &str {
         &self.turned_json
@@ -222,7 +222,7 @@ fn compile_types(relations: &Relations) -> BTreeMap<String, BTreeMap<String, Rul
     relations.iter().map(|(name, of_type)| (name.clone(), compile(of_type))).collect()
 }
 
-/// Walks `computedUserset` and `union` from one relation; every relation reached implies it.
+/// Walks `computedUserset` and `union` from one relation; every relation it reaches implies the first.
 fn compile_relation(of_type: &BTreeMap<String, Expression>, relation: &str) -> Rules {
     let mut rules = Rules::default();
     let mut pending = vec![relation];
@@ -268,7 +268,7 @@ fn json_of_implied(rules: &BTreeMap<String, BTreeMap<String, Rules>>) -> String 
     serde_json::json!(implied).to_string()
 }
 
-/// What follows, for one type.
+/// The relations that follow from each tuple or relation of one type.
 #[derive(Default, Serialize)]
 struct Turned<'a> {
     direct: BTreeMap<&'a str, Vec<&'a str>>,

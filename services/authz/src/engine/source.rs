@@ -1,6 +1,6 @@
-//! Where the model comes from: the fragments in registry's view, read together with the revision of the catalog they
-//! belong to, and compiled once an edition of it. An engine compares the edition that its own statement read with the model's,
-//! so a model that is out of date is found out and never decides.
+//! Reads the model: the fragments in registry's view, together with the revision of their catalog, compiled once per
+//! edition. An engine compares the edition that its own statement read with the model's, so an outdated model is
+//! detected and never decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -16,18 +16,18 @@ use crate::engine::answers::Unanswered;
 use crate::engine::database::unanswered;
 use crate::engine::model::{Edition, Model};
 
-/// The model in use. Shared by the engines of a process.
+/// The model in use, shared by the engines of a process.
 #[derive(Debug, Default)]
 pub struct Models(RwLock<Option<Arc<Model>>>);
 
-/// The model in use, and the connections over which its source is read.
+/// The model in use and the connections that read its source.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelSource {
     pub(crate) pool: PgPool,
     pub(crate) models: Arc<Models>,
 }
 
-/// A module or app with what it declares.
+/// A module or app and its declarations.
 #[derive(Debug, Deserialize)]
 struct Declared {
     key: String,
@@ -37,7 +37,7 @@ struct Declared {
 }
 
 impl Models {
-    /// The model compiled last; the first caller compiles it.
+    /// Returns the model compiled last; the first call compiles it.
     ///
     /// # Errors
     /// As [`Self::reload`].
@@ -49,27 +49,27 @@ impl Models {
         }
     }
 
-    /// Reads the catalog as it is now and compiles it.
+    /// Reads the current catalog and compiles it.
     ///
     /// # Errors
-    /// The catalog cannot be read, or holds a fragment that registry should have refused.
+    /// The catalog cannot be read or holds a fragment that registry should have rejected.
     pub async fn reload(&self, pool: &PgPool) -> Result<Arc<Model>, Unanswered> {
         let Catalog { revision, edition, declared } = read(pool).await.map_err(unanswered)?;
         let model = Arc::new(compile(revision, declared)?.of(edition));
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&model));
-        tracing::info!(revision, "the authorization model was compiled");
+        tracing::info!(revision, "compiled the authorization model");
         Ok(model)
     }
 }
 
-/// What the catalog holds at one moment.
+/// The content of the catalog at one moment.
 struct Catalog {
     revision: i64,
     edition: Edition,
     declared: Vec<Declared>,
 }
 
-/// One statement, so that fragments and revision are of one moment.
+/// Reads the catalog in one statement, so that fragments and revision come from the same moment.
 async fn read(pool: &PgPool) -> sqlx::Result<Catalog> {
     let row = sqlx::query!(
         r#"SELECT revision, revision::text || ' ' || xmin::text AS "catalog!",
@@ -94,7 +94,7 @@ fn compile(revision: i64, declared: Vec<Declared>) -> Result<Model, Unanswered> 
     Ok(model.managed_by(managers).with_apps(apps))
 }
 
-/// Types and the relations that manage them, of a module: an app declares relations only.
+/// The object types of a module and the relations that manage them. Apps declare relations only.
 fn managers_of(declared: &Declared) -> Vec<(String, String)> {
     let objects = declared.fragment.get("objects").and_then(Value::as_array);
     let named = |object: &Value, key: &str| object.get(key)?.as_str().map(ToOwned::to_owned);
@@ -102,7 +102,7 @@ fn managers_of(declared: &Declared) -> Vec<(String, String)> {
     objects.into_iter().flatten().filter_map(manager).collect()
 }
 
-/// The view gives apps and modules alike a fragment with the section `relations`.
+/// Parses the section `relations`, which the view's fragments have for apps and modules alike.
 fn relations_of(declared: Declared) -> Result<(String, Relations), Unanswered> {
     let Declared { key, fragment, .. } = declared;
     let section = fragment.get("relations");
@@ -120,6 +120,6 @@ fn list(problems: &[FieldProblem]) -> String {
 }
 
 fn unfit(cause: String) -> Unanswered {
-    tracing::error!(cause, "the catalog holds a fragment that cannot be compiled; nothing can be decided");
+    tracing::error!(cause, "cannot compile a fragment of the catalog; no decision is possible");
     Unanswered { dependency: "registry", cause }
 }

@@ -1,7 +1,8 @@
-//! Whether the caller may change these tuples: each object's type is a module's that is enabled (and for an app's backend
-//! its own), the caller passes steps 1 to 6 of the decision for that module and company, where a superadmin needs no
-//! membership, and holds `admin` on a module whose tiers it gives. All of it is read at one moment, and again at one under
-//! the locks of the transaction that writes: who lost the right while the request waited for them gives nothing more.
+//! Checks whether the caller may change these tuples: each object's type belongs to an enabled module (for an app's
+//! backend, to the app itself), the caller passes steps 1 to 6 of the decision for that module and company, where a
+//! superadmin needs no membership, and holds `admin` on each module whose tiers it changes. All of this is read at one
+//! moment, and again under the locks of the writing transaction, so that a caller who lost the right while the request
+//! waited for the locks changes nothing.
 
 use std::collections::BTreeSet;
 
@@ -21,23 +22,23 @@ use crate::decision::{self, Undecided};
 use crate::engine::Engine;
 use crate::engine::facts::{Ask, Facts, Held, Place, PlaceFacts, Question, SubjectRef};
 
-/// A catalog that changes more often than this while one request is judged is a dependency that cannot answer.
+/// Maximum number of attempts per request while the catalog changes; past it, registry counts as unavailable.
 pub(super) const ATTEMPTS: usize = 4;
 
-/// What was found out before the transaction.
+/// The result of the checks before the transaction.
 pub(super) struct Admission {
     /// In the order of the request's tuples.
     pub(super) sorted: Vec<Sorted>,
-    /// The modules whose tuples they are.
+    /// The modules that the tuples belong to.
     modules: BTreeSet<String>,
-    /// The app whose client the bearer was made for.
+    /// The app whose client the bearer was issued to.
     client_of: Option<store::App>,
-    /// The apps among the modules whose backend the caller is not.
+    /// The apps among the modules for which the caller is not the backend.
     others: Vec<String>,
     facts: Facts,
 }
 
-/// Judges type and decision.
+/// Judges the types and the decisions.
 pub(super) async fn admit(
     app: &App,
     caller: &Caller,
@@ -68,8 +69,8 @@ pub(super) async fn admit(
     Err(catalog_moves())
 }
 
-/// The app whose backend the caller is. A token of an app's client that is not the client's own account's is a user's: it
-/// gives nothing here, but to a superadmin what every token of a superadmin gives.
+/// The app for which the caller is the backend. A token of an app's client for any other account than the client's own
+/// is a user's token: it gives no right here, except to a superadmin, who has the same rights with every token.
 fn backend_of<'a>(
     client_of: Option<&'a store::App>,
     subject: &Subject,
@@ -82,7 +83,7 @@ fn backend_of<'a>(
     only_a_superadmin(&app.key, facts).map(|()| None)
 }
 
-/// What an app's own account may do, and a superadmin.
+/// Refuses callers other than a superadmin for what is reserved to an app's own account.
 fn only_a_superadmin(app: &str, facts: &Facts) -> Result<(), ApiError> {
     match superadmin().map_or(Held::No, |role| facts.holds(&role)) {
         Held::Yes => Ok(()),
@@ -91,7 +92,7 @@ fn only_a_superadmin(app: &str, facts: &Facts) -> Result<(), ApiError> {
     }
 }
 
-/// The catalog changed in every attempt.
+/// Logs that the catalog changed in every attempt, and returns the error.
 pub(super) fn catalog_moves() -> ApiError {
     tracing::warn!("the catalog changes without a pause");
     ApiError::unavailable("registry")
@@ -124,7 +125,7 @@ fn superadmin() -> Option<Ask> {
     Ask::platform_role(SUPERADMIN)
 }
 
-/// Steps 1 to 6.
+/// The request for steps 1 to 6.
 fn access(company: CompanyId, module: Option<&str>) -> AccessRequest {
     AccessRequest {
         feature_key: "platform.grants".to_owned(),
@@ -144,13 +145,13 @@ fn access(company: CompanyId, module: Option<&str>) -> AccessRequest {
 
 fn own_types_only(own: &str, sorted: &[Sorted]) -> Result<(), ApiError> {
     if sorted.iter().any(|one| one.module != own) {
-        return Err(denied("an app grants on its own object types only", "TYPE_OF_ANOTHER_APP", own));
+        return Err(denied("an app may grant on its own object types only", "TYPE_OF_ANOTHER_APP", own));
     }
     Ok(())
 }
 
-/// A module asks with its user's bearer; an app asks with its own account's, and nobody else gives what is the app's. The edge
-/// lets no user through, and who opens authz's port is not trusted for it.
+/// Refuses tuples of apps to callers other than the app's own account and superadmins. A module uses its user's bearer,
+/// an app its own account's. The gateway lets no user through, but callers that reach authz's port are not trusted.
 fn no_apps_types(apps: &[String], facts: &Facts) -> Result<(), ApiError> {
     apps.first().map_or(Ok(()), |app| only_a_superadmin(app, facts))
 }
@@ -170,18 +171,18 @@ fn of_disabled(sorted: &[Sorted], modules: &BTreeSet<String>, places: &[PlaceFac
 }
 
 impl Admission {
-    /// The catalog that was judged by.
+    /// The revision of the catalog used for the judgement.
     pub(super) fn revision(&self) -> i64 {
         self.facts.model.revision()
     }
 
-    /// Whether the caller held the platform role, so that it may rest on that.
+    /// Whether the caller may have held the platform role, so that the request may depend on it.
     pub(super) fn holds_role(&self) -> bool {
         superadmin().is_some_and(|role| self.facts.holds(&role) != Held::No)
     }
 
-    /// Judges as before, and whose tiers are changed, by facts that are read now: under the locks of the transaction. `false`:
-    /// the catalog is another one.
+    /// Judges again with facts read under the locks of the transaction, including the right to change tiers. Returns
+    /// `false` when the catalog has changed.
     pub(super) async fn judge_again(
         &self,
         app: &App,
@@ -197,7 +198,7 @@ impl Admission {
         Ok(true)
     }
 
-    /// The modules' state (422), whose backend asks, and every decision (403).
+    /// Judges the caller's account (403), the modules' state (422), tuples of apps and every decision (403).
     fn judge(&self, subject: &Subject, company: CompanyId, facts: &Facts) -> Result<(), ApiError> {
         backend_of(self.client_of.as_ref(), subject, facts)?;
         let problems = of_disabled(&self.sorted, &self.modules, &facts.places);
@@ -214,7 +215,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Whoever changes the tiers of a module administers it; its default tuple is the platform's, so a superadmin's.
+    /// Requires `admin` on a module to change its tiers, and superadmin for its default tuple, which is the platform's.
     fn may_change_tiers(&self, company: CompanyId, facts: &Facts) -> Result<(), ApiError> {
         for one in self.sorted.iter().filter(|one| one.tier_of.is_some()) {
             let (ask, reason) = if one.grantee == Grantee::System {
@@ -226,7 +227,7 @@ impl Admission {
                 Held::Yes => {}
                 Held::No => {
                     return Err(denied(
-                        "the module's tiers are its administrators'",
+                        "only the module's administrators may change its tiers",
                         reason.as_str(),
                         &one.module,
                     ));
@@ -238,7 +239,7 @@ impl Admission {
     }
 }
 
-/// 403 with the reason.
+/// Returns a 403 with its reason.
 pub(super) fn denied(message: &'static str, reason: &str, module: &str) -> ApiError {
     ApiError::Forbidden {
         code: code::AUTHORIZATION_DENIED,

@@ -1,6 +1,6 @@
-//! Whether everything that a request names belongs to its company: module objects by their anchor, which is there already
-//! or stands in the same request, positions and groups by org's word. Pure; the rows were read under the locks of the
-//! transaction that writes, so that no other anchor comes or goes until it ends.
+//! Checks that everything a request names belongs to its company: module objects by their anchor, which exists already
+//! or is part of the request, positions and groups according to org. Pure; the rows are read under the locks of the
+//! writing transaction, so that no anchor appears or disappears until it ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,19 +13,19 @@ use uuid::Uuid;
 use super::request::Tuple;
 use super::types::{Grantee, Sorted, problem};
 
-/// Type and id.
+/// Type and id of an object.
 pub(super) type Key = (String, String);
 
-/// What the database says of the objects and subjects of a request.
+/// What the database knows about the objects and subjects of a request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Belongings {
     /// Ids of the `company_module` objects that each object is anchored to.
     pub(super) anchors: BTreeMap<Key, BTreeSet<String>>,
-    /// Positions and groups of the company.
+    /// Positions and groups that belong to the company.
     pub(super) units: BTreeSet<Uuid>,
 }
 
-/// Every problem of every tuple.
+/// Returns all problems of all tuples.
 pub(super) fn problems(
     company: CompanyId,
     tuples: &[Tuple],
@@ -92,7 +92,7 @@ fn check(
     }
 }
 
-/// To its module in this company, and to nothing else.
+/// Whether an object is anchored to its module in this company and to nothing else.
 fn is_anchored(object: &Key, company: CompanyId, module: &str, known: &Belongings) -> bool {
     let own = company_module_id(company, module);
     known.anchors.get(object).is_some_and(|anchors| anchors.iter().all(|anchor| *anchor == own))

@@ -1,7 +1,8 @@
-//! The transaction of a grant. Locks first: the catalog (shared with other grants, against registry), then the objects of
-//! the request, and before both the guard of the platform role where the caller holds it; only then is read what the objects
-//! belong to and whether the caller still has the right, so that two requests never anchor one object to two companies, none
-//! relies on an anchor that is being taken away, and nobody whose right is being taken away gives it back to himself.
+//! The transaction of a grant. It locks first: the guard of the platform role if the caller holds it, then the catalog
+//! (shared with other grants, exclusive against registry), then the objects of the request. Only then does it read what
+//! the objects belong to and whether the caller still has the right. Thus two requests never anchor one object to two
+//! companies, no request relies on an anchor that is being removed, and a caller who is losing the right cannot restore
+//! it.
 
 use contract::id::CompanyId;
 use serde_json::json;
@@ -14,7 +15,8 @@ use super::store;
 use super::types::Sorted;
 use crate::{App, roles};
 
-/// Writes for the caller; answers which tuples changed, as text, or `None` when the catalog is no longer the one that was judged by.
+/// Writes for the caller; returns the changed tuples as text, or `None` when the catalog has changed since the
+/// judgement.
 pub(super) async fn write(
     (app, caller): (&App, &Caller),
     mut tx: AuditedTx,
@@ -37,7 +39,7 @@ pub(super) async fn write(
     Ok(Some(changed))
 }
 
-/// Locks what the tuples name and checks that all of it is the company's; `false` when the catalog has another revision.
+/// Locks what the tuples name and checks that it belongs to the company; `false` when the catalog has another revision.
 pub(super) async fn lock(
     tx: &mut AuditedTx,
     company: CompanyId,
@@ -57,7 +59,7 @@ pub(super) async fn lock(
     if problems.is_empty() { Ok(true) } else { Err(ApiError::unprocessable(&problems)) }
 }
 
-/// No change, no audit row.
+/// Commits with an audit row, unless nothing changed.
 async fn finish(tx: AuditedTx, request: &GrantsRequest, changed: &[String]) -> Result<(), ApiError> {
     if changed.is_empty() {
         return tx.unchanged().await;
@@ -71,7 +73,7 @@ async fn finish(tx: AuditedTx, request: &GrantsRequest, changed: &[String]) -> R
     tx.commit(&event).await
 }
 
-/// The audit row's action.
+/// The action of the audit row.
 const fn action(op: Op) -> &'static str {
     match op {
         Op::Grant => "tuples.granted",

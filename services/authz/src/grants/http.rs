@@ -1,5 +1,5 @@
-//! `POST /internal/authz/grants`. The edge has asked for a superadmin or an app's backend before; modules send their
-//! user's bearer. Whoever asks, the rules are asked here. Beside it `POST /internal/authz/tuples/lookup`, which reads.
+//! `POST /internal/authz/grants`. The gateway has already required a superadmin or an app's backend; modules send their
+//! user's bearer. All rules apply here to every caller. Also `POST /internal/authz/tuples/lookup`, which only reads.
 
 use axum::extract::State;
 use serde::Serialize;
@@ -9,24 +9,24 @@ use super::request::{GrantsRequest, LookupRequest};
 use super::{admission, change, store};
 use crate::App;
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug, Serialize)]
 pub struct GrantsAnswer {
     pub(super) status: &'static str,
     pub(super) count: usize,
     pub(super) changed: usize,
-    /// Those that changed, as the audit row names them.
+    /// The tuples that changed, in the form of the audit row.
     pub(super) tuples: Vec<String>,
 }
 
-/// Which of the tuples of a lookup stand.
+/// Which tuples of a lookup exist.
 #[derive(Debug, Serialize)]
 pub struct LookupAnswer {
     /// In the order of the request.
     standing: Vec<bool>,
 }
 
-/// Gives or takes all tuples, or none. Repeating it changes nothing and answers the same.
+/// Grants or revokes all tuples, or none. Repeating a request changes nothing.
 pub async fn change(
     State(app): State<App>,
     caller: Caller,
@@ -46,8 +46,8 @@ pub async fn change(
     Err(admission::catalog_moves())
 }
 
-/// Tells which tuples stand at this moment, for modules that settle what a crash left behind and have no bearer then. No
-/// decision: it tells nothing that is not asked for by its whole name, and nothing is audited.
+/// Reports which tuples exist, for modules that reconcile after a crash and then have no bearer. It is not a decision:
+/// it reveals only tuples that the caller names in full, and writes no audit row.
 pub async fn lookup(
     State(app): State<App>,
     _insider: Insider,

@@ -1,9 +1,9 @@
-//! Grants: relation tuples of one company, given or taken all together. Every rule is asked before anything is written, in
-//! this order, and the first that refuses answers: shape (`request.rs`, 400), type (`types.rs`, 422, and 403 for another
-//! app's type), decision (`admission.rs`, 403), anchor (`anchors.rs`, 422), `admin` on a module (`admission.rs`, 403).
-//! `change.rs` holds the transaction: the tuples and their audit row commit together. `revoke.rs` is a module's own removal of
-//! what its rows no longer give, without a bearer. Base types are nobody's to grant
-//! here: company, position and group tuples are org's, the platform role has routes of its own.
+//! Grants: relation tuples of one company, granted or revoked all together. Every rule is checked before anything is
+//! written, in this order, and the first that refuses answers: shape (`request.rs`, 400), type (`types.rs`, 422, and
+//! 403 for another app's type), decision (`admission.rs`, 403), anchor (`anchors.rs`, 422), `admin` on a module
+//! (`admission.rs`, 403). `change.rs` holds the transaction: the tuples and their audit row commit together.
+//! `revoke.rs` lets a module remove, without a bearer, tuples that its rows no longer justify. Base types cannot be
+//! granted here: company, position and group tuples belong to org, and the platform role has its own routes.
 
 mod admission;
 mod anchors;

@@ -1,4 +1,4 @@
-//! `AuthzGrantsRequest`, its shape and nothing more.
+//! The shape of `AuthzGrantsRequest`.
 
 use contract::Subject;
 use contract::decision::{MAX_NAME, ObjectRef};
@@ -10,7 +10,7 @@ use contract::id::{CompanyId, parse_uuid};
 use crate::decision::canonical;
 use crate::engine::facts::SubjectRef;
 
-/// One relation on one object for one subject, ids written as tuples write them.
+/// One relation on one object for one subject, with ids in the form that tuples use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tuple {
     pub(super) object: ObjectRef,
@@ -18,12 +18,12 @@ pub(super) struct Tuple {
     pub(super) subject: SubjectRef,
 }
 
-/// The body.
+/// The body of a grants request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GrantsRequest {
     pub(super) op: Op,
     pub(super) company: CompanyId,
-    /// Goes to the audit row in place of the header's.
+    /// Replaces the header's correlation id in the audit row.
     pub(super) correlation: Option<String>,
     pub(super) tuples: Vec<Tuple>,
 }
@@ -50,7 +50,7 @@ impl FromBody for LookupRequest {
     }
 }
 
-/// One to [`MAX_TUPLES`].
+/// Parses one to [`MAX_TUPLES`] tuples.
 pub(super) fn tuples(fields: &mut Fields<'_>) -> Option<Vec<Tuple>> {
     let tuples = fields.objects("tuples", MAX_TUPLES);
     if tuples.as_ref().is_some_and(Vec::is_empty) {
@@ -74,7 +74,7 @@ impl FromBody for Tuple {
     }
 }
 
-/// Absent, `null` and empty are the subject itself.
+/// Parses the subject relation; absent, `null` and empty mean the subject itself.
 fn subject_relation(fields: &mut Fields<'_>, rule: Text) -> Option<String> {
     let name = "subjectRelation";
     match fields.raw(name).and_then(serde_json::Value::as_str) {

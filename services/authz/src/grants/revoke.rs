@@ -1,10 +1,10 @@
-//! `POST /internal/authz/tuples/revoke`: a module takes tuples of users that its own rows no longer give, by the services'
-//! credential: a row that names another login now, a former owner. It takes and never gives: only on objects of the types of
-//! the module that asks and on that module itself, only users' tuples, never an anchor or a default tuple. No bearer stands
-//! behind it, so the audit row names the module and the reason.
+//! `POST /internal/authz/tuples/revoke`: a module uses the services' credential to remove tuples of users that its own
+//! rows no longer justify, for example after a row was linked to another login or got another owner. It only removes,
+//! and only users' tuples on objects of the module's own types or on the module itself, never an anchor or a default
+//! tuple. There is no bearer, so the audit row names the module and the reason.
 //!
-//! The services' credential is one for all of them, so `moduleKey` is what the caller says; it keeps a module's mistake from
-//! another's tuples and is no proof.
+//! All services share one credential, so `moduleKey` is the caller's claim: it protects another module's tuples from
+//! mistakes but proves nothing.
 
 use std::collections::BTreeSet;
 
@@ -25,17 +25,17 @@ use super::types::{self, Grantee, Sorted, problem};
 use crate::App;
 use crate::engine::{Models, Unanswered};
 
-/// Longest reason: a word such as `MEMBER_RELINKED`, or one sentence.
+/// Maximum length of a reason: a word such as `MEMBER_RELINKED`, or one sentence.
 const MAX_REASON: usize = 200;
 
-/// The body.
+/// The body of a revoke request.
 struct RevokeRequest {
-    /// Whose types the tuples are of.
+    /// The module that owns the tuples' types.
     module: String,
     company: CompanyId,
-    /// Goes to the audit row.
+    /// Recorded in the audit row.
     reason: String,
-    /// As in a request of grants.
+    /// As in a grants request.
     correlation: Option<String>,
     tuples: Vec<Tuple>,
 }
@@ -57,11 +57,11 @@ impl FromBody for RevokeRequest {
     }
 }
 
-/// Takes all tuples, or none. Repeating it changes nothing and answers the same.
+/// Removes all tuples, or none. Repeating a request changes nothing.
 ///
 /// # Errors
-/// 401 without the services' credential; 422 for what is no user's tuple of the company; 403 for another module's or an
-/// app's type; 503 when the catalog cannot be read.
+/// 401 without the services' credential; 422 for anything but a user's tuple of the company; 403 for another module's
+/// or an app's type; 503 when the catalog cannot be read.
 pub async fn revoke(
     State(app): State<App>,
     _own: OwnCall,
@@ -70,7 +70,7 @@ pub async fn revoke(
 ) -> Result<Data<GrantsAnswer>, ApiError> {
     let request: RevokeRequest = body.parse()?;
     if !store::apps_among(&app.core.pool, &BTreeSet::from([request.module.clone()])).await?.is_empty() {
-        return Err(denied("an app's tuples are its own account's", "TYPE_OF_AN_APP", &request.module));
+        return Err(denied("only the app may change its tuples", "TYPE_OF_AN_APP", &request.module));
     }
     let actor = format!("service:{}", request.module);
     let correlation = request.correlation.as_deref().unwrap_or_else(|| correlation.as_str());
@@ -92,7 +92,7 @@ pub async fn revoke(
     Err(catalog_moves())
 }
 
-/// The tuples and their audit row; no change, no audit row.
+/// Removes the tuples and commits with an audit row, unless nothing changed.
 async fn take(mut tx: AuditedTx, request: &RevokeRequest) -> Result<Vec<String>, ApiError> {
     let removed = store::remove(tx.conn(), &request.tuples).await?;
     if removed.is_empty() {
@@ -113,7 +113,7 @@ fn only_own(module: &str, sorted: &[Sorted]) -> Result<(), ApiError> {
     if sorted.iter().all(|one| one.module == module) {
         return Ok(());
     }
-    Err(denied("a module takes tuples of its own types only", "TYPE_OF_ANOTHER_MODULE", module))
+    Err(denied("a module may revoke tuples of its own types only", "TYPE_OF_ANOTHER_MODULE", module))
 }
 
 fn only_users(sorted: &[Sorted]) -> Result<(), ApiError> {

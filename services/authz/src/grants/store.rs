@@ -1,6 +1,5 @@
-//! What grants read and write. Tuples are locked by their object, through a fixed number of advisory locks that are taken
-//! in one order: rows of `authz.tuple` cannot be locked by a role that may not change them, and an object without tuples
-//! has no row.
+//! The SQL of grants. Tuples are locked by their object, through a fixed number of advisory locks taken in one order: a
+//! role that may not update `authz.tuple` cannot lock its rows, and an object without tuples has no row.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +12,13 @@ use super::anchors::{Belongings, Key};
 use super::request::Tuple;
 use super::types::Sorted;
 
-/// A registered app, and the account of its client where it is known.
+/// A registered app and, if known, the account of its client.
 pub(super) struct App {
     pub(super) key: String,
     pub(super) account: Option<String>,
 }
 
-/// The app that a client of the identity provider belongs to.
+/// The app that owns a client of the identity provider.
 pub(super) async fn app_of_client(pool: &PgPool, client: &str) -> sqlx::Result<Option<App>> {
     let app = sqlx::query_as!(
         App,
@@ -29,7 +28,7 @@ pub(super) async fn app_of_client(pool: &PgPool, client: &str) -> sqlx::Result<O
     app.fetch_optional(pool).await
 }
 
-/// Which of these modules are apps.
+/// The apps among these modules.
 pub(super) async fn apps_among(pool: &PgPool, keys: &BTreeSet<String>) -> sqlx::Result<Vec<String>> {
     let keys: Vec<String> = keys.iter().cloned().collect();
     sqlx::query_scalar!(
@@ -40,7 +39,7 @@ pub(super) async fn apps_among(pool: &PgPool, keys: &BTreeSet<String>) -> sqlx::
     .await
 }
 
-/// Keeps the catalog as it is until the transaction ends: registry takes this lock exclusively before it changes it.
+/// Freezes the catalog until the transaction ends: registry takes this lock exclusively before it changes the catalog.
 pub(super) async fn lock_catalog(conn: &mut PgConnection) -> sqlx::Result<()> {
     sqlx::query!(
         r#"SELECT pg_catalog.pg_advisory_xact_lock_shared(pg_catalog.hashtextextended($1, 0)) AS "locked!: ()""#,
@@ -51,8 +50,8 @@ pub(super) async fn lock_catalog(conn: &mut PgConnection) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// Locks objects until the transaction ends. A statement of its own: what is read after it is what others committed
-/// before it was had.
+/// Locks objects until the transaction ends. This is a statement of its own, so that later statements see what others
+/// committed before the locks were acquired.
 pub(crate) async fn lock_objects(
     conn: &mut PgConnection,
     objects: impl Iterator<Item = Key>,
@@ -70,12 +69,12 @@ pub(crate) async fn lock_objects(
     Ok(())
 }
 
-/// The catalog's revision now.
+/// The current revision of the catalog.
 pub(super) async fn catalog_revision(conn: &mut PgConnection) -> sqlx::Result<i64> {
     sqlx::query_scalar!("SELECT revision FROM registry.model_revision").fetch_one(conn).await
 }
 
-/// What the objects are anchored to, and which of the positions and groups are the company's.
+/// What the objects are anchored to, and which of the positions and groups belong to the company.
 pub(super) async fn belongings(
     conn: &mut PgConnection,
     company: CompanyId,
@@ -116,7 +115,7 @@ async fn units(
     Ok(found.fetch_all(conn).await?.into_iter().collect())
 }
 
-/// The six columns, each as a list.
+/// The six columns of the tuples, each as a list.
 #[derive(Default)]
 struct Columns {
     object_type: Vec<String>,
@@ -140,7 +139,7 @@ fn columns(tuples: &[Tuple]) -> Columns {
     columns
 }
 
-/// Adds what is not there; answers what was added, as text.
+/// Adds missing tuples; returns those added, as text.
 pub(super) async fn add(conn: &mut PgConnection, tuples: &[Tuple]) -> sqlx::Result<Vec<String>> {
     let given = columns(tuples);
     sqlx::query_scalar!(
@@ -163,7 +162,7 @@ pub(super) async fn add(conn: &mut PgConnection, tuples: &[Tuple]) -> sqlx::Resu
     .await
 }
 
-/// Removes what is there; answers what was removed, as text.
+/// Removes existing tuples; returns those removed, as text.
 pub(super) async fn remove(conn: &mut PgConnection, tuples: &[Tuple]) -> sqlx::Result<Vec<String>> {
     let given = columns(tuples);
     sqlx::query_scalar!(
@@ -184,7 +183,7 @@ pub(super) async fn remove(conn: &mut PgConnection, tuples: &[Tuple]) -> sqlx::R
     .await
 }
 
-/// Whether each tuple is there, in their order.
+/// Whether each tuple exists, in order.
 pub(super) async fn standing(pool: &PgPool, tuples: &[Tuple]) -> sqlx::Result<Vec<bool>> {
     let asked = columns(tuples);
     sqlx::query_scalar!(

@@ -1,6 +1,6 @@
-//! Which tuples can be granted at all, by the model alone: the object's type belongs to a module, the relation is one of
-//! it, the subject is of a kind that the relation takes. Pure; whether an object or subject belongs to the company is
-//! asked later (`anchors.rs`).
+//! Checks which tuples can be granted according to the model alone: the object's type belongs to a module, the type has
+//! the relation, and the relation takes this kind of subject. Pure; `anchors.rs` later checks whether objects and
+//! subjects belong to the company.
 
 use contract::FieldProblem;
 use contract::fragment::{ANCHOR, is_base_type};
@@ -17,20 +17,20 @@ use crate::engine::{Known, Model};
 pub(super) struct Sorted {
     /// The module or app that the object belongs to.
     pub(super) module: String,
-    /// The company of a `company_module` object; `None`: a module's own object.
+    /// The company of a `company_module` object; `None` for a module's own object.
     pub(super) tier_of: Option<CompanyId>,
     pub(super) grantee: Grantee,
 }
 
-/// Who holds the relation then.
+/// The kind of subject that a tuple names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Grantee {
     User,
     Position(Uuid),
     Group(Uuid),
-    /// A module of a company: the tuple is the object's anchor.
+    /// A module in a company: the tuple is the object's anchor.
     Anchor,
-    /// An object of the same module, which a tupleset leads to.
+    /// An object of the same module, reached over a tupleset.
     Object,
     /// The default tuple that lets operators in.
     System,
@@ -46,7 +46,7 @@ impl Grantee {
     }
 }
 
-/// Sorts every tuple, or tells what is wrong with each that cannot be granted.
+/// Classifies every tuple, or returns a problem for each that cannot be granted.
 pub(super) fn sort_all(model: &Model, op: Op, tuples: &[Tuple]) -> Result<Vec<Sorted>, Vec<FieldProblem>> {
     let mut sorted = Vec::with_capacity(tuples.len());
     let mut problems = Vec::new();
@@ -69,7 +69,7 @@ pub(super) fn problem(
     FieldProblem::new(format!("tuples[{index}].{field}"), rule, message)
 }
 
-/// Field, rule, and what would fit.
+/// Field, rule, and what is expected.
 struct Misfit(&'static str, &'static str, String);
 
 fn misfit<T>(field: &'static str, rule: &'static str, message: impl Into<String>) -> Result<T, Misfit> {
@@ -108,7 +108,7 @@ fn sort_tier(model: &Model, op: Op, tuple: &Tuple) -> Result<Sorted, Misfit> {
     Ok(Sorted { module: key.to_owned(), tier_of: Some(company), grantee })
 }
 
-/// The default tuple can be taken away here; to put it back is the operator's command.
+/// The default tuple can be revoked here; only the operator's command restores it.
 fn system(op: Op, tuple: &Tuple) -> Result<Grantee, Misfit> {
     let subject = &tuple.subject;
     let default = subject.kind == "system" && subject.id == SYSTEM_ID && subject.relation.is_empty();
@@ -135,7 +135,7 @@ fn grantee(model: &Model, op: Op, owner: &str, tuple: &Tuple) -> Result<Grantee,
         (false, _) => {}
     }
     if let Some(grantee) = holder(tuple)? {
-        // What no rule of the model looks at would be granted in vain; it can still be taken away.
+        // A tuple that no rule of the model looks at has no effect, so it cannot be granted; it can still be revoked.
         if op == Op::Grant && !model.is_direct(kind, &tuple.relation) {
             return misfit("relation", "direct", "a relation that can be held directly");
         }
@@ -153,7 +153,7 @@ fn grantee(model: &Model, op: Op, owner: &str, tuple: &Tuple) -> Result<Grantee,
     Ok(Grantee::Object)
 }
 
-/// People, by themselves or through org; `None`: a subject of another kind.
+/// A person, directly or through org; `None` for any other kind of subject.
 fn holder(tuple: &Tuple) -> Result<Option<Grantee>, Misfit> {
     let subject = &tuple.subject;
     let expected = match subject.kind.as_str() {

@@ -1,6 +1,6 @@
 //! `POST /internal/authz/platform-roles`, `DELETE /internal/authz/platform-roles/{role}/{subjectId}`. The bearer must
-//! hold the role itself, whatever the edge has asked before, and hold it still once the guard is locked: a write that waited for
-//! the one that takes its actor's role is refused. The bearer is the audit row's actor.
+//! hold the role itself, whatever the gateway has checked, and must still hold it once the guard is locked: a write
+//! that waited while its actor's role was revoked is refused. The bearer is the actor of the audit row.
 
 use axum::extract::State;
 use contract::Subject;
@@ -12,7 +12,7 @@ use service::{ApiError, AuditedTx, Correlation, Data, PathParams, RawBody, Super
 use super::{Change, rules, store};
 use crate::App;
 
-/// `PlatformRoleRequest`, also the answer.
+/// `PlatformRoleRequest`; also the answer.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlatformRole {
@@ -28,7 +28,7 @@ impl FromBody for PlatformRole {
     }
 }
 
-/// Gives the role; a holder keeps it (200, nothing written).
+/// Grants the role. For a holder it answers 200 and writes nothing.
 pub async fn grant(
     State(app): State<App>,
     caller: Superadmin,
@@ -52,7 +52,7 @@ pub async fn grant(
     Ok(Data(wanted))
 }
 
-/// Takes the role, but never the last one.
+/// Revokes the role, except from the last holder.
 pub async fn revoke(
     State(app): State<App>,
     caller: Superadmin,

@@ -1,6 +1,6 @@
-//! The platform role: the tuple that is the truth, the ledger that is its history, and the guard row that keeps the last
-//! holder who can act. Granting and revoking lock the guard first, and so does whoever grants tuples by the role; identity
-//! locks the same row before it suspends anybody.
+//! The platform role: the tuple that is authoritative, the ledger of its history, and the guard row that protects the
+//! last holder who can act. Granting and revoking lock the guard first, as do grants of tuples that depend on the role;
+//! identity locks the same row before it suspends a subject.
 
 pub mod http;
 mod rules;
@@ -13,7 +13,7 @@ use contract::decision::SUPERADMIN;
 use serde_json::json;
 use service::AuditEvent;
 
-/// What happens to a role.
+/// A change of a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     Granted,
@@ -21,7 +21,7 @@ enum Change {
 }
 
 impl Change {
-    /// The word of the ledger.
+    /// The word that the ledger stores.
     const fn word(self) -> &'static str {
         match self {
             Self::Granted => "granted",

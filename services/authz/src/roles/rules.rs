@@ -1,8 +1,8 @@
-//! When the platform role may be taken away. Pure.
+//! Decides whether the platform role may be revoked. Pure.
 
 use service::ApiError;
 
-/// A present holder.
+/// A current holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
     pub(super) subject: String,
@@ -10,7 +10,8 @@ pub(super) struct Holder {
     pub(super) active: bool,
 }
 
-/// Refuses to take the role from somebody who does not hold it, from the last holder, and from the last who can act.
+/// Refuses to revoke the role from a subject that does not hold it, from the last holder, and from the last who can
+/// act.
 pub(super) fn may_revoke(subject: &str, holders: &[Holder]) -> Result<(), ApiError> {
     let Some(own) = holders.iter().find(|holder| holder.subject == subject) else {
         return Err(ApiError::NotFound("holder of the platform role".into()));

@@ -1,10 +1,10 @@
-//! The first superadmins. A start that finds no holder asks identity who the configured names are and gives them the
-//! role. Until somebody holds it the service is not ready, because nobody could administer the platform; with nobody
-//! named it cannot become ready and says so.
+//! Grants the role to the first superadmins. A start that finds no holder asks identity to resolve the configured names
+//! and grants them the role. The service is not ready until the role has a holder, because otherwise there is no
+//! administrator; without configured names the start fails.
 //!
-//! A user name counts for an account that was there when the service started, and only until the provider has answered once:
-//! where people register themselves, a name that nobody has is anybody's later. From then on only subjects are looked for,
-//! which nobody chooses.
+//! A user name counts only for an account that existed when the service started, and only until the provider has
+//! answered once: where users can register themselves, anyone can take an unused name later. From then on only subjects
+//! are looked up, which users cannot choose.
 
 use std::time::Duration;
 
@@ -21,14 +21,14 @@ use crate::Config;
 
 /// The actor of these audit rows.
 const ACTOR: &str = "system:bootstrap";
-/// identity looks the names up at the provider.
+/// Time limit of one call: identity looks the names up at the provider.
 const RESOLVE_BUDGET: Duration = Duration::from_secs(5);
 /// First pause between two attempts; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// Soon enough for somebody who waits for the platform to start.
+/// Short enough for an operator who waits for the platform to start.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A name of the configuration and the subject that identity found for it.
+/// A configured name and the subject that identity found for it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Resolved {
@@ -36,16 +36,16 @@ struct Resolved {
     kc_sub: Option<String>,
 }
 
-/// How far one attempt came.
+/// The result of one attempt.
 enum Progress {
-    /// Somebody holds the role and no name is left.
+    /// All names were found.
     Done,
-    /// These names are still to be found.
+    /// These names were not found yet.
     Missing(Vec<String>),
 }
 
-/// Makes sure that somebody holds the role; releases `hold` then. Names that cannot be found yet are tried again for as
-/// long as the process runs.
+/// Ensures that the role has a holder, then releases `hold`. Names that were not found are retried for as long as the
+/// process runs.
 pub(crate) async fn ensure_holder(
     core: Core,
     config: &Config,
@@ -58,7 +58,7 @@ pub(crate) async fn ensure_holder(
         return Ok(());
     }
     if config.superadmins.is_empty() {
-        let message = "nobody holds platform-superadmin: set PLATFORM_SUPERADMINS to the user names or subjects who shall";
+        let message = "platform-superadmin has no holder: set PLATFORM_SUPERADMINS to user names or subjects";
         return Err(ServeError::Unfit(message.to_owned()));
     }
     let identity = Client::new("identity", &config.identity_url, RESOLVE_BUDGET).inside(&core.inside);
@@ -66,7 +66,7 @@ pub(crate) async fn ensure_holder(
     Ok(())
 }
 
-/// `started`: in milliseconds since 1970.
+/// Grants the role until no name is missing. `started` is in milliseconds since the Unix epoch.
 async fn grant_all(
     core: &Core,
     identity: &Client,
@@ -83,7 +83,7 @@ async fn grant_all(
                 return;
             }
             Ok(Progress::Missing(missing)) => {
-                // The provider has answered: whoever takes one of these names from now on is not who was meant.
+                // The provider has answered: an account that takes one of these names later is not the one intended.
                 existed_at = None;
                 tracing::error!(
                     names = ?missing,
@@ -99,7 +99,7 @@ async fn grant_all(
                 }
                 names = missing;
             }
-            Err(error) => tracing::warn!(%error, "the first superadmins cannot be looked up yet"),
+            Err(error) => tracing::warn!(%error, "cannot look up the first superadmins yet"),
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
@@ -146,7 +146,7 @@ async fn resolve(
     identity.json::<DataBody<Vec<Resolved>>>(&answer).map(|body| body.data)
 }
 
-/// Tuples, ledger and audit rows of all of them in one transaction.
+/// Writes the tuples, ledger and audit rows of all subjects in one transaction.
 async fn grant(core: &Core, subjects: &[String]) -> Result<(), ApiError> {
     let mut tx = core.begin_as(ACTOR, None).await?;
     store::lock_guard(tx.conn()).await?;
@@ -154,7 +154,7 @@ async fn grant(core: &Core, subjects: &[String]) -> Result<(), ApiError> {
         if store::add(tx.conn(), subject).await? {
             store::write_ledger(tx.conn(), subject, Change::Granted, ACTOR, None).await?;
             tx.record(&Change::Granted.event(subject)).await?;
-            tracing::info!(subject, "platform-superadmin was given at the start");
+            tracing::info!(subject, "granted platform-superadmin at the start");
         }
     }
     tx.commit_recorded().await
@@ -173,7 +173,7 @@ where
     loop {
         match ask().await {
             Ok(answer) => return answer,
-            Err(error) => tracing::warn!(%error, "the holders of platform-superadmin cannot be read yet"),
+            Err(error) => tracing::warn!(%error, "cannot read the holders of platform-superadmin yet"),
         }
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);

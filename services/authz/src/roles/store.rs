@@ -1,4 +1,4 @@
-//! The tuples, the guard and the ledger of the platform role.
+//! The SQL of the platform role: tuples, guard and ledger.
 
 use contract::decision::SUPERADMIN;
 use sqlx::PgConnection;
@@ -6,14 +6,15 @@ use sqlx::PgConnection;
 use super::Change;
 use super::rules::Holder;
 
-/// Locks the guard until the transaction ends. A statement of its own: what is read after it is what others committed
-/// before it was had. Never shared: whoever takes the role would wait as long as such locks follow each other.
+/// Locks the guard until the transaction ends. This is a statement of its own, so that later statements see what others
+/// committed before the lock was acquired. The lock is never shared: a stream of shared locks would starve a
+/// revocation.
 pub(crate) async fn lock_guard(conn: &mut PgConnection) -> sqlx::Result<()> {
     sqlx::query!("SELECT one FROM authz.superadmin_guard FOR UPDATE").fetch_one(conn).await?;
     Ok(())
 }
 
-/// Who holds the role.
+/// The holders of the role.
 pub(super) async fn holders(conn: &mut PgConnection) -> sqlx::Result<Vec<Holder>> {
     sqlx::query_as!(
         Holder,
@@ -35,7 +36,7 @@ pub(super) async fn is_known(conn: &mut PgConnection, subject: &str) -> sqlx::Re
     known.fetch_one(conn).await
 }
 
-/// Gives the role; false when it was held.
+/// Grants the role; returns false when the subject already held it.
 pub(super) async fn add(conn: &mut PgConnection, subject: &str) -> sqlx::Result<bool> {
     let added = sqlx::query!(
         "INSERT INTO authz.tuple(object_type, object_id, relation, subject_type, subject_id, subject_relation, source)
@@ -45,7 +46,7 @@ pub(super) async fn add(conn: &mut PgConnection, subject: &str) -> sqlx::Result<
     Ok(added.execute(conn).await?.rows_affected() > 0)
 }
 
-/// Takes the role.
+/// Revokes the role.
 pub(super) async fn remove(conn: &mut PgConnection, subject: &str) -> sqlx::Result<()> {
     sqlx::query!(
         "DELETE FROM authz.tuple
@@ -58,7 +59,7 @@ pub(super) async fn remove(conn: &mut PgConnection, subject: &str) -> sqlx::Resu
     Ok(())
 }
 
-/// Adds to the history.
+/// Adds an entry to the ledger.
 pub(super) async fn write_ledger(
     conn: &mut PgConnection,
     subject: &str,

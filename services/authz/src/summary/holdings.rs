@@ -1,5 +1,6 @@
-//! What the engine says for a summary: whether the subject is anybody at all, a superadmin, and which features and roles
-//! it has in which company. A summary is no decision, so the companies need not be of one moment.
+//! Asks the engine for a summary: whether the subject passes the first steps, whether it is a superadmin, and which
+//! features and roles it has in which company. A summary is not a decision, so the companies may be read at different
+//! moments.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use crate::decision::{self, Undecided};
 use crate::engine::Engine;
 use crate::engine::facts::{Ask, Facts, Held, Place, PlaceFacts, Question, SubjectRef};
 
-/// Companies of one question.
+/// Companies per question.
 const AT_ONCE: usize = 16;
 
 /// One entry of `roleBindings`.
@@ -26,14 +27,14 @@ pub(super) struct RoleBinding {
     company_id: Option<CompanyId>,
 }
 
-/// What a subject has.
+/// The features and roles of a subject.
 #[derive(Debug, Default)]
 pub(super) struct Holdings {
     pub(super) features: BTreeSet<String>,
     pub(super) bindings: Vec<RoleBinding>,
 }
 
-/// `None`: the subject passes none of the first three steps, so it may do nothing.
+/// Reads the holdings; `None` when the subject fails one of the first three steps, so that it may do nothing.
 pub(super) async fn read(
     engine: &dyn Engine,
     subject: &Subject,
@@ -84,7 +85,7 @@ async fn ask(
 
 const ROLES: [&str; 2] = ["admin", "member"];
 
-/// Steps 1 to 5.
+/// The request for steps 1 to 5.
 fn membership(company: CompanyId) -> AccessRequest {
     AccessRequest {
         feature_key: "platform.summary".to_owned(),

@@ -1,5 +1,5 @@
-//! `GET /internal/authz/effective-access/summary`: of the bearer, in one company or in all of its companies. A
-//! costly read, bounded as lists are, over their connections.
+//! `GET /internal/authz/effective-access/summary`: the bearer's summary for one company or for all of its companies. An
+//! expensive read, limited as lists are and using their connections.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::rules::{self, FieldPolicy, ObjectAccess, RowScope};
 use super::store;
 use crate::App;
 
-/// Rises only when a member goes or changes its type.
+/// Increases only when a member is removed or changes its type.
 const API_VERSION: u32 = 1;
 
 /// `Summary`.
@@ -28,13 +28,13 @@ pub struct Summary {
     feature_keys: BTreeSet<String>,
     role_bindings: Vec<RoleBinding>,
     object_access: Vec<ObjectAccess>,
-    /// There may be more than is listed.
+    /// Whether entries may be missing from the list.
     object_access_truncated: bool,
     row_scopes: Vec<RowScope>,
     field_policies: Vec<FieldPolicy>,
 }
 
-/// Tells a subject what it may do; one that may do nothing is told so by empty lists.
+/// Returns what the bearer may do, as empty lists if it may do nothing.
 pub async fn summary(
     State(app): State<App>,
     caller: Caller,

@@ -1,6 +1,6 @@
-//! The summary: what a subject may do, for screens. It grants nothing: every operation is decided again when it is asked
-//! for. Rows are read in one statement (`store.rs`), relations by the engine, some companies at a time (`holdings.rs`); what
-//! follows from both is in `rules.rs`.
+//! The summary of what a subject may do, for user interfaces. It grants nothing: every operation is decided again when
+//! it is requested. Rows are read in one statement (`store.rs`), relations by the engine, some companies at a time
+//! (`holdings.rs`); `rules.rs` derives the rest.
 
 mod holdings;
 pub mod http;

@@ -1,5 +1,5 @@
-//! What a summary says of features, scopes and policies: the fragments' entries, read leniently, because registry has
-//! checked them. Pure.
+//! The features, scopes and policies of a summary: the fragments' entries, parsed leniently because registry has
+//! already checked them. Pure.
 
 use contract::decision::ObjectRef;
 use contract::fragment::access_feature;
@@ -10,14 +10,14 @@ use serde_json::Value;
 use super::store::{Held, Module};
 use crate::engine::facts::Ask;
 
-/// Whom a feature is for.
+/// Who has a feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// Every member of the company. Also the rule of a feature on objects of the module: which of them is for `can`.
+    /// Every member of the company. Also the rule of a feature on the module's objects: `can` decides which of them.
     Member,
-    /// Whoever holds the platform role.
+    /// Holders of the platform role.
     Superadmin,
-    /// Whoever holds a relation on the module in the company, or on the company (`true`) itself.
+    /// Holders of a relation on the module in the company or, if `on_company`, on the company itself.
     Relation { on_company: bool, relation: String },
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Feature {
 }
 
 impl Feature {
-    /// The relation that the rule asks for in one company.
+    /// The relation that the rule requires in one company.
     pub(super) fn ask(&self, company: CompanyId) -> Option<Ask> {
         match &self.rule {
             Rule::Member | Rule::Superadmin => None,
@@ -42,7 +42,7 @@ impl Feature {
     }
 }
 
-/// Every feature, and each module's own entrance.
+/// All declared features, and the access feature of each module.
 pub(super) fn features(modules: &[Module]) -> Vec<Feature> {
     let of_module = |module: &Module| -> Vec<Feature> {
         let feature = |key: &String, rule| Feature { module: module.key.clone(), key: key.clone(), rule };
@@ -87,7 +87,7 @@ pub(super) struct FieldPolicy {
     policy: Value,
 }
 
-/// The fragments' row scopes.
+/// The row scopes of the fragments.
 pub(super) fn row_scopes(modules: &[Module]) -> Vec<RowScope> {
     let of_module = |module: &Module| -> Vec<RowScope> {
         let scope = |entry: &Value| RowScope {
@@ -100,7 +100,7 @@ pub(super) fn row_scopes(modules: &[Module]) -> Vec<RowScope> {
     modules.iter().flat_map(of_module).collect()
 }
 
-/// The fragments' field sets; one that names no policy stands for itself.
+/// The field sets of the fragments; an entry without `fieldSet` is the field set itself.
 pub(super) fn field_policies(modules: &[Module]) -> Vec<FieldPolicy> {
     let of_module = |module: &Module| -> Vec<FieldPolicy> {
         let policy = |entry: &Value| FieldPolicy {
@@ -122,7 +122,7 @@ pub(super) struct ObjectAccess {
     relations: Vec<String>,
 }
 
-/// Tuples in the order of their objects, one entry an object.
+/// Groups tuples, which are ordered by object, into one entry per object.
 pub(super) fn object_access(tuples: Vec<Held>) -> Vec<ObjectAccess> {
     let mut objects: Vec<ObjectAccess> = Vec::new();
     for Held { object_type, object_id, relation } in tuples {

@@ -1,4 +1,4 @@
-//! The rows of a summary, all of one moment.
+//! The rows of a summary, all from one moment.
 
 use contract::Subject;
 use contract::fragment::base_model;
@@ -8,11 +8,12 @@ use serde_json::Value;
 use sqlx::PgPool;
 use sqlx::types::Json;
 
-/// Most of a subject's direct tuples that a summary looks at, and so lists, in the order of their index: what it costs has an
-/// end, however many there are, and whosever the objects are. Those on modules are few, and come first.
+/// Maximum number of a subject's direct tuples that a summary looks at, and so lists, in the order of their index. This
+/// bounds the cost, however many there are and whatever company they belong to. Those on modules are few and come
+/// first.
 const MAX_TUPLES: usize = 10_000;
 
-/// What the subject is told about.
+/// The rows that a summary is built from.
 #[derive(Debug)]
 pub(super) struct Rows {
     /// Active companies in which the subject is an active member.
@@ -21,7 +22,7 @@ pub(super) struct Rows {
     pub(super) modules: Vec<Module>,
     /// The subject's own tuples on these modules in these companies and on their objects, by object.
     pub(super) tuples: Vec<Held>,
-    /// There are no more than these.
+    /// Whether `tuples` is complete.
     pub(super) are_all: bool,
 }
 
@@ -33,7 +34,7 @@ pub(super) struct Module {
     pub(super) fragment: Value,
 }
 
-/// A tuple of the subject.
+/// One tuple of the subject.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Held {
@@ -42,8 +43,8 @@ pub(super) struct Held {
     pub(super) relation: String,
 }
 
-/// In one company, or in all of the subject's. An object is of the one module in the one company that it is anchored to, and
-/// with several anchors of none.
+/// Reads the rows for one company or for all of the subject's. An object belongs to the module and company of its only
+/// anchor; an object with several anchors belongs to none.
 pub(super) async fn read(pool: &PgPool, subject: &Subject, company: Option<CompanyId>) -> sqlx::Result<Rows> {
     let limit = i64::try_from(MAX_TUPLES + 1).unwrap_or(i64::MAX);
     let base = base_model();

@@ -1,4 +1,4 @@
-//! One authz process on its own database, and the rows it decides by.
+//! One authz process on its own database, and the rows that it decides by.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) const CAN: &str = "/internal/authz/effective-access/can";
 pub(crate) const ROLES: &str = "/internal/authz/platform-roles";
-/// Pause between two questions to a service that is starting, which announces nothing: asking without one would take the
-/// time that the start needs from a busy machine. The answer ends the wait, never the pause.
+/// Pause between two polls of a starting service, which sends no notification. Polling without a pause would slow the
+/// start on a busy machine. The answer ends the wait, never the pause.
 pub(crate) const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// How long a service may take to start, on a machine that is busy with other tests.
+/// Time limit for the start of a service on a machine that is busy with other tests.
 const START: Duration = Duration::from_mins(1);
 
 pub(crate) struct App {
@@ -35,7 +35,7 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// With a fresh look at the provider and the superadmin `root`.
+    /// Starts with a recent poll of the provider and the superadmin `root`.
     pub(crate) async fn start() -> Self {
         let database = testkit::database().await;
         let rows = Rows(database.owner_pool());
@@ -45,7 +45,7 @@ impl App {
         Self::serve(database, "root").await
     }
 
-    /// On a database as it is.
+    /// Starts on a database as it is.
     pub(crate) async fn serve(database: TestDatabase, superadmins: &str) -> Self {
         let (issuer, identity) = (TokenIssuer::start().await, Stub::start().await);
         let settings = testkit::settings("authz", &database, &issuer)
@@ -77,7 +77,7 @@ impl App {
         Rows(self.owner.clone())
     }
 
-    /// Asks with a token of any claims; every answer must be one of the document's.
+    /// Sends a request with any token; the document must list the answer.
     pub(crate) async fn ask_with(&self, token: &str, method: &str, path: &str, body: Value) -> Reply {
         let call = self.api.call(method.parse().expect("a method"), path).bearer(token).json(body);
         let reply = call.send().await;
@@ -85,7 +85,7 @@ impl App {
         reply
     }
 
-    /// Asks as a subject; every answer must be one of the document's.
+    /// Sends a request as a subject; the document must list the answer.
     pub(crate) async fn ask(&self, method: &str, path: &str, subject: &str, body: Option<Value>) -> Reply {
         let call = self.api.call(method.parse().expect("a method"), path).bearer(&self.issuer.issue(subject));
         let call = match body {
@@ -101,7 +101,7 @@ impl App {
         self.ask("POST", CAN, subject, Some(body)).await
     }
 
-    /// The reason of a decision that was made.
+    /// The reason of a decision, which must be available.
     pub(crate) async fn reason(&self, subject: &str, body: Value) -> String {
         let reply = self.can(subject, body).await;
         assert_eq!(reply.status, 200, "{}", reply.text);
@@ -122,8 +122,8 @@ impl App {
     }
 }
 
-/// Until the provider's keys were fetched every bearer is answered 503; afterwards a call without a body is 400. A service
-/// that has ended answers nothing.
+/// Waits until the service has fetched the provider's keys. Until then it answers every bearer with 503, afterwards a
+/// call without a body with 400. A service that has ended does not answer.
 async fn until_keys_are_there(api: &Api, issuer: &TokenIssuer) {
     let token = issuer.issue("anybody");
     let fetched = async {
@@ -134,7 +134,7 @@ async fn until_keys_are_there(api: &Api, issuer: &TokenIssuer) {
     tokio::time::timeout(START, fetched).await.expect("the service fetches the provider's keys");
 }
 
-/// Decisions are SQL's until the graph is in memory; tests want one of the two. A service that has ended loads nothing.
+/// Waits until the graph is in memory, so that a test does not switch engines. A service that has ended loads nothing.
 async fn until_loaded(api: &Api) {
     let loaded = "platform_authz_memory_loaded{service=\"authz\"} 1";
     let in_memory = async {
@@ -145,7 +145,7 @@ async fn until_loaded(api: &Api) {
     tokio::time::timeout(START, in_memory).await.expect("the service loads the graph into memory");
 }
 
-/// The engine of a test of its own, with the connections that the service gives it.
+/// An engine for one test, with the connections that the service uses.
 pub(crate) fn engine(database: &TestDatabase, budget: i64) -> SqlEngine {
     let config = DatabaseConfig {
         host: database.host().to_owned(),
@@ -171,19 +171,19 @@ pub(crate) fn in_company(company: CompanyId) -> Value {
     json!({ "featureKey": "crm.deals.read", "scope": "company", "companyId": company })
 }
 
-/// The same with more members.
+/// Adds members to a request.
 pub(crate) fn with(mut request: Value, more: Value) -> Value {
     let (Value::Object(into), Value::Object(more)) = (&mut request, more) else { return request };
     into.extend(more);
     request
 }
 
-/// What the superuser puts into the tables of the other services.
+/// Writes rows of the other services as the superuser.
 #[derive(Clone)]
 pub(crate) struct Rows(pub(crate) PgPool);
 
 impl Rows {
-    /// Runs statements made of the constants of a test.
+    /// Runs statements composed of constants of a test.
     pub(crate) async fn run(&self, sql: impl Into<String>) {
         let sql: String = sql.into();
         sqlx::raw_sql(AssertSqlSafe(sql)).execute(&self.0).await.expect("the statement is right");
@@ -212,7 +212,7 @@ impl Rows {
         id
     }
 
-    /// An active member, with the tuple that org derives.
+    /// Adds an active member, with the tuple that org derives.
     pub(crate) async fn member(&self, company: CompanyId, subject: &str) {
         self.run(format!(
             "INSERT INTO org.members(id, company_id, code, display_name, user_id)
@@ -222,8 +222,8 @@ impl Rows {
         self.tuple(&format!("company:{company}#member@user:{subject}"), "org").await;
     }
 
-    /// An app, installed and enabled, with its relations and features. Its client is named like it, and the client's account
-    /// is `account-of-<key>`.
+    /// Adds an installed and enabled app with its relations and features. Its client has the app's key as its name, and
+    /// the client's account is `account-of-<key>`.
     pub(crate) async fn app(&self, key: &str, relations: &Value, features: &[&str]) {
         let fragment = json!({ "relations": relations });
         self.run(format!(
@@ -239,7 +239,7 @@ impl Rows {
         self.catalog_changed().await;
     }
 
-    /// A module, installed and enabled, with its relations.
+    /// Adds an installed and enabled module with its relations.
     pub(crate) async fn module(&self, key: &str, relations: &Value) {
         let fragment = json!({ "relations": relations });
         self.run(format!(
@@ -252,18 +252,18 @@ impl Rows {
         self.catalog_changed().await;
     }
 
-    /// What registry does in the transaction of every change.
+    /// Marks the catalog as changed, as registry does in the transaction of every change.
     pub(crate) async fn catalog_changed(&self) {
         self.run("UPDATE registry.model_revision SET revision = revision + 1").await;
     }
 
-    /// The default grants of a module in a company.
+    /// Adds the default grants of a module in a company.
     pub(crate) async fn defaults(&self, company: CompanyId, key: &str) {
         self.tuple(&format!("company_module:{company}/{key}#company@company:{company}"), "default").await;
         self.tuple(&format!("company_module:{company}/{key}#system@system:platform"), "default").await;
     }
 
-    /// `type:id#relation@type:id[#relation]`.
+    /// Adds the tuple `type:id#relation@type:id[#relation]`.
     pub(crate) async fn tuple(&self, text: &str, source: &str) {
         let columns = Tuple::parse(text);
         let list = columns.0.join("', '");

@@ -1,4 +1,4 @@
-//! The decision under the names of AuthZEN.
+//! The decision in the terms of AuthZEN.
 
 use serde_json::{Value, json};
 

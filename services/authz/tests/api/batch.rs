@@ -68,7 +68,7 @@ async fn each_pair_is_decided_in_the_company_of_its_object() {
     }
 }
 
-/// An object that claims two companies belongs to neither, whichever of them the subject is a member of.
+/// An object with anchors in two companies belongs to neither, even for a member of both.
 #[tokio::test]
 async fn an_object_with_two_anchors_is_denied_to_members_of_both() {
     let app = App::start().await;
@@ -88,8 +88,8 @@ async fn an_object_with_two_anchors_is_denied_to_members_of_both() {
     assert_eq!(evidence(&decision["evidence"], "anchor"), "missing");
 }
 
-/// Whether an id is another company's object or nobody's is not told, by a batch, by the same question in the standard's words,
-/// and by an explanation.
+/// A batch, its AuthZEN equivalent and an explanation do not reveal whether an object belongs to another company or to
+/// none.
 #[tokio::test]
 async fn an_object_of_another_company_looks_like_none() {
     let app = App::start().await;
@@ -122,7 +122,7 @@ async fn an_object_of_another_company_looks_like_none() {
     let standard: Vec<String> =
         (0..ids.len()).map(|at| anonymous(&reply.body["evaluations"][at], ids[at])).collect();
     for told in [batch, standard] {
-        assert_ne!(told[1], told[0], "one's own object is told");
+        assert_ne!(told[1], told[0], "the subject's own object is visible");
         for (at, id) in ids.iter().enumerate().skip(2) {
             assert_eq!(told[at], told[0], "{id}");
         }
@@ -142,7 +142,7 @@ async fn an_object_of_another_company_looks_like_none() {
     }
 }
 
-/// Whatever is denied, the row is a small one: as many items as of any other batch, each with its first bytes.
+/// The audit row stays small whatever is denied: a limited number of items, each cut to its first bytes.
 #[tokio::test]
 async fn a_denied_batch_of_long_names_lists_as_many_and_writes_little() {
     let app = App::start().await;
@@ -160,7 +160,7 @@ async fn a_denied_batch_of_long_names_lists_as_many_and_writes_little() {
     assert!(payload.to_string().len() < 20_000, "{} bytes", payload.to_string().len());
 }
 
-/// A text as long as may be is told whole; one byte more is cut.
+/// A text of the maximum length is kept whole; one byte more is cut.
 #[tokio::test]
 async fn a_denied_item_is_told_up_to_the_limit_of_a_text() {
     let app = App::start().await;

@@ -1,12 +1,12 @@
-//! The rules that bind a grant, one row each: a request that it lets through and the same kind of request that it refuses.
-//! The table is printed.
+//! The rules of a grant, one row each: a request that the rule accepts and a similar one that it refuses. The test
+//! prints the table.
 
 use std::fmt::Write as _;
 
 use crate::cases;
 use crate::grants::{ANCHOR, OWNER, World};
 
-/// Who asks what, and how a refusal reads: its status, and the field or reason that it names.
+/// The requests of a rule and the expected refusal: its status, and the field or reason that it names.
 struct Row {
     rule: &'static str,
     accepted: (&'static str, &'static [&'static str]),
@@ -58,31 +58,31 @@ const ROWS: [Row; 11] = [
         told: (422, "tuples[0].objectId"),
     },
     Row {
-        rule: "whoever grants on a module is its administrator",
+        rule: "only an administrator of a module grants on it",
         accepted: ("boss", &[MEMBER]),
         refused: ("alice", &[MEMBER]),
         told: (403, "ENGINE_DENIED"),
     },
     Row {
-        rule: "whoever grants may use the module in this company",
+        rule: "the grantor may use the module in this company",
         accepted: ("alice", &[OWNER]),
         refused: ("stranger", &[OWNER]),
         told: (403, "COMPANY_MEMBERSHIP_REQUIRED"),
     },
     Row {
-        rule: "the relation is one that is given directly",
+        rule: "the relation can be held directly",
         accepted: ("alice", &["crm_deal:1#viewer@user:alice"]),
         refused: ("alice", &["crm_note:1#reader@user:alice"]),
         told: (422, "tuples[0].relation"),
     },
     Row {
-        rule: "the subject is of a kind that the relation takes",
+        rule: "the relation takes this kind of subject",
         accepted: ("alice", &["crm_deal:1#viewer@group:01890a5d-ac96-774b-bcce-b302099a8102#member"]),
         refused: ("alice", &["crm_deal:1#viewer@company:{c}#member"]),
         told: (422, "tuples[0].subjectType"),
     },
     Row {
-        rule: "a group or position is one of this company",
+        rule: "a group or position belongs to this company",
         accepted: ("alice", &["crm_deal:1#viewer@position:01890a5d-ac96-774b-bcce-b302099a8101#holder"]),
         refused: ("alice", &["crm_deal:1#viewer@group:01890a5d-ac96-774b-bcce-b302099a8103#member"]),
         told: (422, "tuples[0].subjectId"),
@@ -106,7 +106,7 @@ async fn every_binding_rule_has_a_grant_that_it_accepts_and_one_that_it_refuses(
         let before = world.granted().await;
         let (status, what) = world.refused(refused.0, "grant", refused.1).await;
         assert_eq!((status, what.as_str()), told, "{rule}");
-        assert_eq!(world.granted().await, before, "{rule}: nothing of a refused request is written");
+        assert_eq!(world.granted().await, before, "{rule}: a refused request writes nothing");
         writeln!(table, "{rule:52} 200 {:6} | {status} {:8} {what}", accepted.0, refused.0).expect("text");
     }
     cases::told(&format!("{table}{} binding rules, each accepted and refused", ROWS.len()));

@@ -1,4 +1,4 @@
-//! What a search in memory may visit: past it there is no answer, and which end is large does not matter.
+//! The budget of a search in memory: past it there is no answer, and it does not matter which side is large.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use authz::facts::{Ask, Held, SubjectRef};
 use contract::decision::ObjectRef;
 use contract::fragment::Expression;
 
-/// Of tuples `group:GROUP#member@SUBJECT`.
+/// A graph of the tuples `group:GROUP#member@SUBJECT`.
 fn graph(members: &[(String, SubjectRef)], budget: i64) -> FixedGraph {
     let member = BTreeMap::from([("member".to_owned(), Expression::This)]);
     let types = BTreeMap::from([("user".to_owned(), BTreeMap::new()), ("group".to_owned(), member)]);
@@ -33,7 +33,7 @@ fn is_member(graph: &FixedGraph, of: &str) -> Held {
     graph.check(&SubjectRef::user("ann"), &[ask])[0].0
 }
 
-/// Twenty groups in a row from either end, which do not meet: a no needs one end to be searched through.
+/// Two chains of twenty groups, one from each side, that do not meet: a no requires one side to be searched completely.
 #[test]
 fn a_search_at_its_budget_answers_and_past_it_cannot_say() {
     let mut members = vec![("holds0".to_owned(), SubjectRef::user("ann"))];
@@ -43,22 +43,22 @@ fn a_search_at_its_budget_answers_and_past_it_cannot_say() {
     }
     let says = |budget| is_member(&graph(&members, budget), "asked0");
     let enough = (1..100).find(|budget| says(*budget) != Held::Unknown).expect("it ends");
-    assert!((21..=42).contains(&enough), "one end is 21 states: {enough}");
+    assert!((21..=42).contains(&enough), "one side has 21 states: {enough}");
     assert_eq!(says(enough - 1), Held::Unknown);
-    assert!((enough..100).all(|budget| says(budget) == Held::No), "from there on it is no");
+    assert!((enough..100).all(|budget| says(budget) == Held::No), "every larger budget gives a no");
     members.push(("asked20".to_owned(), group("holds20".to_owned())));
     assert_eq!(is_member(&graph(&members, 100), "asked0"), Held::Yes);
-    assert_eq!(is_member(&graph(&members, 20), "asked0"), Held::Unknown, "a yes too needs its way");
+    assert_eq!(is_member(&graph(&members, 20), "asked0"), Held::Unknown, "a yes needs its path, too");
 }
 
 #[test]
 fn a_search_that_is_small_from_one_end_needs_little() {
     let many = |index: usize| format!("many{index}");
-    // A group that very many are members of, asked for somebody in one that leads nowhere.
+    // A group with very many members, checked for a user in one group that leads nowhere.
     let mut wide: Vec<_> = (0..1_000).map(|index| ("wide".to_owned(), group(many(index)))).collect();
     wide.push(("lone".to_owned(), SubjectRef::user("ann")));
     assert_eq!(is_member(&graph(&wide, 5), "wide"), Held::No);
-    // Somebody in very many groups, asked for one that nobody of them is in.
+    // A user in very many groups, checked for a group that contains none of them.
     let mut member: Vec<_> = (0..1_000).map(|index| (many(index), SubjectRef::user("ann"))).collect();
     member.push(("lone".to_owned(), group("empty".to_owned())));
     assert_eq!(is_member(&graph(&member, 5), "lone"), Held::No);

@@ -1,5 +1,5 @@
-//! A bulk write: one commit of very many tuples is read in portions while SQL decides, so no decision waits for it and none is
-//! stale. `AUTHZ_BULK=250000` makes it as large as the platform promises.
+//! A bulk write: one commit of very many tuples is read in portions while SQL decides, so no decision waits for it or
+//! is stale. `AUTHZ_BULK=250000` makes the write as large as the platform promises.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,12 @@ use crate::cases::told;
 use crate::journal::number;
 use crate::memory::metric;
 
-/// The promise: no longer without a decision, on a machine of the test's own.
+/// The promised maximum time without a decision, on a machine that runs only this test.
 const MAX_GAP: Duration = Duration::from_secs(1);
-/// Beside other tests everything takes longer; a decision that waits until the whole log is read still shows (10 s).
+/// The limit beside other tests, which slow everything down. A decision that waits for the whole log still exceeds it
+/// (10 s).
 const MAX_GAP_BESIDE_OTHERS: Duration = Duration::from_secs(5);
-/// How long memory may take to catch up, on a machine that is busy with other tests.
+/// Time limit for memory to catch up on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Adds tuples in one commit.
@@ -27,8 +28,8 @@ async fn add(rows: &Rows, count: u64) {
     .await;
 }
 
-/// Asks without a pause until memory holds as many tuples; gives the longest time without a decision, how many there were
-/// and how many of them were wrong.
+/// Asks continuously until memory holds as many tuples; returns the longest time without a decision, the number of
+/// decisions and the number of wrong ones.
 async fn decide_until(app: &App, body: &serde_json::Value, tuples: f64) -> (Duration, u64, u64) {
     let (begun, mut last, mut longest, mut answers, mut wrong) =
         (Instant::now(), Instant::now(), Duration::ZERO, 0, 0);
@@ -67,7 +68,7 @@ async fn decisions_go_on_through_a_bulk_write_and_none_is_stale() {
     ));
     assert_eq!(wrong, 0);
     assert!(longest < max_gap, "{longest:?} without a decision");
-    // What was written before and after is seen at once, too.
+    // Writes before and after it are visible at once, too.
     rows.run("DELETE FROM authz.tuple WHERE object_id = '1' AND subject_id = 'alice'").await;
     assert_eq!(app.reason("alice", body.clone()).await, "ENGINE_DENIED");
     rows.tuple("crm_deal:1#viewer@user:alice", "grant").await;

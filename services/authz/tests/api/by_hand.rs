@@ -1,12 +1,12 @@
-//! Tuples and rows of the change log that somebody else than the platform wrote: a restore of the data alone, a loader that
-//! turns triggers off for its session, a hand at the database. Memory follows the table, never what the log was made to say.
+//! Tuples and log rows that the platform did not write: a restore of the data alone, a loader that disables triggers
+//! for its session, manual changes. Memory follows the table, whatever the log contains.
 
 use crate::app::App;
 use crate::restore::{NO_VIEWER, VIEWER, follows, reason, until_loaded, world};
 
 const ALICES: &str = r#"{"object_type":"crm_deal","object_id":"1","relation":"viewer","subject_type":"user","subject_id":"alice","subject_relation":""}"#;
 
-/// As a restore of the data alone copies the log of another cluster, whose numbers happen to fit.
+/// A restore of the data alone copies the log of another cluster, whose numbers happen to fit.
 #[tokio::test]
 async fn a_row_that_something_else_wrote_into_the_log_is_never_applied() {
     let database = testkit::database().await;
@@ -25,7 +25,7 @@ async fn a_row_that_something_else_wrote_into_the_log_is_never_applied() {
     }
 }
 
-/// As loaders do it that shall pass over triggers and foreign keys.
+/// A loader disables triggers and foreign keys for its session.
 #[tokio::test]
 async fn a_session_that_turns_triggers_off_for_itself_is_followed() {
     let database = testkit::database().await;
@@ -46,7 +46,7 @@ async fn a_session_that_turns_triggers_off_for_itself_is_followed() {
     }
 }
 
-/// Nobody is granted that; whoever owns the table can.
+/// No role has this right except the owner of the table.
 #[tokio::test]
 async fn tuples_that_are_changed_in_place_are_what_they_were_changed_to() {
     let database = testkit::database().await;

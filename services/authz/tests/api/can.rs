@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::app::{App, Rows, evidence, in_company, with};
 
-/// Deals of an app: held directly, through a position or group, or as the app's administrator.
+/// Deals of an app, held directly, through a position or group, or as the app's administrator.
 pub(crate) fn crm() -> Value {
     json!({ "crm_deal": {
         "company_module": { "this": true },
@@ -18,7 +18,7 @@ pub(crate) fn crm() -> Value {
     } })
 }
 
-/// An app, enabled, and a company with these members.
+/// An enabled app, and a company with these members.
 pub(crate) async fn with_crm(members: &[&str]) -> (App, Rows, CompanyId) {
     let app = App::start().await;
     let rows = app.rows();

@@ -1,4 +1,4 @@
-//! Relationship questions with known answers, by memory and by SQL. The files of `tests/decisions` always run;
+//! Relationship questions with known answers, answered by memory and by SQL. The files of `tests/decisions` always run;
 //! `AUTHZ_CASE_FILES` (a list of files, separated as in `PATH`) adds others.
 
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ async fn every_case_has_its_known_answer() {
     }
     assert_eq!(all.failed, Vec::<String>::new());
     assert!(all.passed > 0, "no case was run");
-    // Shown by `--nocapture`, or by a runner that shows the output of tests that pass.
+    // Visible with `--nocapture`, or with a runner that shows the output of passing tests.
     told(&format!("{} passed, 0 failed", all.passed));
 }
 

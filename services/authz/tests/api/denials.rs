@@ -72,7 +72,7 @@ async fn a_denial_that_cannot_be_written_is_503_and_an_allow_is_not_touched() {
     assert_eq!(app.reason("root", in_company(company)).await, "COMPANY_MEMBERSHIP_REQUIRED", "it heals");
 }
 
-/// The writer's connection is its own and is kept; one that broke is not.
+/// The writer keeps its own connection and replaces a broken one.
 #[tokio::test]
 async fn a_connection_that_broke_costs_one_denial_at_most() {
     let app = App::start().await;
@@ -91,12 +91,12 @@ async fn a_connection_that_broke_costs_one_denial_at_most() {
         .await
         .expect("its end");
     let (next, after) = (ask().await, ask().await);
-    assert!(matches!(next, 200 | 503), "503 when it was in use just now: {next}");
+    assert!(matches!(next, 200 | 503), "503 if the connection was in use: {next}");
     assert_eq!(after, 200);
     let [second] = writers().await[..] else { panic!("one connection writes denials") };
     assert_ne!(first, second);
     let told = usize::from(next == 200) + 3;
-    assert_eq!(app.audit().await.len(), told, "whoever was told has a row");
+    assert_eq!(app.audit().await.len(), told, "every answered denial has a row");
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn many_denials_at_once_each_have_their_row() {
     assert_eq!(seen, expected);
 }
 
-/// All of them at once.
+/// Awaits all futures concurrently.
 async fn futures_of<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     let mut pinned: Vec<_> = futures.into_iter().map(Box::pin).collect();
     let mut outputs: Vec<Option<F::Output>> = pinned.iter().map(|_| None).collect();
@@ -146,7 +146,7 @@ async fn futures_of<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     outputs.into_iter().flatten().collect()
 }
 
-/// A service narrows its answer by a probe and refuses nobody.
+/// A service's probe narrows an answer and refuses no request.
 #[tokio::test]
 async fn a_probe_of_a_service_is_no_denial_and_anybody_elses_is_one() {
     let app = App::start().await;
@@ -175,7 +175,7 @@ async fn a_probe_of_a_service_is_no_denial_and_anybody_elses_is_one() {
         assert_eq!(app.audit().await.len(), written);
     }
     assert!(metrics().await.contains(&format!("{counted} {written}")), "counted");
-    // Without the word it is a decision like any other.
+    // Without `probe` it is a decision like any other.
     assert_eq!(app.reason("root", in_company(company)).await, "COMPANY_MEMBERSHIP_REQUIRED");
     assert_eq!(app.audit().await.len(), written + 1);
     let wrong = app.can("root", with(in_company(company), json!({ "probe": "yes" }))).await;

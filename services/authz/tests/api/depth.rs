@@ -1,4 +1,4 @@
-//! What an answer about a deep object may hold: a path and a tree of a few tuples, however many lead on.
+//! Answers about a deep object stay small: a path and a tree of a few tuples, however long the chain.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use contract::decision::ObjectRef;
 use contract::fragment::Expression;
 use serde_json::{Value, json};
 
-/// Objects in a row.
+/// Length of the chain.
 const DEPTH: usize = 20_000;
-/// What a path shows, and what a tree shows from top to bottom.
+/// Maximum length of a path and height of a tree.
 const MAX_SHOWN: usize = 32;
 
-/// `folder:0` in `folder:1` in … in `folder:<depth>`, which ann may view.
+/// A chain `folder:0` in `folder:1` in … in `folder:<depth>`; ann may view the last one.
 fn folders(depth: usize) -> FixedGraph {
     let parent = Expression::TupleTo { tupleset: "parent".to_owned(), computed: "viewer".to_owned() };
     let viewer = Expression::Union(vec![Expression::This, parent]);
@@ -40,7 +40,7 @@ fn viewer() -> Ask {
     Ask::new(ObjectRef { kind: "folder".to_owned(), id: "0".to_owned() }, "viewer")
 }
 
-/// How many nodes a tree has from top to bottom, and whether it says that there are more.
+/// The height of a tree, and whether it is marked as truncated.
 fn height(tree: &Value) -> (usize, bool) {
     let branches = tree["from"].as_array().cloned().unwrap_or_default();
     let below = branches.iter().map(|branch| height(&branch["to"])).max().unwrap_or_default();
@@ -71,7 +71,7 @@ fn a_tree_is_as_deep_as_its_limit_and_still_says_what_is_held() {
     }
 }
 
-/// A folder in very many folders that are in each other: each of them leads to all.
+/// A folder in very many folders that contain each other, so that each leads to all.
 #[test]
 fn a_tree_counts_what_it_repeats() {
     let mut graph = folders(1);

@@ -1,4 +1,4 @@
-//! Explanations: every step told, the tree of a hit and of a miss, and who may ask about whom.
+//! Explanations: the outcome of every step, the tree of a hit and of a miss, and who may ask about whom.
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ async fn a_hit_and_a_miss_are_explained_by_their_trees() {
         let own = if held { json!("group:g#member@user:alice") } else { Value::Null };
         assert_eq!((&group["to"]["held"], &group["to"]["tuple"]), (&json!(held), &own));
     }
-    assert_eq!(app.audit().await, Vec::<Value>::new(), "an explanation is no decision");
+    assert_eq!(app.audit().await, Vec::<Value>::new(), "an explanation is not a decision");
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn an_object_of_another_company_shows_no_tree() {
     );
 }
 
-/// Who an object is shared with is for who manages it, and for superadmins.
+/// Only managers of an object and superadmins see whom it is shared with.
 #[tokio::test]
 async fn a_member_sees_its_own_path_and_a_manager_the_shares_of_what_it_manages() {
     let (app, rows, company) = with_crm(&["alice", "bob", "mia"]).await;
@@ -141,16 +141,16 @@ async fn a_member_sees_its_own_path_and_a_manager_the_shares_of_what_it_manages(
     assert!(!other.text.contains("secret"), "{}", other.text);
     let whole = ask("root", "&objectId=2&subject=bob").await;
     assert!(whole.text.contains("secret"), "{}", whole.text);
-    // The platform role of a member, about itself.
+    // A member's own platform role.
     rows.member(company, "root").await;
     assert!(ask("root", "&objectId=2").await.text.contains("secret"));
-    // Without a relation there is neither.
+    // Without a relation there is neither path nor tree.
     let path = format!("{EXPLAIN}?companyId={company}&objectType=crm_deal&objectId=1");
     let plain = app.ask("GET", &path, "bob", None).await;
     assert_eq!((&plain.data()["tree"], &plain.data()["path"]), (&Value::Null, &Value::Null));
 }
 
-/// Documents in folders that are in folders, and who may see what of whom they are shared with.
+/// Documents in nested folders, and who sees which of their shares.
 #[tokio::test]
 async fn a_tree_tells_the_shares_of_each_object_to_its_managers_only() {
     let (app, rows, company) = with_crm(&["alice", "mia"]).await;
@@ -210,7 +210,7 @@ async fn a_tree_tells_the_shares_of_each_object_to_its_managers_only() {
     assert_eq!(tree("mia", "files_doc:d").await.1, Value::Null, "of the top folder only");
     let told = tree("mia", "files_folder:top").await;
     assert_eq!(names(&told.0), [false, false, false, true, true, true], "its own: {}", told.0);
-    // Her own path goes through a folder that she does not manage: she sees it, and nothing beside it.
+    // Her own path goes through a folder that she does not manage: she sees that path and nothing else of the folder.
     rows.tuple("group:editors#member@user:alice", "org").await;
     let told = tree("alice", "files_doc:d").await;
     assert_eq!(names(&told.0), [true, true, true, false, false, false], "{}", told.0);
@@ -218,7 +218,7 @@ async fn a_tree_tells_the_shares_of_each_object_to_its_managers_only() {
     rows.tuple("group:inner#member@user:alice", "org").await;
     let told = tree("alice", "files_doc:d").await;
     assert_eq!(names(&told.0), [true, true, true, true, true, false], "the group is hers: {}", told.0);
-    // Who manages the folder in the middle sees its shares, and still not those above.
+    // A manager of the middle folder sees its shares, but not those above it.
     rows.run("DELETE FROM authz.tuple WHERE object_type = 'group' AND subject_id = 'alice'").await;
     rows.tuple("files_folder:sub#owner@user:alice", "grant").await;
     let told = tree("alice", "files_doc:d").await;

@@ -1,4 +1,4 @@
-//! The change log: every tuple added or removed is in it, in its transaction, whoever wrote it.
+//! The change log contains every added or removed tuple, in the transaction that wrote it, whatever wrote it.
 
 use std::time::{Duration, Instant};
 
@@ -82,7 +82,7 @@ async fn the_pruner_removes_what_was_over_an_hour_ago_and_nothing_younger() {
     assert_eq!(log(&authz).await, [json!(["tuple", "I", "young", "org"])]);
 }
 
-/// Transactions of other tests' databases hold the mark back too.
+/// Waits for older transactions, because those of other tests' databases hold the mark back too.
 pub(crate) async fn until_nothing_older_runs(pool: &PgPool) {
     let over = "SELECT bool_and(xid < pg_snapshot_xmin(pg_current_snapshot())) FROM feed.change";
     while !sqlx::query_scalar::<_, bool>(over).fetch_one(pool).await.expect("the log") {

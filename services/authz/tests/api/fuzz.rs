@@ -1,5 +1,5 @@
-//! Bodies that nobody would send: the right ones, bent at random, and bytes. Whatever comes, the answer is one of the
-//! document's, none is 500, and the service goes on. Seconds long; `AUTHZ_FUZZ_SECONDS` makes it longer.
+//! Malformed bodies: valid ones mutated at random, and random bytes. Every answer must be listed in the document and
+//! must not be 500, and the service must keep running. Takes seconds; `AUTHZ_FUZZ_SECONDS` makes it longer.
 
 use std::time::{Duration, Instant};
 
@@ -36,7 +36,7 @@ fn right(company: &str) -> Vec<Value> {
     ]
 }
 
-/// Any JSON, with the texts that parsers stumble over.
+/// Any JSON, including texts that often break parsers.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -57,7 +57,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Where it is bent, and into what.
+/// A mutation: its position and the new value.
 type Bend = (prop::sample::Index, Option<Value>);
 
 fn places(value: &Value, here: &str, found: &mut Vec<String>) {

@@ -1,4 +1,5 @@
-//! Grants: what each rule accepts and refuses, in which order, and that all or nothing is written, with its audit row.
+//! Grants: what each rule accepts and refuses, the order of the rules, and that a request writes all or nothing, with
+//! its audit row.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ const POSITION: &str = "01890a5d-ac96-774b-bcce-b302099a8101";
 pub(crate) const GROUP: &str = "01890a5d-ac96-774b-bcce-b302099a8102";
 const FOREIGN_GROUP: &str = "01890a5d-ac96-774b-bcce-b302099a8103";
 
-/// The modules `crm` and `erp` in two companies; alice is a member of the first, boss its module's administrator.
+/// The modules `crm` and `erp` in two companies; alice is a member of the first, boss administers its module.
 pub(crate) struct World {
     pub(crate) app: App,
     pub(crate) company: CompanyId,
@@ -29,7 +30,7 @@ impl World {
         Self::start_as(false).await
     }
 
-    /// The same with apps in place of the modules.
+    /// Starts with apps instead of modules.
     pub(crate) async fn start_with_apps() -> Self {
         Self::start_as(true).await
     }
@@ -75,7 +76,7 @@ impl World {
         Self { app, company, foreign }
     }
 
-    /// `{c}` and `{f}` stand for the companies.
+    /// A request body; `{c}` and `{f}` stand for the companies.
     pub(crate) fn body(&self, op: &str, tuples: &[&str]) -> Value {
         let fill = |text: &&str| {
             let text = text.replace("{c}", &self.company.to_string());
@@ -89,7 +90,7 @@ impl World {
         self.app.ask("POST", GRANTS, subject, Some(self.body(op, tuples))).await
     }
 
-    /// `(count, changed)` of a request that is done.
+    /// `(count, changed)` of a request that must succeed.
     pub(crate) async fn done(&self, subject: &str, op: &str, tuples: &[&str]) -> (u64, u64) {
         let reply = self.ask(subject, op, tuples).await;
         assert_eq!(reply.status, 200, "{op} {tuples:?}: {}", reply.text);
@@ -100,7 +101,7 @@ impl World {
         (number("count"), number("changed"))
     }
 
-    /// The status, with the path of the first wrong field or the reason.
+    /// The status of a refused request, with the path of the first invalid field or the reason.
     pub(crate) async fn refused(&self, subject: &str, op: &str, tuples: &[&str]) -> (u16, String) {
         let reply = self.ask(subject, op, tuples).await;
         let details = &reply.body["error"]["details"];
@@ -108,7 +109,7 @@ impl World {
         (reply.status, told.unwrap_or_default().to_owned())
     }
 
-    /// Everybody may do again what they could; no deal is there.
+    /// Restores all rights and removes all deals.
     async fn as_at_the_start(&self) {
         self.app
             .rows()
@@ -200,7 +201,7 @@ async fn every_subject_that_a_grant_takes() {
         &format!("company_module:{{c}}/crm#member@group:{GROUP}#member"),
     ];
     assert_eq!(world.done("boss", "grant", &tiers).await, (2, 2), "an administrator gives tiers");
-    assert_eq!(world.done("root", "revoke", &tiers).await, (2, 2), "a superadmin is no member and may");
+    assert_eq!(world.done("root", "revoke", &tiers).await, (2, 2), "a superadmin needs no membership");
 }
 
 #[tokio::test]
@@ -237,7 +238,7 @@ async fn what_a_tuple_cannot_be_is_422_and_named() {
         ("crm_deal:1#company_module@user:alice", "subjectType"),
         ("crm_note:1#deal@crm_deal:1#viewer", "subjectRelation"),
         ("crm_deal:1#owner@crm_deal:2", "relation"),
-        // Of the right kind, but not of this company.
+        // The right kind, but of another company.
         ("crm_deal:2#owner@user:alice", "objectId"),
         ("crm_deal:2#company_module@company_module:{f}/crm", "objectId"),
         ("crm_deal:2#company_module@company_module:{c}/erp", "objectId"),
@@ -252,7 +253,7 @@ async fn what_a_tuple_cannot_be_is_422_and_named() {
     assert_eq!(world.refused("root", "grant", &twice).await, (422, "tuples[0].objectId".to_owned()));
     let loose = ["crm_note:1#company_module@company_module:{c}/crm", "crm_note:1#deal@crm_deal:9"];
     assert_eq!(world.refused("root", "grant", &loose).await, (422, "tuples[1].subjectId".to_owned()));
-    assert_eq!(world.granted().await, 2, "nothing of a refused request is written");
+    assert_eq!(world.granted().await, 2, "a refused request writes nothing");
     assert_eq!(world.app.audit().await.len(), 1);
 }
 
@@ -363,7 +364,7 @@ async fn a_token_of_an_apps_client_that_is_not_its_accounts_gives_its_user_nothi
     assert_eq!(ask("boss", "crm").await, refused, "and the module's administrator");
     assert_eq!(ask("account-of-crm", "erp").await, refused, "the account with another app's client");
     rows.run("UPDATE registry.modules SET service_subject = NULL").await;
-    assert_eq!(ask("account-of-crm", "crm").await, refused, "while nobody knows the account");
+    assert_eq!(ask("account-of-crm", "crm").await, refused, "while the account is unknown");
     assert_eq!(world.granted().await, before);
     rows.run("UPDATE registry.modules SET service_subject = 'account-of-' || key").await;
     assert_eq!(ask("account-of-crm", "crm").await, done, "the account itself");
@@ -371,7 +372,7 @@ async fn a_token_of_an_apps_client_that_is_not_its_accounts_gives_its_user_nothi
     assert_eq!(ask("root", "crm").await, done, "a superadmin, whatever client made the token");
 }
 
-/// What an app's objects are to whom is the app's to say; a member that opened authz's port says nothing about them.
+/// Only an app's own account and superadmins grant on its objects; a member that reaches authz's port cannot.
 #[tokio::test]
 async fn a_users_own_bearer_gives_nothing_of_an_app() {
     let world = World::start_with_apps().await;
@@ -418,7 +419,7 @@ async fn what_cannot_be_audited_is_not_granted() {
     assert_eq!(world.granted().await, before);
 }
 
-/// Two companies want the same object at once: one of them has it, in every round.
+/// Two companies request the same object at once: one of them gets it, in every round.
 #[tokio::test]
 async fn an_object_never_gets_two_anchors() {
     let world = World::start().await;
@@ -437,7 +438,7 @@ async fn an_object_never_gets_two_anchors() {
     }
 }
 
-/// Requests with the same tuples in opposite orders: all are done, each tuple is there once, no request waits for ever.
+/// Requests with the same tuples in opposite orders all succeed without a deadlock, and each tuple exists once.
 #[tokio::test]
 async fn concurrent_grants_and_revokes_of_the_same_tuples_are_all_done() {
     let world = World::start().await;
@@ -456,10 +457,10 @@ async fn concurrent_grants_and_revokes_of_the_same_tuples_are_all_done() {
         let signed = |(_, changed): (u64, u64)| i64::try_from(changed).expect("small");
         balance += signed(a) - signed(b) + signed(c) - signed(d);
     }
-    assert_eq!(world.granted().await - 1, balance, "what was answered is what is there");
+    assert_eq!(world.granted().await - 1, balance, "the answers match the tuples");
 }
 
-/// A module that is disabled while a grant waits for its locks: the grant is judged by the catalog as it is then.
+/// A module is disabled while a grant waits for its locks: the grant is judged by the new catalog.
 #[tokio::test]
 async fn a_catalog_that_changes_before_the_write_is_asked_again() {
     let world = World::start().await;
@@ -478,7 +479,7 @@ async fn a_catalog_that_changes_before_the_write_is_asked_again() {
     assert_eq!(refused, (422, "tuples[0].objectType".to_owned()));
 }
 
-/// A grant that was let in before its actor lost what it rests on, and waits for the locks until that is committed.
+/// A grant is admitted before its actor loses the right, and waits for the locks until the loss is committed.
 #[tokio::test]
 async fn a_grant_that_waits_is_refused_once_its_actor_lost_the_right() {
     let world = World::start().await;
@@ -529,7 +530,7 @@ async fn a_grant_that_waits_is_refused_once_its_actor_lost_the_right() {
     }
 }
 
-/// Grants by the platform role that come one after the other never keep a revoke of it waiting: it has its turn.
+/// A stream of grants by the platform role does not starve a revocation of the role.
 #[tokio::test]
 async fn a_revoke_of_the_role_goes_before_the_grants_that_come_after_it() {
     let world = World::start().await;

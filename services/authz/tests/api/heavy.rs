@@ -1,5 +1,5 @@
-//! Lists and explanations of very many: how many of them one subject may have at once, that no decision waits for them, and
-//! what they hold in memory together. `AUTHZ_OBJECTS=200000` makes the last as large as the platform promises.
+//! Large lists and explanations: how many one subject may run at once, that no decision waits for them, and how much
+//! memory they use together. `AUTHZ_OBJECTS=200000` makes the last test as large as the platform promises.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -20,11 +20,11 @@ use crate::journal::number;
 const OBJECTS: &str = "/internal/authz/effective-access/objects";
 const EXPLAIN: &str = "/internal/authz/effective-access/explain";
 const SUMMARY: &str = "/internal/authz/effective-access/summary";
-/// Where the child listens; only the child has it.
+/// The port of the child; set only for the child.
 const CHILD_PORT: &str = "AUTHZ_HEAVY_CHILD_PORT";
-/// The promise: what the process holds at most, the graph included.
+/// The promised maximum memory of the process, including the graph.
 const MAX_MEMORY_KIB: u64 = 512 << 10;
-/// How long the child may take to load the graph, on a machine that is busy with other tests.
+/// Time limit for the child to load the graph on a machine that is busy with other tests.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 fn list(company: CompanyId, page: usize) -> String {
@@ -35,7 +35,7 @@ fn explanation(company: CompanyId) -> String {
     format!("{EXPLAIN}?objectType=crm_deal&objectId=n1&relation=viewer&companyId={company}")
 }
 
-/// While the facts cannot be read, everything waits.
+/// While the facts cannot be read, every request waits.
 #[tokio::test]
 async fn the_fifth_read_of_a_subject_is_refused_and_no_decision_is() {
     let (app, _, company) = with_crm(&["alice", "bob"]).await;
@@ -69,8 +69,8 @@ async fn the_fifth_read_of_a_subject_is_refused_and_no_decision_is() {
     }
 }
 
-/// Summaries of ten subjects wait for tuples that somebody has locked; a grant is refused by its decision meanwhile, which
-/// needs one of the service's connections.
+/// Summaries of ten subjects wait for a locked tuple table. Meanwhile a grant, whose decision needs one of the
+/// service's connections, is refused by that decision.
 #[tokio::test]
 async fn no_grant_waits_for_summaries() {
     let readers: Vec<String> = (0..10).map(|number| format!("reader{number}")).collect();
@@ -109,7 +109,7 @@ async fn no_grant_waits_for_summaries() {
     }
 }
 
-/// Objects that the subjects view as members of a group, each also viewed by the viewers of the next.
+/// Adds objects that the subjects view as members of a group, each also viewed by the viewers of the next.
 async fn fill(rows: &Rows, company: CompanyId, objects: u64) {
     rows.run(format!(
         "ALTER TABLE authz.tuple DISABLE TRIGGER USER;
@@ -175,14 +175,14 @@ async fn sixty_reads_at_once_hold_little_and_decisions_go_on() {
     assert!(answered > 0 && peak < MAX_MEMORY_KIB, "{} MiB", peak >> 10);
 }
 
-/// The largest resident size that a process ever had.
+/// The peak resident size of a process.
 fn peak_memory(child: &Child) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it lives");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells");
     line.trim().trim_end_matches("kB").trim().parse().expect("a number")
 }
 
-/// A process of its own, whose memory nothing else is in; its graph is loaded.
+/// Starts a separate process, so that its memory holds nothing else, and waits until it has loaded the graph.
 async fn start_child(app: &App) -> (Child, Api) {
     let unused = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let address = unused.local_addr().expect("bound");
@@ -209,7 +209,7 @@ async fn start_child(app: &App) -> (Child, Api) {
     (child, api)
 }
 
-/// Not a test of its own: the process whose memory is measured. Without the variable it has nothing to do.
+/// Not a test: the process whose memory is measured. Without the variable it does nothing.
 #[test]
 fn child_process() {
     let settings = Settings::from_pairs(std::env::vars());

@@ -1,6 +1,6 @@
-//! Read-your-writes and torn states, by a journal: writers change grants, memberships and accounts in other services'
-//! tables, readers ask two authz services on that database. Each answer must be right for a state between the last one that
-//! was acknowledged before the question was sent and the last one that was begun before the answer came. The tests run for
+//! Checks read-your-writes and torn states with a journal: writers change grants, memberships and accounts in other
+//! services' tables, readers ask two authz services on that database. Each answer must be right for a state between the
+//! last one acknowledged before the question was sent and the last one begun before the answer came. The tests run for
 //! seconds; `AUTHZ_JOURNAL_SECONDS` makes them longer.
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn duration() -> Duration {
     Duration::from_secs(number("AUTHZ_JOURNAL_SECONDS", 4))
 }
 
-/// What one writer does again and again: a statement, and the answer from then on.
+/// The cycle of one writer: each statement, and the answer that is right after it.
 fn steps(subject: &str, company: CompanyId) -> Vec<(String, &'static str)> {
     let member = |active: bool| {
         format!(
@@ -59,7 +59,7 @@ fn steps(subject: &str, company: CompanyId) -> Vec<(String, &'static str)> {
     ]
 }
 
-/// How far a writer has come: state `n` is the answer after its `n`-th statement, state 0 the one it began with.
+/// The progress of a writer: state `n` is the answer after its `n`-th statement, state 0 the initial one.
 #[derive(Default)]
 struct Journal {
     begun: AtomicUsize,
@@ -152,7 +152,8 @@ async fn no_answer_is_staler_than_what_was_acknowledged() {
     assert!(answers > 0 && acknowledged > 8, "{answers} answers, {acknowledged} writes");
 }
 
-/// Active without the grant, inactive with and without it: never active with it, so nobody is ever let in.
+/// The member is active without the grant and inactive with and without it, never active with it, so it never has
+/// access.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_decision_rests_on_a_state_that_never_was() {
     let (apps, rows, company) = world(&["w0"]).await;

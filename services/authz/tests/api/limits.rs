@@ -1,5 +1,5 @@
-//! Request bodies at the limits that the documents state and one past them: authz's own document, and the gateway's for the
-//! routes that lead here.
+//! Request bodies at the limits that the documents state and one past them: authz's own document, and the gateway's for
+//! the routes that lead here.
 
 use serde_json::{Value, json};
 use testkit::OpenApi;
@@ -8,10 +8,10 @@ use testkit::module::limits::disagreements;
 use crate::app::App;
 
 const GATEWAY: &str = include_str!("../../../../edge/openapi.json");
-/// Fewer cases than this for one operation: its schema was not found or says nothing.
+/// Minimum number of cases per operation; with fewer, its schema was not found or states no limits.
 const LEAST: usize = 8;
 
-/// A route, its `operationId` in authz's document and in the gateway's, and a good body.
+/// A route, its `operationId` in authz's document and in the gateway's, and a valid body.
 type Route = (&'static str, &'static str, Option<&'static str>, Value);
 
 fn routes(company: &str) -> Vec<Route> {

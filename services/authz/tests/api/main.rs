@@ -1,5 +1,5 @@
-//! The API of authz, asked over HTTP as the role `platform_authz` on a real PostgreSQL; the rows of identity, org and
-//! registry are put in by the superuser. One file a subject.
+//! Tests of authz's API over HTTP, with authz as the role `platform_authz` on a real PostgreSQL; the superuser writes
+//! the rows of identity, org and registry. One file per subject.
 
 #![expect(
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! The memory engine over its feed: what was committed before a question is in the answer, whoever committed it; what
-//! cannot be read in time is 503; another history of the database is loaded anew.
+//! The memory engine over its feed: an answer includes everything committed before its question, by any writer; a log
+//! that cannot be read in time gives 503; a database with another history is reloaded.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ fn on_deal(company: contract::id::CompanyId) -> Value {
     with(in_company(company), json!({ "object": { "type": "crm_deal", "id": "1" }, "relation": "viewer" }))
 }
 
-/// A metric's value.
+/// The value of a metric.
 pub(crate) async fn metric(app: &App, name: &str) -> f64 {
     let text = app.api.get("/metrics").send().await.text;
     let line = text.lines().find(|line| line.starts_with(&format!("{name}{{"))).expect("the family");
@@ -45,7 +45,7 @@ async fn a_transaction_that_commits_late_is_seen_when_it_commits() {
         .execute(&mut *late)
         .await
         .expect("a tuple");
-    // Others commit after it began, and the reader passes them.
+    // Others commit after it began, and the reader reads past it.
     for id in 2..5 {
         rows.tuple(&format!("crm_deal:{id}#viewer@user:alice"), "grant").await;
         assert_eq!(app.reason("alice", on_deal(company)).await, "ENGINE_DENIED");
@@ -65,7 +65,8 @@ async fn a_batch_finds_companies_by_anchors_that_memory_had_not_seen() {
     assert_eq!(reply.data()[0]["decision"]["reason"], "ALLOWED", "{}", reply.text);
 }
 
-/// Held for a while, the statement is 503 each time; a revoke that was committed meanwhile is in the first answer after.
+/// While the statement is blocked, every answer is 503; the first answer after it includes a revoke committed
+/// meanwhile.
 #[tokio::test]
 async fn a_feed_that_does_not_answer_allows_nothing() {
     let (app, rows, company) = with_crm(&["alice"]).await;
@@ -98,7 +99,7 @@ async fn another_epoch_is_loaded_anew_and_no_old_tuple_is_believed() {
     rows.tuple(&format!("crm_deal:1#company_module@company_module:{company}/crm"), "grant").await;
     rows.tuple("crm_deal:1#viewer@user:alice", "grant").await;
     assert_eq!(app.reason("alice", on_deal(company)).await, "ALLOWED");
-    // As a restore does: rows change and no log says so.
+    // As after a restore: rows change without the log.
     rows.run(
         "ALTER TABLE authz.tuple DISABLE TRIGGER USER; DELETE FROM authz.tuple WHERE relation = 'viewer';
         ALTER TABLE authz.tuple ENABLE TRIGGER USER",
@@ -121,7 +122,7 @@ async fn another_epoch_is_loaded_anew_and_no_old_tuple_is_believed() {
     assert_eq!(evidence(&decided.data()["evidence"], "relation"), "viewer not held");
 }
 
-/// Enough changes for a new base, read while it is being made.
+/// Enough changes for a new base, read while it is being built.
 #[tokio::test]
 async fn a_new_base_loses_nothing() {
     let (app, rows, company) = with_crm(&["alice"]).await;

@@ -1,5 +1,5 @@
-//! Both engines against the plain evaluator (`testkit::holdings`), on random models and histories of writes: every object, every
-//! relation, users, plain objects and usersets as subjects, cycles, names that the model does not know.
+//! Compares both engines with the plain evaluator (`testkit::holdings`) on random models and histories of writes: every
+//! object, every relation, users, plain objects and usersets as subjects, cycles, names unknown to the model.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,9 +18,9 @@ use testkit::holdings::{Object, Tuple, holdings};
 use crate::app;
 use crate::cases;
 
-/// How many models; `PROPTEST_CASES` changes it.
+/// Number of models; `PROPTEST_CASES` overrides it.
 const MODELS: u32 = 1_500;
-/// A model costs SQL ten milliseconds and memory none.
+/// Number of models that SQL checks too, because a model costs SQL ten milliseconds.
 const SQL_MODELS: u32 = 100;
 const TYPES: [&str; 3] = ["a", "b", "c"];
 const RELATIONS: [&str; 4] = ["p", "q", "r", "s"];
@@ -39,7 +39,7 @@ fn expression() -> impl Strategy<Value = Expression> {
     leaf.prop_recursive(3, 8, 3, |inner| prop::collection::vec(inner, 1..4).prop_map(Expression::Union))
 }
 
-/// Users have no relations; of the other types each has some.
+/// Users have no relations; every other type has some.
 fn model() -> impl Strategy<Value = Relations> {
     let of_type = prop::collection::btree_map(names(RELATIONS), expression(), 1..=4);
     prop::collection::btree_map(names(TYPES), of_type, 1..=3).prop_map(|mut model| {
@@ -75,13 +75,13 @@ fn tuples() -> impl Strategy<Value = BTreeSet<Tuple>> {
     prop::collection::btree_set(tuple(), 0..24)
 }
 
-/// A history: tuples that are there, then changes one by one, with new bases in between.
+/// A history: initial tuples, then single changes, with new bases in between.
 fn history() -> impl Strategy<Value = (BTreeSet<Tuple>, Vec<(bool, Tuple)>)> {
     (tuples(), prop::collection::vec((any::<bool>(), tuple()), 0..12))
 }
 
-/// Memory says what the model means, before and after every history, of checks and of lists; and so does SQL, for the
-/// first of the models (`AUTHZ_SQL_MODELS` says of how many).
+/// Memory agrees with the model, before and after every history, on checks and lists; SQL does too, for the first
+/// models (`AUTHZ_SQL_MODELS` sets how many).
 #[test]
 fn the_engines_say_what_the_model_means() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -136,7 +136,7 @@ fn row(tuple: &Tuple) -> TupleRow<'_> {
     }
 }
 
-/// Whether a path goes from the asked object to the subject, over tuples that are there.
+/// Whether a path leads from the requested object to the subject over existing tuples.
 fn leads(path: &str, ask: &Ask, subject: &Object, tuples: &BTreeSet<Tuple>) -> bool {
     let text = |tuple: &Tuple| {
         let ((object, id), (kind, name)) = (&tuple.object, &tuple.subject);
@@ -154,8 +154,8 @@ fn leads(path: &str, ask: &Ask, subject: &Object, tuples: &BTreeSet<Tuple>) -> b
     at == format!("{}:{}", subject.0, subject.1)
 }
 
-/// What memory says otherwise than the plain evaluator: all asks at once, which share what was found out, each of them by
-/// itself, the lists from the subject's side and those from the object's.
+/// The differences between memory and the plain evaluator: all asks in one question, which share results, each ask
+/// alone, and the lists from the subject and from the object.
 fn by_memory(
     graph: &FixedGraph,
     relations: &Relations,

@@ -1,4 +1,4 @@
-//! Lists: complete, in pages, of the bearer and one company, the same by memory and by SQL.
+//! Lists: complete, paged, limited to the bearer and one company, and the same by memory and by SQL.
 
 use authz::engine::{DEFAULT_BUDGET, Engine, Listing, Window};
 use authz::facts::{Question, SubjectRef};
@@ -54,8 +54,8 @@ async fn a_list_is_complete_and_only_of_the_company() {
     let listed = Engine::list(&by_sql, &question, &listing).await.expect("a page");
     assert_eq!((listed.ids, listed.total), (vec!["3".to_owned()], 2));
     rows.run("UPDATE registry.modules SET enabled = false; UPDATE registry.model_revision SET revision = revision + 1").await;
-    assert_eq!(ids(&app, "boss", &query).await, Vec::<String>::new(), "what can denies is an empty list");
-    assert_eq!(app.audit().await, Vec::<Value>::new(), "a list is no decision");
+    assert_eq!(ids(&app, "boss", &query).await, Vec::<String>::new(), "empty where `can` denies");
+    assert_eq!(app.audit().await, Vec::<Value>::new(), "a list is not a decision");
 }
 
 #[tokio::test]

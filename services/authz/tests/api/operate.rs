@@ -1,4 +1,4 @@
-//! What an operator does at the database.
+//! The operator commands on the database.
 
 use authz::facts::{Ask, SubjectRef};
 use authz::operate::{self, TupleText};
@@ -42,7 +42,7 @@ async fn tuples_are_listed_added_and_removed_each_with_its_audit_row() {
     }
 }
 
-/// Its service would learn nothing of the change, and put it back at its next start or never.
+/// The tuple's service would not notice the change, and would restore it at its next start or never.
 #[tokio::test]
 async fn a_tuple_that_a_service_keeps_is_neither_removed_nor_added() {
     let database = testkit::database().await;
@@ -69,7 +69,7 @@ async fn a_tuple_that_a_service_keeps_is_neither_removed_nor_added() {
         let refused = operate::change(&mut owner, false, &tuple, "me").await.expect_err("org's");
         assert!(refused.to_string().starts_with(&format!("org keeps {text}")), "{refused}");
         assert_eq!(count().await, before, "{text}");
-        // One that an operator added before this was refused stands in org's way, and can go.
+        // A tuple that an operator added before this was refused gets in org's way; operators may remove it.
         rows.run("UPDATE authz.tuple SET source = 'operator' WHERE subject_id = 'ann'").await;
         assert!(operate::change(&mut owner, false, &tuple, "me").await.expect("the operators' own"));
     }
@@ -87,10 +87,10 @@ async fn a_tuple_that_a_service_keeps_is_neither_removed_nor_added() {
     }
     let sql = "SELECT count(*) FROM audit.authz__events";
     let audited = sqlx::query_scalar::<_, i64>(sql).fetch_one(&rows.0).await.expect("a number");
-    assert_eq!(audited, 3 + 4, "what is refused is not audited");
+    assert_eq!(audited, 3 + 4, "refusals are not audited");
 }
 
-/// A grant that rests on a tuple holds its object's lock until it is written.
+/// A grant that depends on a tuple holds the lock of its object until the grant is written.
 #[tokio::test]
 async fn a_tuple_is_removed_when_no_grant_is_being_written_on_its_object() {
     let database = testkit::database().await;

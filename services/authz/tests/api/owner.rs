@@ -1,4 +1,4 @@
-//! Which module decides when the question names none: the owner of the object's type, for every kind of question.
+//! The module that decides when the question names none: the owner of the object's type, for every kind of question.
 
 use contract::id::CompanyId;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ const EVALUATION: &str = "/internal/authz/access/v1/evaluation";
 const EXPLAIN: &str = "/internal/authz/effective-access/explain";
 const OBJECTS: &str = "/internal/authz/effective-access/objects";
 
-/// The answer of each route about one object, none of which names a module.
+/// The answer of each route to a question about one object that names no module.
 async fn reasons(app: &App, company: CompanyId, kind: &str, id: &str, relation: &str) -> [String; 4] {
     let object = json!({ "type": kind, "id": id });
     let text = |value: &Value| value.as_str().expect("a reason").to_owned();
@@ -49,7 +49,7 @@ async fn a_disabled_module_decides_about_its_objects_though_nobody_names_it() {
         assert_eq!(reasons(&app, company, "company_module", &module, "member").await, [reason; 4]);
         let objects = app.ask("GET", &list, "alice", None).await;
         assert_eq!(objects.data()["total"], listed, "{}", objects.text);
-        // Without a relation too: the decision ends with the module.
+        // Also without a relation: the decision ends with the module.
         let object = json!({ "object": { "type": "crm_deal", "id": "1" } });
         assert_eq!(app.reason("alice", with(in_company(company), object)).await, reason);
     }
@@ -77,7 +77,7 @@ async fn a_module_that_is_named_stays_the_one_that_decides() {
     assert_eq!(ask("desk").await["reason"], "MODULE_DISABLED");
 }
 
-/// Of an app's question the feature is one of the app's, whether the question names the app or its object or feature does.
+/// A question about an app must use one of its features, whether the question names the app, its object or its feature.
 #[tokio::test]
 async fn an_unknown_feature_of_an_app_that_is_not_named_is_422_and_never_an_allow() {
     let (app, rows, company) = with_crm(&["alice"]).await;

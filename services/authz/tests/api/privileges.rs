@@ -1,4 +1,4 @@
-//! Who may write which tuples: each role on its own connection, with exactly the rights that the service has.
+//! Who may write which tuples: each role on its own connection, with exactly the rights of the service.
 
 use std::borrow::Cow;
 
@@ -39,7 +39,7 @@ fn remove(tuple: &str) -> String {
 const DERIVED: [&str; 3] = ["company:{c}#member@user:u", "position:p#holder@user:u", "group:g#member@user:u"];
 const DEFAULTS: [&str; 2] =
     ["company_module:{c}/crm#company@company:{c}", "company_module:{c}/crm#system@system:platform"];
-/// What neither org nor registry may write, with the source they would have to claim.
+/// Tuples that neither org nor registry may write, with the source that they would have to claim.
 const FORBIDDEN: [(&str, &str); 12] = [
     ("system:platform#superadmin@user:u", "org"),
     ("system:platform#superadmin@user:u", "role"),
@@ -72,7 +72,7 @@ async fn org_writes_what_it_derives_and_adds_defaults() {
     for tuple in DEFAULTS {
         assert_eq!(run(&org, insert(tuple, "default")).await, Ok(1), "{tuple}");
         assert_eq!(run(&org, insert(tuple, "default")).await, Ok(0), "{tuple} again");
-        assert_eq!(run(&org, remove(tuple)).await, Ok(0), "{tuple} is not org's to remove");
+        assert_eq!(run(&org, remove(tuple)).await, Ok(0), "org may not remove {tuple}");
     }
     for (tuple, source) in FORBIDDEN {
         assert_eq!(run(&org, insert(tuple, source)).await, Err(DENIED.to_owned()), "{tuple} as {source}");
@@ -100,7 +100,7 @@ async fn registry_only_adds_defaults() {
     }
 }
 
-/// A default that an operator put back has another source; writing it again is still no error.
+/// A default restored by an operator has another source; writing it again is no error.
 #[tokio::test]
 async fn a_tuple_of_somebody_else_is_a_conflict_that_is_passed_over() {
     let database = database().await;

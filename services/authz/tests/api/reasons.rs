@@ -1,4 +1,4 @@
-//! Every reason of a denial, the order of the steps, and what an object is bound to.
+//! Every reason of a denial, the order of the steps, and what binds an object.
 
 use contract::id::CompanyId;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::app::{App, Rows, evidence, in_company, with};
 use crate::can::crm;
 
-/// Everything in order for `alice` in one company with the app `crm`.
+/// A valid setup for `alice` in one company with the app `crm`.
 async fn house() -> (App, Rows, CompanyId) {
     let app = App::start().await;
     let rows = app.rows();
@@ -29,7 +29,7 @@ fn everything(company: CompanyId) -> Value {
     )
 }
 
-/// All that can be wrong is wrong; put right from the first step on, each step's reason appears in its turn.
+/// Everything starts out wrong; as each step is fixed in order, the next step's reason appears.
 #[tokio::test]
 async fn steps_are_taken_in_order_each_with_its_reason() {
     let (app, rows, company) = house().await;

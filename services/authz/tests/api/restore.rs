@@ -1,5 +1,5 @@
-//! Databases that were put back: by `pg_dump` and `pg_restore` into another cluster or under a running authz, by a copy of
-//! the cluster's files. Whatever the log and the graph held before, every answer is the restored database's.
+//! Restored databases: by `pg_dump` and `pg_restore` into another cluster or under a running authz, and by a copy of
+//! the cluster's files. Whatever the log and the graph held before, every answer comes from the restored database.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use crate::app::{App, BETWEEN_LOOKS, Rows, in_company, with};
 use crate::can::crm;
 use crate::memory::metric;
 
-/// How long a database may take to be there again, and a graph to be loaded.
+/// Time limit for a database to come back and for a graph to load.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How often a subject asks before its answer is believed: each question is a round of its own.
+/// Number of questions before an answer is believed; each is a round of its own.
 const ASKED: usize = 20;
 pub(crate) const VIEWER: &str = "crm_deal:1#viewer@user:alice";
 pub(crate) const NO_VIEWER: &str =
@@ -25,7 +25,7 @@ fn on_deal(company: CompanyId) -> Value {
     with(in_company(company), json!({ "object": { "type": "crm_deal", "id": "1" }, "relation": "viewer" }))
 }
 
-/// Alice is a member of a company that has deal 1, on which she holds nothing yet.
+/// Alice is a member of a company with deal 1, on which she holds nothing yet.
 pub(crate) async fn world(database: &TestDatabase) -> CompanyId {
     let rows = Rows(database.owner_pool());
     rows.look(0).await;
@@ -40,7 +40,7 @@ pub(crate) async fn world(database: &TestDatabase) -> CompanyId {
     company
 }
 
-/// The next answer that is one, and those after it, which must say the same.
+/// The next available answer; those after it must be the same.
 pub(crate) async fn reason(app: &App, company: CompanyId) -> String {
     let first = tokio::time::timeout(PATIENCE, answer(app, company)).await.expect("it answers again");
     for asked in 1..ASKED {
@@ -70,7 +70,7 @@ pub(crate) async fn until_loaded(app: &App) {
     tokio::time::timeout(PATIENCE, loaded).await.expect("the graph is in memory again");
 }
 
-/// What is granted and revoked from now on is in the next answer, and in those after it.
+/// Checks that each grant and revocation shows in the next answer and in those after it.
 pub(crate) async fn follows(app: &App, rows: &Rows, company: CompanyId) {
     until_loaded(app).await;
     for _ in 0..3 {
@@ -88,7 +88,7 @@ async fn burn(connection: &mut PgConnection, numbers: u32) {
     sqlx::raw_sql(sqlx::AssertSqlSafe(burn)).execute(connection).await.expect("transactions");
 }
 
-/// False where this machine has no `pg_dump`.
+/// Dumps a database; returns false on a machine without `pg_dump`.
 async fn dumped(database: &TestDatabase, file: &std::path::Path) -> bool {
     let Some(mut dump) = client_program("pg_dump", database).await else { return false };
     let done = dump.args(["--format", "custom", "--file"]).arg(file).output().await.expect("it runs");
@@ -106,7 +106,7 @@ fn dump_file() -> std::path::PathBuf {
     std::env::temp_dir().join(format!("authz-restore-{}.dump", uuid::Uuid::new_v4().simple()))
 }
 
-/// The log of the old cluster has numbers that the new one reaches much later.
+/// The old cluster's log has numbers that the new one reaches much later.
 #[tokio::test]
 async fn in_another_cluster_a_revocation_takes_effect_at_once_and_for_good() {
     let (source, file) = (testkit::database().await, dump_file());
@@ -138,7 +138,7 @@ async fn in_another_cluster_a_revocation_takes_effect_at_once_and_for_good() {
     assert_eq!(foreign, 0, "the old cluster's log is gone");
 }
 
-/// Two processes; the database that they read becomes what it was before, in one transaction.
+/// Two processes read a database that returns to an earlier state in one transaction.
 #[tokio::test]
 async fn a_restore_under_running_processes_is_noticed_by_each() {
     let (database, file) = (testkit::database().await, dump_file());
@@ -166,7 +166,7 @@ async fn a_restore_under_running_processes_is_noticed_by_each() {
     std::fs::remove_file(&file).expect("removed");
 }
 
-/// The files as they were before the grant.
+/// The files return to their state before the grant.
 #[tokio::test]
 async fn files_put_back_under_a_running_process_are_noticed() {
     let mut cluster = OwnCluster::start().await;
@@ -185,7 +185,7 @@ async fn files_put_back_under_a_running_process_are_noticed() {
     follows(&app, &app.rows(), company).await;
 }
 
-/// The same, and the numbers of transactions have gone past the reader's cursor before it asks again.
+/// The same, but the transaction numbers pass the reader's cursor before it asks again.
 #[tokio::test]
 async fn files_put_back_are_noticed_though_the_numbers_have_caught_up() {
     let mut cluster = OwnCluster::start().await;
@@ -205,7 +205,7 @@ async fn files_put_back_are_noticed_though_the_numbers_have_caught_up() {
     follows(&app, &app.rows(), company).await;
 }
 
-/// A server that was only started anew holds what it held.
+/// A server that only restarted keeps its content.
 #[tokio::test]
 async fn a_database_that_was_only_started_anew_is_answered_from_as_before() {
     let mut cluster = OwnCluster::start().await;
@@ -226,7 +226,7 @@ async fn follows_after_revoking(app: &App, company: CompanyId) {
     follows(app, &app.rows(), company).await;
 }
 
-/// Nobody but a restore writes such a row.
+/// Only a restore writes such a row.
 #[tokio::test]
 async fn a_row_of_a_transaction_that_is_yet_to_come_is_never_applied() {
     let database = testkit::database().await;
@@ -243,7 +243,7 @@ async fn a_row_of_a_transaction_that_is_yet_to_come_is_never_applied() {
     follows(&app, &rows, company).await;
 }
 
-/// The reader sleeps, by its own clock for a moment; the log is pruned meanwhile as after an hour.
+/// The reader sleeps, for a moment by its own clock; meanwhile the log is pruned as after an hour.
 #[tokio::test]
 async fn a_cursor_below_the_trim_watermark_is_not_continued() {
     let database = testkit::database().await;
@@ -264,7 +264,7 @@ async fn a_cursor_below_the_trim_watermark_is_not_continued() {
     follows(&app, &rows, company).await;
 }
 
-/// As a restore of a part leaves them. SQL decides while the log does not say everything, and an operator puts it right.
+/// A partial restore leaves this state. SQL decides while the log is incomplete, until an operator repairs it.
 #[tokio::test]
 async fn tuples_that_write_no_log_are_not_followed_from_memory_and_a_rebuild_heals_them() {
     let database = testkit::database().await;
@@ -283,7 +283,7 @@ async fn tuples_that_write_no_log_are_not_followed_from_memory_and_a_rebuild_hea
     follows(&app, &rows, company).await;
 }
 
-/// As `pg_restore --disable-triggers` does it, and leaves it when it breaks off.
+/// `pg_restore --disable-triggers` does this, and leaves it behind when it is interrupted.
 #[tokio::test]
 async fn tuples_that_changed_while_a_trigger_was_off_are_not_answered_from_memory() {
     const OFF: &str = "ALTER TABLE authz.tuple DISABLE TRIGGER USER";
@@ -307,7 +307,7 @@ async fn tuples_that_changed_while_a_trigger_was_off_are_not_answered_from_memor
     follows(&app, &rows, company).await;
 }
 
-/// Each trigger then names another transaction as its last change, which is no reason to stay away from memory.
+/// Each trigger then has another transaction as its last change, which must not keep memory from deciding.
 #[tokio::test]
 async fn one_trigger_that_was_off_and_is_on_again_does_not_keep_the_graph_out_of_memory() {
     let database = testkit::database().await;
@@ -325,7 +325,7 @@ async fn one_trigger_that_was_off_and_is_on_again_does_not_keep_the_graph_out_of
     }
 }
 
-/// By hand, between a revocation and the next reading of the log. The pruner's own removals begin nothing anew.
+/// A manual removal between a revocation and the next read of the log. The pruner's own removals cause no reload.
 #[tokio::test]
 async fn a_revocation_whose_row_was_removed_from_the_log_takes_effect() {
     let database = testkit::database().await;
@@ -353,7 +353,7 @@ async fn a_revocation_whose_row_was_removed_from_the_log_takes_effect() {
     assert_eq!(epoch().await, before, "the log's own upkeep");
 }
 
-/// Whatever becomes of the log, the very request that finds it out is answered, by SQL.
+/// Whatever happens to the log, SQL answers the very request that detects it.
 #[tokio::test]
 async fn a_log_that_cannot_be_continued_costs_nobody_an_answer() {
     let database = testkit::database().await;
@@ -382,7 +382,7 @@ async fn a_log_that_cannot_be_continued_costs_nobody_an_answer() {
         rows.run(NO_VIEWER).await;
         told("ENGINE_DENIED", "a revocation after it").await;
     }
-    // Without its row the log is nobody's, and SQL goes on deciding until an operator begins it anew.
+    // Without its row the log has no owner, and SQL decides until an operator rebuilds it.
     assert!(metric(&app, "platform_authz_memory_loaded").await < 1.0);
     let mut owner = PgConnection::connect_with(&database.owner_options()).await.expect("a connection");
     authz::operate::rebuild(&mut owner, "tester").await.expect("a rebuild");
@@ -401,7 +401,7 @@ async fn tuples_that_are_all_taken_away_at_once_are_gone_from_memory() {
     assert_eq!(reason(&app, company).await, "ENGINE_DENIED");
 }
 
-/// An own log stays what it is, whoever asks and how often; one that is not begins anew once.
+/// The database's own log stays as it is, however often it is checked; a foreign one is reset once.
 #[tokio::test]
 async fn only_a_log_of_another_database_begins_anew_and_once() {
     let database = testkit::database().await;
@@ -424,7 +424,7 @@ async fn only_a_log_of_another_database_begins_anew_and_once() {
     let count = [renewed.0, renewed.1, renewed.2].iter().filter(|renewed| **renewed).count();
     assert_eq!((count, keep().await), (1, false));
     assert_ne!(epoch().await, own);
-    // Without the row a reader waits for the end of the restore; who migrates writes it.
+    // Without the row a reader waits for the end of the restore; a migration run writes it.
     rows.run("DELETE FROM feed.epoch").await;
     let waits: bool = sqlx::query_scalar("SELECT feed.keep_own(false)")
         .fetch_one(&database.pool_as("authz"))

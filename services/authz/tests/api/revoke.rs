@@ -1,4 +1,4 @@
-//! The removal of tuples by a module's own call: what it takes, what it leaves, and who may ask for it.
+//! A module's own removal of tuples: what it removes, what it keeps, and who may request it.
 
 use serde_json::{Value, json};
 use testkit::Reply;
@@ -21,7 +21,7 @@ async fn ask(world: &World, body: Value) -> Reply {
     reply
 }
 
-/// Status, and the reason or the first wrong field.
+/// The status, and the reason or the first invalid field.
 async fn told(world: &World, module: &str, tuples: &[&str]) -> (u16, String) {
     let reply = ask(world, body(world, module, tuples)).await;
     let details = &reply.body["error"]["details"];
@@ -150,7 +150,7 @@ async fn its_fields_have_limits_and_are_named() {
     ] {
         let mut body = right();
         body[field] = value;
-        // 422: the deal of the tuple is not anchored, which is asked after the shape.
+        // 422: the deal of the tuple is not anchored, which is checked after the shape.
         let reply = ask(&world, body).await;
         assert_eq!(reply.status, status, "{field}: {}", reply.text);
         let names_it = || reply.wrong_fields().iter().all(|told| told.starts_with(field));

@@ -1,4 +1,4 @@
-//! The platform role: who may get it, who may lose it, and that somebody always holds it.
+//! The platform role: who may get it, who may lose it, and that it always has a holder.
 
 use serde_json::{Value, json};
 
@@ -148,7 +148,7 @@ async fn two_who_revoke_each_other_leave_one_in_every_round() {
         let (first, second) = tokio::join!(revoke(&app, "root", "alice"), revoke(&app, "alice", "root"));
         let mut statuses = [first.status, second.status];
         statuses.sort_unstable();
-        // Whoever comes so late that the other's revoke is done already is no superadmin any more.
+        // A caller that comes after the other's revocation is no longer a superadmin.
         assert!([[200, 409], [200, 403]].contains(&statuses), "round {round}: {statuses:?}");
         let left = holders(&app).await;
         assert_eq!(left.len(), 1, "round {round}");
@@ -157,11 +157,11 @@ async fn two_who_revoke_each_other_leave_one_in_every_round() {
     }
     let rows = app.audit().await.len();
     assert_eq!(rows, ledger(&app).await.len());
-    assert_eq!(u64::try_from(rows).ok(), Some(2 * rounds + 1), "one row a change");
+    assert_eq!(u64::try_from(rows).ok(), Some(2 * rounds + 1), "one row per change");
     told(&format!("{rounds} rounds, each one 200 and one refusal, one holder left"));
 }
 
-/// identity takes the same guard before it suspends somebody.
+/// identity takes the same guard before it suspends a subject.
 #[tokio::test]
 async fn a_revoke_waits_for_whoever_holds_the_guard() {
     let app = App::start().await;
@@ -185,12 +185,12 @@ async fn a_revoke_waits_for_whoever_holds_the_guard() {
     assert_eq!(reply.status, 409, "it sees what was committed while it waited");
 }
 
-/// Until a statement waits for a lock.
+/// Waits until a statement waits for a lock.
 pub(crate) async fn until_somebody_waits(app: &App) {
     until_so_many_wait(app, 1).await;
 }
 
-/// Until so many statements wait for locks.
+/// Waits until this many statements wait for locks.
 pub(crate) async fn until_so_many_wait(app: &App, many: i64) {
     let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
     while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&app.owner).await.expect("activity") < many {
@@ -198,7 +198,7 @@ pub(crate) async fn until_so_many_wait(app: &App, many: i64) {
     }
 }
 
-/// A write that was let in before its actor lost the role, and waits for the guard until that is committed.
+/// A write is admitted before its actor loses the role, and waits for the guard until the loss is committed.
 #[tokio::test]
 async fn a_write_that_waits_for_the_guard_is_refused_once_its_actor_lost_the_role() {
     let app = App::start().await;

@@ -1,4 +1,4 @@
-//! What is no question: refused before any step, in a fixed order.
+//! Malformed requests are refused before any step, in a fixed order.
 
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ async fn rules_of_the_shape() {
         assert_eq!((reply.status, reply.code()), (400, "VALIDATION_ERROR"), "{shown}");
         assert_eq!(reply.body["error"]["details"]["fields"][0]["path"], path, "{shown}");
     }
-    assert_eq!(app.audit().await, Vec::<Value>::new(), "what is refused is no denial");
+    assert_eq!(app.audit().await, Vec::<Value>::new(), "a refused request is not a denial");
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ async fn empty() -> App {
     App::serve(testkit::database().await, "admin, sub-of-eve").await
 }
 
-/// Asks `/ready` until it says `status`.
+/// Polls `/ready` until it answers `status`.
 async fn until_ready(app: &App, status: u16) -> Reply {
     let poll = async {
         loop {
@@ -99,7 +99,7 @@ async fn nobody_found_is_not_ready_and_a_subject_found_later_gets_the_role() {
     };
     tokio::time::timeout(Duration::from_secs(20), both).await.expect("the second one gets the role");
     let asked = app.identity.requests().pop().expect("identity was asked");
-    assert_eq!(asked.body, json!({ "names": ["sub-of-eve"] }), "only who is missing");
+    assert_eq!(asked.body, json!({ "names": ["sub-of-eve"] }), "only the missing names");
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ async fn world() -> (App, CompanyId, CompanyId) {
     }
     rows.tuple(&format!("company_module:{second}/desk#admin@user:alice"), "grant").await;
     rows.tuple(&format!("company:{second}#admin@user:alice"), "operator").await;
-    // Held through a group: it counts for features, and is no direct tuple.
+    // Held through a group: it counts for features, but is not a direct tuple.
     rows.tuple(&format!("company_module:{first}/crm#admin@group:g#member"), "grant").await;
     rows.tuple("group:g#member@user:alice", "org").await;
     (app, first, second)
@@ -126,7 +126,7 @@ fn objects(told: &Value) -> Vec<String> {
     listed.iter().map(name).collect()
 }
 
-/// What `can` would deny before it comes to the relation is not listed, whatever tuples stand.
+/// What `can` would deny before it checks the relation is not listed, whatever tuples exist.
 #[tokio::test]
 async fn objects_are_those_of_companies_and_modules_that_are_open_to_the_subject() {
     let (app, first, second) = world().await;
@@ -168,7 +168,7 @@ async fn objects_are_those_of_companies_and_modules_that_are_open_to_the_subject
     }
 }
 
-/// Whosever a subject's objects are, a summary looks at so many tuples on them; tiers are always listed.
+/// A summary looks at a limited number of tuples on objects, whatever company they belong to, but always lists tiers.
 #[tokio::test]
 async fn a_summary_looks_at_ten_thousand_tuples_and_says_that_there_are_more() {
     let (app, first, second) = world().await;
@@ -191,10 +191,10 @@ async fn a_summary_looks_at_ten_thousand_tuples_and_says_that_there_are_more() {
     assert_eq!(add("a", 9_996, 9_996).await, (10_000, true, true));
     app.rows().run("DELETE FROM authz.tuple WHERE subject_id = 'alice' AND object_id = 'a1'").await;
     assert_eq!(add("b", 1, 0).await, (10_000, true, false), "one less");
-    // Of objects that are nobody's, each is looked at all the same.
+    // Objects without a company count towards the limit all the same.
     app.rows().run("DELETE FROM authz.tuple WHERE object_type = 'crm_deal' AND object_id LIKE 'a%' AND relation = 'company_module'").await;
     assert_eq!(add("b", 1, 1).await, (6, true, false));
-    assert_eq!(add("b", 2, 2).await, (7, true, true), "nearly all are nobody's");
+    assert_eq!(add("b", 2, 2).await, (7, true, true), "nearly all objects have no company");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The look-ups behind the edge's guards: the platform role, and a company's directory.
+//! The look-ups behind the gateway's guards: the platform role and a company's directory.
 
 use contract::id::CompanyId;
 use serde_json::json;
@@ -56,7 +56,7 @@ async fn what_cannot_be_decided_is_503_and_what_is_no_subject_400() {
     assert_eq!(look_up(&app, &"x".repeat(256)).await.0, 400);
 }
 
-/// `held reason` of a subject at a company's directory.
+/// `held reason` for a subject and a company's directory.
 async fn directory(app: &App, company: CompanyId, subject: &str) -> String {
     let path = format!("/internal/authz/directory/{company}/{subject}");
     let reply = app.api.get(&path).service().send().await;
@@ -107,7 +107,7 @@ async fn the_directory_is_open_to_steps_one_to_five_and_to_superadmins() {
     }
     assert_eq!(directory(&app, CompanyId::mint(), "root").await, "true ALLOWED", "in no company at all");
     assert_eq!(directory(&app, CompanyId::mint(), "alice").await, "false COMPANY_INACTIVE");
-    assert!(app.audit().await.is_empty(), "a question of the edge is no decision");
+    assert!(app.audit().await.is_empty(), "a check by the gateway is not a decision");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What cannot be decided is 503 and says which dependency, at which step, with what evidence; never a yes or a no.
+//! A request that cannot be decided is 503 with the dependency, the step and the evidence; never an allow or a denial.
 
 use authz::decision::{self, Undecided};
 use contract::Subject;
@@ -41,7 +41,7 @@ async fn a_look_at_the_provider_that_is_old_or_missing_or_in_the_future_is_503_a
     let denied: Vec<Value> =
         app.audit().await.into_iter().map(|row| row["payload"]["reason"].clone()).collect();
     let membership = "COMPANY_MEMBERSHIP_REQUIRED";
-    assert_eq!(denied, [membership, membership, "AUTH_USER_NOT_FOUND"], "a 503 is no denial");
+    assert_eq!(denied, [membership, membership, "AUTH_USER_NOT_FOUND"], "a 503 is not a denial");
 }
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn a_fragment_that_cannot_be_compiled_is_503() {
     refused(&app.can("root", in_company(company)).await, "registry", 1);
 }
 
-/// A search that is given up at its budget says neither yes nor no; what it found before counts.
+/// A search that exceeds its budget answers neither yes nor no; what it found before counts.
 #[tokio::test]
 async fn a_search_past_its_budget_is_503() {
     let app = App::start().await;

@@ -1,6 +1,6 @@
-//! The hand-over from the feed to the decisions, explored by loom: writers who commit and then have somebody ask, askers
-//! that race each other and the reader of the log. In every order each asker is told of a moment that holds what was
-//! acknowledged before it asked, and the parts of a moment are of one state.
+//! Loom model of the hand-over from the feed to the decisions: writers that commit and then ask, askers that race each
+//! other, and the reader of the log. In every interleaving each asker gets a moment that includes what was acknowledged
+//! before it asked, and all parts of a moment come from one state.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ type Database = Arc<Mutex<(u32, u32)>>;
 /// A source whose statement reads the facts and whose graph follows the log.
 struct Log {
     database: Database,
-    /// What memory holds: changes are applied one after the other, as the product's are.
+    /// The graph in memory. Changes are applied one at a time, as in production.
     graph: u32,
-    /// Answers so many rounds, then loses everything.
+    /// Number of rounds it answers before it loses everything.
     rounds: u32,
 }
 
@@ -31,13 +31,13 @@ impl Source for Log {
     }
 
     async fn read(&mut self, wanted: u32) -> Result<(u32, u32), Lost> {
-        assert!(wanted > 0, "a round is somebody's");
+        assert!(wanted > 0, "every round has an asker");
         if self.rounds == 0 {
             return Err(Lost::Everything(Unanswered { dependency: "postgres", cause: String::new() }));
         }
         self.rounds -= 1;
-        // One statement: log and facts of one moment.
-        let (log, facts) = *self.database.lock().expect("nobody panics with it");
+        // One statement reads log and facts of one moment.
+        let (log, facts) = *self.database.lock().expect("no thread panics while it holds the lock");
         while self.graph < log {
             self.graph += 1;
             thread::yield_now();
@@ -47,7 +47,7 @@ impl Source for Log {
 }
 
 fn commit(database: &Database) -> u32 {
-    let mut rows = database.lock().expect("nobody panics with it");
+    let mut rows = database.lock().expect("no thread panics while it holds the lock");
     *rows = (rows.0 + 1, rows.1 + 1);
     rows.0
 }
@@ -65,8 +65,8 @@ fn explore(askers: u32, rounds: u32) {
                     let acknowledged = commit(&database);
                     match loom::future::block_on(desk.ask(1)) {
                         Ok(moment) => {
-                            assert_eq!(moment.0, moment.1, "graph and facts are of one state");
-                            assert!(moment.0 >= acknowledged, "what was acknowledged is seen");
+                            assert_eq!(moment.0, moment.1, "graph and facts come from one state");
+                            assert!(moment.0 >= acknowledged, "the moment includes the acknowledged commit");
                         }
                         Err(_) => assert!(rounds < askers, "only a lost log refuses"),
                     }

@@ -1,12 +1,11 @@
-//! What an operator watches: whether decisions are made from memory, how far memory is behind, and whether the two engines
-//! ever disagreed.
+//! Metrics of the memory engine: whether it decides, how far it is behind, and whether the two engines ever disagreed.
 
 use std::time::Duration;
 
 use prometheus::{Gauge, IntCounter, IntGauge};
 use telemetry::Metrics;
 
-/// Counts. Cheap to clone.
+/// The metric families. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct FeedMeter {
     loaded: IntGauge,

@@ -1,5 +1,6 @@
-//! The change log as the memory engine follows it: a question waits for its round (`rounds.rs`), whose statement
-//! (`read_index.rs`) brings the graph to the moment of the facts that it reads (`wanted.rs`), from where it was (`cursor.rs`).
+//! The feed: how the memory engine follows the change log. A question waits for its round (`rounds.rs`), whose
+//! statement (`read_index.rs`) reads the facts (`wanted.rs`) and brings the graph from its cursor (`cursor.rs`) to
+//! their moment.
 
 pub(crate) mod cursor;
 pub(crate) mod meter;

@@ -1,6 +1,6 @@
-//! The feed's statement: what changed since the last one, and the facts of a round, of one moment. It has a connection of
-//! its own. What it reads is applied to the graph before anybody is answered; a change that could not be applied ends the
-//! graph, because a graph that misses one is wrong for ever.
+//! The feed's statement: reads what changed since the last one and the facts of a round, both from one moment, over a
+//! connection of its own. The changes are applied to the graph before any question is answered. A change that cannot be
+//! applied discards the graph, because a graph that misses one change stays wrong.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -31,26 +31,26 @@ use crate::engine::graph::{Graph, TupleRow};
 use crate::engine::model::Edition;
 use crate::engine::source::ModelSource;
 
-/// How long a round may take that has to connect first.
+/// Time limit of a round that must connect first.
 const ROUND_TIMEOUT: Duration = Duration::from_millis(500);
-/// How long any other may take. One that would take longer has more to read than a decision can wait for (a bulk write), or
-/// has a database that is slow; either way SQL decides until memory has caught up.
+/// Time limit of any other round. A slower one has more to read than a decision can wait for (a bulk write) or a slow
+/// database; either way SQL decides until memory has caught up.
 const ROUND_PATIENCE: Duration = Duration::from_millis(250);
-/// Changes that are applied before others may work, when memory catches up.
+/// Changes applied before the task yields while memory catches up.
 const CHANGES_AT_A_TIME: usize = 2_048;
-/// How long catching up waits for a connection, and for a row: the first of very many are sorted before.
+/// How long catching up waits for a connection, and for a row: PostgreSQL sorts all changes before it sends the first.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 const ROW_PATIENCE: Duration = Duration::from_mins(1);
-/// A cursor after which nothing can have been written.
+/// A cursor that no change can follow.
 const NOTHING_SINCE: &str = "9223372036854775807:9223372036854775807:";
-/// How long the statement of catching up may take: what an hour of writes leaves in the log is read in less.
+/// Time limit of the catch-up statement: reading an hour of writes from the log takes less.
 const CATCH_UP_TIMEOUT: &str = "SET LOCAL statement_timeout = '5min'";
-/// A cursor older than this is not continued: the log keeps an hour. What this process's clock says is not enough (a machine
-/// that sleeps, a snapshot of it): the watermark of the log decides too.
+/// Maximum age of a cursor: the log keeps an hour. This process's clock is not enough (the machine may sleep or be
+/// restored from a snapshot), so the log's watermark is checked too.
 const MAX_CURSOR_AGE: Duration = Duration::from_mins(30);
-/// A graph that could not be brought up to date for so long is given up: SQL decides while the table is read instead.
+/// A graph that could not be updated for this long is discarded; SQL decides while the table is reloaded.
 const MAX_SILENCE: Duration = Duration::from_secs(10);
-/// A catalog that changes more often than this in one round is a dependency that cannot answer.
+/// Maximum number of attempts per round while the catalog changes; past it, registry counts as unavailable.
 const MODEL_ATTEMPTS: usize = 4;
 
 /// The graph, its cursor in the change log, and the connection that reads it.
@@ -65,12 +65,12 @@ pub(crate) struct ReadIndex {
     view: Arc<View>,
     published: watch::Sender<Option<Arc<View>>>,
     compaction: Option<Compaction>,
-    /// Ends a round that takes too long. One for all of them: a timer that is only put off wakes no thread of the runtime.
+    /// Ends a round that takes too long. All rounds share one timer: resetting it wakes no thread of the runtime.
     patience: Option<Pin<Box<Sleep>>>,
     meter: FeedMeter,
 }
 
-/// A new base in the making, and what has changed since it began.
+/// A new base under construction, and the changes since it was started.
 struct Compaction {
     work: JoinHandle<Result<Graph, Full>>,
     since: Vec<Change>,
@@ -92,7 +92,7 @@ struct Row {
     subject_relation: String,
 }
 
-/// What the statement answers.
+/// The result of the statement.
 struct Answer {
     snapshot: String,
     epoch: Uuid,
@@ -109,7 +109,7 @@ struct Answer {
 }
 
 impl ReadIndex {
-    /// Goes on where the table was read.
+    /// Continues from the snapshot at which the table was loaded.
     pub(crate) async fn begin(
         database: DatabaseConfig,
         models: ModelSource,
@@ -163,7 +163,7 @@ impl ReadIndex {
             None => self.connect().await?,
         };
         let answer = statement(&mut connection, &self.cursor, wanted).await;
-        // A connection on which anything but the statement itself went wrong is not used again.
+        // A connection with any error other than the statement's own is not reused.
         if !matches!(&answer, Err(error) if error.as_database_error().is_none()) {
             self.connection = Some(connection);
         }
@@ -171,17 +171,17 @@ impl ReadIndex {
         answer.ok_or_else(|| Lost::Everything(lost("the change log is not this database's own")))
     }
 
-    /// Whether the answer goes on where the graph is: the same log, written all the while, on a server that was not started
-    /// meanwhile, no earlier than the cursor, and with every row since.
+    /// Checks that the answer continues from the graph: the same log, always written, on a server that has not
+    /// restarted, no earlier than the cursor, and with every row since.
     fn continues(&self, answer: &Answer) -> Result<(), &'static str> {
         if answer.epoch != self.origin.epoch {
-            return Err("the change log has begun anew");
+            return Err("the change log has another epoch");
         }
         if answer.started.to_bits() != self.origin.started {
-            return Err("the database was started anew");
+            return Err("the database server has restarted");
         }
         if answer.wiring != self.origin.wiring {
-            return Err("the triggers that write the change log were changed");
+            return Err("the triggers that write the change log have changed");
         }
         cursor::continues(&self.cursor, &answer.snapshot, &answer.trimmed)
     }
@@ -194,10 +194,10 @@ impl ReadIndex {
         if origin.as_ref() == Some(&self.origin) {
             return Ok(connection);
         }
-        Err(Lost::Everything(lost("the database is another one than before")))
+        Err(Lost::Everything(lost("the database is not the one that was loaded")))
     }
 
-    /// In the order of the log.
+    /// Applies changes in the order of the log.
     async fn apply(&mut self, changes: &[String]) -> Result<(), Unanswered> {
         for text in changes {
             self.change(text)?;
@@ -207,7 +207,7 @@ impl ReadIndex {
     }
 
     fn change(&mut self, text: &str) -> Result<(), Unanswered> {
-        let change = Change::parse(text).ok_or_else(|| lost("a change that is not this database's"))?;
+        let change = Change::parse(text).ok_or_else(|| lost("the change log holds an invalid change"))?;
         self.graph.apply(change.add, &change.row.tuple()).map_err(|full| too_full(&full))?;
         if let Some(compaction) = &mut self.compaction {
             compaction.since.push(change);
@@ -215,11 +215,11 @@ impl ReadIndex {
         Ok(())
     }
 
-    /// Reads all that was written since the cursor, however much it is, and takes over a new base that is being made. Others
-    /// work meanwhile; nobody is answered from what this leaves before a round after it.
+    /// Reads everything written since the cursor, in any amount, and takes over a new base under construction. Yields
+    /// regularly. No question is answered from the result before a further round.
     ///
     /// # Errors
-    /// [`Lost::Round`]: it may be tried again, from where the graph is.
+    /// [`Lost::Round`] when it may be retried from the graph's position.
     pub(crate) async fn catch_up(&mut self) -> Result<(), Lost> {
         let begun = Instant::now();
         let connect = tokio::time::timeout(CONNECT_PATIENCE, self.connect());
@@ -239,11 +239,11 @@ impl ReadIndex {
         self.cursor = answer.snapshot;
         self.connection = Some(connection);
         self.settle_compaction().await.map_err(Lost::Everything)?;
-        tracing::info!(changes, took = ?begun.elapsed(), "the graph has caught up");
+        tracing::info!(changes, took = ?begun.elapsed(), "the graph caught up");
         Ok(())
     }
 
-    /// Row by row, so that no more of them than a few are ever held.
+    /// Applies the changes row by row, so that only a few are in memory at a time.
     async fn apply_all(&mut self, connection: &mut PgConnection) -> Result<usize, Lost> {
         let failed = |error| Lost::Round(unanswered(error));
         let cursor = self.cursor.clone();
@@ -261,18 +261,18 @@ impl ReadIndex {
         }
     }
 
-    /// Waits for a new base that is being made, and takes it over.
+    /// Waits for a new base under construction and takes it over.
     async fn settle_compaction(&mut self) -> Result<(), Unanswered> {
         let Some(Compaction { work, since }) = self.compaction.take() else { return Ok(()) };
-        let made = work.await.map_err(|_| lost("the new base was not made"))?;
+        let made = work.await.map_err(|_| lost("building the new base failed"))?;
         self.take_over(made, since).await
     }
 
-    /// Begins a new base when it is due, and takes over one that is made.
+    /// Starts a new base when one is due, and takes over a finished one.
     async fn compact(&mut self) -> Result<(), Unanswered> {
         match self.compaction.take() {
             Some(Compaction { work, since }) if work.is_finished() => {
-                let made = work.await.map_err(|_| lost("the new base was not made"))?;
+                let made = work.await.map_err(|_| lost("building the new base failed"))?;
                 self.take_over(made, since).await?;
             }
             None if self.graph.wants_compaction() => {
@@ -301,7 +301,7 @@ impl ReadIndex {
         Ok(())
     }
 
-    /// Whether the graph's model is of this edition; fetches the catalog's when it is not.
+    /// Whether the graph's model has this edition; loads the current model when it does not.
     async fn is_bound_to(&mut self, edition: Option<Edition>) -> Result<bool, Lost> {
         if edition.as_ref() == Some(self.view.rules.model.edition()) {
             return Ok(true);
@@ -354,7 +354,7 @@ impl Source for ReadIndex {
             biased;
             outcome = self.round(wanted.in_order()) => outcome,
             () = &mut patience => {
-                // Whatever the statement was doing, its answer belongs to nobody; its connection went with it.
+                // The statement's answer is discarded together with its connection.
                 tracing::warn!(timeout = ?time, "the change log did not answer in time");
                 let why = lost("no answer in time");
                 Err(if is_connected { Lost::Behind(why) } else { Lost::Round(why) })
@@ -372,7 +372,7 @@ impl Source for ReadIndex {
     }
 }
 
-/// `None`: the log is not the database's own.
+/// Runs the statement; `None` when the log is not the database's own.
 async fn statement(
     connection: &mut PgConnection,
     cursor: &str,
@@ -421,7 +421,8 @@ async fn statement_of_one(
 }
 
 impl Change {
-    /// `I` or `D`, then the row as JSON. A change of a transaction that is yet to come (`F`) is none: no own log holds one.
+    /// Parses `I` or `D` and the row as JSON. `F` marks a transaction yet to come, which the database's own log never
+    /// holds.
     fn parse(text: &str) -> Option<Self> {
         let (op, row) = text.split_at_checked(1)?;
         let add = match op {
@@ -447,7 +448,7 @@ impl Row {
 }
 
 impl Answer {
-    /// Rows in the order in which they were asked for.
+    /// Pairs the rows with the keys that were requested, which have the same order.
     fn moment(self, view: Arc<View>, asked: Wanted) -> Moment {
         Moment {
             view,
@@ -465,13 +466,13 @@ fn rows<K, T, V>(keys: Vec<K>, found: Vec<Option<T>>, read: impl Fn(T) -> Option
     Rows { keys, found: found.into_iter().map(|row| row.and_then(&read)).collect() }
 }
 
-/// As the statement puts it together: a sign, then the lifecycle.
+/// Parses the statement's text: a sign (`+` when enabled), then the lifecycle.
 fn subject(text: &str) -> Option<SubjectFacts> {
     let (sign, lifecycle) = text.split_at_checked(1)?;
     Some(SubjectFacts { idp_enabled: sign == "+", lifecycle: lifecycle.to_owned() })
 }
 
-/// As the statement adds it up.
+/// Decodes the statement's sum: 1 installed, 2 enabled, 4 knows the feature.
 const fn module(sum: i32) -> ModuleFacts {
     ModuleFacts { installed: sum & 1 != 0, enabled: sum & 2 != 0, knows_feature: sum & 4 != 0 }
 }

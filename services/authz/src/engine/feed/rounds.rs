@@ -1,7 +1,7 @@
-//! Rounds: everybody who asks while a statement runs shares the next one. Who asked before a statement was sent is
-//! answered from it, so nobody is told of a moment before the own question; and everybody of a round gets one and the same
-//! moment, which nothing changes afterwards. This is the whole hand-over from the feed to the decisions, and it holds no
-//! lock: the waiting are a queue, the moment is sent to each of them.
+//! Rounds: all questions that arrive while a statement runs share the next one. A question that was queued before a
+//! statement was sent is answered from it, so no question gets a moment before its own arrival. All questions of a
+//! round share one immutable moment. This is the whole hand-over from the feed to the decisions, and it takes no lock:
+//! waiting questions form a queue, and the moment is sent to each of them.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::engine::answers::Unanswered;
 
-/// Most that wait for their round; the next one waits for room, within its own time limit.
+/// Maximum number of waiting questions; further ones wait for room, within their own time limit.
 pub(crate) const MAX_WAITING: usize = 4_096;
-/// Most that share a statement, so that it stays a short one.
+/// Maximum number of questions per statement, so that it stays short.
 const MAX_A_ROUND: usize = 128;
 
 /// Why a round has no moment.
@@ -20,21 +20,21 @@ const MAX_A_ROUND: usize = 128;
 pub(crate) enum Lost {
     /// This round cannot be answered; the next one may be.
     Round(Unanswered),
-    /// What is in memory has fallen behind and has to catch up before it answers anybody.
+    /// The graph has fallen behind and must catch up before it answers again.
     Behind(Unanswered),
-    /// What is in memory cannot be continued.
+    /// The graph cannot be continued and must be reloaded.
     Everything(Unanswered),
 }
 
 impl Lost {
-    /// What went wrong.
+    /// The cause.
     pub(crate) fn why(self) -> Unanswered {
         match self {
             Self::Round(why) | Self::Behind(why) | Self::Everything(why) => why,
         }
     }
 
-    /// Whether memory answers nobody for the time being.
+    /// Whether memory stops answering for now.
     pub(crate) const fn ends_rounds(&self) -> bool {
         matches!(self, Self::Behind(_) | Self::Everything(_))
     }
@@ -42,27 +42,27 @@ impl Lost {
 
 /// Reads moments, each later than the one before.
 pub(crate) trait Source: Send {
-    /// What is asked for; those of one round are joined.
+    /// The input of a round; questions of one round are joined.
     type Wanted: Default + Send;
-    /// What is answered.
+    /// The answer to a round.
     type Moment: Send + Sync;
 
-    /// Adds one question to those of its round.
+    /// Adds one question to its round.
     fn join(round: &mut Self::Wanted, one: Self::Wanted);
 
-    /// A moment not before the call.
+    /// Reads a moment that is not before the call.
     fn read(&mut self, wanted: Self::Wanted) -> impl Future<Output = Result<Self::Moment, Lost>> + Send;
 }
 
-/// One that waits.
+/// A question in the queue.
 pub(crate) struct Waiting<S: Source> {
     wanted: S::Wanted,
-    /// The request that asks.
+    /// The scope of the request that asks.
     scope: Option<Arc<Scope>>,
     answer: oneshot::Sender<Result<Arc<S::Moment>, Lost>>,
 }
 
-/// Asks for rounds. Cheap to clone; the rounds end with the last clone.
+/// Queues questions for rounds. Cheap to clone; the rounds end with the last clone.
 pub(crate) struct Desk<S: Source>(mpsc::Sender<Waiting<S>>);
 
 impl<S: Source> Clone for Desk<S> {
@@ -72,13 +72,13 @@ impl<S: Source> Clone for Desk<S> {
 }
 
 impl<S: Source> Desk<S> {
-    /// The desk, and the queue for [`run`].
+    /// Creates a desk and the queue for [`run`].
     pub(crate) fn open() -> (Self, mpsc::Receiver<Waiting<S>>) {
         let (sender, queue) = mpsc::channel(MAX_WAITING);
         (Self(sender), queue)
     }
 
-    /// A moment that is not before this call.
+    /// Waits for a moment that is not before this call.
     pub(crate) async fn ask(&self, wanted: S::Wanted) -> Result<Arc<S::Moment>, Lost> {
         let (answer, moment) = oneshot::channel();
         if self.0.send(Waiting { wanted, scope: Scope::present(), answer }).await.is_err() {
@@ -93,13 +93,13 @@ fn gone() -> Lost {
     Lost::Round(Unanswered { dependency: "postgres", cause })
 }
 
-/// Answers rounds until nobody can ask any more (`None`), or until memory can answer nobody for the time being.
+/// Answers rounds until the last desk is dropped (`None`) or memory must stop answering for now.
 pub(crate) async fn run<S: Source>(queue: &mut mpsc::Receiver<Waiting<S>>, source: &mut S) -> Option<Lost> {
     let mut waiting = Vec::new();
     while queue.recv_many(&mut waiting, MAX_A_ROUND).await > 0 {
         let mut wanted = S::Wanted::default();
         let mut answers = Vec::with_capacity(waiting.len());
-        // The statement is everybody's, and a trace shows it once: under the first request of the round that is traced.
+        // All questions share the statement; a trace shows it once, under the first traced request of the round.
         let mut traced = None;
         for one in waiting.drain(..) {
             traced = traced.or_else(|| one.scope.filter(|scope| scope.span().is_some()));
@@ -114,7 +114,7 @@ pub(crate) async fn run<S: Source>(queue: &mut mpsc::Receiver<Waiting<S>>, sourc
         let lost = read.as_ref().err().filter(|lost| lost.ends_rounds()).cloned();
         let outcome = read.map(Arc::new);
         for answer in answers {
-            // Who asked may have given up.
+            // The requester may have given up.
             answer.send(outcome.clone()).unwrap_or_default();
         }
         if lost.is_some() {
@@ -124,14 +124,15 @@ pub(crate) async fn run<S: Source>(queue: &mut mpsc::Receiver<Waiting<S>>, sourc
     None
 }
 
-/// Tells everybody who waits now that memory can answer nobody for the time being.
+/// Refuses all waiting questions.
 pub(crate) fn refuse_all<S: Source>(queue: &mut mpsc::Receiver<Waiting<S>>, lost: &Lost) {
     while let Ok(one) = queue.try_recv() {
         one.answer.send(Err(lost.clone())).unwrap_or_default();
     }
 }
 
-/// Tells the same everybody who asks while `work` is done: who looked at memory just before it was withdrawn does not wait.
+/// Refuses all questions that arrive during `work`, so that one that saw the graph just before its withdrawal does not
+/// wait.
 pub(crate) async fn refusing<S: Source, T>(
     queue: &mut mpsc::Receiver<Waiting<S>>,
     lost: &Lost,
@@ -141,7 +142,7 @@ pub(crate) async fn refusing<S: Source, T>(
         while let Some(one) = queue.recv().await {
             one.answer.send(Err(lost.clone())).unwrap_or_default();
         }
-        // Nobody can ask any more; the work ends by itself.
+        // The last desk is gone; the work ends by itself.
         std::future::pending::<std::convert::Infallible>().await
     };
     tokio::select! {

@@ -1,5 +1,5 @@
-//! The facts of a round: what its questions need of other services' rows, joined so that each row is looked up once, and
-//! the rows that were found. Anchors are not among them: they are tuples, and tuples are in the graph.
+//! The facts of a round: the rows of other services that its questions need, joined so that each row is looked up once,
+//! and the rows found. Anchors are not among them: they are tuples, which the graph holds.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use crate::engine::facts::{Facts, ModuleFacts, Place, PlaceFacts, Question, Subj
 use crate::engine::graph::words::Word;
 use crate::engine::graph::{Graph, View, Way};
 
-/// An object has one anchor; more are a mistake that is seen as soon as there are two.
+/// Maximum number of anchors read per object. A correct object has one; two already reveal the mistake.
 const MAX_ANCHORS: usize = 8;
 
-/// Which rows. The keys of a round stand in order, each once ([`Wanted::in_order`]).
+/// Keys of the rows to read. The keys of a round are sorted and unique ([`Wanted::in_order`]).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wanted {
     pub(crate) subjects: Vec<String>,
     pub(crate) companies: Vec<CompanyId>,
     pub(crate) members: Vec<(CompanyId, String)>,
-    /// With a feature key that the module may know.
+    /// Module key and the feature key to check, if any.
     pub(crate) modules: Vec<(String, Option<String>)>,
 }
 
-/// Rows that were looked up, beside their keys.
+/// The rows found, in the order of their keys.
 #[derive(Debug)]
 pub(crate) struct Rows<K, V> {
     pub(crate) keys: Vec<K>,
@@ -32,15 +32,15 @@ pub(crate) struct Rows<K, V> {
 }
 
 impl<K, V> Rows<K, V> {
-    /// The row of a key, when there is one; `None`: nobody looked.
-    #[expect(clippy::option_option, reason = "outer: looked up; inner: there")]
+    /// The row of a key, if it exists; outer `None` when it was not looked up.
+    #[expect(clippy::option_option, reason = "outer: looked up; inner: exists")]
     fn get(&self, order: impl Fn(&K) -> Ordering) -> Option<Option<&V>> {
         let index = self.keys.binary_search_by(order).ok()?;
         self.found.get(index).map(Option::as_ref)
     }
 }
 
-/// Everything of one moment.
+/// The graph and the facts of one moment.
 #[derive(Debug)]
 pub(crate) struct Moment {
     pub(crate) view: Arc<View>,
@@ -52,19 +52,19 @@ pub(crate) struct Moment {
     pub(crate) modules: Rows<(String, Option<String>), ModuleFacts>,
 }
 
-/// A place with its company, module and anchors as one graph and its model have them.
+/// The company, module and anchors of a place, according to one graph and its model.
 pub(crate) struct Located {
     company: Option<CompanyId>,
     module: Option<String>,
     pub(crate) anchors: Vec<String>,
 }
 
-/// Where the places of a question are.
+/// Locates every place of a question.
 pub(crate) fn locate_all(view: &View, question: &Question) -> Vec<Located> {
     question.places.iter().map(|place| locate(view, place)).collect()
 }
 
-/// Where a place is.
+/// Locates one place.
 pub(crate) fn locate(view: &View, place: &Place) -> Located {
     let anchors = anchors(&view.graph, place);
     let module = place.module_by(&view.rules.model).map(ToOwned::to_owned);
@@ -75,7 +75,7 @@ pub(crate) fn locate(view: &View, place: &Place) -> Located {
     Located { company: first.map(|(company, _)| company), module, anchors }
 }
 
-/// Ids of the modules in companies that an object is anchored to.
+/// Ids of the `company_module` objects that an object is anchored to.
 fn anchors(graph: &Graph, place: &Place) -> Vec<String> {
     let (Some(kind), Some(id)) = (&place.object_type, &place.object_id) else { return Vec::new() };
     let relation = graph.words.find("company_module");
@@ -91,7 +91,7 @@ fn anchors(graph: &Graph, place: &Place) -> Vec<String> {
 }
 
 impl Wanted {
-    /// What a question needs whose places were located.
+    /// The rows that a question with located places needs.
     pub(crate) fn of(question: &Question, places: &[Located]) -> Self {
         let subject = &question.subject.id;
         let mut wanted = Self { subjects: vec![subject.clone()], ..Self::default() };
@@ -107,7 +107,7 @@ impl Wanted {
         wanted
     }
 
-    /// Adds another question's.
+    /// Adds the rows of another question.
     pub(crate) fn join(&mut self, other: Self) {
         add(&mut self.subjects, other.subjects);
         add(&mut self.companies, other.companies);
@@ -115,7 +115,7 @@ impl Wanted {
         add(&mut self.modules, other.modules);
     }
 
-    /// Every key once, as [`Rows`] are searched.
+    /// Sorts and deduplicates the keys, as the search in [`Rows`] requires.
     pub(crate) fn in_order(mut self) -> Self {
         order(&mut self.subjects);
         order(&mut self.companies);
@@ -124,7 +124,7 @@ impl Wanted {
         self
     }
 
-    /// At most one row of each kind is wanted; the member is that subject in that company.
+    /// Whether at most one row of each kind is needed. The member row is then that subject in that company.
     pub(crate) const fn is_of_one(&self) -> bool {
         self.subjects.len() <= 1
             && self.companies.len() <= 1
@@ -147,8 +147,8 @@ fn order<K: Ord>(keys: &mut Vec<K>) {
 }
 
 impl Moment {
-    /// The facts of a question without its relations, its places as they are in this moment's graph. `None`: something
-    /// must be looked up yet, because an anchor led elsewhere than was thought.
+    /// The facts of a question, still without its relations, for places located in this moment's graph. `None` when
+    /// another lookup is needed because an anchor has changed.
     pub(crate) fn facts(&self, question: &Question, located: Vec<Located>) -> Option<Facts> {
         let subject = question.subject.id.as_str();
         let known = self.subjects.get(|key| key.as_str().cmp(subject))?;

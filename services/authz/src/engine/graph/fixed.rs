@@ -1,5 +1,5 @@
-//! A graph of tuples and a model that are given, with nobody's feed behind it: for cases with known answers, for
-//! properties and for benchmarks. The same graph, rules and searches as the engine's.
+//! A graph of given tuples and a given model, without a feed: for cases with known answers, property tests and
+//! benchmarks. It uses the engine's graph, rules and searches.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::engine::graph::{Graph, GraphBuilder, TupleRow};
 use crate::engine::graph::{reach, tree};
 use crate::engine::model::Model;
 
-/// All tuples at once, and later changes one by one.
+/// A graph built from a set of tuples, which [`Self::apply`] then changes one by one.
 #[derive(Clone, Debug)]
 pub struct FixedGraph {
     graph: Graph,
@@ -25,10 +25,10 @@ pub struct FixedGraph {
 }
 
 impl FixedGraph {
-    /// Of these tuples.
+    /// Builds the graph of these tuples.
     ///
     /// # Errors
-    /// They are too many.
+    /// There are too many.
     pub fn build<'a>(model: &Arc<Model>, tuples: impl Iterator<Item = TupleRow<'a>>) -> Result<Self, Full> {
         let mut builder = GraphBuilder::default();
         for tuple in tuples {
@@ -39,10 +39,10 @@ impl FixedGraph {
         Ok(Self { graph, rules, budget: DEFAULT_BUDGET })
     }
 
-    /// Of all tuples of a database, over a connection that is closed then.
+    /// Loads all tuples of a database, then closes the connection.
     ///
     /// # Errors
-    /// The database cannot answer, or they are too many.
+    /// The database cannot answer, or there are too many tuples.
     pub async fn load(model: &Arc<Model>, connection: PgConnection) -> Result<Self, Unanswered> {
         let failed = |cause: String| Unanswered { dependency: "postgres", cause };
         let mut graph = load_over(connection).await.map_err(|error| failed(error.to_string()))?;
@@ -50,14 +50,14 @@ impl FixedGraph {
         Ok(Self { graph, rules: Arc::new(rules), budget: DEFAULT_BUDGET })
     }
 
-    /// The same with another budget.
+    /// Sets the budget of a question.
     #[must_use]
     pub const fn with_budget(mut self, budget: i64) -> Self {
         self.budget = budget;
         self
     }
 
-    /// Adds or removes a tuple; false when that changes nothing.
+    /// Adds or removes a tuple; returns false when nothing changes.
     ///
     /// # Errors
     /// There are too many.
@@ -65,7 +65,7 @@ impl FixedGraph {
         self.graph.apply(add, tuple)
     }
 
-    /// The same tuples in one base.
+    /// Merges all tuples into one base.
     ///
     /// # Errors
     /// There are too many.
@@ -75,20 +75,20 @@ impl FixedGraph {
         Ok(Self { graph, rules, budget: self.budget })
     }
 
-    /// How many tuples there are.
+    /// Number of tuples.
     #[must_use]
     pub const fn tuples(&self) -> u64 {
         self.graph.tuples()
     }
 
-    /// Whether the subject holds each of these; with the path of a yes.
+    /// Whether the subject holds each relation, with the path when it does.
     #[must_use]
     pub fn check(&self, subject: &SubjectRef, asks: &[Ask]) -> Vec<(Held, String)> {
         let search = Search::new(&self.graph, &self.rules, subject, asks, states(self.budget));
         search.run().into_iter().map(|found| (found.held, found.path)).collect()
     }
 
-    /// Ids of all objects of a type on which the subject holds a relation, sorted; `None`: not within the budget.
+    /// Sorted ids of all objects of a type on which the subject holds a relation; `None` when the budget is exceeded.
     #[must_use]
     pub fn objects(&self, subject: &SubjectRef, object_type: &str, relation: &str) -> Option<Vec<String>> {
         let budget = states(self.budget);
@@ -96,15 +96,15 @@ impl FixedGraph {
         found.ok().map(|nodes| self.ids(&nodes))
     }
 
-    /// Ids of all subjects of a type and relation (empty: plain subjects) that hold a relation, sorted; `None`: not within
-    /// the budget.
+    /// Sorted ids of all subjects of a type and relation (empty for plain subjects) that hold a relation; `None` when
+    /// the budget is exceeded.
     #[must_use]
     pub fn subjects(&self, ask: &Ask, wanted: (&str, &str)) -> Option<Vec<String>> {
         let found = reach::subjects(&self.graph, &self.rules, ask, wanted, states(self.budget));
         found.ok().map(|nodes| self.ids(&nodes))
     }
 
-    /// Why a relation is held or not.
+    /// The tree that shows why a relation is or is not held.
     #[must_use]
     pub fn tree(&self, subject: &SubjectRef, ask: &Ask) -> Option<Tree> {
         tree::plant(&self.graph, &self.rules, subject, ask, Shown::All, states(self.budget))
@@ -130,7 +130,7 @@ mod tests {
     const BUDGET: usize = 1_000;
     const ASKS: usize = 100;
 
-    /// Chains of groups, each longer than the budget, and a subject in so many groups that its own end is never cheaper.
+    /// Group chains longer than the budget, and a subject in so many groups that searching from it is never cheaper.
     fn chains() -> FixedGraph {
         let member = BTreeMap::from([("member".to_owned(), Expression::This)]);
         let types = BTreeMap::from([("user".to_owned(), BTreeMap::new()), ("group".to_owned(), member)]);
@@ -172,7 +172,7 @@ mod tests {
                 Progress::Done(found) => break found,
             }
         };
-        assert!(found.iter().all(|found| found.held == Held::Unknown), "none of them is a no");
+        assert!(found.iter().all(|found| found.held == Held::Unknown), "no answer is a no");
         assert!(edges < 10 * BUDGET, "{edges} edges for one question");
     }
 }

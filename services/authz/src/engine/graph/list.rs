@@ -1,5 +1,5 @@
-//! A page of the objects on which a subject holds a relation. What is kept of the whole list is a number an object; only the
-//! ids of the page become texts.
+//! A page of the objects on which a subject holds a relation. The whole list is kept as one number per object; only the
+//! ids of the page become text.
 
 use std::cmp::Ordering;
 
@@ -14,14 +14,14 @@ use crate::engine::graph::search::Search;
 use crate::engine::graph::words::Word;
 use crate::engine::graph::{Graph, View, Way};
 
-/// The ids of one page, and how many objects the whole list has.
+/// The ids of one page and the number of objects in the whole list.
 pub(crate) struct Listed {
     pub(crate) ids: Vec<String>,
     pub(crate) total: usize,
 }
 
-/// From the subject's side; when that leads through half the platform, from the side of the module's objects. `None`: the
-/// budget is not enough.
+/// Searches from the subject and, when that exceeds the budget, from the module's objects. `None` when the budget is
+/// not enough for either.
 pub(crate) fn page(view: &View, subject: &SubjectRef, listing: &Listing, budget: usize) -> Option<Listed> {
     let View { graph, rules } = view;
     let wanted = (listing.object_type.as_str(), listing.relation.as_str());
@@ -37,7 +37,7 @@ pub(crate) fn page(view: &View, subject: &SubjectRef, listing: &Listing, budget:
     Some(Listed { total: nodes.len(), ids: window(&graph.names, nodes, listing.window) })
 }
 
-/// To its module in this company, and to nothing else.
+/// Whether an object is anchored to its module in this company and to nothing else.
 fn is_anchored(graph: &Graph, anchor: &ObjectRef, object: Node) -> bool {
     let relation = graph.words.find(&anchor.kind);
     let Some((relation, anchor)) = relation.zip(graph.node(&anchor.kind, &anchor.id)) else { return false };
@@ -52,7 +52,7 @@ fn is_anchored(graph: &Graph, anchor: &ObjectRef, object: Node) -> bool {
     here && !elsewhere
 }
 
-/// Those of the module's objects that the subject holds the relation on; `None`: the budget is not enough.
+/// The module's objects on which the subject holds the relation; `None` when the budget is exceeded.
 fn held(
     view: &View,
     subject: &SubjectRef,
@@ -74,7 +74,7 @@ fn held(
     is_known.then_some(nodes)
 }
 
-/// The ids of one window of the nodes in the order of their ids; only what is in it is sorted.
+/// The ids of one window of the nodes, ordered by id; sorts only the window.
 fn window(names: &Names, mut nodes: Vec<Node>, window: Window) -> Vec<String> {
     let by_id = |one: &Node, other: &Node| -> Ordering { names.compare(*one, *other) };
     if window.skip >= nodes.len() {

@@ -1,5 +1,5 @@
-//! The table read whole, at one moment: the snapshot first, in the transaction that then copies every tuple, so that the
-//! change log goes on exactly where the copy ends. A log that another database wrote (a restore) is begun anew before.
+//! Loads the whole table at one moment: the transaction that copies every tuple first reads its snapshot, so that the
+//! change log continues exactly where the copy ends. A log that another database wrote (a restore) is reset first.
 
 use futures_util::TryStreamExt;
 use service::config::DatabaseConfig;
@@ -10,33 +10,33 @@ use uuid::Uuid;
 use crate::engine::graph::words::Full;
 use crate::engine::graph::{Graph, GraphBuilder, TupleRow};
 
-/// A copy of the largest table is over long before; one that hangs ends.
+/// Copying the largest supported table takes far less; the limit ends a copy that hangs.
 const SETTINGS: [(&str, &str); 1] = [("statement_timeout", "10min")];
 const COPY: &str = "COPY (SELECT object_type, object_id, relation, subject_type, subject_id, subject_relation FROM \
                     authz.tuple) TO STDOUT (FORMAT binary)";
 
-/// Whose history the change log is: restored, truncated and failed-over databases have another epoch. A server that was
-/// started anew may run on files that were put back, and a database may have been replaced by a copy of another one: both
-/// keep their epoch. While a trigger of the tuples was off, they changed without the log.
+/// The identity of a change log. Restored, truncated and failed-over databases have another epoch. A restarted server
+/// may run on restored files, and a copy may have replaced a database; both keep the epoch. While a trigger of the
+/// tuples was disabled, they changed without the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) epoch: Uuid,
-    /// When the server was started, as bits: it is only compared.
+    /// Start time of the server, as bits; only compared.
     pub(crate) started: u64,
     database: i64,
-    /// The transactions that last changed the triggers of the tuples, by the triggers' names: only compared, with what
+    /// The transactions that last changed the triggers of the tuples, ordered by trigger name. Only compared, with what
     /// `read_index.sql` and `read_one.sql` read.
     pub(crate) wiring: String,
 }
 
-/// All tuples, and where the change log goes on.
+/// All tuples, and where the change log continues.
 pub(crate) struct Loaded {
     pub(crate) graph: Graph,
     pub(crate) snapshot: String,
     pub(crate) origin: Origin,
 }
 
-/// Why there is no graph.
+/// Why loading failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoadError {
     #[error(transparent)]
@@ -55,12 +55,12 @@ pub(crate) enum LoadError {
     Unwired,
 }
 
-/// Reads the table, from a log that is the database's own: one that another database wrote begins anew first.
+/// Loads the table. Resets the change log first if another database wrote it.
 pub(crate) async fn load(database: &DatabaseConfig) -> Result<Loaded, LoadError> {
     let mut connection = service::db::options(database, &SETTINGS).connect().await?;
     let renewed = sqlx::query_scalar!(r#"SELECT feed.keep_own(false) AS "renewed!""#);
     if renewed.fetch_one(&mut connection).await? {
-        tracing::warn!("the change log was another database's, as after a restore; it begins anew");
+        tracing::warn!("another database wrote the change log, as after a restore; the log was reset");
     }
     begin(&mut connection).await?;
     let snapshot = sqlx::query_scalar!(r#"SELECT pg_current_snapshot()::text AS "snapshot!""#)
@@ -75,13 +75,13 @@ pub(crate) async fn load(database: &DatabaseConfig) -> Result<Loaded, LoadError>
     Ok(Loaded { graph, snapshot, origin })
 }
 
-/// The tuples alone, over a connection that is closed then.
+/// Loads the tuples alone, then closes the connection.
 pub(crate) async fn load_over(mut connection: PgConnection) -> Result<Graph, LoadError> {
     begin(&mut connection).await?;
     copy(connection).await
 }
 
-/// Whatever is read is of one moment.
+/// Begins a read-only transaction whose statements all see one moment.
 pub(crate) async fn begin(connection: &mut PgConnection) -> sqlx::Result<()> {
     sqlx::raw_sql("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").execute(connection).await.map(drop)
 }
@@ -102,7 +102,7 @@ async fn copy(mut connection: PgConnection) -> Result<Graph, LoadError> {
     Ok(tokio::task::spawn_blocking(|| builder.finish()).await.map_err(|_| LoadError::Garbled)??)
 }
 
-/// The origin of a connection's database; `None`: its change log is another one's.
+/// The origin of a connection's database; `None` when another database wrote its change log.
 pub(crate) async fn origin(connection: &mut PgConnection) -> sqlx::Result<Option<Origin>> {
     let row = sqlx::query!(
         r#"SELECT feed.own_epoch() AS epoch, date_part('epoch', pg_postmaster_start_time()) AS "started!",
@@ -120,7 +120,7 @@ pub(crate) async fn origin(connection: &mut PgConnection) -> sqlx::Result<Option
     }))
 }
 
-/// The binary copy format: a head, then rows of columns with their lengths, then -1.
+/// A reader of the binary copy format: a header, then rows of length-prefixed columns, then -1.
 #[derive(Default)]
 struct Rows {
     rest: Vec<u8>,
@@ -142,7 +142,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Reads whole rows; returns how many bytes they were.
+    /// Reads complete rows; returns the number of bytes consumed.
     fn read(&mut self, bytes: &[u8], builder: &mut GraphBuilder) -> Result<usize, LoadError> {
         const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
         let mut left = bytes;
@@ -172,10 +172,10 @@ impl Rows {
     }
 }
 
-/// The mark after the last row.
+/// The trailer after the last row.
 struct End;
 
-/// `None`: the row is not here whole, or is none, which the missing mark tells in the end.
+/// `None` when the row is incomplete or malformed; a malformed row shows in the end as a missing trailer.
 fn row<'a>(bytes: &mut &'a [u8]) -> Option<Result<TupleRow<'a>, End>> {
     match take(bytes, 2)? {
         [0xff, 0xff] => return Some(Err(End)),

@@ -1,7 +1,7 @@
-//! The tuples as a graph, forward (object to subject) and reverse (subject to object). An edge is eight bytes, the edges
-//! of a node stand sorted one after the other, and that base never changes. What was added or removed since stands in
-//! persistent maps beside it: a clone of a graph is a snapshot that costs nothing and that no later change touches. Only
-//! the feed changes a graph; nobody locks one.
+//! The tuples as a graph, forward (object to subject) and reverse (subject to object). An edge takes eight bytes, the
+//! edges of a node are sorted and contiguous, and this base never changes. Later additions and removals are in
+//! persistent maps beside it, so that cloning a graph is a cheap snapshot that no later change affects. Only the feed
+//! changes a graph, so there are no locks.
 
 pub(crate) mod fixed;
 pub(crate) mod list;
@@ -22,12 +22,12 @@ use crate::engine::graph::names::{Names, NamesBuilder, Node, at};
 use crate::engine::graph::rules::Bound;
 use crate::engine::graph::words::{Full, Word, Words};
 
-/// Added and removed edges at which a new base is worth its work, in 1/20 of the base (5 %)…
+/// Share of changed edges at which a new base pays off: 1/20 of the base (5 %)…
 const COMPACT_SHARE: u64 = 20;
-/// …but never fewer than these: a small base is made anew too often otherwise.
+/// …but never fewer than this: a small base would be rebuilt too often otherwise.
 const COMPACT_LEAST: u64 = 10_000;
 
-/// Most recent edges that are counted one by one, to know about what looking at them costs.
+/// Maximum number of recent edges that [`Graph::degree`] counts, because counting them costs time.
 const MOST_COUNTED: usize = 256;
 
 /// The graph and the model of one moment.
@@ -50,12 +50,12 @@ pub struct TupleRow<'a> {
     pub subject_type: &'a str,
     /// Id of the subject.
     pub subject_id: &'a str,
-    /// Empty: the subject itself.
+    /// Empty for the subject itself.
     pub subject_relation: &'a str,
 }
 
-/// One end of a tuple as seen from the other: forward `(relation, subject relation, subject)`, reverse
-/// `(subject relation, relation, object)`.
+/// One end of a tuple, seen from the other: forward `(relation, subject relation, subject)`, reverse `(subject
+/// relation, relation, object)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Edge {
     pub(crate) near: Word,
@@ -68,7 +68,7 @@ impl Edge {
         u64::from(self.near.0) << 48 | u64::from(self.far.0) << 32 | u64::from(self.node)
     }
 
-    #[expect(clippy::many_single_char_names, reason = "eight bytes of a number have no names")]
+    #[expect(clippy::many_single_char_names, reason = "the eight bytes of a number have no better names")]
     fn unpacked(packed: u64) -> Self {
         let [a, b, c, d, e, f, g, h] = packed.to_be_bytes();
         let word = |high, low| Word(u16::from_be_bytes([high, low]));
@@ -81,7 +81,7 @@ impl Edge {
     }
 }
 
-/// Which way edges lead.
+/// The direction of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Forward,
@@ -91,7 +91,7 @@ pub(crate) enum Way {
 /// The edges of every node of the base.
 #[derive(Debug, Default)]
 struct Edges {
-    /// Where the edges of a node end.
+    /// The end of each node's edges.
     ends: Vec<u32>,
     packed: Vec<u64>,
 }
@@ -111,7 +111,7 @@ impl Edges {
         all.get(begin..end).unwrap_or_default()
     }
 
-    /// From pairs in any order.
+    /// Builds the edges from pairs in any order.
     fn build(nodes: u32, pairs: &mut Vec<(Node, u64)>) -> Result<Self, Full> {
         pairs.sort_unstable();
         pairs.dedup();
@@ -133,7 +133,7 @@ struct Base {
     reverse: Edges,
 }
 
-/// `true`: added to the base; `false`: removed from it.
+/// Changes relative to the base: `true` for an added edge, `false` for a removed one.
 type Delta = OrdMap<(Node, u64), bool>;
 
 /// All tuples of one moment.
@@ -149,22 +149,22 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// How many tuples there are.
+    /// Number of tuples.
     pub(crate) const fn tuples(&self) -> u64 {
         self.tuples
     }
 
-    /// Rises with every change: two graphs of one feed with one number hold the same tuples.
+    /// Number of changes: two graphs of one feed with the same number hold the same tuples.
     pub(crate) const fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// A node that some tuple named.
+    /// The node of an object or subject that some tuple names.
     pub(crate) fn node(&self, kind: &str, id: &str) -> Option<Node> {
         self.names.find(self.words.find(kind)?, id)
     }
 
-    /// `type:id`.
+    /// The name of a node, `type:id`.
     pub(crate) fn name(&self, node: Node) -> String {
         [self.words.text(self.names.kind(node)), ":", &self.names.id(node)].concat()
     }
@@ -176,7 +176,7 @@ impl Graph {
         }
     }
 
-    /// Whether a tuple is there.
+    /// Whether a tuple exists.
     pub(crate) fn contains(&self, object: Node, edge: Edge) -> bool {
         let packed = edge.packed();
         match self.forward.get(&(object, packed)) {
@@ -185,7 +185,7 @@ impl Graph {
         }
     }
 
-    /// The edges of a node with one near word and far words of a range.
+    /// Visits the edges of a node with one near word and a range of far words.
     pub(crate) fn each(
         &self,
         way: Way,
@@ -210,7 +210,7 @@ impl Graph {
         }
     }
 
-    /// How many edges [`Self::each`] would look at; of a great many recent ones it counts the first only.
+    /// Number of edges that [`Self::each`] would look at; of the recent ones it counts at most [`MOST_COUNTED`].
     pub(crate) fn degree(&self, way: Way, node: Node, near: Word, far: RangeInclusive<Word>) -> usize {
         let range = Edge::range(near, far);
         let (edges, delta) = self.side(way);
@@ -222,7 +222,7 @@ impl Graph {
         edges.within(node, &range).len().saturating_add(changed)
     }
 
-    /// Adds or removes a tuple; false when that changes nothing.
+    /// Adds or removes a tuple; returns false when nothing changes.
     pub(crate) fn apply(&mut self, add: bool, row: &TupleRow<'_>) -> Result<bool, Full> {
         let words = [row.object_type, row.relation, row.subject_type, row.subject_relation];
         if words.iter().any(|text| self.words.find(text).is_none()) {
@@ -247,19 +247,19 @@ impl Graph {
         Ok(true)
     }
 
-    /// Interns words that only the model has.
+    /// Interns words that only the model contains.
     pub(crate) fn learn<'a>(&mut self, texts: impl Iterator<Item = &'a str>) -> Result<(), Full> {
         let words = Arc::make_mut(&mut self.words);
         texts.map(|text| words.intern(text)).try_for_each(|word| word.map(|_| ()))
     }
 
-    /// Whether so much has changed that a new base is worth its work.
+    /// Whether enough has changed that a new base pays off.
     pub(crate) fn wants_compaction(&self) -> bool {
         let changed = u64::try_from(self.forward.len()).unwrap_or(u64::MAX);
         changed > COMPACT_LEAST.max(self.tuples.checked_div(COMPACT_SHARE).unwrap_or(0))
     }
 
-    /// The same tuples in one base; names that none of them uses are left out.
+    /// Merges all tuples into one base and drops unused names.
     pub(crate) fn compacted(&self) -> Result<Self, Full> {
         let live = |node: Node| {
             [Way::Forward, Way::Reverse].iter().any(|way| {
@@ -290,7 +290,7 @@ impl Graph {
         all.into_iter().for_each(take);
     }
 
-    /// Numbers rise as they did, so the order of the edges stays.
+    /// Renumbers the edges. The new numbers keep their order, so the edges stay sorted.
     fn renumbered(&self, way: Way, numbers: &[Option<Node>]) -> Result<Edges, Full> {
         let (edges, delta) = self.side(way);
         let mut made = Edges { ends: Vec::new(), packed: Vec::with_capacity(edges.packed.len()) };
@@ -311,7 +311,7 @@ impl Graph {
     }
 }
 
-/// What the base says already is no difference.
+/// Records a change; one that undoes an earlier change leaves no difference from the base.
 fn note(delta: &mut Delta, key: (Node, u64), add: bool) {
     if delta.get(&key) == Some(&!add) {
         delta.remove(&key);
@@ -320,7 +320,7 @@ fn note(delta: &mut Delta, key: (Node, u64), add: bool) {
     }
 }
 
-/// A graph on its way out of the table.
+/// Builds a graph while the table is read.
 #[derive(Debug, Default)]
 pub(crate) struct GraphBuilder {
     names: NamesBuilder,
@@ -329,7 +329,7 @@ pub(crate) struct GraphBuilder {
 }
 
 impl GraphBuilder {
-    /// One tuple, in any order.
+    /// Adds one tuple, in any order.
     pub(crate) fn push(&mut self, row: &TupleRow<'_>) -> Result<(), Full> {
         let object_type = self.words.intern(row.object_type)?;
         let relation = self.words.intern(row.relation)?;
@@ -341,7 +341,7 @@ impl GraphBuilder {
         Ok(())
     }
 
-    /// All of them were given.
+    /// Builds the graph of all tuples pushed.
     pub(crate) fn finish(mut self) -> Result<Graph, Full> {
         let nodes = self.names.len();
         let forward = Edges::build(nodes, &mut self.pairs)?;

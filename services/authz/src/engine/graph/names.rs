@@ -1,6 +1,6 @@
-//! Objects and subjects (`type:id`) as numbers, and back. Most of them stand in one block that never changes: ids one
-//! after the other, a UUID as its 16 bytes, and a hash table of numbers only. What came later stands in persistent maps,
-//! so that a clone costs nothing and a reader's copy never moves.
+//! Maps objects and subjects (`type:id`) to numbers and back. Most of them are in one immutable block: concatenated
+//! ids, with a UUID as its 16 bytes, and a hash table of numbers only. Later names are in persistent maps, so that a
+//! clone is cheap and a reader's copy never changes.
 
 use std::cmp::Ordering;
 use std::hash::{BuildHasher, RandomState};
@@ -12,18 +12,18 @@ use uuid::Uuid;
 
 use crate::engine::graph::words::{Full, Word};
 
-/// An object or subject of one graph.
+/// The number of an object or subject in one graph.
 pub(crate) type Node = u32;
 
-/// Room for a UUID as text.
+/// A buffer for a UUID as text.
 type UuidText = [u8; uuid::fmt::Urn::LENGTH];
 
-/// A `u32` as an index.
+/// Converts a `u32` to an index.
 pub(crate) fn at(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// The bytes of an id: a UUID as `platform` ids are written in 17, anything else in its length and one.
+/// Encodes an id: a canonical lower-case UUID takes 17 bytes, any other id its length plus one.
 fn encode(id: &str) -> Vec<u8> {
     const UUID_TEXT: usize = 36;
     let uuid = if id.len() == UUID_TEXT { parse_uuid(id) } else { None };
@@ -44,12 +44,12 @@ fn decode(bytes: &[u8]) -> String {
     }
 }
 
-/// As its `Display` writes it, without the machinery of formatting.
+/// Formats a UUID as its `Display` does, without the cost of the formatter.
 fn text(uuid: Uuid) -> String {
     uuid.hyphenated().encode_lower(&mut Uuid::encode_buffer()).to_owned()
 }
 
-/// Names that are not added to any more.
+/// Names in one contiguous block.
 #[derive(Debug, Default)]
 struct Block {
     kinds: Vec<Word>,
@@ -80,7 +80,7 @@ impl Block {
         self.table.find(self.hash(kind, bytes), same).copied()
     }
 
-    /// Adds what is not there.
+    /// Adds a name that is not in the block.
     fn push(&mut self, kind: Word, bytes: &[u8]) -> Result<Node, Full> {
         let node = u32::try_from(self.kinds.len()).map_err(|_| Full("objects"))?;
         let end = self.bytes.len().checked_add(bytes.len()).and_then(|end| u32::try_from(end).ok());
@@ -88,7 +88,7 @@ impl Block {
         self.bytes.extend_from_slice(bytes);
         self.kinds.push(kind);
         let hash = self.hash(kind, bytes);
-        // The table moves its numbers when it grows, and asks for the hash of each.
+        // The table rehashes every number when it grows.
         let (kinds, ends, all, state) = (&self.kinds, &self.ends, &self.bytes, &self.state);
         let rehash = |node: &Node| {
             let begin =
@@ -108,7 +108,7 @@ impl Block {
     }
 }
 
-/// The names of one graph. A clone is cheap and stays as it is.
+/// The names of one graph. A clone is cheap and never changes with the original.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     block: Arc<Block>,
@@ -117,12 +117,12 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// How many there are.
+    /// Number of names.
     pub(crate) fn len(&self) -> u32 {
         self.block.len().saturating_add(u32::try_from(self.later_by_node.len()).unwrap_or(u32::MAX))
     }
 
-    /// The number of a name that was met before.
+    /// The number of a known name.
     pub(crate) fn find(&self, kind: Word, id: &str) -> Option<Node> {
         let bytes = encode(id);
         self.block.find(kind, &bytes).or_else(|| {
@@ -130,7 +130,7 @@ impl Names {
         })
     }
 
-    /// The number of any name.
+    /// The number of a name, which is added if it is new.
     pub(crate) fn intern(&mut self, kind: Word, id: &str) -> Result<Node, Full> {
         if let Some(node) = self.find(kind, id) {
             return Ok(node);
@@ -165,7 +165,7 @@ impl Names {
         self.get(node).map(|(_, bytes)| decode(bytes)).unwrap_or_default()
     }
 
-    /// Compares two ids as texts, without making them.
+    /// Compares two ids as text without allocating.
     pub(crate) fn compare(&self, one: Node, other: Node) -> Ordering {
         let (mut room, mut more_room) = (Uuid::encode_buffer(), Uuid::encode_buffer());
         self.id_bytes(one, &mut room).cmp(self.id_bytes(other, &mut more_room))
@@ -181,7 +181,7 @@ impl Names {
         }
     }
 
-    /// The same names in one block, without those that are not `live`; with the new number of each old one.
+    /// Moves all `live` names into one block; returns the new number of each old one.
     pub(crate) fn compacted(&self, live: impl Fn(Node) -> bool) -> Result<(Self, Vec<Option<Node>>), Full> {
         let mut block = Block::default();
         let mut numbers = Vec::with_capacity(at(self.len()));
@@ -197,12 +197,12 @@ impl Names {
     }
 }
 
-/// Names on their way into one block.
+/// Builds one block of names.
 #[derive(Debug, Default)]
 pub(crate) struct NamesBuilder(Block);
 
 impl NamesBuilder {
-    /// The number of a name.
+    /// The number of a name, which is added if it is new.
     pub(crate) fn intern(&mut self, kind: Word, id: &str) -> Result<Node, Full> {
         let bytes = encode(id);
         match self.0.find(kind, &bytes) {
@@ -211,12 +211,12 @@ impl NamesBuilder {
         }
     }
 
-    /// How many there are.
+    /// Number of names.
     pub(crate) fn len(&self) -> u32 {
         self.0.len()
     }
 
-    /// They are complete.
+    /// Completes the block.
     pub(crate) fn finish(mut self) -> Names {
         self.0.shrink();
         Names { block: Arc::new(self.0), ..Names::default() }

@@ -1,6 +1,6 @@
-//! From the subject's side, over the reverse edges: what a subject holds ([`Reach`]), which is half of a search
-//! (`search.rs`) and, of one type and relation, a list; and every subject that holds a relation of an object. Each visits a
-//! state once and has a budget.
+//! Searches over the reverse edges: [`Reach`] finds what a subject holds, which is one side of a search (`search.rs`)
+//! and, filtered by type and relation, a list. [`subjects`] finds every subject that holds a relation on an object,
+//! over the forward edges. Each visits a state once and has a budget.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -12,59 +12,59 @@ use crate::engine::graph::words::Word;
 use crate::engine::graph::{Graph, Way};
 use contract::decision::ObjectRef;
 
-/// The budget was not enough; the list would not be complete.
+/// The budget was exceeded, so the list would be incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exhausted;
 
-/// What one subject holds, found step by step: from the subject itself, then from each state it was found to hold.
+/// What one subject holds, found step by step: from the subject itself, then from each state found.
 pub(crate) struct Reach<'a> {
     graph: &'a Graph,
     rules: &'a Bound,
     subject: (Node, Word),
-    /// Where in `held` each state stands.
+    /// Index of each state in `held`.
     seen: HashMap<State, usize>,
     held: Vec<Holding>,
-    /// How many steps were made; the first is the subject's own.
+    /// Number of steps taken; the first starts from the subject itself.
     steps: usize,
 }
 
 /// A state that the subject holds.
 struct Holding {
     state: State,
-    /// The relation of the tuple that gives it, and that tuple's subject relation; absent when the subject is a userset
-    /// that implies it.
+    /// The relation and the subject relation of the tuple that gives it; absent when the subject is a userset that
+    /// implies it.
     by: Option<(Word, Word)>,
-    /// Which holding that tuple's subject is; the subject itself when absent.
+    /// The holding that is that tuple's subject; absent for the subject itself.
     from: Option<usize>,
 }
 
 impl<'a> Reach<'a> {
-    /// Before the first step.
+    /// Starts before the first step.
     pub(crate) fn new(graph: &'a Graph, rules: &'a Bound, subject: (Node, Word)) -> Self {
         Self { graph, rules, subject, seen: HashMap::new(), held: Vec::new(), steps: 0 }
     }
 
-    /// Whose they are.
+    /// The subject.
     pub(crate) const fn subject(&self) -> State {
         self.subject
     }
 
-    /// How many states are known to be held.
+    /// Number of states found so far.
     pub(crate) fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// Whether anything is known: before the first step not even the subject's own tuples are.
+    /// Whether a step was taken; before the first, not even the subject's own tuples are known.
     pub(crate) const fn has_begun(&self) -> bool {
         self.steps > 0
     }
 
-    /// The states found since there were `known` of them.
+    /// The states found after the first `known`.
     pub(crate) fn since(&self, known: usize) -> impl Iterator<Item = State> {
         self.held.iter().skip(known).map(|holding| holding.state)
     }
 
-    /// From where the next step goes; `None`: everything the subject holds is known.
+    /// Where the next step starts; `None` when everything that the subject holds is known.
     fn next(&self) -> Option<(State, Option<usize>)> {
         match self.steps.checked_sub(1) {
             None => Some((self.subject, None)),
@@ -77,7 +77,7 @@ impl<'a> Reach<'a> {
         self.next().is_none()
     }
 
-    /// How many edges the next step looks at.
+    /// Number of edges that the next step looks at.
     pub(crate) fn cost(&self) -> usize {
         let Some(((node, relation), from)) = self.next() else { return 0 };
         let degree = |near| self.graph.degree(Way::Reverse, node, near, Word::NONE..=Word::LAST);
@@ -86,7 +86,7 @@ impl<'a> Reach<'a> {
         degree(relation).saturating_add(tupleset)
     }
 
-    /// Makes the next step; false when there is none.
+    /// Takes the next step; returns false when there is none.
     pub(crate) fn step(&mut self) -> bool {
         let Some((state, from)) = self.next() else { return false };
         self.steps += 1;
@@ -106,10 +106,10 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// The holders of a state hold whatever a tuple of it gives.
+    /// Adds what the tuples with this state as their subject give to its holders.
     fn by_tuples_of(&mut self, (node, of): State, from: Option<usize>) {
         let (graph, rules) = (self.graph, self.rules);
-        // Edges of one relation, and mostly of one type, stand one after the other.
+        // Edges of one relation, and mostly of one type, are contiguous.
         let (mut of_edge, mut direct) = (None, None);
         graph.each(Way::Reverse, node, of, Word::NONE..=Word::LAST, |edge| {
             let kind = graph.names.kind(edge.node);
@@ -123,7 +123,7 @@ impl<'a> Reach<'a> {
         });
     }
 
-    /// Whoever holds a relation of a node holds what is computed from it over the tuples that name the node.
+    /// Adds what is computed from this relation over the tuples that name its node.
     fn by_tuples_to(&mut self, (node, relation): State, from: Option<usize>) {
         let (graph, rules) = (self.graph, self.rules);
         graph.each(Way::Reverse, node, Word::NONE, Word::NONE..=Word::LAST, |edge| {
@@ -136,7 +136,7 @@ impl<'a> Reach<'a> {
         });
     }
 
-    /// A userset holds itself, and what it implies.
+    /// Adds what a userset holds on its own object: itself and what it implies.
     fn by_itself(&mut self) {
         let (node, of) = self.subject;
         let own = consequences(self.graph, self.rules, node).and_then(|rules| rules.implied.get(&of));
@@ -145,7 +145,8 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// The first `most` tuples by which a state is held, from it to the subject; `None`: it is not known to be.
+    /// The first `most` tuples through which a state is held, from the state to the subject; `None` when it is not
+    /// known to be.
     pub(crate) fn path(&self, state: State, most: usize) -> Option<Path> {
         let mut at = Some(*self.seen.get(&state)?);
         let mut path = Path::default();
@@ -169,7 +170,7 @@ fn consequences<'a>(graph: &Graph, rules: &'a Bound, node: Node) -> Option<&'a C
     rules.consequences(graph.names.kind(node))
 }
 
-/// Nodes of the type, in no order. A userset that is nowhere in a tuple is left to the caller.
+/// Nodes of a type, in no order. Excludes a userset that no tuple names; the caller must handle it.
 pub(crate) fn objects(
     graph: &Graph,
     rules: &Bound,
@@ -192,7 +193,7 @@ pub(crate) fn objects(
     Ok(reach.since(0).filter(is_wanted).map(|(node, _)| node).collect())
 }
 
-/// Subjects of a type, in no order: plain ones when `of` is empty, else usersets of that relation.
+/// Subjects of a type, in no order: plain ones when `of` is empty, otherwise usersets of that relation.
 pub(crate) fn subjects(
     graph: &Graph,
     rules: &Bound,
@@ -210,7 +211,7 @@ pub(crate) fn subjects(
             return Err(Exhausted);
         }
         let Some(rule) = rules.rule(graph.names.kind(node), relation) else { continue };
-        // A userset holds itself, and what it implies.
+        // A userset holds itself and what it implies.
         if of != Word::NONE && graph.names.kind(node) == kind && rule.implied.contains(&of) {
             found.insert(node);
         }

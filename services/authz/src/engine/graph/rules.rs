@@ -1,5 +1,5 @@
-//! The compiled model in the numbers of one graph: for every relation of every type what it follows from, and the same
-//! the other way round, for lists.
+//! The compiled model in the numbers of one graph: for every relation of every type, what it follows from and, for
+//! lists, what follows from it.
 
 use std::sync::Arc;
 
@@ -9,29 +9,29 @@ use crate::engine::graph::Graph;
 use crate::engine::graph::words::{Full, Word};
 use crate::engine::model::Model;
 
-/// What holding one relation follows from.
+/// The ways to hold one relation.
 #[derive(Debug, Default)]
 pub(crate) struct Rule {
-    /// Tuples of these relations count.
+    /// Relations whose tuples give it.
     pub(crate) direct: Vec<Word>,
-    /// Tuples of the first lead on to the second of the object they name.
+    /// `(tupleset, computed)`: a tuple of the first leads to the second on the object that it names.
     pub(crate) follow: Vec<(Word, Word)>,
-    /// Relations of the same object that imply it, itself among them.
+    /// Relations of the same object that imply it, including itself.
     pub(crate) implied: Vec<Word>,
 }
 
-/// What follows from a relation of an object, by the type of the object that holds it.
+/// What follows from tuples and relations, for one type of object.
 #[derive(Debug, Default)]
 pub(crate) struct Consequences {
-    /// A tuple of the first makes its subject hold the second.
+    /// A tuple of the key gives its subject these relations.
     pub(crate) direct: HashMap<Word, Vec<Word>>,
-    /// A tuple of the first makes the holders of each second of its subject hold the third.
+    /// A tuple of the key gives the holders of each first relation on its subject the second relation.
     pub(crate) follow: HashMap<Word, Vec<(Word, Word)>>,
-    /// Holders of the first hold the second.
+    /// Holders of the key hold these relations.
     pub(crate) implied: HashMap<Word, Vec<Word>>,
 }
 
-/// The model of one graph.
+/// The model bound to one graph.
 #[derive(Debug)]
 pub(crate) struct Bound {
     pub(crate) model: Arc<Model>,
@@ -41,7 +41,7 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// Teaches the graph the words of the model, and speaks of it in their numbers.
+    /// Adds the model's words to the graph and translates the model into their numbers.
     pub(crate) fn new(model: Arc<Model>, graph: &mut Graph) -> Result<Self, Full> {
         let names = model.rules.iter().flat_map(|(name, of_type)| {
             let inner = of_type.iter().flat_map(|(relation, rules)| {
@@ -72,17 +72,17 @@ impl Bound {
         Ok(Self { model, rules, consequences, computed })
     }
 
-    /// The rule of a relation; `None`: the model does not have it, so nobody holds it.
+    /// The rule of a relation; `None` when the model lacks it, so that it has no holder.
     pub(crate) fn rule(&self, kind: Word, relation: Word) -> Option<&Rule> {
         self.rules.get(&(kind, relation))
     }
 
-    /// Whether anything is computed from a relation over a tuple that names its object.
+    /// Whether any rule computes a relation from this one over a tuple that names its object.
     pub(crate) fn is_computed(&self, relation: Word) -> bool {
         self.computed.contains(&relation)
     }
 
-    /// What follows for objects of a type.
+    /// The consequences for objects of a type.
     pub(crate) fn consequences(&self, kind: Word) -> Option<&Consequences> {
         self.consequences.get(&kind)
     }

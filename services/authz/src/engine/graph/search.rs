@@ -1,9 +1,10 @@
-//! Who holds what: a search over (object, relation), each visited once, so it is an exact least fixpoint that ends on
-//! every cycle. It goes from both ends, from the asked relation over the tuples that lead on and from the subject over what
-//! it holds (`reach.rs`), always where less is to be looked at; where they meet it is held, and when either end has
-//! nowhere to go any more it is not. So a check costs about as little as the cheaper end, however large the other is. It has
-//! a budget, and all searches of one question together have a few; past it it says "cannot say", never no. The relations of one question share what was found out: after a no
-//! every state on the way is a no, after a yes it is a yes, and what the subject holds is found once for all.
+//! Decides who holds what: a search over (object, relation) states that visits each once, so it is an exact least
+//! fixpoint and ends on every cycle. It searches from both sides, from the requested relation over the tuples that lead
+//! to it and from the subject over what it holds (`reach.rs`), and always continues where there is less to look at. The
+//! relation is held when the sides meet and not held when either side is exhausted. A check therefore costs about as
+//! much as its cheaper side, however large the other is. Each search has a budget, and all searches of one question
+//! share a few; past it the answer is "unknown", never a no. The relations of one question share results: after a no,
+//! every visited state is a no; after a yes, the requested state is a yes; and what the subject holds is found once.
 
 use std::ops::RangeInclusive;
 
@@ -16,21 +17,21 @@ use crate::engine::graph::rules::{Bound, Rule};
 use crate::engine::graph::words::Word;
 use crate::engine::graph::{Edge, Graph, Way};
 
-/// All searches of one question together visit at most so many budgets of states, and for each ask [`OWN_STATES`] more: who
-/// puts relations into one question that are each dear pays for a few of them.
+/// All searches of one question together visit at most this many budgets of states, plus [`OWN_STATES`] per relation,
+/// so that a question with many expensive relations costs no more than a few.
 const WHOLE_BUDGETS: usize = 4;
 const OWN_STATES: usize = 16;
-/// Most tuples of a path that are kept and told: more than anybody reads, and what each answer of a batch may hold.
+/// Maximum number of tuples kept per path: enough for a reader, and few enough for each answer of a batch.
 pub(crate) const MAX_PATH_TUPLES: usize = 32;
-/// Ends a path that goes on.
+/// Marks a path that was cut.
 const MORE: &str = "…";
 
-/// One object and one relation of it.
+/// One relation on one object.
 pub(crate) type State = (Node, Word);
 
 /// Subjects that are usersets.
 const USERSETS: RangeInclusive<Word> = Word::FIRST..=Word::LAST;
-/// Subjects that stand for themselves.
+/// Subjects without a relation.
 const PLAIN: RangeInclusive<Word> = Word::NONE..=Word::NONE;
 
 /// One step of a search.
@@ -41,32 +42,32 @@ struct Step<'a> {
     lead: Lead,
 }
 
-/// From where a step came.
+/// How a search reached a step.
 #[derive(Clone, Copy, Debug)]
 struct Lead {
-    /// Index of the step before; the first step names itself.
+    /// Index of the previous step; the first step points to itself.
     from: usize,
     /// The relation of the tuple that led here.
     by: Word,
-    /// Whether that tuple names the state's relation too; else it names the object only.
+    /// Whether that tuple names the state's relation too; otherwise it names the object only.
     userset: bool,
 }
 
-/// What an ask came to.
+/// The answer for one relation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) held: Held,
-    /// The first tuples that satisfied it, one after the other; empty unless held.
+    /// The chain of the first tuples that satisfied it; empty unless held.
     pub(crate) path: String,
-    /// The path goes on.
+    /// Whether the path was cut.
     pub(crate) is_cut: bool,
 }
 
-/// The first tuples of a path, from the asked relation on.
+/// The first tuples of a path, starting at the requested relation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Path {
     pub(crate) tuples: Vec<String>,
-    /// There are more than were kept.
+    /// Whether tuples were left out.
     pub(crate) is_cut: bool,
 }
 
@@ -83,29 +84,29 @@ impl Found {
     }
 }
 
-/// How far a search came.
+/// The progress of a search.
 pub(crate) enum Progress {
-    /// It wants to go on.
+    /// The search is not finished.
     More,
-    /// One answer for each ask.
+    /// One answer per relation.
     Done(Vec<Found>),
 }
 
-/// What one end of a search has cost, in edges looked at.
+/// The cost of one side of a search, in edges looked at.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     edges: usize,
-    /// With the next step; absent before it was reckoned.
+    /// Including the next step; absent until computed.
     then: Option<usize>,
 }
 
 impl Spent {
-    /// With the next step, whose cost is reckoned once.
+    /// The cost including the next step, which is computed once.
     fn with_next(&mut self, cost: impl FnOnce() -> usize) -> usize {
         *self.then.get_or_insert_with(|| self.edges.saturating_add(cost()).saturating_add(1))
     }
 
-    /// Makes it; how many edges it was.
+    /// Charges the next step; returns its number of edges.
     fn take(&mut self) -> usize {
         let before = self.edges;
         self.edges = self.then.take().unwrap_or(before);
@@ -118,23 +119,23 @@ pub(crate) struct Search<'a> {
     graph: &'a Graph,
     rules: &'a Bound,
     subject: &'a SubjectRef,
-    /// What the subject holds, as far as it was followed; absent when no tuple names the subject.
+    /// What the subject holds, as far as known; absent when no tuple names the subject.
     reach: Option<Reach<'a>>,
     asks: &'a [Ask],
     budget: usize,
-    /// States that all searches together may visit still.
+    /// States that all searches together may still visit.
     whole: usize,
     found: Vec<Found>,
-    /// Everything that was visited: of the asks before all that is not held, and the queue's.
+    /// All visited states: those that earlier searches found not held, and those in the queue.
     seen: HashMap<State, usize>,
     held: HashMap<State, Path>,
-    /// Most tuples of a path; with none, nobody asks for paths.
+    /// Maximum number of tuples per path; zero when no path is needed.
     most_tuples: usize,
     queue: Vec<Step<'a>>,
     next: usize,
-    /// Room for what the present step leads to.
+    /// Scratch space for what the current step leads to.
     leads: Vec<(State, Lead)>,
-    /// Edges looked at from either end, and those of the next step.
+    /// The cost of either side, including its next step.
     ahead: Spent,
     back: Spent,
 }
@@ -169,7 +170,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// For as many states as are given to [`Self::holds`]; nobody is told a path.
+    /// Creates a search for [`Self::holds`] calls on this many states, without paths.
     pub(crate) fn of_states(
         graph: &'a Graph,
         rules: &'a Bound,
@@ -183,7 +184,7 @@ impl<'a> Search<'a> {
         search
     }
 
-    /// Whether the subject, which is no userset, holds a state, by all that was found out before.
+    /// Whether the subject, which must not be a userset, holds a state. Reuses all earlier results.
     pub(crate) fn holds(&mut self, state: State) -> Held {
         if self.seen.contains_key(&state)
             || self.rules.rule(self.graph.names.kind(state.0), state.1).is_none()
@@ -197,7 +198,7 @@ impl<'a> Search<'a> {
         held
     }
 
-    /// Everything at once, for callers that may take their time.
+    /// Runs to the end at once, for callers that need not yield.
     pub(crate) fn run(mut self) -> Vec<Found> {
         loop {
             if let Progress::Done(found) = self.advance(usize::MAX) {
@@ -206,7 +207,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Looks at about `edges` more.
+    /// Looks at about `edges` more edges.
     pub(crate) fn advance(&mut self, edges: usize) -> Progress {
         let mut left = edges;
         while let Some(ask) = self.asks.get(self.found.len()) {
@@ -219,7 +220,7 @@ impl<'a> Search<'a> {
         Progress::Done(std::mem::take(&mut self.found))
     }
 
-    /// Answers what needs no search, or puts its first state into the queue.
+    /// Answers without a search where possible; otherwise queues the first state.
     fn begin(&mut self, ask: &Ask) -> Option<Found> {
         let kind = self.graph.words.find(&ask.object.kind);
         let state = kind.zip(self.graph.words.find(&ask.relation));
@@ -241,7 +242,7 @@ impl<'a> Search<'a> {
         self.set_out(state)
     }
 
-    /// Puts the first state of a search into the queue; the answer when it is known to be held.
+    /// Queues the first state of a search; returns the answer if the state is known to be held.
     fn set_out(&mut self, state: State) -> Option<Found> {
         (self.next, self.ahead, self.back) = (0, Spent::default(), Spent::default());
         self.enter(state, Lead { from: 0, by: Word::NONE, userset: false })
@@ -257,13 +258,13 @@ impl<'a> Search<'a> {
         self.graph.words.text(word) == self.subject.relation
     }
 
-    /// `None`: `left` is used up.
+    /// Searches until it has an answer; `None` when `left` is used up.
     fn walk(&mut self, left: &mut usize) -> Option<Found> {
         while let Some(step) = self.queue.get(self.next).copied() {
             if *left == 0 {
                 return None;
             }
-            // Whatever the subject holds is known, and none of it leads here.
+            // Everything that the subject holds is known, and none of it leads here.
             let Some(reach) = self.reach.as_ref().filter(|reach| !reach.is_done()) else { break };
             let back = self.back.with_next(|| reach.cost());
             let ahead = self.ahead.with_next(|| cost(self.graph, &step));
@@ -285,7 +286,7 @@ impl<'a> Search<'a> {
         Some(Found::without_path(Held::No))
     }
 
-    /// Visits what the state follows from.
+    /// Visits the states that this one follows from.
     fn expand(&mut self, step: &Step<'a>, from: usize) -> Option<Found> {
         let mut leads = std::mem::take(&mut self.leads);
         for direct in &step.rule.direct {
@@ -305,7 +306,7 @@ impl<'a> Search<'a> {
         met
     }
 
-    /// Puts a state into the queue, unless it was visited; the answer when it is known to be held.
+    /// Queues a state unless it was visited; returns the answer if it is known to be held.
     fn enter(&mut self, state: State, lead: Lead) -> Option<Found> {
         let rule = self.rules.rule(self.graph.names.kind(state.0), state.1)?;
         let index = self.queue.len();
@@ -317,7 +318,7 @@ impl<'a> Search<'a> {
         self.proof(&step).map(|rest| self.yes(index, rest))
     }
 
-    /// The tuples by which the subject holds a state, as far as is known without a search.
+    /// The tuples through which the subject holds a state, as far as is known without a search.
     fn proof(&self, step: &Step<'_>) -> Option<Path> {
         if let Some(rest) = self.held.get(&step.state) {
             return Some(rest.clone());
@@ -330,7 +331,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether a tuple of the subject's own gives it a state; with that tuple, and without when it is the userset itself.
+    /// The subject's own tuple that gives it a state, if any; an empty path when the subject is a userset that implies
+    /// it.
     fn own_tuple(&self, (subject, of): State, step: &Step<'_>) -> Option<Path> {
         let Step { state: (node, _), rule, .. } = *step;
         if of != Word::NONE && node == subject && rule.implied.contains(&of) {
@@ -341,7 +343,7 @@ impl<'a> Search<'a> {
         Some(Path { tuples: vec![tuple_text(self.graph, node, *direct, subject, of)], is_cut: false })
     }
 
-    /// One step from the subject's end.
+    /// Takes one step from the subject's side.
     fn follow(&mut self) -> Option<Found> {
         let reach = self.reach.as_mut()?;
         let known = reach.len();
@@ -358,7 +360,7 @@ impl<'a> Search<'a> {
         self.found.push(found);
     }
 
-    /// Keeps what is known for sure of the states that were visited, and forgets the rest.
+    /// Keeps the visited states after a no; forgets them otherwise.
     fn keep(&mut self, held: Held) {
         if held != Held::No {
             for step in &self.queue {
@@ -368,7 +370,7 @@ impl<'a> Search<'a> {
         self.queue.clear();
     }
 
-    /// The states on the way to a state that is held are held.
+    /// Builds the answer of a held relation and remembers its first state as held.
     fn yes(&mut self, index: usize, rest: Path) -> Found {
         let path = self.path_over(index, rest);
         let (text, is_cut) =
@@ -379,7 +381,7 @@ impl<'a> Search<'a> {
         Found { held: Held::Yes, path: text, is_cut }
     }
 
-    /// The path from the first state to one of the queue, and the rest of it from there.
+    /// The path from the first state to one in the queue, followed by `rest`.
     fn path_over(&self, index: usize, rest: Path) -> Path {
         let length = self.way_back(index).count();
         let kept = length.min(self.most_tuples);
@@ -397,7 +399,7 @@ impl<'a> Search<'a> {
         Path { tuples, is_cut }
     }
 
-    /// The steps from one of the queue back to the first, each with the state that it came from.
+    /// The steps from one in the queue back to the first, each with the state before it.
     fn way_back(&self, index: usize) -> impl Iterator<Item = (State, &Step<'a>)> {
         let mut at = index;
         std::iter::from_fn(move || {
@@ -408,21 +410,21 @@ impl<'a> Search<'a> {
     }
 }
 
-/// How many edges lead on from a step.
+/// Number of edges that a step looks at.
 fn cost(graph: &Graph, step: &Step<'_>) -> usize {
     let usersets = step.rule.direct.iter().map(|direct| (*direct, USERSETS));
     let follow = step.rule.follow.iter().map(|(tupleset, _)| (*tupleset, PLAIN));
     usersets.chain(follow).map(|(near, far)| graph.degree(Way::Forward, step.state.0, near, far)).sum()
 }
 
-/// Makes room for four times as much when there is none: half as many moves as the table's own doubling.
+/// Quadruples the capacity when it is exhausted: half as many moves as the table's own doubling.
 pub(crate) fn grow(seen: &mut HashMap<State, usize>) {
     if seen.len() == seen.capacity() {
         seen.reserve(seen.len().saturating_mul(3).max(24));
     }
 }
 
-/// `type:id#relation@type:id[#relation]`.
+/// Formats a tuple as `type:id#relation@type:id[#relation]`.
 pub(crate) fn tuple_text(graph: &Graph, object: Node, relation: Word, subject: Node, of: Word) -> String {
     let (object, subject) = (graph.name(object), graph.name(subject));
     let relation = graph.words.text(relation);
@@ -432,7 +434,7 @@ pub(crate) fn tuple_text(graph: &Graph, object: Node, relation: Word, subject: N
     }
 }
 
-/// A budget as a number of states.
+/// Converts a budget to a number of states.
 pub(crate) fn states(budget: i64) -> usize {
     u32::try_from(budget).map_or(usize::MAX, at)
 }

@@ -1,6 +1,6 @@
-//! Why somebody holds a relation, or does not: the tree of what the relation follows from, as far as it was worth looking.
-//! What a node does not show (`Shown`) is not followed either, and nothing tells that it is there.
-//! A tree has limits in every direction, so that an answer about a deep or a widely shared object is as small as any other.
+//! Builds the tree that explains why a subject does or does not hold a relation. The tree does not follow what it may
+//! not show (`Shown`) and does not reveal that it exists. It is limited in every dimension, so that an answer about a
+//! deep or a widely shared object is as small as any other.
 
 use crate::engine::answers::{Branch, Shown, Tree};
 use crate::engine::facts::{Ask, Held, SubjectRef};
@@ -10,11 +10,11 @@ use crate::engine::graph::search::{Search, State, tuple_text};
 use crate::engine::graph::words::Word;
 use crate::engine::graph::{Edge, Graph, Way};
 
-/// Most nodes of a tree, those that stand in it again included: more than anybody reads.
+/// Maximum number of nodes in a tree, including repeated ones: more than a reader can use.
 const MAX_NODES: usize = 200;
-/// Most nodes from top to bottom. One is three levels of JSON, and readers of JSON give up at 128.
+/// Maximum number of levels. One level takes three levels of JSON, and JSON parsers commonly stop at 128.
 const MAX_HEIGHT: usize = 32;
-/// Most bytes of texts: names may be long.
+/// Maximum number of bytes of text, because names may be long.
 const MAX_TEXT: usize = 32 << 10;
 
 struct Planter<'a> {
@@ -23,17 +23,17 @@ struct Planter<'a> {
     named: Option<(Node, Word)>,
     shown: Shown,
     planted: Vec<State>,
-    /// Tells of every state whether it is held.
+    /// Decides whether each state is held.
     search: Search<'a>,
     nodes: usize,
     text: usize,
 }
 
-/// A tuple that leads on: its relation, its subject's relation, and where to.
+/// A tuple that leads to another state: its relation, its subject's relation, and that state.
 type Lead = (Word, Word, State);
 
-/// The tree of one relation; `None`: the object is in no tuple, the model does not know the relation, or nothing of it may be
-/// shown.
+/// Builds the tree of one relation; `None` when no tuple names the object, the model does not know the relation, or
+/// nothing of it may be shown.
 pub(crate) fn plant(
     graph: &Graph,
     rules: &Bound,
@@ -69,9 +69,9 @@ impl Planter<'_> {
             self.planted.push(state);
             self.branch(&mut tree, state, height);
         }
-        // After what it follows from, which mostly answers it.
+        // Decided after the branches, whose results mostly answer it.
         tree.held = self.holds(state);
-        // By a tuple that was not come to among those that are not shown.
+        // A held relation without a visible reason rests on a tuple that was left out.
         let told = tree.repeated || tree.tuple.is_some() || !tree.from.is_empty();
         tree.truncated |= tree.held && !told;
         tree
@@ -123,7 +123,7 @@ impl Planter<'_> {
         Some(tuple_text(self.graph, node, *word, subject, of))
     }
 
-    /// The tuples that lead on; one more than fit at most.
+    /// The tuples that lead to other states; at most one more than fit.
     fn leads(&self, state: State) -> Vec<Lead> {
         let mut leads: Vec<Lead> = Vec::new();
         let Some(rule) = self.rule(state) else { return leads };

@@ -1,5 +1,5 @@
-//! Types and relations as small numbers. There are few of them: an installation's model has dozens, and tuples may name
-//! what no model knows any more. Number 0 is the empty relation of a subject that stands for itself.
+//! Types and relations as small numbers. They are few: a model has dozens, and tuples may still name words that are no
+//! longer in any model. Number 0 is the empty relation of a subject that stands for itself.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ pub(crate) struct Word(pub(crate) u16);
 impl Word {
     /// No relation.
     pub(crate) const NONE: Self = Self(0);
-    /// The first that is a relation.
+    /// The first relation.
     pub(crate) const FIRST: Self = Self(1);
-    /// The last that fits.
+    /// The last number.
     pub(crate) const LAST: Self = Self(u16::MAX);
 }
 
-/// More than the graph's numbers can tell apart; the engine that meets it steps back to SQL.
+/// The graph ran out of numbers; the engine then falls back to SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the graph in memory cannot hold more {0}")]
 pub struct Full(pub &'static str);
@@ -37,12 +37,12 @@ impl Default for Words {
 }
 
 impl Words {
-    /// The number of a word that was met before.
+    /// The number of a known word.
     pub(crate) fn find(&self, text: &str) -> Option<Word> {
         self.known.get(text).copied()
     }
 
-    /// The number of any word.
+    /// The number of a word, which is added if it is new.
     pub(crate) fn intern(&mut self, text: &str) -> Result<Word, Full> {
         if let Some(word) = self.find(text) {
             return Ok(word);
@@ -54,7 +54,7 @@ impl Words {
         Ok(word)
     }
 
-    /// The text of a number of this graph.
+    /// The text of a word of this graph.
     pub(crate) fn text(&self, word: Word) -> &str {
         self.texts.get(usize::from(word.0)).map_or("", |text| text)
     }
@@ -71,7 +71,7 @@ mod tests {
             assert_eq!(words.intern(&number.to_string()).map(|word| u32::from(word.0)), Ok(number));
         }
         assert_eq!(words.intern("one more"), Err(Full("types and relations")));
-        assert_eq!(words.intern("7"), Ok(Word(7)), "what is known stays known");
+        assert_eq!(words.intern("7"), Ok(Word(7)), "known words keep their number");
         assert_eq!((words.text(Word::NONE), words.text(Word(65_535))), ("", "65535"));
     }
 }

@@ -1,7 +1,8 @@
-//! The memory engine: decides by a graph that follows the change log. A question waits for its round (`feed/rounds.rs`), whose
-//! statement (`feed/read_index.rs`) brings the graph to the moment of the facts it reads; the search (`graph/search.rs`) then works on
-//! that snapshot and asks nobody. While the table is being loaded (`graph/load.rs`), and for a question that finds that the graph
-//! cannot be continued, the SQL engine answers. Without a round memory does not: what may be behind never decides.
+//! The memory engine: decides with a graph that follows the change log. A question waits for its round
+//! (`feed/rounds.rs`), whose statement (`feed/read_index.rs`) brings the graph to the moment of the facts that it
+//! reads; the search (`graph/search.rs`) then works on that snapshot without further I/O. The SQL engine answers while
+//! the table is being loaded (`graph/load.rs`), and for a question that finds that the graph cannot be continued.
+//! Memory never answers without a round, because a graph that may be behind must not decide.
 
 mod sample;
 
@@ -25,21 +26,22 @@ use crate::engine::graph::{list, tree};
 use crate::engine::sql::SqlEngine;
 use sample::Sampler;
 
-/// How long a question may take: the round that is on its way, and its own.
+/// Time limit of a question: the round in progress and its own.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-/// An object that is anchored elsewhere in every round is a dependency that cannot answer.
+/// Maximum number of rounds per question. An object whose anchor changes in each of them cannot be decided.
 const ROUNDS: usize = 4;
-/// How many edges a search looks at before it lets others work.
+/// Edges that a search looks at before it yields.
 const EDGES_AT_A_TIME: usize = 4_096;
-/// Searches that go on after their first edges, and lists and trees, each so many at once: one may hold as many states as its
-/// budget has, some 100 MB, and the cores of a small machine are as few. Others wait, within their time.
+/// Maximum number of concurrent searches past their first edges, and of concurrent lists and trees. One may hold as
+/// many states as its budget allows, some 100 MB, and a small machine has few cores. Others wait, within their time
+/// limit.
 const LARGE_SEARCHES: usize = 4;
 const LARGE_READS: usize = 2;
-/// How long a list or a tree waits for its turn.
+/// How long a list or a tree waits for a permit.
 const READ_PATIENCE: Duration = Duration::from_secs(3);
-/// How often the change log is read when nobody asks, so that no decision finds a long way to go.
+/// Interval at which the change log is read without questions, so that no decision has much to catch up on.
 const IDLE_READ: Duration = Duration::from_secs(1);
-/// First pause after a load that failed; it doubles up to [`LONGEST_PAUSE`].
+/// First pause after a failed load; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -52,15 +54,15 @@ pub struct MemoryEngine {
     budget: i64,
     sampler: Option<Sampler>,
     large_searches: Arc<Semaphore>,
-    /// Of lists and trees. Theirs alone: however many of them wait, no decision waits for one.
+    /// Permits of lists and trees only, so that no decision waits for one.
     large_reads: Arc<Semaphore>,
 }
 
 impl MemoryEngine {
-    /// Begins to load; nobody reads the log any more when nobody asks after `stop`.
+    /// Starts loading. After `stop` the log is read only for questions.
     ///
     /// # Errors
-    /// A metric family registered twice.
+    /// A metric family is registered twice.
     pub fn start(
         database: &DatabaseConfig,
         sql: Arc<SqlEngine>,
@@ -73,7 +75,7 @@ impl MemoryEngine {
         let (published, view) = watch::channel(None);
         let feed =
             Feed { database: database.clone(), sql: Arc::clone(&sql), published, meter: meter.clone() };
-        // Requests in flight at the stop are decided still: the feed ends with the engine.
+        // Requests in flight at the stop are still decided: the feed ends with the engine.
         tokio::spawn(feed.follow(queue));
         let idle = read_when_idle(desk.clone());
         tokio::spawn(async move { stop.run_until_cancelled(idle).await });
@@ -83,13 +85,13 @@ impl MemoryEngine {
         Ok(Self { desk, view, sql, budget, sampler, large_searches, large_reads })
     }
 
-    /// Whether decisions are made from memory now.
+    /// Whether decisions are made from memory.
     #[must_use]
     pub fn is_loaded(&self) -> bool {
         self.view.borrow().is_some()
     }
 
-    /// Returns when decisions are made from memory.
+    /// Waits until decisions are made from memory.
     pub async fn until_loaded(&self) {
         let mut view = self.view.clone();
         if view.wait_for(Option::is_some).await.is_err() {
@@ -97,14 +99,14 @@ impl MemoryEngine {
         }
     }
 
-    /// The facts of a question's moment, and that moment.
+    /// Reads the facts of a question and their moment.
     async fn moment(&self, mut view: Arc<View>, question: &Question) -> Result<(Facts, Arc<Moment>), Lost> {
         let mut located = locate_all(&view, question);
         for _ in 0..ROUNDS {
             let asked = self.desk.ask(Wanted::of(question, &located));
             let moment =
                 tokio::time::timeout(ANSWER_TIMEOUT, asked).await.unwrap_or_else(|_| Err(self.too_late()))?;
-            // Where nothing changed meanwhile, everything is where it was.
+            // The places stay where they are unless the graph changed.
             if !Arc::ptr_eq(&view, &moment.view) {
                 view = Arc::clone(&moment.view);
                 located = locate_all(&view, question);
@@ -118,7 +120,7 @@ impl MemoryEngine {
         Err(Lost::Round(Unanswered { dependency: "engine", cause }))
     }
 
-    /// A question that was put just when the graph was given up has waited for its reload.
+    /// The error of a timed-out question. Without a graph, the question waited for a reload, and SQL answers it.
     fn too_late(&self) -> Lost {
         tracing::warn!(timeout = ?ANSWER_TIMEOUT, "a question waited too long for its round");
         let cause = format!("no answer within {ANSWER_TIMEOUT:?}");
@@ -157,7 +159,7 @@ impl MemoryEngine {
         }
     }
 
-    /// The turn of a list or a tree, which its work keeps to the end whether anybody still waits for it or not.
+    /// Waits for the permit of a list or a tree. The work holds it to its end, even when the requester has given up.
     async fn turn(&self) -> Result<OwnedSemaphorePermit, Lost> {
         let turn = tokio::time::timeout(READ_PATIENCE, Arc::clone(&self.large_reads).acquire_owned()).await;
         let crowded = || Unanswered { dependency: "engine", cause: "too many lists at once".to_owned() };
@@ -177,7 +179,7 @@ impl MemoryEngine {
         add(&mut facts, question, found);
         let (view, subject, ask, budget) =
             (Arc::clone(&moment.view), question.subject.clone(), ask.clone(), states(self.budget));
-        // Two hundred searches, which nobody else's decision shall wait for.
+        // Up to two hundred searches, which must not delay other decisions.
         let planted = move || {
             let tree = tree::plant(&view.graph, &view.rules, &subject, &ask, shown, budget);
             drop(turn);
@@ -218,7 +220,7 @@ fn too_long(what: &str) -> Unanswered {
     Unanswered { dependency: "engine", cause: format!("the {what} is too long") }
 }
 
-/// Where the graph cannot be continued, SQL answers the same request: its statement is sent after the question came, too.
+/// Falls back to SQL when the graph cannot be continued. The SQL statement, too, is sent after the question arrived.
 impl Engine for MemoryEngine {
     fn read<'a>(&'a self, question: &'a Question) -> Reading<'a, Facts> {
         Box::pin(async move {
@@ -260,8 +262,8 @@ struct Feed {
 }
 
 impl Feed {
-    /// Loads, answers rounds, catches up when too much was written for one of them, and loads again when what is in memory
-    /// cannot be continued.
+    /// Loads and answers rounds. Catches up when too much was written for one round, and reloads when the graph cannot
+    /// be continued.
     async fn follow(self, mut queue: mpsc::Receiver<Waiting<ReadIndex>>) {
         loop {
             let loaded = tokio::select! {
@@ -274,7 +276,7 @@ impl Feed {
                 self.published.send_replace(None);
                 rounds::refuse_all(&mut queue, &lost);
                 if let Lost::Everything(why) = &lost {
-                    tracing::warn!(%why, "the graph is loaded anew");
+                    tracing::warn!(%why, "reloading the graph");
                     break;
                 }
                 if !rounds::refusing(&mut queue, &lost, self.caught_up(&mut source)).await {
@@ -286,7 +288,7 @@ impl Feed {
         }
     }
 
-    /// Until memory decides again, SQL does. False: what is in memory cannot be continued.
+    /// Catches up while SQL decides. Returns false when the graph cannot be continued.
     async fn caught_up(&self, source: &mut ReadIndex) -> bool {
         self.meter.catching_up();
         loop {
@@ -300,16 +302,16 @@ impl Feed {
                     return true;
                 }
                 Err(Lost::Everything(why)) => {
-                    tracing::warn!(%why, "the graph cannot catch up and is loaded anew");
+                    tracing::warn!(%why, "the graph cannot catch up; reloading it");
                     return false;
                 }
-                // As much was written meanwhile, or the database does not answer.
+                // Too much was written meanwhile, or the database does not answer.
                 Err(Lost::Behind(_) | Lost::Round(_)) => tokio::time::sleep(FIRST_PAUSE).await,
             }
         }
     }
 
-    /// `None`: it could not be loaded to the end, and is to be tried again.
+    /// Loads the graph and brings it up to date; `None` when that failed and must be retried.
     async fn loaded_source(&self) -> Option<ReadIndex> {
         let begun = Instant::now();
         let loaded = self.load_patiently().await;
@@ -324,7 +326,7 @@ impl Feed {
                     return None;
                 }
             };
-        // The first round catches up with what was written during the load; only then does memory decide.
+        // The first round catches up with writes during the load; only then does memory decide.
         if let Err(lost) = rounds::Source::read(&mut source, Wanted::default()).await {
             tracing::warn!(?lost, "the graph cannot be brought up to date");
             tokio::time::sleep(FIRST_PAUSE).await;
@@ -348,7 +350,7 @@ impl Feed {
     }
 }
 
-/// A question of nobody's. Whether it was answered is told by the meter.
+/// Asks for an empty round at intervals. The meter records whether it was answered.
 async fn read_when_idle(desk: Desk<ReadIndex>) {
     let mut tick = tokio::time::interval(IDLE_READ);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

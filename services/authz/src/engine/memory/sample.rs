@@ -1,5 +1,5 @@
-//! One decision in a thousand is made again by SQL. The two are compared only when the graph is the same before and after
-//! the statement: then no tuple changed in between, and both must say the same of every relation.
+//! Repeats one decision in a thousand with SQL. The results are compared only when the graph is the same before and
+//! after the statement: then no tuple changed in between, and both engines must agree on every relation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,10 +10,10 @@ use crate::engine::facts::{Facts, Question};
 use crate::engine::feed::meter::FeedMeter;
 use crate::engine::feed::wanted::{Moment, Wanted};
 
-/// One decision in so many.
+/// One decision in this many is compared.
 const ONE_IN: u64 = 1_000;
 
-/// Chooses and compares. Cheap to clone.
+/// Selects decisions and compares them. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Sampler {
     meter: FeedMeter,
@@ -30,7 +30,7 @@ impl Sampler {
         self.decisions.fetch_add(1, Ordering::Relaxed).is_multiple_of(ONE_IN)
     }
 
-    /// Compares beside the decision, which waits for nothing.
+    /// Compares in the background; the decision does not wait.
     pub(crate) fn compare(
         &self,
         engine: MemoryEngine,

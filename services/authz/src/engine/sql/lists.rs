@@ -1,5 +1,5 @@
-//! Lists by SQL: from the subject's side (`list.sql`) and from the object's (`holders.sql`), each one statement. A list and
-//! the facts that go with it are read in one transaction, so that they are of one moment.
+//! Lists by SQL: from the subject (`list.sql`) and from the object (`holders.sql`), each in one statement. A list and
+//! its facts are read in one transaction, so that they come from one moment.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use crate::engine::database::unanswered;
 use crate::engine::facts::{Ask, Question, SubjectRef};
 use crate::engine::model::Model;
 
-/// What both statements answer.
+/// The result of both statements.
 struct Row {
     ids: Vec<String>,
     total: i64,
     exhausted: bool,
 }
 
-/// Whose list it is, and what of it is wanted.
+/// The subject of a list and the part to return.
 struct Reach<'a> {
     subject: &'a SubjectRef,
     object_type: &'a str,
@@ -59,10 +59,10 @@ impl SqlEngine {
         Err(restless())
     }
 
-    /// Ids of all objects of a type on which the subject holds a relation, by a model that the caller brings.
+    /// Ids of all objects of a type on which the subject holds a relation, according to the given model.
     ///
     /// # Errors
-    /// The database cannot answer, or not within the budget.
+    /// The database cannot answer, or the budget is exceeded.
     pub async fn objects_by(
         &self,
         model: &Arc<Model>,
@@ -74,11 +74,11 @@ impl SqlEngine {
         self.reach(&self.lists, model, &reach).await.map(|(ids, _)| ids)
     }
 
-    /// Ids of all subjects of a type that hold a relation, by a model that the caller brings: plain ones when `of` is empty,
-    /// else usersets of that relation.
+    /// Ids of all subjects of a type that hold a relation, according to the given model: plain ones when `of` is empty,
+    /// otherwise usersets of that relation.
     ///
     /// # Errors
-    /// The database cannot answer, or not within the budget.
+    /// The database cannot answer, or the budget is exceeded.
     pub async fn subjects_by(
         &self,
         model: &Arc<Model>,
@@ -125,7 +125,7 @@ impl SqlEngine {
     }
 }
 
-/// A list that may lack something is none.
+/// Rejects a list that may be incomplete.
 fn complete(row: Row) -> Result<(Vec<String>, usize), Unanswered> {
     if row.exhausted {
         return Err(Unanswered { dependency: "engine", cause: "the list is too long".to_owned() });

@@ -1,7 +1,6 @@
 //! The SQL engine: facts and relations in one statement (`decide.sql`), a least fixpoint over (object, relation) that
-//! PostgreSQL computes over `authz.tuple` as it is at that moment. Nothing is kept between questions but the compiled
-//! model, whose edition the statement itself checks; so it is always exact, and it is what other engines are compared
-//! with.
+//! PostgreSQL computes over the current `authz.tuple`. It keeps nothing between questions except the compiled model,
+//! whose edition the statement itself checks. It is therefore always exact and is the reference for other engines.
 
 mod lists;
 
@@ -20,26 +19,26 @@ use crate::engine::facts::{Ask, Facts, Held, Place, PlaceFacts, Question, Subjec
 use crate::engine::model::{Edition, Model};
 use crate::engine::source::{ModelSource, Models};
 
-/// How long a question may take with the wait for a connection: a server that hangs does not keep its own time limit.
+/// Time limit of a question, including the wait for a connection: a server that hangs does not enforce its own limit.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-/// Connections of lists, beside those of decisions.
+/// Connections for lists, in addition to those for decisions.
 const LIST_CONNECTIONS: u32 = 2;
-/// A catalog that changes more often than this while one question is asked is a dependency that cannot answer.
+/// Maximum number of attempts per question while the catalog changes; past it, registry counts as unavailable.
 pub(super) const MODEL_ATTEMPTS: usize = 4;
 
-/// Asks the database.
+/// The engine that asks the database.
 #[derive(Debug)]
 pub struct SqlEngine {
     pub(super) pool: PgPool,
-    /// Connections of lists, so that no decision waits behind one.
+    /// Connections for lists, so that no decision waits behind one.
     pub(super) lists: PgPool,
     pub(super) models: Arc<Models>,
     pub(super) budget: i64,
 }
 
 impl SqlEngine {
-    /// With connections of its own to authz's database, so that decisions do not wait behind writes. `budget`: most
-    /// (object, relation) pairs that one question visits.
+    /// Opens its own connections to authz's database, so that decisions do not wait behind writes. `budget` is the
+    /// maximum number of (object, relation) pairs that one question visits.
     #[must_use]
     pub fn connect(database: &DatabaseConfig, budget: i64) -> Self {
         let of_lists = DatabaseConfig { max_connections: LIST_CONNECTIONS, ..database.clone() };
@@ -47,13 +46,13 @@ impl SqlEngine {
         Self { lists, ..Self::over(service::db::pool_with(database, &SETTINGS), budget) }
     }
 
-    /// With connections that the caller has.
+    /// Uses the caller's connections.
     #[must_use]
     pub fn over(pool: PgPool, budget: i64) -> Self {
         Self { lists: pool.clone(), pool, models: Arc::default(), budget }
     }
 
-    /// Who holds what by a model that the caller brings, whatever the catalog's revision is.
+    /// Reads facts and relations according to the given model, whatever the catalog's revision is.
     ///
     /// # Errors
     /// The database cannot answer.
@@ -62,12 +61,12 @@ impl SqlEngine {
         row.facts(model, question)
     }
 
-    /// The connections of lists, for other reads of that kind.
+    /// The connections for lists, shared with summaries.
     pub(crate) fn lists(&self) -> PgPool {
         self.lists.clone()
     }
 
-    /// The connections and the model, for whoever shares them.
+    /// The connections and the model, shared with the memory engine.
     pub(crate) fn models(&self) -> ModelSource {
         ModelSource { pool: self.pool.clone(), models: Arc::clone(&self.models) }
     }
@@ -92,7 +91,7 @@ impl SqlEngine {
     ) -> sqlx::Result<Row> {
         let SubjectRef { kind, id, relation } = &question.subject;
         let (types, ids, relations) = columns(&question.asks);
-        // Only a subject that is itself a relation of an object can be met on the way as such.
+        // Only a subject that is a userset can match a relation of the search itself.
         let implied = if relation.is_empty() { "{}" } else { model.implied_json() };
         let places: Vec<Place> = question.places.iter().map(|place| placed(model, place)).collect();
         let places = json!(places).to_string();
@@ -123,7 +122,7 @@ impl Engine for SqlEngine {
         Box::pin(in_time(self.list_now(question, listing)))
     }
 
-    /// A tree needs the graph: this engine has none, so it says what is missing.
+    /// Refuses: a tree needs the graph, which this engine does not have.
     fn explain<'a>(
         &'a self,
         _question: &'a Question,
@@ -144,7 +143,7 @@ pub(super) fn restless() -> Unanswered {
     Unanswered { dependency: "registry", cause: "the catalog changes without a pause".to_owned() }
 }
 
-/// What the statement answers.
+/// The result of the statement.
 pub(super) struct Row {
     snapshot: String,
     catalog: Option<String>,
@@ -157,7 +156,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Whether the catalog is the one that the model was compiled from.
+    /// Whether the model was compiled from the current catalog.
     pub(super) fn is_by(&self, model: &Model) -> bool {
         Edition::told(self.catalog.clone(), self.started).as_ref() == Some(model.edition())
     }
@@ -188,7 +187,7 @@ impl Row {
     }
 }
 
-/// With the module that the model says is meant.
+/// Fills in the deciding module according to the model.
 fn placed(model: &Model, place: &Place) -> Place {
     Place { module: place.module_by(model).map(ToOwned::to_owned), ..place.clone() }
 }
@@ -200,6 +199,6 @@ fn columns(asks: &[Ask]) -> (Vec<String>, Vec<String>, Vec<String>) {
 }
 
 fn too_late() -> Unanswered {
-    tracing::warn!(timeout = ?ANSWER_TIMEOUT, "the facts of a decision were not read in time");
+    tracing::warn!(timeout = ?ANSWER_TIMEOUT, "timed out reading the facts of a decision");
     Unanswered { dependency: "postgres", cause: format!("no answer within {ANSWER_TIMEOUT:?}") }
 }

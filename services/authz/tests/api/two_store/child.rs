@@ -1,5 +1,5 @@
-//! The process that dies: this test binary, started again with what it shall do and where it shall end. Its authz is the
-//! real one behind a gate in the same process, which is a step before the question and one after the answer.
+//! The process that dies: this test binary, restarted with an action and the step to die at. Its authz is the real one
+//! behind a gate in the same process, which adds a step before the request and one after the answer.
 
 use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt;
@@ -18,14 +18,14 @@ use tokio::net::TcpListener;
 use super::module::{self, Module};
 use super::scene::Scene;
 
-/// What the child does, as `share HOLDER [KEY]`, `unshare ID`, `withdraw ID` or `churn PREFIX`.
+/// The action of the child: `share HOLDER [KEY]`, `unshare ID`, `withdraw ID` or `churn PREFIX`.
 const DOES: &str = "TWO_STORE_CHILD_DOES";
 const DIES_AT: &str = "TWO_STORE_CHILD_DIES_AT";
 const COMPANY: &str = "TWO_STORE_CHILD_COMPANY";
 const TOKEN: &str = "TWO_STORE_CHILD_TOKEN";
 const AUTHZ: &str = "TWO_STORE_CHILD_AUTHZ";
 
-/// Starts a child; it prints a line when it is about to begin.
+/// Starts a child, which prints a line just before it begins.
 pub(crate) fn start(scene: &Scene, does: &str, dies_at: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     command.args(["--exact", "two_store::child_process", "--nocapture"]);
@@ -36,7 +36,7 @@ pub(crate) fn start(scene: &Scene, does: &str, dies_at: &str) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("this binary starts")
 }
 
-/// Runs a child to its end at a step.
+/// Runs a child until it dies at a step.
 pub(crate) async fn run(scene: &Scene, does: &str, dies_at: &str) {
     let mut child = start(scene, does, dies_at);
     let ended = tokio::task::spawn_blocking(move || child.wait().expect("a child ends"));
@@ -47,7 +47,7 @@ pub(crate) fn was_killed(status: ExitStatus) -> bool {
     status.signal() == Some(9)
 }
 
-/// Does nothing in the process that runs the tests.
+/// Runs as the child if the variables are set; does nothing in the process that runs the tests.
 pub(crate) fn become_the_child_if_asked() {
     let settings = Settings::from_pairs(std::env::vars());
     let Some(does) = variable(&settings, DOES) else { return };
@@ -78,7 +78,7 @@ async fn live(settings: &Settings, does: &str) {
     }
 }
 
-/// Shares and takes back until it is killed.
+/// Shares and unshares repeatedly until it is killed.
 async fn churn(module: &Module, prefix: &str) {
     for number in 0_u32.. {
         let holder = format!("{prefix}-{number}");
@@ -92,7 +92,7 @@ async fn churn(module: &Module, prefix: &str) {
     }
 }
 
-/// Passes every request on to authz.
+/// Forwards every request to authz.
 async fn gate(authz: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let address = listener.local_addr().expect("bound");

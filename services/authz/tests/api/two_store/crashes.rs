@@ -1,6 +1,6 @@
-//! `kill -9` at every step of a creation, of one under an idempotency key, and of a removal, and at random moments. After
-//! each one either the same request comes again, or the sweep does and then the request. `CRASH_ROUNDS` says how often each
-//! step is tried (2; 200 for a release's note), and the figures are printed.
+//! `kill -9` at every step of a creation, of one under an idempotency key, and of a removal, and at random moments.
+//! After each crash either the same request is repeated, or the sweep runs and then the request. `CRASH_ROUNDS` sets
+//! how often each step is tried (2; 200 for a release note); the tests print the figures.
 
 use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use super::child;
 use super::scene::Scene;
 use crate::cases;
 
-/// Steps of a creation in order: in the first phase's transaction; row and claim committed, authz not asked; the attempt
-/// counted; the tuples granted; in the second phase's transaction; all committed and nothing answered.
+/// Steps of a creation in order: in the first phase's transaction; row and claim committed, authz not asked; the
+/// attempt counted; the tuples granted; in the second phase's transaction; all committed but not answered.
 const CREATING: [&str; 6] = ["first phase", "read 1", "asking", "answered", "settling", "settled"];
-/// Of a removal; it reads the row in both phases.
+/// Steps of a removal, which reads the row in both phases.
 const REMOVING: [&str; 6] = ["first phase", "read 2", "asking", "answered", "settling", "settled"];
 
 #[expect(clippy::disallowed_methods, reason = "how long a test tries is its caller's to say")]
@@ -26,7 +26,7 @@ fn rounds() -> usize {
     std::env::var("CRASH_ROUNDS").map_or(2, |rounds| rounds.parse().expect("CRASH_ROUNDS is a number"))
 }
 
-/// Status and data of a creation's answer.
+/// The status and data of a creation's answer, and whether it was replayed.
 async fn told(made: Result<Once<Value>, ApiError>) -> (u16, Value, bool) {
     let response = made.into_response();
     let replayed = response.headers().contains_key("idempotency-replayed");
@@ -36,7 +36,7 @@ async fn told(made: Result<Once<Value>, ApiError>) -> (u16, Value, bool) {
     (status, body["data"].take(), replayed)
 }
 
-/// What was found after the crashes at one step.
+/// The findings after the crashes at one step.
 #[derive(Default)]
 struct Tally {
     resumed: usize,
@@ -50,7 +50,7 @@ impl Tally {
         format!("{what:8} {step:12} {resumed:4} resumed, swept: {kept:4} kept, {removed:4} removed\n")
     }
 
-    /// Every other round the sweep comes first. True: it has.
+    /// Runs the sweep first in every other round; returns whether it did.
     async fn sweep_first(&mut self, scene: &Scene, round: usize) -> bool {
         scene.until_alone().await;
         if round.is_multiple_of(2) {
@@ -98,7 +98,7 @@ async fn a_keyed_creation_that_dies_at_any_step_is_resumed_and_answered_once() {
             child::run(&scene, &format!("share {holder} {holder}"), step).await;
             let before = scene.share_of(&holder).await;
             let swept = tally.sweep_first(&scene, round).await;
-            // By the request that died, or by the sweep that kept its row.
+            // Either the request that died or the sweep, which kept its row, has settled it.
             let settled = scene.share_of(&holder).await.is_some_and(|(state, _)| state == "active");
             let first = told(scene.module.share(&holder, Some(&holder)).await).await;
             assert_eq!(first.0, 201, "{step} {round} {swept}: {}", first.1);
@@ -177,7 +177,7 @@ async fn a_module_that_is_killed_at_random_moments_leaves_nothing_behind() {
         let prefix = format!("random-{round}");
         let mut child = child::start(&scene, &format!("churn {prefix}"), "never");
         let told = child.stdout.take().expect("its standard output");
-        // Random, and not a wait for anything: the child works from its first line on.
+        // A random time, not a wait for an event: the child is busy from its first line on.
         let moment = Duration::from_micros(u64::from(Uuid::new_v4().as_fields().1) * 2);
         let ended = tokio::task::spawn_blocking(move || {
             let mut lines = BufReader::new(told).lines().map_while(Result::ok);
@@ -218,7 +218,7 @@ async fn unsettled(scene: &Scene) -> Vec<(String, Uuid)> {
     sqlx::query_as(sql).fetch_all(scene.pool()).await.expect("the shares")
 }
 
-/// One active row, both tuples, one effect in each store.
+/// Checks for one active row, both tuples, and one effect in each store.
 async fn made_once(scene: &Scene, holder: &str) {
     let state = scene.share_of(holder).await.map(|(state, _)| state);
     assert_eq!(state.as_deref(), Some("active"), "{holder}");

@@ -7,8 +7,7 @@ mod races;
 mod refusals;
 mod scene;
 
-/// Not a test of its own: the crash tests start this binary again as the process that dies. Without the variables it has
-/// nothing to do.
+/// Not a test: the crash tests restart this binary as the process that dies. Without the variables it does nothing.
 #[test]
 fn child_process() {
     child::become_the_child_if_asked();

@@ -1,5 +1,5 @@
-//! A small module with shares, as helpdesk has bindings: its table, its row, and its one pair of operations. A share makes
-//! its holder `viewer` and `owner` of the deal, and counts in `crm.share_count` while it is active.
+//! A small module with shares, similar to helpdesk's bindings: its table, its row, and its one pair of operations. A
+//! share makes its holder `viewer` and `owner` of the deal, and counts in `crm.share_count` while it is active.
 
 use std::net::SocketAddr;
 use std::sync::OnceLock;
@@ -22,7 +22,7 @@ use sqlx::PgConnection;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// What the module's migration would make.
+/// The SQL of the module's migration.
 pub(crate) const MIGRATION: &str = "
     CREATE TABLE crm.shares(
       id uuid PRIMARY KEY, company_id uuid NOT NULL, holder text NOT NULL,
@@ -38,18 +38,18 @@ pub(crate) const MIGRATION: &str = "
       PRIMARY KEY (company_id, operation, actor, idem_key));
     GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA crm TO platform_crm;";
 
-/// The deal that every share is of.
+/// The deal that all shares belong to.
 pub(crate) const DEAL: &str = "1";
 
-/// Where this process kills itself; empty in the process that watches.
+/// The step at which this process kills itself; unset in the process that watches.
 static DIES_AT: OnceLock<String> = OnceLock::new();
 
-/// From now on this process dies when it comes to the step.
+/// Makes this process die when it reaches the step.
 pub(crate) fn die_at(step: &str) {
     DIES_AT.set(step.to_owned()).expect("a process dies once");
 }
 
-/// Kills this process as a power failure would, if this is its step.
+/// Kills this process as a power failure would, if it is to die at this step.
 pub(crate) fn step(name: &str) {
     if DIES_AT.get().is_some_and(|dies_at| dies_at == name) {
         rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
@@ -65,7 +65,7 @@ pub(crate) struct Share {
     holder: Subject,
 }
 
-/// How often a row was read by this process; the last reading before authz is asked is a step.
+/// Number of times that this process read a row; the last read before authz is asked is a step.
 static READ: AtomicUsize = AtomicUsize::new(0);
 
 impl TupleRow for Share {
@@ -140,7 +140,7 @@ pub(crate) struct Module {
 }
 
 impl Module {
-    /// For alice, by the variables of a module.
+    /// Starts the module for alice, with the variables of a module.
     pub(crate) fn start(settings: &Settings, company: CompanyId, token: &str, authz: SocketAddr) -> Self {
         let mut reader = settings.reader();
         let config = ServiceConfig::read(&mut reader, "crm", 0, Limits::MODULE);
@@ -150,12 +150,12 @@ impl Module {
         Self { company, token: token.to_owned(), subject, store: store(&core, authz), core }
     }
 
-    /// The same with another authz.
+    /// The same module with another authz.
     pub(crate) fn with_authz(&self, authz: SocketAddr) -> Self {
         Self { store: store(&self.core, authz), ..self.clone() }
     }
 
-    /// The same for another user.
+    /// The same module for another user.
     pub(crate) fn with_user(&self, subject: &str, token: &str) -> Self {
         let subject = Subject::parse(subject).expect("a subject");
         Self { subject, token: token.to_owned(), ..self.clone() }
@@ -177,7 +177,7 @@ impl Module {
         }
     }
 
-    /// Shares the deal with a holder; under a key it is idempotent.
+    /// Shares the deal with a holder; idempotent with a key.
     pub(crate) async fn share(&self, holder: &str, key: Option<&str>) -> Result<Once<Value>, ApiError> {
         let attempt = key.map(|key| self.attempt(holder, key));
         let new = NewShare { company: self.company, holder };
@@ -186,14 +186,14 @@ impl Module {
         Ok(made)
     }
 
-    /// Takes a share back.
+    /// Removes a share.
     pub(crate) async fn unshare(&self, id: Uuid) -> Result<Share, ApiError> {
         let removed = self.store.remove::<Share>(&self.call(), id).await?;
         step("settled");
         Ok(removed)
     }
 
-    /// Takes a share back without a bearer.
+    /// Removes a share without a bearer.
     pub(crate) async fn withdraw(&self, id: Uuid) -> Result<(), ApiError> {
         let (company, correlation) = (self.company, CorrelationId::generate());
         let withdrawal =
@@ -215,7 +215,7 @@ fn store(core: &Core, authz: SocketAddr) -> TwoStore {
     TwoStore::new(core.clone(), AuthzClient::new(&format!("http://{authz}"), &core.inside))
 }
 
-/// A share that is to be made.
+/// A share to create.
 struct NewShare<'a> {
     company: CompanyId,
     holder: &'a str,

@@ -1,4 +1,4 @@
-//! Requests for the same row at the same time: one of them acts.
+//! Concurrent requests for the same row: only one of them acts.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use service::two_store::Swept;
 use super::module::Share;
 use super::scene::Scene;
 
-/// So many at a time; the module's pool has fewer connections.
+/// Number of concurrent requests, more than the connections of the module's pool.
 const MANY: usize = 8;
 
 async fn all<T: Send + 'static>(
@@ -84,7 +84,7 @@ async fn of_equal_removals_one_is_done_and_the_others_find_nothing() {
     scene.at_rest().await;
 }
 
-/// Creations, removals and the sweep, all at once: whatever each of them answers, rows and tuples agree in the end.
+/// Concurrent creations, removals and sweeps: whatever each answers, rows and tuples agree in the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn creations_removals_and_sweeps_agree_in_the_end() {
     let scene = Scene::start().await;

@@ -1,4 +1,5 @@
-//! authz refuses, is away, or does not answer: what each leaves, and that the same request succeeds later.
+//! authz refuses, is unreachable, or does not answer: what each leaves behind, and that the same request succeeds
+//! later.
 
 use std::net::SocketAddr;
 
@@ -62,13 +63,13 @@ async fn without_authz_a_request_is_unavailable_and_succeeds_later() {
     }
     nowhere.share("h", None).await.expect_err("unavailable");
     let swept = nowhere.store.sweep::<super::module::Share>(std::time::Duration::ZERO).await;
-    assert_eq!(swept.expect_err("unavailable").parts().status.as_u16(), 503, "a sweep guesses nothing");
+    assert_eq!(swept.expect_err("unavailable").parts().status.as_u16(), 503, "a sweep must not guess");
     assert_eq!(state(&scene, "h").await, "pending");
     scene.sweep().await;
     scene.at_rest().await;
 }
 
-/// The first attempt was cut off after authz had granted; the second is refused. To delete the row would leave its tuples.
+/// The first attempt was cut off after authz granted; the second is refused. Deleting the row would orphan its tuples.
 #[tokio::test]
 async fn a_refusal_after_an_attempt_without_an_answer_keeps_the_row() {
     let scene = Scene::start().await;
@@ -90,7 +91,7 @@ async fn a_refusal_after_an_attempt_without_an_answer_keeps_the_row() {
     scene.at_rest().await;
 }
 
-/// A row as a crash between the two answers leaves it.
+/// Leaves a row as a crash between the two answers does.
 async fn granted_and_cut_off(scene: &Scene, holder: &str) {
     let id = Uuid::now_v7();
     scene
@@ -117,7 +118,7 @@ async fn a_sweep_leaves_a_row_whose_tuples_stand_in_part() {
     scene.at_rest().await;
 }
 
-/// authz may still be at work on a call whose time is over; until it has given up nobody else touches the row.
+/// authz may still work on a call that timed out; until it has given up, no other request touches the row.
 #[tokio::test]
 async fn a_call_without_an_answer_keeps_its_row_until_authz_has_given_up() {
     let scene = Scene::start().await;

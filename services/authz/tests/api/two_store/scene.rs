@@ -1,4 +1,4 @@
-//! A real authz, a company, its member alice, and the module `crm` in this process; and what must be true of rows and
+//! A real authz, a company, its member alice, and the module `crm` in this process; and the invariants of rows and
 //! tuples at rest.
 
 use std::collections::BTreeSet;
@@ -51,12 +51,12 @@ impl Scene {
         &self.rows.0
     }
 
-    /// Settles everything that no request works on, however young.
+    /// Settles every row that no request works on, however recent.
     pub(crate) async fn sweep(&self) -> Swept {
         self.module.store.sweep::<Share>(Duration::ZERO).await.expect("swept")
     }
 
-    /// Waits until the server knows that a killed process has gone.
+    /// Waits until the server has noticed the end of a killed process.
     pub(crate) async fn until_alone(&self) {
         let sql = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted
             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -66,26 +66,26 @@ impl Scene {
         }
     }
 
-    /// State and id of a holder's share.
+    /// The state and id of a holder's share.
     pub(crate) async fn share_of(&self, holder: &str) -> Option<(String, Uuid)> {
         let sql = "SELECT state, id FROM crm.shares WHERE holder = $1";
         sqlx::query_as(sql).bind(holder).fetch_optional(self.pool()).await.expect("the shares")
     }
 
-    /// How many of a holder's two tuples stand.
+    /// Number of a holder's two tuples that exist.
     pub(crate) async fn tuples_of(&self, holder: &str) -> i64 {
         let sql = "SELECT count(*) FROM authz.tuple WHERE object_type = 'crm_deal' AND subject_id = $1";
         sqlx::query_scalar(sql).bind(holder).fetch_one(self.pool()).await.expect("the tuples")
     }
 
-    /// How often the module audited this about a holder's share.
+    /// Number of the module's audit rows with this action for a holder's share.
     pub(crate) async fn audited(&self, holder: &str, action: &str) -> i64 {
         let sql = "SELECT count(*) FROM audit.crm__events WHERE subject = 'share:' || $1 AND action = $2";
         let found = sqlx::query_scalar(sql).bind(holder).bind(action);
         found.fetch_one(self.pool()).await.expect("the module's audit")
     }
 
-    /// How often authz changed a holder's tuples.
+    /// Number of authz's changes of a holder's tuples.
     pub(crate) async fn changes(&self, holder: &str, action: &str) -> i64 {
         let sql = "SELECT count(*) FROM audit.authz__events WHERE action = $2
             AND payload::text LIKE '%@user:' || $1 || '\"%'";
@@ -93,7 +93,8 @@ impl Scene {
         found.fetch_one(self.pool()).await.expect("authz's audit")
     }
 
-    /// At rest every row is active and its tuples stand; no other tuple of a share does; and the module counts its rows.
+    /// Checks the state at rest: every row is active with its tuples, no other tuple of a share exists, and the count
+    /// is right.
     pub(crate) async fn at_rest(&self) {
         let rows: Vec<(String, String)> = sqlx::query_as("SELECT holder, state FROM crm.shares")
             .fetch_all(self.pool())
