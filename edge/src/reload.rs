@@ -1,6 +1,6 @@
-//! SIGHUP: what may change while the edge runs is read again, and what may not is said. TLS files are looked at every
-//! second anyway; the signal is for an operator who wants to see it happen, and for what stands in the environment, which
-//! a running process cannot read anew.
+//! Handles SIGHUP: reloads the TLS files and logs what needs a restart instead. The gateway checks TLS files every
+//! second anyway; the signal is for an operator who wants to see the reload, and to learn that environment variables
+//! need a restart.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::metrics::tally::{Reload, Tally};
 use crate::tls::certificates::Certificates;
 
-/// Waits for the signal, for ever; ends when its task is dropped.
+/// Waits for the signal for ever; ends when its task is dropped.
 pub(crate) async fn listen(certificates: &Arc<Certificates>, tally: &Tally) {
     let mut hangups = match signal(SignalKind::hangup()) {
         Ok(hangups) => hangups,
