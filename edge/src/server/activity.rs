@@ -18,8 +18,8 @@ use crate::http::quantum::give_way;
 use crate::server::backlog::Backlog;
 use crate::server::evictions::{Evictions, IDLE_PATIENCE};
 
-/// Bytes of heads whose requests' bodies have not come yet, on one connection. Each stream may send as much as the limit on
-/// a head and then nothing more; a browser's head takes 2 KiB, so that every stream of a connection may wait for a body.
+/// Bytes of heads whose requests' bodies have not arrived, per connection. Each stream may send a head of the maximum
+/// size and then nothing more; a browser's head takes 2 KiB, so every stream of a connection may wait for a body.
 const MAX_WAITING_HEAD_BYTES: usize = 1 << 20;
 
 /// Bodies per connection that are read and dropped at the same time because their requests were answered early. A

@@ -18,9 +18,10 @@ const CONNECTION_WINDOW: u32 = 1 << 20;
 /// The maximum that a stream holds of an answer its client does not read, whatever the window; the `h2` default is 400
 /// KiB.
 const SEND_BUFFER: usize = 64 << 10;
-/// What `h2` may spend on remembering small DATA frames, which it counts as 256 bytes each. Past it the connection is closed.
-/// Its default, half the connection's window, closes honest ones: an upload of 16-byte messages whose upstream stalls fills
-/// its window with 4,095 of them, which just fit here. A stalled connection holds as much again as its window at most.
+/// The budget of `h2` for small DATA frames, which it counts as 256 bytes each; exceeding it closes the connection. The
+/// default, half the connection's window, closes honest connections: an upload of 16-byte messages to a stalled
+/// upstream fills its window with 4,095 of them, which just fit here. A stalled connection holds at most as much again
+/// as its window.
 const SMALL_FRAMES_BYTES: usize = 1 << 20;
 /// Rapid reset: streams reset by the peer before they were accepted.
 const PENDING_ACCEPT_RESETS: usize = 20;

@@ -171,8 +171,8 @@ impl<'a> Pump<'a> {
     }
 }
 
-/// What an upstream said over HTTP/2 when it broke off, is said to the client: but not that all is well, or that nothing
-/// more is wanted. Clients take both for the end of a whole body.
+/// Returns the reset reason for the client: the HTTP/2 upstream's own, except NO_ERROR and CANCEL, which clients take
+/// for the end of a complete body.
 fn reason_of(error: &BodyError) -> Reason {
     let mut cause = error.source();
     while let Some(error) = cause {
