@@ -347,7 +347,7 @@ impl UpstreamClient {
     }
 }
 
-/// Whether a request may be done twice as well as once.
+/// Whether the method is idempotent.
 pub(crate) const fn is_idempotent(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::PUT | Method::DELETE | Method::OPTIONS)
 }

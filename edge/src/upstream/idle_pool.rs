@@ -16,8 +16,8 @@ const MAX_IDLE: usize = 256;
 /// Connections kept to an HTTP/2 host. Each carries as many requests as the host allows on one, so several are needed
 /// only under load.
 const MAX_SHARED: usize = 64;
-/// How long a connection is not used after an answer that has announced a body and may have none (to HEAD, and 304): a
-/// server that sends it all the same does so right after the head, and it would be the next request's answer.
+/// How long a connection stays unused after an answer that announced a body but has none (to HEAD, and 304): a server
+/// that wrongly sends the body does so right after the head, and it would be read as the next request's answer.
 const REST: Duration = Duration::from_millis(50);
 
 /// The idle connections.

@@ -28,7 +28,7 @@ const UPLOADS_PART: usize = 8;
 /// On whose behalf a request is sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Asker {
-    /// A client's own.
+    /// A client's own request.
     Client(ClientKey),
     /// A request of a client without a subject whose body is still arriving. These have few permits of their own, so
     /// that complete requests find a permit however many addresses send slowly.
