@@ -116,7 +116,7 @@ pub async fn serve(
     drop((watchers, shared));
     // The log's last lines must be written before the process ends, but its reader may have stopped.
     if timeout(LAST_LINES, written).await.is_err() {
-        tracing::warn!("the last lines of the access log could not be written");
+        tracing::warn!("cannot write the last lines of the access log");
     }
     Ok(())
 }
@@ -172,7 +172,7 @@ async fn drain(shared: &Shared, workers: WorkerPool) {
     let in_time = timeout(shared.config.drain_timeout, finished.as_mut()).await.is_ok();
     shared.end.cancel();
     if !in_time {
-        tracing::warn!("the drain ran out of time; open connections are dropped");
+        tracing::warn!("the drain timed out; dropping open connections");
         finished.await;
     }
 }

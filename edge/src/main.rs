@@ -67,7 +67,7 @@ async fn serve(config: EdgeConfig, addresses: ListenAddresses) -> anyhow::Result
     };
     tokio::select! {
         served = edge::serve(config, tls, plain, stop) => Ok(served?),
-        _ = at_once => bail!("asked a second time to end, before the drain was over"),
+        _ = at_once => bail!("second signal before the drain was over"),
     }
 }
 

@@ -14,16 +14,16 @@ pub(crate) async fn listen(certificates: &Arc<Certificates>, tally: &Tally) {
     let mut hangups = match signal(SignalKind::hangup()) {
         Ok(hangups) => hangups,
         Err(error) => {
-            tracing::warn!(%error, "SIGHUP cannot be handled; TLS files are looked at all the same");
+            tracing::warn!(%error, "cannot handle SIGHUP; TLS files are checked every second all the same");
             return;
         }
     };
     while hangups.recv().await.is_some() {
         let reload = certificates.look_now().await;
         let found = match reload {
-            Some(Reload::Used) => "others, which are in use now",
-            Some(Reload::Refused) => "files that cannot be used; those in use stay",
-            None => "the same",
+            Some(Reload::Used) => "changed files, now in use",
+            Some(Reload::Refused) => "unusable files; the current ones stay",
+            None => "unchanged files",
         };
         tracing::info!(
             read_again = "TLS chains, keys and client authorities",

@@ -41,7 +41,7 @@ fn open_as_many_files_as_allowed() {
     if allowed.current.is_some_and(|current| current < most) {
         let wanted = Rlimit { current: Some(most), maximum: allowed.maximum };
         if let Err(error) = setrlimit(Resource::Nofile, wanted) {
-            tracing::debug!(%error, "the number of open files stays as it was");
+            tracing::debug!(%error, "cannot raise the limit of open files");
         }
     }
 }
@@ -67,7 +67,7 @@ fn start_again(settings: &[Setting]) {
     let mut program = Command::new("/proc/self/exe");
     // `exec` returns only on failure; the program then works as it is, using slightly more memory and CPU.
     let error = program.arg0(name).args(arguments).envs(settings.iter().copied()).exec();
-    tracing::debug!(%error, "the program could not be started with settings for its machine");
+    tracing::debug!(%error, "cannot restart the program with settings for its machine");
 }
 
 #[cfg(not(unix))]

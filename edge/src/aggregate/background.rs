@@ -18,7 +18,7 @@ pub(crate) fn start(end: CancellationToken) -> io::Result<Handle> {
     let handle = runtime.handle().clone();
     thread::Builder::new().name("edge-apart".to_owned()).spawn(move || {
         if let Err(error) = nice(GIVES_WAY) {
-            tracing::debug!(%error, "metrics are merged at the rank of requests");
+            tracing::debug!(%error, "cannot lower the priority of the metrics thread");
         }
         runtime.block_on(end.cancelled());
     })?;

@@ -44,7 +44,7 @@ pub(super) struct Target {
 /// Why a target failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failed {
-    #[error("nothing whole came within 2 s")]
+    #[error("no complete answer within 2 s")]
     Late,
     #[error("cannot connect: {0}")]
     Dial(#[from] Failure),
@@ -56,9 +56,9 @@ pub(super) enum Failed {
     Status(StatusCode),
     #[error("the exposition is malformed: {0}")]
     Malformed(#[from] Fault),
-    #[error("past the bytes that all targets may send together")]
+    #[error("over the byte budget of all targets")]
     Cut,
-    #[error("its families contradict those of the others")]
+    #[error("its families contradict those of other targets")]
     Contradiction,
 }
 

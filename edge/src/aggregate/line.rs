@@ -53,35 +53,35 @@ pub(super) struct Sample<'a> {
 pub(super) enum Fault {
     #[error("a name is malformed")]
     Name,
-    #[error("a type is none of the five")]
+    #[error("an unknown type")]
     Type,
     #[error("a label is malformed")]
     Label,
-    #[error("a label stands twice in one series")]
+    #[error("a label occurs twice in one series")]
     LabelTwice,
     #[error("an escape is unknown")]
     Escape,
-    #[error("a value is no number")]
+    #[error("a value is not a number")]
     Value,
-    #[error("a timestamp is no integer")]
+    #[error("a timestamp is not an integer")]
     Timestamp,
-    #[error("a comment of HELP or TYPE lacks its name")]
+    #[error("a HELP or TYPE comment without a name")]
     Comment,
     #[error("a line is not UTF-8")]
     Encoding,
-    #[error("the last line does not end")]
+    #[error("the last line has no line feed")]
     Unended,
-    #[error("a line, a name or the number of labels is past its limit")]
+    #[error("a line, a name or the number of labels exceeds its limit")]
     TooLong,
     #[error("there are too many series")]
     TooManySeries,
     #[error("a family has two HELP or TYPE lines, or one after its samples")]
     Header,
-    #[error("a family is not in one piece")]
+    #[error("the samples of a family are not contiguous")]
     Scattered,
-    #[error("two families share a name of their samples")]
+    #[error("two families share a sample name")]
     Overlap,
-    #[error("a series stands twice")]
+    #[error("a series occurs twice")]
     SeriesTwice,
     #[error("a sample does not fit its family's type")]
     Misfit,

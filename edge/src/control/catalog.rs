@@ -123,11 +123,11 @@ enum StreamEnd {
     Status(StatusCode),
     #[error("the stream broke off")]
     Broken,
-    #[error("nothing came for 3 s")]
+    #[error("nothing arrived for 3 s")]
     Silent,
     #[error("a line is longer than 1 MiB")]
     TooLong,
-    #[error("a line is no snapshot: {0}")]
+    #[error("a line is not a snapshot: {0}")]
     Malformed(#[from] serde_json::Error),
 }
 
@@ -178,7 +178,7 @@ impl CatalogWatch {
             if away {
                 tracing::debug!(%end, "still no catalog from registry");
             } else {
-                tracing::warn!(%end, "lost registry's catalog stream; the last snapshot serves on");
+                tracing::warn!(%end, "lost registry's catalog stream; the last snapshot stays in use");
             }
             away = true;
             tokio::time::sleep(back_off).await;
@@ -207,7 +207,7 @@ impl CatalogWatch {
             // Before the new catalog is published, so that no request sees it together with subjects of the old database.
             if self.present.load().as_ref().is_some_and(|before| catalog.is_of_another_database_than(before))
             {
-                tracing::info!(revision, "the database was restored or started anew");
+                tracing::info!(revision, "the database was restored or restarted");
                 forget();
             }
             self.present.store(Some(Arc::new(catalog)));

@@ -154,7 +154,7 @@ impl Forwarded {
     }
 }
 
-/// The upper and the lower half.
+/// Splits the id into its upper and lower half.
 fn halves(id: TraceId) -> [u64; 2] {
     let id = u128::from_be_bytes(id.to_bytes());
     [id >> 64, id & u128::from(u64::MAX)].map(|half| u64::try_from(half).unwrap_or_default())

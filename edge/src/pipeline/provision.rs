@@ -144,7 +144,7 @@ fn ask_identity<'a>(
         if guard == Some(Guard::BearerAtOnce) {
             // These routes answer whatever the outcome.
             let waited = timeout(SHORT_PATIENCE, settled(outcome)).await;
-            tracing::trace!(?waited, "went on whatever identity says");
+            tracing::trace!(?waited, "continued without waiting for identity");
             return Ok(());
         }
         let settled = settled(outcome).await;

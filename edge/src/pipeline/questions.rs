@@ -130,7 +130,7 @@ pub(crate) async fn ask<T: DeserializeOwned>(
         .inspect_err(|_| fail(asking.as_ref(), "no answer"))?;
     if status != StatusCode::OK {
         fail(asking.as_ref(), status.as_str());
-        tracing::warn!(service = service.name(), %status, correlation_id = %correlation, "an internal question was not answered");
+        tracing::warn!(service = service.name(), %status, correlation_id = %correlation, "a service did not answer an internal question");
         return Err(no_answer("unexpected_status"));
     }
     let answer: DataBody<T> = serde_json::from_slice(&body).map_err(|_| no_answer("malformed_answer"))?;

@@ -183,7 +183,7 @@ impl Handshakes {
         if !((known || set.may_go_on(stream.get_ref().1)) && self.certificates.confirm(&set)) {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
-                "the client's certificate has ended",
+                "the client's certificate is no longer valid",
             ));
         }
         let (socket, session) = stream.get_mut();

@@ -25,7 +25,7 @@ pub(crate) async fn client<S: AsyncRead + Unpin>(stream: &mut S, peer: SocketAdd
     stream.read_exact(&mut head).await?;
     let [signature @ .., command, family, high, low] = head;
     if signature != SIGNATURE {
-        return Err(wrong("no PROXY header of version 2"));
+        return Err(wrong("not a PROXY header of version 2"));
     }
     let length = usize::from(u16::from_be_bytes([high, low]));
     if length > MAX_BYTES {

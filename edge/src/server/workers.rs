@@ -101,7 +101,7 @@ impl<H: Handler> LocalWorker<H> {
         while let Some(Handed { stream, peer, held, listener, counted }) = handed.recv().await {
             match TcpStream::from_std(stream) {
                 Ok(stream) => self.take(Accepted { stream, peer, held }, listener, counted),
-                Err(error) => tracing::warn!(%error, "a connection cannot be served"),
+                Err(error) => tracing::warn!(%error, "cannot serve a connection"),
             }
         }
     }
@@ -158,9 +158,9 @@ impl WorkerHandle {
             Ok(Ok(())) => {}
             Ok(Err(_)) => {
                 self.open.store(GONE, Ordering::Relaxed);
-                tracing::error!("a worker is gone; its connection is closed");
+                tracing::error!("a worker has exited; closing its connection");
             }
-            Err(error) => tracing::error!(%error, "a connection cannot be given to another worker"),
+            Err(error) => tracing::error!(%error, "cannot hand a connection to another worker"),
         }
     }
 }

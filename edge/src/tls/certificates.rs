@@ -47,7 +47,7 @@ pub enum CertificateError {
         /// The file.
         path: PathBuf,
     },
-    /// Certificate and key do not fit together, or are of an unknown kind.
+    /// Certificate and key do not match, or are of an unknown kind.
     #[error("certificate and key cannot be used: {0}")]
     Unfit(#[from] rustls::Error),
     /// The authorities of client certificates cannot be used.
@@ -207,7 +207,7 @@ impl Certificates {
         // Files are read off the async threads. A panic there would be a bug, and the next check tries again.
         let looked = tokio::task::spawn_blocking(move || this.look(asked)).await;
         looked.unwrap_or_else(|error| {
-            tracing::error!(%error, "the TLS files could not be looked at");
+            tracing::error!(%error, "checking the TLS files failed");
             None
         })
     }
@@ -223,7 +223,7 @@ impl Certificates {
                 if !asked && seen.unread != TELL_AFTER {
                     return None;
                 }
-                tracing::error!(%error, "the TLS files cannot be read; those in use stay, but a start would fail");
+                tracing::error!(%error, "cannot read the TLS files; the current ones stay, but a restart would fail");
                 return Some(Reload::Refused);
             }
         };
@@ -241,7 +241,7 @@ impl Certificates {
                 Some(Reload::Used)
             }
             Err(error) => {
-                tracing::error!(%error, "the new TLS files cannot be used; the old ones stay");
+                tracing::error!(%error, "cannot use the new TLS files; the old ones stay");
                 Some(Reload::Refused)
             }
         }
@@ -332,7 +332,7 @@ fn client_verifier(
     Ok(if required { verifier } else { verifier.allow_unauthenticated() }.build()?)
 }
 
-/// The same without abbreviated handshakes.
+/// The same without resumption.
 fn full_only(config: &ServerConfig) -> Arc<ServerConfig> {
     let mut config = config.clone();
     config.ticketer = Arc::new(GivesOnly(config.ticketer));

@@ -45,7 +45,7 @@ pub(crate) enum BodyError {
     Link(#[from] Broken),
     #[error("the upstream reset the stream: {0}")]
     Stream(#[source] h2::Error),
-    #[error("the upstream fell silent")]
+    #[error("the upstream sent nothing for too long")]
     Idle,
 }
 

@@ -74,11 +74,11 @@ pub(crate) struct Link {
 pub(crate) enum Broken {
     #[error("the upstream broke off: {0}")]
     Socket(#[from] io::Error),
-    #[error("the upstream ended before the body did")]
+    #[error("the upstream closed the connection before the end of the body")]
     Short,
     #[error("the upstream's body is malformed: {0}")]
     Malformed(#[from] crate::http::h1::Fault),
-    #[error("nothing came for too long")]
+    #[error("the upstream sent nothing for too long")]
     Idle,
     #[error("the request broke off: {0}")]
     Client(#[from] ClientFault),

@@ -204,7 +204,7 @@ impl Host {
         let rest = FIRST_REST.saturating_mul(1 << before.min(3)).min(LONGEST_REST);
         let until = now.saturating_add(u64::try_from(rest.as_millis()).unwrap_or(u64::MAX));
         self.rests_until.store(until, Ordering::Relaxed);
-        tracing::warn!(host = %self.authority.host_header(), rest_s = rest.as_secs(), "an upstream host rests after failures in a row");
+        tracing::warn!(host = %self.authority.host_header(), rest_s = rest.as_secs(), "ejected an upstream host after consecutive failures");
     }
 }
 

@@ -23,7 +23,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 pub(crate) fn read_away(rest: RecvStream) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         let read = timeout(LONGEST, read_to_bound(rest)).await;
-        tracing::debug!(?read, "the rest of a body was not wanted");
+        tracing::debug!(?read, "discarded the rest of a body");
     })
 }
 

@@ -156,7 +156,7 @@ fn begin<H>(
 
 fn answer(reply: &Reply, head: Response<()>, ended: bool) -> Result<SendStream<Bytes>, h2::Error> {
     reply.answer(head, ended).inspect_err(|error| {
-        tracing::debug!(%error, "an answer over HTTP/2 was not begun");
+        tracing::debug!(%error, "cannot start an answer over HTTP/2");
         reply.reset(Reason::INTERNAL_ERROR);
     })
 }
