@@ -1,4 +1,4 @@
-//! The guards of the route table: who passes, who does not, and that nobody passes when the question has no answer.
+//! The guards of the route table: who passes, who does not, and that no request passes if its question gets no answer.
 
 use serde_json::json;
 
@@ -132,7 +132,7 @@ async fn every_question_about_a_subject_carries_the_bearer_that_was_verified() {
     }
 }
 
-/// `(status, reason)` of both routes of apps' backends.
+/// Returns `(status, reason)` for both routes of apps' backends.
 async fn as_backend(world: &World, subject: &str, client: Option<&str>) -> [(u16, String); 2] {
     let bearer = world.bearer_with(subject, &json!({ "azp": client }));
     world.backend.on_path(PROVISION, Answer::Json(200, json!({"data": {"kcSub": subject}})));
