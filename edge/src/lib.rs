@@ -116,7 +116,7 @@ pub async fn serve(
     drop((watchers, shared));
     // The log's last lines must be written before the process ends, but its reader may have stopped.
     if timeout(LAST_LINES, written).await.is_err() {
-        tracing::warn!("cannot write the last lines of the access log");
+        tracing::warn!("timed out writing the last lines of the access log");
     }
     Ok(())
 }

@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(
             lasts(1_000_000, second * 16),
             Duration::from_secs(15),
-            "nobody earns more than a whole credit"
+            "credit never exceeds its maximum"
         );
     }
 

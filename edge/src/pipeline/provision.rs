@@ -45,7 +45,7 @@ pub(crate) struct Provisioned {
     all: Arc<Subjects>,
 }
 
-/// One worker's cache, and the value of [`Subjects::forgotten`] it was filled under.
+/// One worker's cache, and the value of `Subjects::forgotten` it was filled under.
 #[derive(Debug, Default)]
 struct Lately {
     forgotten: u64,

@@ -189,7 +189,7 @@ mod tests {
     fn full_buckets_are_forgotten_first_and_then_half_of_the_rest() {
         let now = Instant::now();
         let later = |seconds| now + Duration::from_secs(seconds);
-        // So many are full again, the others not for a long time.
+        // This many are full again, the others not for a long time.
         let buckets = |full: usize| -> HashMap<usize, Instant> {
             let of = |key: usize| later(u64::try_from(key.saturating_sub(full)).expect("a small number"));
             (0..MAX_BUCKETS).map(|key| (key, of(key))).collect()

@@ -113,7 +113,7 @@ mod tests {
         drop(first);
         assert!(addresses.enter(one).is_some(), "one has left");
         drop(second);
-        assert!(addresses.lock().is_empty(), "nothing is kept of who has no connection");
+        assert!(addresses.lock().is_empty(), "addresses without connections are not kept");
     }
 
     #[test]

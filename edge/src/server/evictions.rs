@@ -1,7 +1,7 @@
-//! Makes room at the limits of connections and of handshakes: while a new connection waits for a place, the client that has
-//! kept the edge waiting longest is closed. A connection between two requests counts as waiting, too; otherwise a few
-//! addresses could hold every place with one request a minute each. A connection with a request under way is never closed to
-//! make room.
+//! Makes room at the limits of connections and of handshakes: while a new connection waits for a permit, the client
+//! that has kept the gateway waiting longest is closed. A connection between two requests counts as waiting, too;
+//! otherwise a few addresses could hold every permit with one request a minute each. A connection with a running
+//! request is never closed to make room.
 
 use std::io::{self, Error, ErrorKind};
 use std::pin::{Pin, pin};

@@ -69,7 +69,7 @@ pub(crate) struct Host {
     busy: AtomicUsize,
     failures: AtomicU32,
     rests: AtomicU32,
-    /// Milliseconds since [`epoch`]; in the past if the host is not ejected.
+    /// As counted by [`millis`]; in the past if the host is not ejected.
     rests_until: AtomicU64,
     shelves: Vec<IdlePool>,
 }
@@ -491,7 +491,7 @@ mod tests {
         let (mut third, mut fourth) =
             (Box::pin(permit(&upstream, CLIENT)), Box::pin(permit(&upstream, CLIENT)));
         assert!(!is_ready(third.as_mut()).await && !is_ready(fourth.as_mut()).await, "they wait");
-        assert!(permit(&upstream, CLIENT).await.is_none(), "nobody else may");
+        assert!(permit(&upstream, CLIENT).await.is_none(), "the queue is full");
         drop(first);
         let _third = third.await.expect("the permit that was given back");
         assert!(!is_ready(fourth.as_mut()).await);
@@ -510,17 +510,17 @@ mod tests {
         assert!(Arc::clone(&upstream).enter(client(1)).is_none(), "one past it");
         held.push(permit(&upstream, client(2)).await.expect("another has its own"));
         let mut waiting = Box::pin(permit(&upstream, client(3)));
-        assert!(!is_ready(waiting.as_mut()).await, "all places are taken");
+        assert!(!is_ready(waiting.as_mut()).await, "all permits are taken");
         let question = Asker::Question(ClientKey::subject(1));
-        let _asked = permit(&upstream, question).await.expect("questions have places of their own");
+        let _asked = permit(&upstream, question).await.expect("questions have permits of their own");
         let waiters: Vec<_> = (0..7).filter_map(|_| Arc::clone(&upstream).enter(client(3))).collect();
         assert_eq!(waiters.len(), 7);
         assert!(Arc::clone(&upstream).enter(client(3)).is_none(), "those that wait count");
         drop(waiting);
-        let _eighth = Arc::clone(&upstream).enter(client(3)).expect("who gives up counts no more");
+        let _eighth = Arc::clone(&upstream).enter(client(3)).expect("one that gave up is not counted");
         drop(held.pop());
         drop(held.pop());
-        permit(&upstream, client(1)).await.expect("what was given back can be had again");
+        permit(&upstream, client(1)).await.expect("released permits can be taken again");
     }
 
     #[tokio::test]
@@ -528,7 +528,7 @@ mod tests {
         let upstream = upstream(1, 1);
         let mut first = permit(&upstream, client(1)).await.expect("a permit");
         let mut next = Arc::clone(&upstream).enter(client(2)).expect("a share");
-        assert!(!next.try_take(), "the only place is taken");
+        assert!(!next.try_take(), "the only permit is taken");
         first.go_on_as_stream();
         assert!(first.is_stream() && next.try_take());
         next.reserve_stream().expect("the second of two");
@@ -537,7 +537,7 @@ mod tests {
         next.go_on_as_stream();
         assert!(third.try_take());
         third.go_on_as_stream();
-        assert!(!third.is_stream(), "it stays where it is");
+        assert!(!third.is_stream(), "it keeps its permit");
         drop((first, next));
         third.go_on_as_stream();
         assert!(third.is_stream());
@@ -561,10 +561,10 @@ mod tests {
         let mut permit = permit(&upstream, CLIENT).await.expect("a permit");
         permit.at(0);
         assert!((0..20).all(|_| upstream.choose(None) == Some(1)));
-        assert_eq!(upstream.choose(Some(1)), Some(0), "not the one that failed just now");
+        assert_eq!(upstream.choose(Some(1)), Some(0), "not the host that just failed");
         drop(permit);
         let both: std::collections::HashSet<_> = (0..40).filter_map(|_| upstream.choose(None)).collect();
-        assert_eq!(both.len(), 2, "an idle place uses both");
+        assert_eq!(both.len(), 2, "an idle upstream uses both");
     }
 
     #[test]
@@ -582,9 +582,9 @@ mod tests {
         assert!(!chosen(1, 0) && chosen(1, 1), "at rest");
         (0..50).for_each(|_| fail(1, 1));
         assert!(chosen(1, 1), "the last one stays");
-        assert!(!chosen(REST_MS, 0) && chosen(REST_MS + 1, 0), "rested to the millisecond");
+        assert!(!chosen(REST_MS, 0) && chosen(REST_MS + 1, 0), "ejected until the exact millisecond");
         (0..5).for_each(|_| fail(0, REST_MS + 1));
-        assert!(!chosen(3 * REST_MS, 0), "the second rest is twice as long");
+        assert!(!chosen(3 * REST_MS, 0), "the second ejection lasts twice as long");
         assert!(chosen(3 * REST_MS + 1, 0));
     }
 }

@@ -80,7 +80,7 @@ async fn before_the_first_keys_a_bearer_is_neither_good_nor_bad() {
     let reply = world.get(ROUTE, &[("authorization", &bearer)]).await;
     assert_eq!((reply.status, reply.code().as_str()), (503, "AUTHORIZATION_UNAVAILABLE"));
     assert_eq!(reply.json()["error"]["details"]["dependency"], "idp");
-    assert_eq!(world.get(ROUTE, &[]).await.status, 401, "no bearer is no bearer");
+    assert_eq!(world.get(ROUTE, &[]).await.status, 401, "without a bearer");
     let ready = world.get("/readyz", &[]).await;
     assert_eq!((ready.status, ready.json()["data"]["status"].as_str()), (503, Some("starting")));
     assert_eq!(world.get("/healthz", &[]).await.status, 200);

@@ -104,7 +104,7 @@ async fn a_short_body_that_comes_slowly_holds_no_place_at_its_upstream() {
     assert_eq!(
         (answer.status(), slow.body(&answer).await.contains(&whole)),
         (200, true),
-        "all of it arrives"
+        "the whole body arrives"
     );
     frames.send(DATA, END_STREAM, 1, b"f").await;
     frames.next_of(HEADERS, 1).await;
@@ -134,7 +134,7 @@ async fn a_body_is_taken_in_at_the_limit_and_one_past_it_takes_its_place_first()
             }
         }
     };
-    is_over_capacity(&timeout(SOON, refused).await.expect("the only place is taken"));
+    is_over_capacity(&timeout(SOON, refused).await.expect("the only permit is taken"));
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn a_subject_has_its_share_of_an_upstream_and_the_rest_is_for_others() {
         let reply = world.send(version, Method::GET, PATH, &[("authorization", &alice)], "").await;
         is_over_share(&reply);
         let reply = world.send(version, Method::GET, PATH, &[("authorization", &bob)], "").await;
-        assert_eq!(reply.status, 200, "another subject is not meant");
+        assert_eq!(reply.status, 200, "another subject is not affected");
     }
     drop(held);
     let again = async {
@@ -155,7 +155,7 @@ async fn a_subject_has_its_share_of_an_upstream_and_the_rest_is_for_others() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(SOON, again).await.expect("what was given back can be had again");
+    timeout(SOON, again).await.expect("released permits can be taken again");
 }
 
 #[tokio::test]
@@ -432,7 +432,7 @@ async fn a_connection_whose_client_reads_no_answer_is_cut_off_though_each_answer
     timeout(SOON, rest).await.expect("what is left is not sent");
     let mut ends = 0;
     while ends < 2 {
-        let frame = patient.next().await.expect("nobody waited for this client");
+        let frame = patient.next().await.expect("the client was not blocked");
         ends += u32::from(frame.kind == DATA && frame.flags & 1 == 1);
     }
 }
@@ -531,7 +531,7 @@ async fn tunnels_are_counted_on_their_own() {
         refused.contains("as many tunnels open as it may have") && refused.contains(r#""scope":"tunnels""#),
         "{refused}"
     );
-    assert_eq!(get(&world, PATH, &alice).await.status, 200, "they take no place of ordinary requests");
+    assert_eq!(get(&world, PATH, &alice).await.status, 200, "they take no permits of ordinary requests");
     let (status, last) = websocket(&world, &bob).await;
     assert_eq!(status, 101, "another subject has its own");
     let (status, refused) = no_websocket(&world, &bob).await;
@@ -547,7 +547,7 @@ async fn tunnels_are_counted_on_their_own() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(SOON, again).await.expect("what was given back can be had again");
+    timeout(SOON, again).await.expect("released permits can be taken again");
 }
 
 #[tokio::test]
@@ -566,7 +566,7 @@ async fn a_long_answer_leaves_its_place_to_others() {
         // Each of these waits for a permit as long as any request does.
         while get(&world, PATH, &bob).await.status != 200 {}
     };
-    timeout(LONG, free).await.expect("the place is free");
+    timeout(LONG, free).await.expect("the permit is free");
     assert!(begun.elapsed() >= Duration::from_secs(10), "{:?}", begun.elapsed());
     events.send(Bytes::from("event")).expect("and the stream goes on");
     let mut body = response.into_body();
@@ -645,7 +645,7 @@ async fn no_place_for_a_long_body(world: &World) {
             }
         }
     };
-    is_over_capacity(&timeout(SOON, refused).await.expect("slow bodies have all places of their own"));
+    is_over_capacity(&timeout(SOON, refused).await.expect("slow bodies hold all of their permits"));
 }
 
 async fn signs_in(world: &World) {
@@ -689,9 +689,9 @@ async fn slow_bodies_from_many_addresses_take_no_place_of_those_who_sign_in() {
         world.backend.seen(LOGIN).last().map(|seen| seen.body.len())
     };
     assert_eq!(
-        timeout(SOON, again).await.expect("a place is given back"),
+        timeout(SOON, again).await.expect("a permit is released"),
         Some(LONG_FORM),
-        "all of it arrives"
+        "the whole body arrives"
     );
 }
 

@@ -412,7 +412,7 @@ async fn a_client_that_leaves_behind_requests_sent_ahead_is_not_answered_and_the
     drop(client);
     assert_eq!(timeout(SOON, upstream.rest()).await.expect("in time"), "");
     let next = timeout(Duration::from_millis(300), listener.accept()).await;
-    assert!(next.is_err(), "the second request goes nowhere");
+    assert!(next.is_err(), "the second request is not forwarded");
 }
 
 #[tokio::test]

@@ -33,7 +33,7 @@ async fn one_connection_too_many_waits_until_another_has_left() {
     assert!(timeout(PATIENCE, waiting.as_mut()).await.is_err(), "a third one is not served");
     assert_eq!(waits(&world, &mut first, &bearer, "connections").await, before + 1);
     drop(second);
-    timeout(SOON, waiting).await.expect("it is served once there is a place");
+    timeout(SOON, waiting).await.expect("it is served once there is a permit");
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn clients_that_say_nothing_or_not_all_of_hello_take_no_handshake() {
             silent.push(stream);
         }
     }
-    timeout(SOON, alive(&world)).await.expect("none of the hundred takes a place");
+    timeout(SOON, alive(&world)).await.expect("none of the hundred takes a permit");
     assert_eq!(waits(&world, &mut known, &bearer, "handshakes").await, 0);
     // With its last byte a ClientHello takes a permit.
     for stream in silent.iter_mut().rev().take(2) {
@@ -78,7 +78,7 @@ async fn clients_that_say_nothing_or_not_all_of_hello_take_no_handshake() {
         answered(stream).await;
     }
     let mut waiting = Box::pin(alive(&world));
-    assert!(timeout(PATIENCE, waiting.as_mut()).await.is_err(), "two with a whole hello take them");
+    assert!(timeout(PATIENCE, waiting.as_mut()).await.is_err(), "two with a complete ClientHello take them");
     drop(silent);
     timeout(SOON, waiting).await.expect("it is served once they have left");
 }
@@ -134,10 +134,10 @@ async fn handshakes_hoarded_from_several_addresses_leave_places_for_the_first_of
         }
     }
     let all_have_come = async { while waits(&world, &mut known, &bearer, "handshakes").await < 20 {} };
-    timeout(SOON, all_have_come).await.expect("four firsts and eight others have a place");
+    timeout(SOON, all_have_come).await.expect("four firsts and eight others have a permit");
     let mut late = from("127.0.0.2:0", world.tls).await;
     late.write_all(&hello()).await.expect("written");
-    assert!(timeout(PATIENCE, late.read(&mut [0])).await.is_err(), "the common places are taken");
+    assert!(timeout(PATIENCE, late.read(&mut [0])).await.is_err(), "the common permits are taken");
     timeout(PATIENCE, alive(&world)).await.expect("another address does not wait");
 }
 
@@ -243,7 +243,7 @@ async fn past_the_limit_of_connections_those_without_a_request_make_room_and_no_
         assert!(timeout(2 * LONG, waiting.as_mut()).await.is_err(), "a connection with a request stays");
         assert!(busy.try_join_next().is_none(), "{version:?}: both are under way");
         busy.abort_all();
-        timeout(SOON, waiting).await.expect("it is served once there is a place");
+        timeout(SOON, waiting).await.expect("it is served once there is a permit");
     }
 }
 
@@ -269,7 +269,7 @@ async fn one_connection_too_many_of_an_address_is_closed_at_once_and_another_add
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(SOON, served).await.expect("there is a place again");
+    timeout(SOON, served).await.expect("there is a permit again");
 }
 
 #[tokio::test]

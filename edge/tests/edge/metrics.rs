@@ -166,7 +166,7 @@ async fn all_services_stand_in_one_exposition() {
     let asked = world.backend.seen("/metrics").len();
     assert_eq!(world.get(ROUTE, &[("authorization", &bearer)]).await.status, 403);
     assert_eq!(world.get(ROUTE, &[]).await.status, 401);
-    assert_eq!(world.backend.seen("/metrics").len(), asked, "nobody is scraped for a refused caller");
+    assert_eq!(world.backend.seen("/metrics").len(), asked, "nothing is scraped for a refused caller");
 }
 
 #[tokio::test]

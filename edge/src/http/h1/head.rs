@@ -237,7 +237,7 @@ mod tests {
         assert_eq!((head.headers.len(), head.close, head.declared), (0, true, Ok(Some(Length::Chunked))));
         assert!(read("HTTP/1.0 200 OK\r\n\r\n").close);
         let head = read("HTTP/1.1 200 OK\r\nconnection: close, x-secret\r\nx-secret: 1\r\n\r\n");
-        assert_eq!(names(&head), ["connection", "x-secret"], "whoever passes it on has to see what it names");
+        assert_eq!(names(&head), ["connection", "x-secret"], "the forwarding code must see what it names");
         assert!(head.close);
         let head = read("HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n");
         assert_eq!(names(&head), ["connection", "upgrade"]);

@@ -1,7 +1,7 @@
 //! [`Fields`]: parses header blocks (HPACK, RFC 7541) as far as needed to tell whether a `:path` has a fragment,
-//! whether there is any pseudo-header, and which fields make the message malformed for `h2`: the bounds of fields, and
-//! the entries of the dynamic table. `h2` parses each frame of a block separately and forgets a defect found in one
-//! that ends within a literal, so this cannot be left to it. Everything else is.
+//! whether there is any pseudo-header, and which fields make the message malformed for `h2`. This takes the bounds of
+//! fields and the entries of the dynamic table. `h2` parses each frame of a block separately and forgets a defect found
+//! in one that ends within a literal, so this check cannot be left to it. Everything else is.
 
 use std::collections::VecDeque;
 use std::ops::Range;
