@@ -1,5 +1,5 @@
-//! The cost per byte of a request's head, from the socket's bytes to the upstream's headers: expensive heads compared with
-//! an ordinary one of the same size.
+//! The cost per byte of a request's head, from the socket's bytes to the upstream's headers: expensive heads compared
+//! with an ordinary one of the same size.
 
 #![expect(clippy::expect_used, reason = "a broken premise ends the measurement")]
 

@@ -1,5 +1,5 @@
-//! The cost per byte of parsing a path: expensive paths at three sizes. The figure must not grow with the size, or a few
-//! long paths delay every request on the worker.
+//! The cost per byte of parsing a path: expensive paths at three sizes. The figure must not grow with the size, or a
+//! few long paths delay every request on the worker.
 
 use std::hint::black_box;
 

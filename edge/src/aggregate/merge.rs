@@ -1,5 +1,5 @@
-//! Many expositions into one: families by name, each in one piece under one HELP and one TYPE, and `scrape_up` for every
-//! target. Pure.
+//! Many expositions into one: families by name, each in one piece under one HELP and one TYPE, and `scrape_up` for
+//! every target. Pure.
 //!
 //! If services use one name for different families, the gateway's own definition wins, then the one that most targets
 //! declare, then the one that comes first. A declared type takes precedence over none. A target with a contradicting

@@ -204,7 +204,8 @@ impl CatalogWatch {
             *heard = true;
             tracing::debug!(revision = catalog.revision, "a new catalog snapshot");
             let revision = catalog.revision;
-            // Before the new catalog is published, so that no request sees it together with subjects of the old database.
+            // Before the new catalog is published, so that no request sees it together with subjects of the old
+            // database.
             if self.present.load().as_ref().is_some_and(|before| catalog.is_of_another_database_than(before))
             {
                 tracing::info!(revision, "the database was restored or restarted");

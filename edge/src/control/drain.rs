@@ -79,7 +79,7 @@ mod tests {
     async fn a_watch_wakes_whoever_asked_last_and_says_so_ever_after() {
         let drain = Drain::default();
         let mut watch = drain.watch();
-        assert!(watch.poll(&mut Context::from_waker(Waker::noop())).is_pending(), "somebody else");
+        assert!(watch.poll(&mut Context::from_waker(Waker::noop())).is_pending(), "another waker");
         let task = tokio::spawn(async move {
             poll_fn(|context| watch.poll(context)).await;
             watch

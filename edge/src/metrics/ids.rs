@@ -1,5 +1,6 @@
-//! [`RequestIds`]: the identifiers of a request that the gateway passes on to services and modules: its correlation id and its
-//! trace context. The trace is the client's own or, where traces are on, a span of the gateway that continues it.
+//! [`RequestIds`]: the identifiers of a request that the gateway passes on to services and modules: its correlation id
+//! and its trace context. The trace is the client's own or, where traces are on, a span of the gateway that continues
+//! it.
 
 use std::sync::Arc;
 

@@ -9,8 +9,8 @@ use tokio::net::TcpStream;
 
 /// A client's socket.
 ///
-/// TLS writes one record as a vectored write of one slice. `writev` would go through the kernel's file layer; this socket
-/// sends the slice directly.
+/// TLS writes one record as a vectored write of one slice. `writev` would go through the kernel's file layer; this
+/// socket sends the slice directly.
 ///
 /// During the handshake, writes are buffered until the next read would block. The rest at the end (with TLS 1.3 the
 /// session tickets, for which no client waits) goes with the next write or flush: one system call, and one wake-up of

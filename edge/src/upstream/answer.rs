@@ -1,5 +1,5 @@
-//! [`AnswerBody`]: the body of an upstream's answer, streamed frame by frame. A body that breaks off or stalls yields an error,
-//! so that a truncated answer never looks complete.
+//! [`AnswerBody`]: the body of an upstream's answer, streamed frame by frame. A body that breaks off or stalls yields
+//! an error, so that a truncated answer never looks complete.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

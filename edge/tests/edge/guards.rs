@@ -156,7 +156,7 @@ async fn only_the_service_account_of_a_registered_app_is_its_backend() {
         ("a user's token of the app's client", "alice", Some("crm-backend")),
         ("the account with another client", "service-1", Some("platform-frontend")),
         ("the account with another app's client", "service-1", Some("erp-backend")),
-        ("an account that nobody knows yet", "service-2", Some("erp-backend")),
+        ("an account that is still unknown", "service-2", Some("erp-backend")),
         ("an account of a registry that tells no subjects", "service-3", Some("old-backend")),
         ("another client", "service-4", Some("other-backend")),
         ("no client", "alice", None),

@@ -1,5 +1,5 @@
-//! Connections and handshakes at their limits and one past them: the one past the limit waits, no request is dropped, and a
-//! counter records the wait. Silent and idle clients do not keep others out.
+//! Connections and handshakes at their limits and one past them: the one past the limit waits, no request is dropped,
+//! and a counter records the wait. Silent and idle clients do not keep others out.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

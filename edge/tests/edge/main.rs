@@ -7,7 +7,7 @@
     clippy::panic,
     reason = "a broken premise fails the test that has it"
 )]
-#![expect(clippy::print_stdout, reason = "figures are told to whoever runs the tests with --nocapture")]
+#![expect(clippy::print_stdout, reason = "figures are printed for runs with --nocapture")]
 
 mod answers;
 mod backend;

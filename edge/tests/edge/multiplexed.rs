@@ -1,5 +1,5 @@
-//! An HTTP/2 upstream allows few streams on a connection and has one flow-control window for all of them: one client must not
-//! use them up. Each test runs a well-behaved client beside the greedy one.
+//! An HTTP/2 upstream allows few streams on a connection and has one flow-control window for all of them: one client
+//! must not use them up. Each test runs a well-behaved client beside the greedy one.
 
 use std::time::Duration;
 

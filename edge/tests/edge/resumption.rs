@@ -163,7 +163,7 @@ async fn a_handshake_beside_the_withdrawal_of_its_authority_lets_nobody_in() {
         while tls.is_handshaking() {
             let mut bytes = [0; 4_096];
             let length = timeout(SOON, stream.read(&mut bytes)).await.expect("in time").expect("bytes");
-            assert!(length > 0, "the edge goes on");
+            assert!(length > 0, "the gateway continues");
             tls.read_tls(&mut &bytes[..length]).expect("read");
             tls.process_new_packets().expect("a handshake");
         }
