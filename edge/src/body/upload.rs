@@ -152,7 +152,7 @@ pub(crate) enum ClientFault {
     #[error("the request body stopped arriving")]
     Stalled,
     /// Slower than `least` bytes a second.
-    #[error("the request body came below the least rate")]
+    #[error("the request body arrived below the minimum rate")]
     TooSlow { least: u32 },
 }
 

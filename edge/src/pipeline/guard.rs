@@ -103,17 +103,17 @@ pub(crate) fn check_headers(marks: Marks, headers: &HeaderMap) -> Result<(), Ref
         return Err(Refusal::IdentityHeader(name.to_string()));
     }
     if marks.has(Marks::SPELLED) && headers.keys().any(spelling::is_taken_for_framing) {
-        return Err(Refusal::Misleading("A header would be taken for the framing of the body."));
+        return Err(Refusal::Misleading("A header could be mistaken for the framing of the body."));
     }
     if marks.has(Marks::EXPECT) && expects_the_unknown(headers) {
         return Err(Refusal::Expectation);
     }
     if (marks.has(Marks::CONNECTION) || marks.has(Marks::TE)) && spelling::lists_too_much(headers) {
-        return Err(Refusal::Misleading("The headers of this connection list too much."));
+        return Err(Refusal::Misleading("The hop-by-hop headers list too many options."));
     }
     if marks.has(Marks::CONNECTION) && spelling::takes_too_much_away(headers) {
         return Err(Refusal::Misleading(
-            "The Connection header names a header that is not of this connection.",
+            "The Connection header names a header that is not a hop-by-hop header.",
         ));
     }
     Ok(())

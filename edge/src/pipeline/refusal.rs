@@ -87,7 +87,7 @@ pub(crate) enum Denial {
 }
 
 /// The message when no more tunnels can be opened.
-const ALL_TUNNELS: &str = "All tunnels of the gateway are taken.";
+const ALL_TUNNELS: &str = "All tunnels of the gateway are in use.";
 
 /// The parts of an error answer.
 struct ErrorParts {
@@ -199,10 +199,10 @@ impl Refusal {
             Self::Expectation => ErrorParts::bare(
                 StatusCode::EXPECTATION_FAILED,
                 code::EXPECTATION_FAILED,
-                "Nothing but 100-continue can be expected.",
+                "The only supported expectation is 100-continue.",
             ),
             Self::Protocol => ErrorParts::not_implemented("The protocol cannot be tunnelled."),
-            Self::NoTunnel => ErrorParts::not_implemented("The protocol is not spoken here."),
+            Self::NoTunnel => ErrorParts::not_implemented("The protocol is not supported here."),
             Self::RateLimited { scope, retry_after } => ErrorParts {
                 status: StatusCode::TOO_MANY_REQUESTS,
                 code: code::RATE_LIMITED,
@@ -352,7 +352,7 @@ impl ErrorParts {
                 "HTTP/1.1 or HTTP/2 is required.",
             ),
             HeadError::Fault(Fault::Malformed(message)) => Self::bad_request(message, Value::Null),
-            HeadError::Late => Self::late("The request's head did not come to its end in time."),
+            HeadError::Late => Self::late("The request's head did not arrive in time."),
         }
     }
 
@@ -360,7 +360,7 @@ impl ErrorParts {
         let message = match bad {
             BadPath::Malformed => "The path is not well formed.",
             BadPath::TwoReadings => "The path can be read in two ways.",
-            BadPath::TooNested => "The path's escapes are nested too deep.",
+            BadPath::TooNested => "The path's escapes are nested too deeply.",
         };
         Self::bad_request(message, Value::Null)
     }
@@ -398,7 +398,7 @@ impl ErrorParts {
             ClientFault::Stalled => Self::late("The body stopped arriving."),
             ClientFault::TooSlow { least } => Self {
                 details: json!({ "leastBytesPerSecond": least }),
-                ..Self::late("The body came slower than the least rate.")
+                ..Self::late("The body arrived below the minimum rate.")
             },
         }
     }

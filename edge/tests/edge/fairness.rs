@@ -269,7 +269,7 @@ async fn a_body_below_the_least_rate_is_cut_off_and_one_above_it_arrives() {
                 (&error["code"], &error["message"], &error["details"]),
                 (
                     &json!("REQUEST_TIMEOUT"),
-                    &json!("The body came slower than the least rate."),
+                    &json!("The body arrived below the minimum rate."),
                     &json!({"leastBytesPerSecond": 1_024})
                 ),
                 "{name}"
@@ -537,7 +537,7 @@ async fn tunnels_are_counted_on_their_own() {
     let (status, refused) = no_websocket(&world, &bob).await;
     assert_eq!(status, 503, "one past them all");
     assert!(
-        refused.contains("All tunnels of the gateway are taken.")
+        refused.contains("All tunnels of the gateway are in use.")
             && refused.contains(r#""reason":"tunnels_full""#),
         "{refused}"
     );

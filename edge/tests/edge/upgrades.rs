@@ -52,7 +52,7 @@ async fn module(mut upstream: Raw<TcpStream>) {
     }
 }
 
-/// Answers every request with what it was asked, and by whom.
+/// Answers every request with its path and its user.
 async fn http2(stream: TcpStream) {
     let mut connection = h2::server::handshake(stream).await.expect("HTTP/2");
     while let Some(Ok((request, mut reply))) = connection.accept().await {

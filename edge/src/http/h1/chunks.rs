@@ -58,7 +58,7 @@ impl Chunks {
                         input.advance(2);
                         *self = Self::Size;
                     }
-                    _ => return Err(Fault::Malformed("A chunk does not end where it says.")),
+                    _ => return Err(Fault::Malformed("A chunk does not end where its size says.")),
                 },
                 Self::Trailers { scanned } => return self.trailers(input, scanned),
                 Self::Done => return Ok(Piece::End),

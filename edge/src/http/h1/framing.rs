@@ -77,7 +77,7 @@ impl<'a> Declared<'a> {
                 Err(Fault::Malformed("The Transfer-Encoding is not chunked."))
             }
             (ErrorParts::Once(_), ErrorParts::Once(_)) => {
-                Err(Fault::Malformed("There are a Transfer-Encoding and a Content-Length."))
+                Err(Fault::Malformed("There is both a Transfer-Encoding and a Content-Length."))
             }
         }
     }
